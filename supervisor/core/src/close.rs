@@ -1,10 +1,12 @@
-//! Ends: of an execution on request, of a session by request, by decision and by death.
+//! Ends of executions and sessions: on request, by a decision to kill, and by the worker's exit.
 
-use super::deadlines::{DEATH_MS, INTERRUPT_AGAIN_MS};
-use super::execution::{Current, Stop};
-use super::exit::ExitStatus;
-use super::input::{Action, CloseCause, Now, Refusal, SessionReply, SpawnFailure, Token, Write};
-use super::machine::{Phase, SessionMachine, Timers};
+use super::deadlines::{EXIT_MS, INTERRUPT_AGAIN_MS};
+use super::execution::{Current, StopCause};
+use super::exit::WorkerExitStatus;
+use super::input::{
+    CloseCause, Now, Refusal, SessionAction, SessionReply, SessionWrite, SpawnFailure, Token,
+};
+use super::machine::{Phase, SessionMachine, SessionTimers};
 use super::messages::host_error;
 use super::record::{Mark, Pending};
 use vm_system_protocol::ids::ExecutionId;
@@ -18,7 +20,7 @@ const SIGKILL: i32 = 9;
 /// Callers that may wait for one session's end.
 const ENDERS_MAX: usize = 1_024;
 
-/// Who is answered when the session's end is recorded.
+/// A caller that gets its reply when the session's end is recorded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ender {
     token: Token,
@@ -27,10 +29,16 @@ pub(super) struct Ender {
 }
 
 impl SessionMachine {
-    pub(super) fn cancel(&mut self, token: Token, execution: ExecutionId, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn cancel(
+        &mut self,
+        token: Token,
+        execution: ExecutionId,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         match &self.current {
             Some(Current::Running(running)) if running.id() == execution => {
-                self.stop(Stop::Cancelled, now, out);
+                self.stop(StopCause::Cancelled, now, out);
                 Self::reply(token, Ok(SessionReply::Done), out);
             }
             Some(Current::Loading(loading)) if loading.job.request.id == execution => {
@@ -41,8 +49,8 @@ impl SessionMachine {
         }
     }
 
-    /// Ends the running execution; the first reason stands.
-    pub(super) fn stop(&mut self, stop: Stop, now: Now, out: &mut Vec<Action>) {
+    /// Ends the running execution; the first reason is kept.
+    pub(super) fn stop(&mut self, stop: StopCause, now: Now, out: &mut Vec<SessionAction>) {
         if !self.channel_usable() {
             return;
         }
@@ -54,25 +62,25 @@ impl SessionMachine {
         running.stopping.grace_until = Some(now.mono_ms + INTERRUPT_GRACE_MS);
         running.stopping.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
         // The flag first: it is read when the script goes on after its host call.
-        out.push(Action::Interrupt);
+        out.push(SessionAction::Interrupt);
         if let Some(wait) = running.host {
-            out.push(Action::DropHostWork);
+            out.push(SessionAction::DropHostWork);
             let error = host_error("ECANCELED", "the execution is being ended");
             self.host_replied(wait.call, HostReply::Failed(error), now, out);
         }
     }
 
     /// The file of a request is not waited for any more.
-    pub(super) fn drop_loading(&mut self, why: Refusal, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn drop_loading(&mut self, why: Refusal, now: Now, out: &mut Vec<SessionAction>) {
         if let Some(Current::Loading(loading)) =
             self.current.take_if(|current| matches!(current, Current::Loading(_)))
         {
-            out.push(Action::DropHostWork);
+            out.push(SessionAction::DropHostWork);
             self.abandon(&loading.job, why, now, out);
         }
     }
 
-    pub(super) fn close(&mut self, token: Token, cause: CloseCause, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn close(&mut self, token: Token, cause: CloseCause, now: Now, out: &mut Vec<SessionAction>) {
         if !self.await_end(token, true, out) {
             return;
         }
@@ -80,7 +88,7 @@ impl SessionMachine {
     }
 
     /// Keeps a caller until the end is recorded; false if the caller was answered at once.
-    fn await_end(&mut self, token: Token, wants_record: bool, out: &mut Vec<Action>) -> bool {
+    fn await_end(&mut self, token: Token, wants_record: bool, out: &mut Vec<SessionAction>) -> bool {
         if self.phase == Phase::Released {
             let answer = if wants_record {
                 SessionReply::Session(Box::new(self.record.clone()))
@@ -100,41 +108,48 @@ impl SessionMachine {
     }
 
     /// Ends the session in good order: the execution first, as `cancelled`.
-    pub(super) fn begin_close(&mut self, cause: CloseCause, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn begin_close(&mut self, cause: CloseCause, now: Now, out: &mut Vec<SessionAction>) {
         if self.ending.closing.is_some() || self.ending.verdict.is_some() {
             return;
         }
         match self.phase {
             Phase::Ended | Phase::Released | Phase::Killed | Phase::Closing => {}
-            // One that is not made yet is made and closed.
+            // A session without a worker yet is created and closed.
             Phase::New | Phase::Spawning => self.ending.closing = Some(cause),
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
                 self.ending.closing = Some(cause);
                 self.phase = Phase::Closing;
-                self.timers = Timers { hang_up_at: self.timers.hang_up_at, ..Timers::default() };
+                self.timers =
+                    SessionTimers { hang_up_at: self.timers.hang_up_at, ..SessionTimers::default() };
                 self.drop_loading(Refusal::NotReady("it is closing".to_owned()), now, out);
                 match self.current {
-                    Some(_) => self.stop(Stop::Cancelled, now, out),
+                    Some(_) => self.stop(StopCause::Cancelled, now, out),
                     None => self.shut_down(now, out),
                 }
             }
         }
     }
 
-    /// Nothing runs any more: the worker may go.
-    pub(super) fn shut_down(&mut self, now: Now, out: &mut Vec<Action>) {
+    /// Nothing runs any more: the worker is shut down.
+    pub(super) fn shut_down(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         self.timers.idle_at = None;
         self.timers.phase_at = Some(now.mono_ms + CLOSE_GRACE_MS);
-        out.push(Action::Send(ToWorker::Shutdown));
+        out.push(SessionAction::Send(ToWorker::Shutdown));
     }
 
-    pub(super) fn kill_by_operator(&mut self, token: Token, signal: i32, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn kill_by_operator(
+        &mut self,
+        token: Token,
+        signal: i32,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         if signal != SIGKILL {
             if !self.has_worker() {
                 return Self::reply(token, Err(Refusal::NotReady("it has no worker".to_owned())), out);
             }
             self.ending.operator_signal = Some(signal);
-            out.push(Action::Signal(signal));
+            out.push(SessionAction::Signal(signal));
             return Self::reply(token, Ok(SessionReply::Done), out);
         }
         if self.await_end(token, false, out) {
@@ -142,8 +157,8 @@ impl SessionMachine {
         }
     }
 
-    /// Decides to kill. The first verdict stands.
-    pub(super) fn condemn(&mut self, reason: CloseReason, now: Now, out: &mut Vec<Action>) {
+    /// Decides to kill. The first verdict is kept.
+    pub(super) fn condemn(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         if self.ending.verdict.is_some() || matches!(self.phase, Phase::New | Phase::Ended | Phase::Released)
         {
             return;
@@ -153,33 +168,33 @@ impl SessionMachine {
             return;
         }
         self.phase = Phase::Killed;
-        out.push(Action::Kill);
+        out.push(SessionAction::Kill);
         self.drop_loading(Refusal::NotReady("its worker is being ended".to_owned()), now, out);
         self.drop_forks(Refusal::NotReady(self.not_ready_because()), out);
-        self.timers = Timers { phase_at: Some(now.mono_ms + DEATH_MS), ..Timers::default() };
+        self.timers = SessionTimers { phase_at: Some(now.mono_ms + EXIT_MS), ..SessionTimers::default() };
         if let Some(Current::Running(running)) = &mut self.current
             && running.host.take().is_some()
         {
-            out.push(Action::DropHostWork);
+            out.push(SessionAction::DropHostWork);
         }
     }
 
-    pub(super) fn on_exit(&mut self, death: ExitStatus, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn on_exit(&mut self, exit_status: WorkerExitStatus, now: Now, out: &mut Vec<SessionAction>) {
         if !self.has_worker() {
             return;
         }
-        let reason = self.close_reason_of(death);
+        let reason = self.close_reason_of(exit_status);
         self.end(reason, now, out);
     }
 
     /// The worker is gone, or never was: everything that is left is to be recorded.
-    pub(super) fn end(&mut self, reason: CloseReason, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn end(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         self.drop_loading(Refusal::NotReady(format!("its worker ended ({reason})")), now, out);
         self.drop_forks(Refusal::NotReady(format!("its worker ended ({reason})")), out);
         let (mut batch, mut pending) = match self.current.take() {
             Some(Current::Running(running)) => {
                 if running.host.is_some() {
-                    out.push(Action::DropHostWork);
+                    out.push(SessionAction::DropHostWork);
                 }
                 self.cut_short(*running, &reason, now)
             }
@@ -190,7 +205,7 @@ impl SessionMachine {
         self.record.closed_at = Some(Timestamp(now.unix_ms));
         self.record.close_reason = Some(reason.to_string());
         self.record.last_error = Self::describe(&reason, asked_for);
-        batch.push(Write::SessionEnded {
+        batch.push(SessionWrite::SessionEnded {
             session: self.id(),
             status: self.record.status,
             at: Timestamp(now.unix_ms),
@@ -200,7 +215,7 @@ impl SessionMachine {
         pending.mark = Mark::SessionEnded;
         self.ending.verdict.get_or_insert(reason);
         self.phase = Phase::Ended;
-        self.timers = Timers::default();
+        self.timers = SessionTimers::default();
         self.creation.startup.clear();
         self.persist(pending, batch, true, out);
     }
@@ -215,8 +230,8 @@ impl SessionMachine {
         }
     }
 
-    /// The end is recorded (or the store refused it, then `stored` says why): whoever waits is told.
-    pub(super) fn tell_end(&mut self, stored: Result<(), &str>, out: &mut Vec<Action>) {
+    /// The end is recorded (or the store refused it, then `stored` has the error): replies to the callers that wait for it.
+    pub(super) fn report_end(&mut self, stored: Result<(), &str>, out: &mut Vec<SessionAction>) {
         for ender in std::mem::take(&mut self.ending.enders) {
             let result = match stored {
                 Ok(()) if ender.wants_record => Ok(SessionReply::Session(Box::new(self.record.clone()))),

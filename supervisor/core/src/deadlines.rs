@@ -1,11 +1,11 @@
-//! Time: one deadline for the whole session, and what is due when it comes.
+//! Deadlines: the earliest one of the whole session, and what is done when it passes.
 //!
 //! The owner task arms one timer for [`SessionMachine::deadline`] after each step, so no timer of ours can be left
 //! behind by a transition, and an idle session without `ttl_s` and `idle_timeout_s` needs none at all.
 
-use super::execution::{Current, Stop};
+use super::execution::{Current, StopCause};
 use super::input::LoadFailure;
-use super::input::{Action, CloseCause, Now, Refusal};
+use super::input::{CloseCause, Now, Refusal, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::messages::host_error;
 use vm_system_protocol::reason::{CloseReason, LimitKind};
@@ -13,8 +13,8 @@ use vm_system_protocol::worker::HostReply;
 
 /// A host call or a file must be answered within (milliseconds); the workers of the host have shorter deadlines.
 pub(super) const HOST_CALL_MS: u64 = 60_000;
-/// A killed worker must be dead within (milliseconds); then its end is recorded without its wait status.
-pub(super) const DEATH_MS: u64 = 5_000;
+/// A killed worker must have exited within (milliseconds); then its end is recorded without its wait status.
+pub(super) const EXIT_MS: u64 = 5_000;
 /// An adopted worker must answer within (milliseconds). It may be in the middle of a native that never polls: as long
 /// as the longest default execution.
 pub(super) const ADOPTED_MS: u64 = 30_000;
@@ -27,7 +27,7 @@ pub(super) const CPU_SLACK_MS: u64 = 100;
 pub(super) const CPU_STEP_MS: u64 = 10_000;
 
 impl SessionMachine {
-    /// When the next [`Input::Tick`](super::Input::Tick) is due (`mono_ms`); `None`: nothing is waited for.
+    /// When the next [`SessionInput::Tick`](super::Input::Tick) is due (`mono_ms`); `None`: nothing is waited for.
     pub fn deadline(&self) -> Option<u64> {
         let timers = &self.timers;
         let session =
@@ -45,8 +45,8 @@ impl SessionMachine {
             Some(Current::Forking(forking)) => [Some(forking.until), None, None],
             Some(Current::Running(running)) => match (running.stopping.grace_until, running.host) {
                 (Some(grace), _) => [Some(grace), Some(running.stopping.interrupt_again_at), None],
-                (None, Some(_)) if running.question.asking.is_some() => [
-                    running.question.asking.as_ref().and_then(super::pending_task::PendingTask::due_at),
+                (None, Some(_)) if running.tasks.pending.is_some() => [
+                    running.tasks.pending.as_ref().and_then(super::pending_task::PendingTask::due_at),
                     None,
                     None,
                 ],
@@ -57,7 +57,7 @@ impl SessionMachine {
     }
 
     /// Does what is due.
-    pub(super) fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn tick(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         let due = |at: Option<u64>| at.is_some_and(|at| at <= now.mono_ms);
         if due(self.ledger.retry_at()) {
             self.retry_owed(out);
@@ -81,7 +81,7 @@ impl SessionMachine {
         self.tick_execution(now, out);
     }
 
-    fn phase_overdue(&mut self, now: Now, out: &mut Vec<Action>) {
+    fn phase_overdue(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         match self.phase {
             Phase::SettingUp => {
                 let why = "the worker did not say that it is set up within the deadline";
@@ -94,14 +94,14 @@ impl SessionMachine {
                 self.condemn(reason, now, out);
             }
             Phase::Killed => {
-                let reason = self.close_reason_of(super::ExitStatus::Unknown);
+                let reason = self.close_reason_of(super::WorkerExitStatus::Unknown);
                 self.end(reason, now, out);
             }
             Phase::New | Phase::Spawning | Phase::Starting | Phase::Ended | Phase::Released => {}
         }
     }
 
-    fn tick_execution(&mut self, now: Now, out: &mut Vec<Action>) {
+    fn tick_execution(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if !self.channel_usable() {
             return;
         }
@@ -119,7 +119,7 @@ impl SessionMachine {
                 (Some(grace), _) if grace <= now.mono_ms => {
                     let reason = match (self.ending.closing, running.stopping.stop) {
                         (Some(cause), _) => cause.reason(),
-                        (None, Some(Stop::Limit(kind))) => CloseReason::Limit(kind),
+                        (None, Some(StopCause::Limit(kind))) => CloseReason::Limit(kind),
                         (None, _) => CloseReason::KilledByOperator,
                     };
                     self.condemn(reason, now, out);
@@ -127,13 +127,13 @@ impl SessionMachine {
                 (Some(_), _) => {
                     if running.stopping.interrupt_again_at <= now.mono_ms {
                         running.stopping.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
-                        out.push(Action::Interrupt);
+                        out.push(SessionAction::Interrupt);
                     }
                 }
-                (None, Some(_)) if running.question.asking.is_some() => self.expire_question(now, out),
+                (None, Some(_)) if running.tasks.pending.is_some() => self.expire_task(now, out),
                 (None, Some(wait)) => {
                     if wait.since + HOST_CALL_MS <= now.mono_ms {
-                        out.push(Action::DropHostWork);
+                        out.push(SessionAction::DropHostWork);
                         let error = host_error("ETIMEDOUT", "the host did not answer in time");
                         self.host_replied(wait.call, HostReply::Failed(error), now, out);
                     }
@@ -143,16 +143,16 @@ impl SessionMachine {
         }
     }
 
-    fn tick_limits(&mut self, now: Now, out: &mut Vec<Action>) {
+    fn tick_limits(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         if running.wall.runs_out().is_some_and(|at| at <= now.mono_ms) {
-            return self.stop(Stop::Limit(LimitKind::Wall), now, out);
+            return self.stop(StopCause::Limit(LimitKind::Wall), now, out);
         }
         if running.cpu_check_at <= now.mono_ms {
             let allowed_us = (u64::from(running.policy.wire.limits.cpu_ms) + CPU_SLACK_MS) * 1_000;
             let used_us = running.cpu_us(now);
             if used_us >= allowed_us {
-                return self.stop(Stop::Limit(LimitKind::Cpu), now, out);
+                return self.stop(StopCause::Limit(LimitKind::Cpu), now, out);
             }
             // It cannot be over before this much more time has passed.
             running.cpu_check_at = now.mono_ms + ((allowed_us - used_us) / 1_000).max(1);

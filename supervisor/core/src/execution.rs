@@ -1,15 +1,17 @@
-//! The execution under way: its clock, its counters, its way from a request to the worker.
+//! The current execution: its clock, its counters, and its dispatch to the worker.
 
 use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS};
 use super::fork::Forking;
-use super::input::{Action, ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, Source, Token, Write};
+use super::input::{
+    ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, SessionWrite, Source, Token,
+};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::pending_task::PendingTask;
 use super::record::{Mark, Pending};
 use crate::source_format::run_file_format;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use vm_system_policy::{EffectivePolicy, Usage};
+use vm_system_policy::{EffectivePolicy, HostUsage};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
@@ -23,7 +25,7 @@ use vm_system_record::TaskRow;
 /// Events of one execution that are kept for its answer (bytes); more are read from the store.
 const COLLECT_BYTES: u64 = 1024 * 1024;
 
-/// Most events of its own that a supervisor adds to an execution: denials that are told, and a line per module.
+/// Most events of its own that a supervisor adds to an execution: reported denials, and a line per module.
 const ADOPTED_OWN_EVENTS: u64 = 20;
 
 /// What keeps the session busy.
@@ -39,38 +41,38 @@ pub(super) enum Current {
 
 /// A request and its rights.
 #[derive(Debug)]
-pub(super) struct Job {
-    /// Who waits; nobody for a startup file.
+pub(super) struct ExecutionJob {
+    /// The caller that waits; `None` for a startup file.
     pub(super) token: Option<Token>,
     pub(super) request: Box<ExecuteRequest>,
     pub(super) policy: Arc<EffectivePolicy>,
 }
 
-/// A request whose file is being read.
+/// A request with a file that is being read.
 #[derive(Debug)]
 pub(super) struct Loading {
-    pub(super) job: Job,
+    pub(super) job: ExecutionJob,
     /// The file must be here by then (`mono_ms`).
     pub(super) until: u64,
 }
 
-/// Why this side ends an execution. The first reason stands.
+/// Why this machine ends an execution. The first reason is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// A client asked, or the session closes.
+pub(super) enum StopCause {
+    /// Requested by a client, or the session closes.
     Cancelled,
     /// A limit that this side measured.
     Limit(LimitKind),
 }
 
-/// The wall clock of an execution, which stands still during host calls.
+/// The wall clock of an execution, which is paused during host calls.
 #[derive(Debug)]
 pub(super) struct WallClock {
     /// Left when it last began to run (milliseconds).
     left_ms: u64,
-    /// When it last began to run (`mono_ms`); `None` while it stands still.
+    /// When it last began to run (`mono_ms`); `None` while it is paused.
     since: Option<u64>,
-    /// Time in which it stood still (milliseconds).
+    /// Time for which it was paused (milliseconds).
     waited_ms: u64,
 }
 
@@ -110,7 +112,7 @@ pub(super) struct HostWait {
 #[derive(Debug)]
 pub(super) struct Stopping {
     /// Why; none while it runs on.
-    pub(super) stop: Option<Stop>,
+    pub(super) stop: Option<StopCause>,
     /// After a stop it must end by itself before this (`mono_ms`).
     pub(super) grace_until: Option<u64>,
     /// When it is interrupted again (`mono_ms`): a signal that comes before the worker begins the execution is cleared
@@ -120,7 +122,7 @@ pub(super) struct Stopping {
 
 /// Its output as numbered events.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct OutputCounters {
     next_seq: u64,
     last_ts: i64,
     bytes: u64,
@@ -131,13 +133,13 @@ pub(super) struct Output {
 
 /// The tasks of an execution.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
+pub(super) struct ExecutionTasks {
     /// The one that it waits for; then `host` is the call in which it does.
-    pub(super) asking: Option<PendingTask>,
+    pub(super) pending: Option<PendingTask>,
     /// Number of the last one.
-    pub(super) asked: u64,
+    pub(super) count: u64,
     /// That one as the previous supervisor left it.
-    pub(super) known_question: Option<TaskRow>,
+    pub(super) known: Option<TaskRow>,
 }
 
 /// What the store has lost of an execution.
@@ -153,7 +155,7 @@ pub(super) struct Loss {
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) record: Arc<Execution>,
-    /// Who is answered at its end.
+    /// The caller that gets the reply at its end.
     pub(super) token: Option<Token>,
     pub(super) policy: Arc<EffectivePolicy>,
     pub(super) stopping: Stopping,
@@ -165,15 +167,16 @@ pub(super) struct Running {
     /// Events for the response, in the batches in which they were stored, and their size (bytes).
     pub(super) collected: Option<(Vec<Arc<[Event]>>, u64)>,
     /// What it used of its host modules.
-    pub(super) usage: Usage,
-    pub(super) output: Output,
-    pub(super) question: Questions,
+    pub(super) usage: HostUsage,
+    pub(super) output: OutputCounters,
+    pub(super) tasks: ExecutionTasks,
     started: Now,
 }
 
 impl Running {
-    fn new(job: &Job, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
-        let output = Output { next_seq: 1, last_ts: now.unix_ms, bytes: 0, own_events: 0, own_bytes: 0 };
+    fn new(job: &ExecutionJob, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
+        let output =
+            OutputCounters { next_seq: 1, last_ts: now.unix_ms, bytes: 0, own_events: 0, own_bytes: 0 };
         let mut running = Self::with(record, &job.policy, output, now);
         running.token = token;
         running.collected = job.request.collect_events.then(|| (Vec::new(), 0));
@@ -183,7 +186,7 @@ impl Running {
     /// One that the worker ran on while no supervisor was there. Its limits start anew: what it used meanwhile is not known, and
     /// an honest worker's own limits went on counting.
     pub(super) fn adopted(adopted: AdoptedExecution, now: Now) -> Self {
-        let output = Output {
+        let output = OutputCounters {
             next_seq: adopted.events + 1,
             last_ts: adopted.last_ts.0,
             bytes: adopted.output_bytes,
@@ -194,12 +197,12 @@ impl Running {
         let started = Now { unix_ms: adopted.record.started_at.0, ..now };
         let mut running = Self::with(Arc::new(adopted.record), &adopted.policy, output, now);
         running.started = started;
-        running.question.asked = adopted.question.as_ref().map_or(0, |row| row.checkpoint);
-        running.question.known_question = adopted.question;
+        running.tasks.count = adopted.question.as_ref().map_or(0, |row| row.checkpoint);
+        running.tasks.known = adopted.question;
         running
     }
 
-    fn with(record: Arc<Execution>, policy: &Arc<EffectivePolicy>, output: Output, now: Now) -> Self {
+    fn with(record: Arc<Execution>, policy: &Arc<EffectivePolicy>, output: OutputCounters, now: Now) -> Self {
         let limits = &policy.wire.limits;
         Self {
             record,
@@ -211,9 +214,9 @@ impl Running {
             cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
             loss: Loss::default(),
             collected: None,
-            usage: Usage::default(),
+            usage: HostUsage::default(),
             output,
-            question: Questions::default(),
+            tasks: ExecutionTasks::default(),
             started: now,
         }
     }
@@ -222,12 +225,12 @@ impl Running {
         self.record.id
     }
 
-    /// CPU time used so far (microseconds), as the kernel says.
+    /// CPU time used so far (microseconds), from the kernel.
     pub(super) fn cpu_us(&self, now: Now) -> u64 {
         now.cpu_us.saturating_sub(self.started.cpu_us)
     }
 
-    /// Gives an event its place and counts it.
+    /// Numbers an event and counts it.
     pub(super) fn number(&mut self, ts: i64, payload: EventPayload) -> Event {
         self.output.last_ts = self.output.last_ts.max(ts);
         self.output.bytes = self.output.bytes.saturating_add(payload.output_bytes());
@@ -248,19 +251,19 @@ impl Running {
         self.number(now.unix_ms, EventPayload::System { message, level })
     }
 
-    /// Gives a worker's events their places. Their time is the worker's word, kept between the last event and now.
+    /// Numbers a worker's events. Their times are the worker's, clamped to between the last event and now.
     pub(super) fn number_all(&mut self, events: Vec<WorkerEvent>, now: Now) -> Vec<Event> {
         events
             .into_iter()
             .map(|event| {
                 let offset_ms = i64::try_from(event.at_us / 1_000).unwrap_or(i64::MAX);
-                let said = self.started.unix_ms.saturating_add(offset_ms);
-                self.number(said.min(now.unix_ms), event.payload)
+                let reported_at = self.started.unix_ms.saturating_add(offset_ms);
+                self.number(reported_at.min(now.unix_ms), event.payload)
             })
             .collect()
     }
 
-    /// Keeps a batch for the response, while there is room.
+    /// Keeps a batch for the response, up to the limit of its size.
     pub(super) fn collect(&mut self, batch: &Arc<[Event]>) {
         let Some((collected, bytes)) = &mut self.collected else { return };
         *bytes += batch.iter().map(|event| event.payload.output_bytes() + 64).sum::<u64>();
@@ -305,7 +308,7 @@ impl SessionMachine {
         request: Box<ExecuteRequest>,
         policy: Arc<EffectivePolicy>,
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         if self.phase != Phase::Ready || self.ending.verdict.is_some() {
             return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
@@ -316,11 +319,11 @@ impl SessionMachine {
         if let Some(error) = self.ledger.refuses_more() {
             return Self::reply(token, Err(Refusal::Storage(error)), out);
         }
-        self.begin(Job { token: Some(token), request, policy }, now, out);
+        self.begin(ExecutionJob { token: Some(token), request, policy }, now, out);
     }
 
     /// Takes a request on: reads its file, or runs its text.
-    pub(super) fn begin(&mut self, mut job: Job, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn begin(&mut self, mut job: ExecutionJob, now: Now, out: &mut Vec<SessionAction>) {
         self.timers.idle_at = None;
         match &mut job.request.source {
             Source::Text { text, file_name, format } => {
@@ -329,7 +332,7 @@ impl SessionMachine {
                 self.run(job, file_name, LoadedSource { text, format }, now, out);
             }
             Source::File { path, format } => {
-                out.push(Action::LoadSource {
+                out.push(SessionAction::LoadSource {
                     execution: job.request.id,
                     path: path.clone(),
                     format: *format,
@@ -346,7 +349,7 @@ impl SessionMachine {
         execution: ExecutionId,
         result: Result<LoadedSource, LoadFailure>,
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         let Some(Current::Loading(loading)) = &self.current else { return };
         if loading.job.request.id != execution || !self.channel_usable() {
@@ -364,8 +367,14 @@ impl SessionMachine {
         }
     }
 
-    /// A request that never ran: its caller is told, nothing is recorded. A startup file takes the session with it.
-    pub(super) fn abandon(&mut self, job: &Job, why: Refusal, now: Now, out: &mut Vec<Action>) {
+    /// A request that never ran: replies with the error, records nothing. A startup file that fails ends its session.
+    pub(super) fn abandon(
+        &mut self,
+        job: &ExecutionJob,
+        why: Refusal,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         match job.token {
             Some(token) => {
                 Self::reply(token, Err(why), out);
@@ -381,11 +390,11 @@ impl SessionMachine {
 
     fn run(
         &mut self,
-        mut job: Job,
+        mut job: ExecutionJob,
         file_name: String,
         LoadedSource { text, format }: LoadedSource,
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         let limit_kb = job.policy.wire.limits.max_source_kb;
         if text.len() as u64 > u64::from(limit_kb) * 1024 {
@@ -413,7 +422,7 @@ impl SessionMachine {
         });
         let (at_start, at_end) = if request.wait { (None, token) } else { (token, None) };
         let mut running = Running::new(&job, at_end, Arc::clone(&record), now);
-        let mut batch = vec![Write::ExecutionStarted(Arc::clone(&record))];
+        let mut batch = vec![SessionWrite::ExecutionStarted(Arc::clone(&record))];
         let mut pending = Pending {
             execution: Some(running.id()),
             mark: Mark::Started { token: at_start, record },
@@ -423,7 +432,7 @@ impl SessionMachine {
             let echo = running.number(now.unix_ms, EventPayload::InputEcho { text: text.clone() });
             let echo: Arc<[Event]> = Arc::new([echo]);
             running.collect(&echo);
-            batch.push(Write::Events(Arc::clone(&echo)));
+            batch.push(SessionWrite::Events(Arc::clone(&echo)));
             pending.publish = Some(echo);
         }
         let (urgent, request) = (!job.request.wait, job.request);
@@ -432,7 +441,7 @@ impl SessionMachine {
         self.allow_cpu(&running, now, out);
         let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
         let argv = argv.chain(request.argv).collect();
-        out.push(Action::Send(ToWorker::Execute(Box::new(Execute {
+        out.push(SessionAction::Send(ToWorker::Execute(Box::new(Execute {
             execution: running.id(),
             kind: request.kind,
             source: text,
@@ -447,13 +456,13 @@ impl SessionMachine {
         self.current = Some(Current::Running(Box::new(running)));
     }
 
-    /// Raises the kernel's own CPU limit in large steps: it is the last wall, behind the worker's and this machine's.
-    fn allow_cpu(&mut self, running: &Running, now: Now, out: &mut Vec<Action>) {
+    /// Raises the kernel's own CPU limit in large steps: it is the last limit, behind the worker's and this machine's.
+    fn allow_cpu(&mut self, running: &Running, now: Now, out: &mut Vec<SessionAction>) {
         let needed_ms = now.cpu_us / 1_000 + u64::from(running.policy.wire.limits.cpu_ms) + 2_000;
         if needed_ms > self.peer.cpu_allowed_ms {
             let total_ms = needed_ms.div_ceil(CPU_STEP_MS) * CPU_STEP_MS;
             self.peer.cpu_allowed_ms = total_ms;
-            out.push(Action::AllowCpu { total_ms });
+            out.push(SessionAction::AllowCpu { total_ms });
         }
     }
 

@@ -1,24 +1,24 @@
-//! Why a worker died: from what this side decided before, and from what the kernel says.
+//! The closing reason of an exited worker: from this machine's own decision, and from the wait status.
 
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 
-/// How a worker ended, as the kernel says.
+/// How a worker exited, from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExitStatus {
+pub enum WorkerExitStatus {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
     Signaled(i32),
-    /// Its keeper died, and all of the jail with it.
+    /// Its keeper exited, and all processes of the jail with it.
     KeeperLost,
-    /// The kernel no longer knows.
+    /// The wait status is lost.
     Unknown,
 }
 
-/// What a worker did that let our interruption kill it.
+/// Violation of a worker that removed its handler of the interrupt signal.
 pub(super) const NO_HANDLER: &str = "was ended by an interruption that it must handle";
 
-/// What a worker did that closed its channel and lived on.
+/// Violation of a worker that closed its channel and did not exit.
 pub(super) const HANG_UP: &str = "closed its channel";
 
 const SIGKILL: i32 = 9;
@@ -27,41 +27,47 @@ const SIGUSR1: i32 = 10;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
-/// The reason of a death. `verdict` is what this side had decided to kill for; `asked` is the reason under which the
-/// session was being closed; `operator_signal` is what an operator sent last; `interrupted` is whether we interrupted it.
+/// The closing reason for an exit. `verdict` is this machine's reason for a kill; `closing` is the reason under which the session
+/// was being closed; `operator_signal` is the operator's last signal; `interrupted` is whether the worker was interrupted.
 pub(super) fn judge(
     verdict: Option<&CloseReason>,
-    asked: Option<CloseReason>,
+    closing: Option<CloseReason>,
     operator_signal: Option<i32>,
     interrupted: bool,
-    death: ExitStatus,
+    status: WorkerExitStatus,
 ) -> CloseReason {
-    // A worker that broke the protocol may have ended itself before our signal came: the breach says more. A channel
-    // that is closed is no breach if the worker had died and only the news came late.
+    // A worker that broke the protocol may have ended itself before our signal came: the violation is the better reason. A
+    // closed channel is no violation if the worker had exited and only the report came late.
     if let Some(violation @ CloseReason::ProtocolViolation(what)) = verdict
         && what != HANG_UP
     {
         return violation.clone();
     }
-    match death {
-        ExitStatus::KeeperLost => CloseReason::KeeperLost,
-        // Our own kill, or one that we can no longer tell from it.
-        ExitStatus::Signaled(SIGKILL) | ExitStatus::Unknown if verdict.is_some() || asked.is_some() => {
-            verdict.cloned().or(asked).unwrap_or(CloseReason::Exited)
+    match status {
+        WorkerExitStatus::KeeperLost => CloseReason::KeeperLost,
+        // Our own kill, or one that cannot be distinguished from it.
+        WorkerExitStatus::Signaled(SIGKILL) | WorkerExitStatus::Unknown
+            if verdict.is_some() || closing.is_some() =>
+        {
+            verdict.cloned().or(closing).unwrap_or(CloseReason::Exited)
         }
-        ExitStatus::Signaled(signal) if operator_signal == Some(signal) => CloseReason::KilledByOperator,
-        ExitStatus::Signaled(SIGUSR1) if interrupted => CloseReason::ProtocolViolation(NO_HANDLER.to_owned()),
+        WorkerExitStatus::Signaled(signal) if operator_signal == Some(signal) => {
+            CloseReason::KilledByOperator
+        }
+        WorkerExitStatus::Signaled(SIGUSR1) if interrupted => {
+            CloseReason::ProtocolViolation(NO_HANDLER.to_owned())
+        }
         // Before anybody listened, or from a foreign architecture's table.
-        ExitStatus::Signaled(SIGSYS) => CloseReason::Seccomp("unknown".to_owned()),
-        ExitStatus::Signaled(SIGXCPU) => CloseReason::Limit(LimitKind::Cpu),
-        ExitStatus::Signaled(signal) => CloseReason::Signal(signal_name(signal)),
-        ExitStatus::Exited(0) => match (verdict, asked) {
+        WorkerExitStatus::Signaled(SIGSYS) => CloseReason::Seccomp("unknown".to_owned()),
+        WorkerExitStatus::Signaled(SIGXCPU) => CloseReason::Limit(LimitKind::Cpu),
+        WorkerExitStatus::Signaled(signal) => CloseReason::Signal(signal_name(signal)),
+        WorkerExitStatus::Exited(0) => match (verdict, closing) {
             (Some(verdict), _) => verdict.clone(),
-            (None, Some(asked)) => asked,
+            (None, Some(closing)) => closing,
             (None, None) => CloseReason::ExitedUnasked(0),
         },
-        ExitStatus::Exited(code) => CloseReason::ExitedUnasked(code),
-        ExitStatus::Unknown => CloseReason::Signal("unknown".to_owned()),
+        WorkerExitStatus::Exited(code) => CloseReason::ExitedUnasked(code),
+        WorkerExitStatus::Unknown => CloseReason::Signal("unknown".to_owned()),
     }
 }
 

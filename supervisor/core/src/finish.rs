@@ -1,9 +1,9 @@
-//! The end of an execution: its status from our own record first, from the worker's word second.
+//! The end of an execution: its status comes from this machine's own record first, from the worker's report second.
 
-use super::execution::{Current, Running, Stop};
-use super::input::{Action, Executed, Now, Write};
+use super::execution::{Current, Running, StopCause};
+use super::input::{Executed, Now, SessionAction, SessionWrite};
 use super::machine::{Phase, SessionMachine};
-use super::messages::{Unfit, judge_events};
+use super::messages::{EventRefusal, judge_events};
 use super::record::{Ended, Pending};
 use std::sync::Arc;
 use vm_system_protocol::json::JsonText;
@@ -19,23 +19,25 @@ const STORED_MAX: u64 = i64::MAX as u64;
 
 /// How an execution ended.
 #[derive(Debug)]
-pub(super) struct Ending {
+pub(super) struct ExecutionOutcome {
     pub(super) status: ExecutionStatus,
     pub(super) error: Option<ExecutionError>,
 }
 
-impl Ending {
+impl ExecutionOutcome {
     fn error(status: ExecutionStatus, code: &str, message: impl Into<String>) -> Self {
         let error = ExecutionError { code: code.to_owned(), message: message.into(), reason: None };
         Self { status, error: Some(error) }
     }
 
     /// This side ended it.
-    fn stopped(stop: Stop, running: &Running) -> Self {
+    fn stopped(stop: StopCause, running: &Running) -> Self {
         let limits = &running.policy.wire.limits;
         match stop {
-            Stop::Cancelled => Self::error(ExecutionStatus::Cancelled, "CANCELLED", "cancelled on request"),
-            Stop::Limit(kind) => Self::limit(kind, limits),
+            StopCause::Cancelled => {
+                Self::error(ExecutionStatus::Cancelled, "CANCELLED", "cancelled on request")
+            }
+            StopCause::Limit(kind) => Self::limit(kind, limits),
         }
     }
 
@@ -69,8 +71,8 @@ impl Ending {
         }
     }
 
-    /// The worker said so, and nothing of ours contradicts it.
-    fn said(outcome: Outcome, running: &Running) -> Self {
+    /// As the worker reported, without a contradicting record of this machine.
+    fn reported(outcome: Outcome, running: &Running) -> Self {
         match outcome {
             Outcome::Ok => Self { status: ExecutionStatus::Ok, error: None },
             Outcome::Exception { message } => Self::error(ExecutionStatus::Error, "EXCEPTION", cut(message)),
@@ -89,20 +91,20 @@ impl Ending {
         }
     }
 
-    /// The worker died of `reason` in the middle of it.
-    fn died(reason: &CloseReason, closing: bool, running: &Running) -> Self {
+    /// The worker exited during it, with `reason`.
+    fn of_exit(reason: &CloseReason, closing: bool, running: &Running) -> Self {
         if closing {
-            return Self::stopped(Stop::Cancelled, running);
+            return Self::stopped(StopCause::Cancelled, running);
         }
         match (reason, running.stopping.stop) {
             (CloseReason::Limit(kind), _) => return Self::limit(*kind, &running.policy.wire.limits),
-            (CloseReason::KilledByOperator, Some(Stop::Cancelled)) => {
-                return Self::stopped(Stop::Cancelled, running);
+            (CloseReason::KilledByOperator, Some(StopCause::Cancelled)) => {
+                return Self::stopped(StopCause::Cancelled, running);
             }
             _ => {}
         }
         let mut ending =
-            Self::error(ExecutionStatus::Error, "WORKER_DIED", format!("the worker died: {reason}"));
+            Self::error(ExecutionStatus::Error, "WORKER_DIED", format!("the worker exited: {reason}"));
         if let Some(error) = &mut ending.error {
             error.reason = Some(reason.to_string());
         }
@@ -112,20 +114,20 @@ impl Ending {
 
 impl SessionMachine {
     /// `Done` of the execution that runs.
-    pub(super) fn done(&mut self, done: Done, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn done(&mut self, done: Done, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &self.current else { return };
         match judge_done(running, &done) {
             Ok(()) => {}
-            Err(Unfit::Forbidden(what)) => return self.violation(what, now, out),
-            Err(Unfit::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
+            Err(EventRefusal::Forbidden(what)) => return self.violation(what, now, out),
+            Err(EventRefusal::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
         }
         let Some(Current::Running(mut running)) = self.current.take() else { return };
         let before = running.output_bytes();
         let mut events = host_use(&mut running, now, out);
         events.extend(running.number_all(done.events, now));
         let ending = match running.stopping.stop {
-            Some(stop) => Ending::stopped(stop, &running),
-            None => Ending::said(done.outcome, &running),
+            Some(stop) => ExecutionOutcome::stopped(stop, &running),
+            None => ExecutionOutcome::reported(done.outcome, &running),
         };
         let result = match ending.status {
             ExecutionStatus::Ok => keep_result(&mut running, done.result, &mut events, now),
@@ -148,14 +150,14 @@ impl SessionMachine {
         }
     }
 
-    /// The worker died in the middle of an execution: what is to be written about it.
+    /// The worker exited during an execution: the writes that record it.
     pub(super) fn cut_short(
         &self,
         mut running: Running,
         reason: &CloseReason,
         now: Now,
-    ) -> (Vec<Write>, Pending) {
-        let ending = Ending::died(reason, self.ending.closing.is_some(), &running);
+    ) -> (Vec<SessionWrite>, Pending) {
+        let ending = ExecutionOutcome::of_exit(reason, self.ending.closing.is_some(), &running);
         // The session's broker ends with it.
         let mut events = host_use(&mut running, now, &mut Vec::new());
         let text = format!("the worker ended in the middle of this execution: {reason}");
@@ -167,32 +169,32 @@ impl SessionMachine {
 }
 
 /// What the record says of the host modules that an execution used; what it left open is closed.
-fn host_use(running: &mut Running, now: Now, out: &mut Vec<Action>) -> Vec<Event> {
+fn host_use(running: &mut Running, now: Now, out: &mut Vec<SessionAction>) -> Vec<Event> {
     if running.usage.has_used("database") {
-        out.push(Action::EndHostUse);
+        out.push(SessionAction::EndHostUse);
     }
     let lines = running.usage.summary().into_iter();
     lines.map(|line| running.number_own(line, ConsoleLevel::Info, now)).collect()
 }
 
-fn judge_done(running: &Running, done: &Done) -> Result<(), Unfit> {
+fn judge_done(running: &Running, done: &Done) -> Result<(), EventRefusal> {
     judge_events(running, &done.events)?;
     match done.outcome {
         Outcome::Limit(LimitKind::Pids) => {
-            return Err(Unfit::Forbidden("a limit that is not a worker's to enforce"));
+            return Err(EventRefusal::Forbidden("a limit that is not a worker's to enforce"));
         }
         Outcome::Exit { code } if !(1..=255).contains(&code) => {
-            return Err(Unfit::Forbidden("an exit code that is none"));
+            return Err(EventRefusal::Forbidden("an exit code that is none"));
         }
         _ => {}
     }
     match &done.result {
-        Some(result) if !result.is_valid() => Err(Unfit::Forbidden("invalid JSON in a result")),
+        Some(result) if !result.is_valid() => Err(EventRefusal::Forbidden("invalid JSON in a result")),
         _ => Ok(()),
     }
 }
 
-/// A result larger than all output may be is not kept, and the record says so.
+/// A result larger than all output may be is not kept, which the record notes.
 fn keep_result(
     running: &mut Running,
     result: Option<JsonText>,
@@ -212,12 +214,12 @@ fn keep_result(
 /// The last writes of an execution, and what follows from their commit.
 fn conclude(
     mut running: Running,
-    ending: Ending,
+    ending: ExecutionOutcome,
     result: Option<JsonText>,
     mut events: Vec<Event>,
     heap_peak_bytes: u64,
     now: Now,
-) -> (Vec<Write>, Pending) {
+) -> (Vec<SessionWrite>, Pending) {
     let lost = running.loss.lost.take();
     if let Some(error) = &lost {
         let message = format!("the store lost output of this execution: {error}");
@@ -230,11 +232,11 @@ fn conclude(
     if !events.is_empty() {
         let events: Arc<[Event]> = events.into();
         running.collect(&events);
-        batch.push(Write::Events(Arc::clone(&events)));
+        batch.push(SessionWrite::Events(Arc::clone(&events)));
         publish = Some(events);
     }
     if running.loss.start_lost {
-        batch.insert(0, Write::ExecutionStarted(Arc::clone(&running.record)));
+        batch.insert(0, SessionWrite::ExecutionStarted(Arc::clone(&running.record)));
     }
     let id = running.id();
     let (ended_at, metrics) = (running.ended_at(now), running.metrics(now, heap_peak_bytes));
@@ -245,11 +247,11 @@ fn conclude(
     ended.result = result;
     ended.ended_at = Some(ended_at);
     ended.metrics = metrics;
-    let asked = running.question.asked > 0;
-    if asked {
-        batch.push(Write::QuestionsWithdrawn { execution: id, at: ended_at });
+    let had_task = running.tasks.count > 0;
+    if had_task {
+        batch.push(SessionWrite::TasksWithdrawn { execution: id, at: ended_at });
     }
-    batch.push(Write::ExecutionEnded(Arc::clone(&record)));
+    batch.push(SessionWrite::ExecutionEnded(Arc::clone(&record)));
     let executed = Executed { record, events: running.collected.map(|(batches, _)| batches) };
     let pending = Pending {
         execution: Some(id),
@@ -258,7 +260,7 @@ fn conclude(
             executed,
             token: running.token,
             start_lost: running.loss.start_lost,
-            asked,
+            had_task,
             lost,
         })),
         ..Pending::default()
@@ -267,7 +269,7 @@ fn conclude(
 }
 
 /// `setup.js:3: Error: no database`: file, line and message.
-fn describe(running: &Running, ending: &Ending, events: &[Event]) -> String {
+fn describe(running: &Running, ending: &ExecutionOutcome, events: &[Event]) -> String {
     let file = running.record.path.as_deref().unwrap_or("startup");
     let Some(error) = &ending.error else { return file.to_owned() };
     let line = events.iter().rev().find_map(|event| match &event.payload {
@@ -281,11 +283,11 @@ fn describe(running: &Running, ending: &Ending, events: &[Event]) -> String {
     }
 }
 
-/// The line of the first place in this file that a stack names (`at setup.js:3:7`, `at f (setup.js:3:7)`).
+/// The line of the first position in this file that a stack names (`at setup.js:3:7`, `at f (setup.js:3:7)`).
 fn line_in(file: &str, stack: &str) -> Option<u32> {
-    let places = stack.lines().filter_map(|line| line.trim_start().strip_prefix("at "));
-    places.into_iter().find_map(|place| {
-        let (before, after) = place.split_once(file)?;
+    let positions = stack.lines().filter_map(|line| line.trim_start().strip_prefix("at "));
+    positions.into_iter().find_map(|position| {
+        let (before, after) = position.split_once(file)?;
         let begins = before.is_empty() || before.ends_with(['(', ' ']);
         let digits: String = after.strip_prefix(':')?.chars().take_while(char::is_ascii_digit).collect();
         if begins { digits.parse().ok() } else { None }

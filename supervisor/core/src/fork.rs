@@ -1,11 +1,12 @@
-//! Forks: other sessions out of this one's worker, between two executions. While it forks the session is busy.
+//! Forks of a session: new sessions with children of this session's worker, between two executions. The session is busy
+//! meanwhile.
 //!
-//! Two have a word in each: the worker says whether its clone succeeded, and whoever made the child a worker of its own
-//! says whether there is one. The machine goes on when it has heard both; a worker whose word does not fit what was seen
-//! is killed, and so is one that says nothing.
+//! A fork has two results: the worker reports whether its clone succeeded, and the owner task reports whether the child became
+//! a worker of its own. The machine continues when it has both; a worker with a report that contradicts the owner task, or
+//! without a report, is killed.
 
 use super::execution::Current;
-use super::input::{Action, ForkFault, Now, Refusal, SessionReply, SpawnFailure, SpawnFault, Token};
+use super::input::{ForkFault, Now, Refusal, SessionAction, SessionReply, SpawnFailure, SpawnFault, Token};
 use super::machine::{Phase, SessionMachine};
 use vm_system_protocol::limits::HELLO_MS;
 
@@ -19,7 +20,7 @@ pub(super) struct Forking {
     /// Children that are still to be made, the one under way included.
     left: u32,
     order: u64,
-    /// What the worker said: the errno of a clone that failed.
+    /// The worker's report: the errno of a clone that failed.
     word: Option<Result<(), i32>>,
     /// What became of the child.
     seen: Option<Result<(), ForkFault>>,
@@ -28,7 +29,7 @@ pub(super) struct Forking {
 }
 
 impl SessionMachine {
-    pub(super) fn fork(&mut self, token: Token, count: u32, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn fork(&mut self, token: Token, count: u32, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase != Phase::Ready || self.ending.verdict.is_some() {
             return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
         }
@@ -39,16 +40,22 @@ impl SessionMachine {
         self.order_fork(token, count, now, out);
     }
 
-    fn order_fork(&mut self, token: Token, left: u32, now: Now, out: &mut Vec<Action>) {
+    fn order_fork(&mut self, token: Token, left: u32, now: Now, out: &mut Vec<SessionAction>) {
         self.peer.forks += 1;
         let (order, until) = (self.peer.forks, now.mono_ms + FORK_MS);
-        out.push(Action::Fork { order });
+        out.push(SessionAction::Fork { order });
         self.current =
             Some(Current::Forking(Box::new(Forking { token, left, order, word: None, seen: None, until })));
     }
 
-    /// The worker says how its clone went.
-    pub(super) fn fork_said(&mut self, order: u64, word: Result<(), i32>, now: Now, out: &mut Vec<Action>) {
+    /// The worker's report about its clone.
+    pub(super) fn on_fork_result(
+        &mut self,
+        order: u64,
+        word: Result<(), i32>,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         let seq = self.peer.next_seq - 1;
         match &mut self.current {
             Some(Current::Forking(forking)) if forking.order == order && forking.word.is_none() => {
@@ -68,7 +75,7 @@ impl SessionMachine {
         order: u64,
         seen: Result<(), ForkFault>,
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         let Some(Current::Forking(forking)) = &mut self.current else { return };
         if forking.order != order || forking.seen.is_some() {
@@ -84,13 +91,13 @@ impl SessionMachine {
         }
     }
 
-    fn conclude_fork(&mut self, now: Now, out: &mut Vec<Action>) {
+    fn conclude_fork(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Forking(forking)) = &mut self.current else { return };
         let Some(word) = forking.word else { return };
         let Some(seen) = forking.seen.take() else { return };
         match (word, seen) {
             (Ok(()), Ok(())) => {
-                out.push(Action::ForkTaken);
+                out.push(SessionAction::ForkTaken);
                 let (token, left) = (forking.token, forking.left - 1);
                 match left {
                     0 => self.forks_over(Ok(SessionReply::Done), now, out),
@@ -114,9 +121,9 @@ impl SessionMachine {
     }
 
     /// The session is idle again, or goes on with its end.
-    fn forks_over(&mut self, result: Result<SessionReply, Refusal>, now: Now, out: &mut Vec<Action>) {
+    fn forks_over(&mut self, result: Result<SessionReply, Refusal>, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Forking(forking)) = self.current.take() else { return };
-        out.push(Action::ForksOver);
+        out.push(SessionAction::ForksOver);
         Self::reply(forking.token, result, out);
         match self.phase {
             Phase::Closing => self.shut_down(now, out),
@@ -124,12 +131,12 @@ impl SessionMachine {
         }
     }
 
-    /// The worker that forks is dead, or will be: what it made belongs to nobody.
-    pub(super) fn drop_forks(&mut self, why: Refusal, out: &mut Vec<Action>) {
+    /// The worker that forks has exited, or will: its child gets no session.
+    pub(super) fn drop_forks(&mut self, why: Refusal, out: &mut Vec<SessionAction>) {
         if let Some(Current::Forking(forking)) =
             self.current.take_if(|current| matches!(current, Current::Forking(_)))
         {
-            out.push(Action::ForksOver);
+            out.push(SessionAction::ForksOver);
             Self::reply(forking.token, Err(why), out);
         }
     }

@@ -1,6 +1,6 @@
-//! What goes into the machine and what comes out of it.
+//! Inputs and actions of the session machine, and the data that they carry. Decides nothing.
 
-use super::durable::Refused;
+use super::durable::DurableRefusal;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Permit};
 use vm_system_protocol::control::GivenAnswer;
@@ -14,16 +14,16 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{TaskOutcome, TaskRow};
 
-use super::exit::ExitStatus;
+use super::exit::WorkerExitStatus;
 
-/// The moment of a step. The machine has no clock of its own.
+/// The time of a step. The machine has no clock of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {
     /// A clock that never goes back (milliseconds since any fixed point).
     pub mono_ms: u64,
     /// The calendar (milliseconds since the Unix epoch); may jump.
     pub unix_ms: i64,
-    /// CPU time of the worker as the kernel says (microseconds); the last known value once it is dead.
+    /// CPU time of the worker, from the kernel (microseconds); the last known value once it has exited.
     pub cpu_us: u64,
 }
 
@@ -94,11 +94,11 @@ pub struct ExecuteRequest {
     pub recorded_env: JsonText,
     /// Reply when it has ended (true), or as soon as its start is stored.
     pub wait: bool,
-    /// The answer carries the events.
+    /// The reply carries the events.
     pub collect_events: bool,
 }
 
-/// The text of a file that was asked for with [`Action::LoadSource`].
+/// The text of a file that was requested with [`SessionAction::LoadSource`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedSource {
     /// The text.
@@ -124,10 +124,10 @@ pub enum LoadFailure {
     Unreadable(String),
 }
 
-/// Why a session is to end although its worker is well.
+/// Why a session is closed although its worker works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseCause {
-    /// A client asked for it.
+    /// Requested by a client.
     Request,
     /// `idle_timeout_s`.
     Idle,
@@ -140,9 +140,9 @@ pub enum CloseCause {
 /// What is wrong with a worker's channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelFault {
-    /// The worker's end is closed. It is dead, or will be made so.
+    /// The worker's end is closed. It has exited, or will be killed.
     Closed,
-    /// The worker broke the rules of packets or codec; says how.
+    /// A packet or its encoding is invalid, with the details.
     Violation(String),
     /// It did not take a message within the write deadline.
     Stuck,
@@ -176,15 +176,15 @@ pub enum LibraryProblem {
 pub enum ForkFault {
     /// The worker never got the order.
     NotOrdered(SpawnFailure),
-    /// There is no child, and nobody is to blame.
+    /// There is no child, without a protocol violation.
     Failed(SpawnFailure),
-    /// Worker or child did what no honest one does; says what.
+    /// Parent or child violated the protocol, with the details.
     Violation(String),
 }
 
-/// Something that happened.
+/// An event from outside.
 #[derive(Debug)]
-pub enum Input {
+pub enum SessionInput {
     /// Make the session. First input of a machine that was not adopted.
     Create {
         /// Who is answered when the session is ready or failed.
@@ -196,48 +196,45 @@ pub enum Input {
     SpawnFailed(SpawnFailure),
     /// No worker is made without the libraries of its template.
     LibraryFailed(LibraryFailure),
-    /// The worker waits in a system call that it may not make: it never comes back.
+    /// The worker is blocked in a forbidden system call, which never returns.
     ForbiddenCall(String),
     /// A client wants to run code.
     Execute {
-        /// Who is answered.
+        /// The caller that gets the reply.
         token: Token,
-        /// What.
         request: Box<ExecuteRequest>,
         /// The rights of this run.
         policy: Arc<EffectivePolicy>,
     },
-    /// Other sessions are to be made out of this one.
+    /// A client wants forks of this session.
     Fork {
         /// Who is answered when all of them have their workers, or there will be no more.
         token: Token,
         /// How many; not 0.
         count: u32,
     },
-    /// The answer to [`Action::Fork`].
+    /// The answer to [`SessionAction::Fork`].
     ForkEnded {
         /// As in the action.
         order: u64,
-        /// There is a child that is known for what it is.
+        /// `Ok`: there is a child, identified by the kernel.
         result: Result<(), ForkFault>,
     },
-    /// The answer to [`Action::LoadSource`].
+    /// The answer to [`SessionAction::LoadSource`].
     SourceLoaded {
-        /// Which execution.
         execution: ExecutionId,
         /// Its text, or why there is none.
         result: Result<LoadedSource, LoadFailure>,
     },
-    /// The worker said something.
+    /// A message of the worker.
     Message {
         /// Its sequence number.
         seq: u64,
-        /// What.
         message: FromWorker,
     },
-    /// The worker's channel is of no more use.
+    /// The worker's channel failed.
     ChannelFailed(ChannelFault),
-    /// The answer to [`Action::HostCall`].
+    /// The answer to [`SessionAction::HostCall`].
     HostReplied {
         /// The call's number.
         call: u64,
@@ -248,40 +245,35 @@ pub enum Input {
     Stored(WriteId),
     /// A batch is lost.
     StoreFailed {
-        /// Which.
         write: WriteId,
-        /// In words.
         error: String,
         /// It contradicts what is stored: the same batch would fail again.
         permanent: bool,
     },
     /// [`SessionMachine::deadline`](super::SessionMachine::deadline) has come (or not: early ticks do nothing).
     Tick,
-    /// Somebody answers a question.
+    /// A user or agent submits an answer to a task.
     Submit {
-        /// Who is answered.
+        /// The caller that gets the reply.
         token: Token,
-        /// Which execution.
         execution: ExecutionId,
-        /// Which question; none = the pending one.
+        /// `None`: the pending one.
         task: Option<TaskId>,
-        /// The answer as it was given.
+        /// The answer as it was submitted.
         answer: GivenAnswer,
         /// Answered when the execution waits again or has ended (true), or as soon as the answer is stored.
         wait: bool,
     },
     /// A client wants an execution to end.
     Cancel {
-        /// Who is answered.
+        /// The caller that gets the reply.
         token: Token,
-        /// Which execution.
         execution: ExecutionId,
     },
-    /// The session is to end.
+    /// A request or a deadline to end the session.
     Close {
         /// Who is answered when it has.
         token: Token,
-        /// Why.
         cause: CloseCause,
     },
     /// An operator sends the worker a signal.
@@ -291,29 +283,29 @@ pub enum Input {
         /// The signal's number.
         signal: i32,
     },
-    /// The worker is dead, and everything it had said came in before.
-    Exited(ExitStatus),
+    /// The worker has exited; all its messages were delivered before.
+    Exited(WorkerExitStatus),
 }
 
-/// Something to do.
+/// An effect for the owner task to carry out.
 #[derive(Debug)]
-pub enum Action {
-    /// Make a worker; answered by [`Input::Spawned`], [`Input::SpawnFailed`] or [`Input::LibraryFailed`].
+pub enum SessionAction {
+    /// Start a worker; answered by [`SessionInput::Spawned`], [`SessionInput::SpawnFailed`] or [`SessionInput::LibraryFailed`].
     Spawn,
-    /// Let the worker fork once, and tell it to. Answered by [`Input::ForkEnded`], and by a word of the worker.
+    /// Allow the worker one fork, and order it. Answered by [`SessionInput::ForkEnded`], and by a message of the worker.
     Fork {
         /// Names it.
         order: u64,
     },
-    /// The child of the fork under way is whose it was made for.
+    /// The child of the current fork belongs to its new session from now on.
     ForkTaken,
     /// Nothing more is forked for the caller, and the worker's clone is over. A child that was not taken is to be killed.
     ForksOver,
-    /// Tell the worker. Order matters.
+    /// Send a message to the worker, in order.
     Send(ToWorker),
     /// Let the worker use this much CPU time in all (milliseconds) before the kernel stops it.
     AllowCpu {
-        /// Since the worker's birth.
+        /// Since the worker's start.
         total_ms: u64,
     },
     /// Set the worker's interrupt flag.
@@ -322,7 +314,7 @@ pub enum Action {
     Kill,
     /// An operator's signal.
     Signal(i32),
-    /// Read a file of the worktree; answered by [`Input::SourceLoaded`].
+    /// Read a file of the worktree; answered by [`SessionInput::SourceLoaded`].
     LoadSource {
         /// For which execution.
         execution: ExecutionId,
@@ -333,49 +325,40 @@ pub enum Action {
         /// With what rights it is loaded.
         policy: Arc<EffectivePolicy>,
     },
-    /// Do what a script asks for; the policy allows it. Answered by [`Input::HostReplied`].
+    /// Make a script's host call, which the policy allows. Answered by [`SessionInput::HostReplied`].
     HostCall {
         /// The call's number.
         call: u64,
         /// For which execution.
         execution: ExecutionId,
-        /// What, and on which terms.
+        /// The call, with its bounds.
         permit: Permit,
         /// The rights of the execution.
         policy: Arc<EffectivePolicy>,
     },
-    /// An execution that used host modules is over: what it left open is to be closed.
+    /// An execution that used host modules has ended: close what it left open.
     EndHostUse,
-    /// Nobody waits for the pending host call or file any more.
+    /// Cancel the pending host call or file.
     DropHostWork,
-    /// Give to the store. Batches are committed in the order in which they are given.
+    /// Write a batch. Batches are committed in the order of these actions.
     Write {
-        /// Comes back in [`Input::Stored`] or [`Input::StoreFailed`].
+        /// Comes back in [`SessionInput::Stored`] or [`SessionInput::StoreFailed`].
         id: WriteId,
         /// All of them or none.
-        batch: Vec<Write>,
-        /// Somebody waits for it; others may be committed together with the next urgent one.
+        batch: Vec<SessionWrite>,
+        /// A caller waits for it; other batches may be committed together with the next urgent one.
         urgent: bool,
     },
     /// Reply to a caller. Each token gets exactly one reply.
-    Reply {
-        /// Whom.
-        token: Token,
-        /// What.
-        result: Result<SessionReply, Refusal>,
-    },
+    Reply { token: Token, result: Result<SessionReply, Refusal> },
     /// Show followers events that are committed (or, on a degraded execution, lost).
     Publish {
-        /// Whose.
         execution: ExecutionId,
         /// In order.
         events: Arc<[Event]>,
     },
     /// No more events of this execution will be published.
-    PublishEnd {
-        /// Whose.
-        execution: ExecutionId,
-    },
+    PublishEnd { execution: ExecutionId },
     /// The store lost (part of) this record; show this one instead of what is stored.
     Degraded(Arc<Execution>),
     /// The store has this record now.
@@ -386,25 +369,18 @@ pub enum Action {
 
 /// A change of what is stored.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Write {
+pub enum SessionWrite {
     /// A new session: its whole record.
     SessionInserted(Arc<Session>),
     /// The session takes executions.
-    SessionReady {
-        /// Which.
-        session: SessionId,
-    },
+    SessionReady { session: SessionId },
     /// The session ended.
     SessionEnded {
-        /// Which.
         session: SessionId,
         /// `closed` or `crashed`.
         status: SessionStatus,
-        /// When.
         at: Timestamp,
-        /// Why.
         reason: CloseReason,
-        /// In words.
         last_error: Option<String>,
     },
     /// An execution began: its whole record.
@@ -415,52 +391,36 @@ pub enum Write {
     ExecutionEnded(Arc<Execution>),
     /// What is stored of an execution is incomplete.
     ExecutionDegraded(ExecutionId),
-    /// A question that waits for its answer.
-    Asked(Box<TaskRow>),
-    /// An answer that did not fit.
-    AnswerUnfit {
-        /// To which question.
+    /// A new pending task.
+    TaskInserted(Box<TaskRow>),
+    /// An answer that did not fit the schema.
+    TaskAttempt { task: TaskId, at: Timestamp },
+    /// The end of a task.
+    TaskEnded {
         task: TaskId,
-        /// When.
-        at: Timestamp,
-    },
-    /// The end of a question.
-    QuestionEnded {
-        /// Which.
-        task: TaskId,
-        /// How.
         outcome: TaskOutcome,
         /// The answer, or the message of the error that it becomes.
         answer: Option<String>,
-        /// When.
         at: Timestamp,
     },
-    /// Whatever question of this execution is pending is so no more.
-    QuestionsWithdrawn {
-        /// Which execution.
-        execution: ExecutionId,
-        /// When.
-        at: Timestamp,
-    },
-    /// Where an unfinished execution stands, and what it used so far.
+    /// The pending task of this execution, if any, is withdrawn.
+    TasksWithdrawn { execution: ExecutionId, at: Timestamp },
+    /// Status and metrics of an unfinished execution.
     Progress {
-        /// Which.
         execution: ExecutionId,
         /// `running` or `waiting`.
         status: ExecutionStatus,
-        /// So far.
         metrics: Metrics,
     },
-    /// Everything that the worker said up to this number is stored or needs no storing.
+    /// All messages of the worker up to this number are stored or need no storing.
     WorkerSeq {
-        /// Whose.
         session: SessionId,
         /// The worker's sequence number.
         seq: u64,
     },
 }
 
-/// A good answer.
+/// The reply to a request that succeeded.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionReply {
     /// It is done, or under way.
@@ -476,7 +436,7 @@ pub enum SessionReply {
 pub struct Executed {
     /// The record, without events.
     pub record: Arc<Execution>,
-    /// Its events in order, in the batches in which they were stored; `None` when they were not asked for or are too
+    /// Its events in order, in the batches in which they were stored; `None` when they were not requested or are too
     /// many to be kept in memory.
     pub events: Option<Vec<Arc<[Event]>>>,
 }
@@ -484,7 +444,7 @@ pub struct Executed {
 /// Why there is no worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpawnFailure {
-    /// For people.
+    /// Message for users.
     pub why: String,
     /// Whether trying again may help.
     pub fault: SpawnFault,
@@ -493,27 +453,27 @@ pub struct SpawnFailure {
 }
 
 impl SpawnFailure {
-    /// Of a worker that was born and did not get ready.
+    /// For a worker that was started and did not become ready in time.
     pub fn late(why: String) -> Self {
         Self { why, fault: SpawnFault::Busy, hint: "the host may be overloaded: try again later" }
     }
 }
 
-/// Who has to do something about a worker that could not be started.
+/// Who can fix the cause of a worker that could not be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpawnFault {
-    /// An operator: it fails again until the host changes.
+    /// The operator: it fails again until the host's configuration changes.
     Host,
-    /// Nobody: trying again later helps.
+    /// No one: a later retry helps.
     Busy,
-    /// We: it is a bug.
+    /// The developers: it is a bug.
     Wrong,
 }
 
-/// A bad answer.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The session takes no executions; says why.
+    /// The session takes no executions, with the reason.
     #[error("the session is not ready: {0}")]
     NotReady(String),
     /// Another execution is under way.
@@ -539,7 +499,7 @@ pub enum Refusal {
     /// The worker could not be forked.
     #[error("the session could not be forked: {}", .0.why)]
     Fork(SpawnFailure),
-    /// A startup file failed; says which and how.
+    /// A startup file failed, with its path and error.
     #[error("startup failed: {0}")]
     StartupFailed(String),
     /// A library of the template cannot be had.
@@ -556,5 +516,5 @@ pub enum Refusal {
     CancelledEarly,
     /// An answer was not taken.
     #[error(transparent)]
-    Task(Refused),
+    Task(DurableRefusal),
 }

@@ -1,10 +1,11 @@
-//! The machine's state and the table of inputs. Each transition has its own file.
+//! The machine's state and the dispatch of inputs. Each transition has its own module.
 
 use super::close::Ender;
 use super::execution::{Current, Running};
-use super::exit::ExitStatus;
+use super::exit::WorkerExitStatus;
 use super::input::{
-    Action, CloseCause, Input, LibraryFailure, Now, Refusal, SessionReply, SessionSpec, SpawnFailure, Token,
+    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec,
+    SpawnFailure, Token,
 };
 use super::record::Ledger;
 use std::collections::VecDeque;
@@ -17,40 +18,40 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Start, ToWorker};
 use vm_system_record::TaskRow;
 
-/// Where a session stands (drawn in the module's documentation).
+/// The phase of a session (drawn in the crate's documentation).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Nothing has happened yet.
     New,
-    /// A worker is being made.
+    /// A worker is being started.
     Spawning,
-    /// The worker has been told what it is.
+    /// The set-up was sent to the worker.
     SettingUp,
     /// Startup files run.
     Starting,
     /// Takes executions.
     Ready,
-    /// Is to end; the worker may still finish what it does.
+    /// Is to end; the worker may finish its execution.
     Closing,
     /// SIGKILL was sent.
     Killed,
-    /// The worker is dead, its end is being recorded.
+    /// The worker has exited, the end is being recorded.
     Ended,
     /// Recorded.
     Released,
 }
 
-/// The moments at which something must have happened (`mono_ms`). Those of executions are with the execution.
+/// The session's deadlines (`mono_ms`). Those of executions are with the execution.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "a point in time is called `…_at` everywhere")]
-pub(super) struct Timers {
+pub(super) struct SessionTimers {
     /// End of the session's life.
     pub(super) ttl_at: Option<u64>,
     /// Nothing was run for too long.
     pub(super) idle_at: Option<u64>,
-    /// Set-up, exit after `Shutdown`, death after SIGKILL: whichever the phase waits for.
+    /// Set-up, exit after `Shutdown`, exit after SIGKILL: whichever the phase waits for.
     pub(super) phase_at: Option<u64>,
-    /// The worker's end of the channel is closed, but it is not dead.
+    /// The worker's end of the channel is closed, but it has not exited.
     pub(super) hang_up_at: Option<u64>,
 }
 
@@ -65,27 +66,27 @@ pub(super) struct Lifetime {
 
 /// The worker's side of the channel.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct ChannelState {
     /// Number of its next message.
     pub(super) next_seq: u64,
     /// Number of its next host call; unknown right after an adoption.
     pub(super) next_call: Option<u64>,
-    /// Asked to send again what is above this number; everything before the answer is discarded.
+    /// It was requested to send its messages above this number again; everything before its reply is discarded.
     pub(super) adopting: Option<u64>,
-    /// It has not said that it is set up.
+    /// It has not reported the end of its set-up.
     pub(super) setting_up: bool,
     /// The execution that runs was begun under the previous supervisor: the worker may repeat host calls that were
     /// answered before.
     pub(super) repeating: bool,
-    /// The worker may use this much CPU time (milliseconds since its birth).
+    /// The worker may use this much CPU time (milliseconds since its start).
     pub(super) cpu_allowed_ms: u64,
-    /// JavaScript heap as it last said (bytes).
+    /// JavaScript heap as last reported (bytes).
     pub(super) heap_bytes: u64,
     /// Forks that it was ordered so far.
     pub(super) forks: u64,
 }
 
-/// What a session is made from, and what its creator hears.
+/// What a session is created from, and the result for its creator.
 #[derive(Debug)]
 pub(super) struct Creation {
     pub(super) start: Option<Box<Start>>,
@@ -98,7 +99,7 @@ pub(super) struct Creation {
     pub(super) library_failure: Option<LibraryFailure>,
 }
 
-/// Why a session ends, and who hears when it has.
+/// Why a session ends, and the callers that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct SessionEnd {
     pub(super) enders: Vec<Ender>,
@@ -115,20 +116,19 @@ pub struct SessionMachine {
     pub(super) creation: Creation,
     pub(super) current: Option<Current>,
     pub(super) ending: SessionEnd,
-    pub(super) timers: Timers,
+    pub(super) timers: SessionTimers,
     pub(super) lifetime: Lifetime,
     memory_mb: u32,
-    pub(super) peer: Peer,
+    pub(super) peer: ChannelState,
     pub(super) ledger: Ledger,
     /// What its executions used of host modules, since this supervisor knows it.
     pub(super) host_usage: SessionUsage,
     adopted: bool,
 }
 
-/// The execution that was running when the previous supervisor died, as the store knows it.
+/// The execution that was running when the previous supervisor exited, as stored.
 #[derive(Debug, Clone)]
 pub struct AdoptedExecution {
-    /// Its record.
     pub record: Execution,
     /// Its rights, as they were at its start.
     pub policy: Arc<EffectivePolicy>,
@@ -138,12 +138,12 @@ pub struct AdoptedExecution {
     pub output_bytes: u64,
     /// When the last of them happened.
     pub last_ts: Timestamp,
-    /// Its last question.
+    /// Its last task.
     pub question: Option<TaskRow>,
 }
 
 impl SessionMachine {
-    /// A session that is to be made; its first input is [`Input::Create`].
+    /// A session that is to be made; its first input is [`SessionInput::Create`].
     pub fn new(spec: SessionSpec) -> Self {
         Self {
             memory_mb: spec.start.limits.mem_mb,
@@ -159,12 +159,12 @@ impl SessionMachine {
             },
             current: None,
             ending: SessionEnd::default(),
-            timers: Timers::default(),
+            timers: SessionTimers::default(),
             lifetime: Lifetime {
                 ttl_ms: (spec.ttl_s > 0).then(|| u64::from(spec.ttl_s) * 1_000),
                 idle_ms: (spec.idle_timeout_s > 0).then(|| u64::from(spec.idle_timeout_s) * 1_000),
             },
-            peer: Peer {
+            peer: ChannelState {
                 next_seq: 1,
                 next_call: Some(1),
                 adopting: None,
@@ -180,15 +180,15 @@ impl SessionMachine {
         }
     }
 
-    /// A ready session whose worker outlived the previous supervisor. The worker is asked to send again what is above
-    /// `last_committed`; everything that comes before its answer was meant for the previous one and is discarded.
-    /// Only ready sessions without pending startup files can be taken over.
+    /// A ready session with a worker that outlived the previous supervisor. The worker is requested to send again its messages
+    /// above `last_committed`; everything before its reply was meant for the previous one and is discarded.
+    /// Only ready sessions without pending startup files can be adopted.
     pub fn adopt(
         spec: SessionSpec,
         last_committed: u64,
         running: Option<AdoptedExecution>,
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) -> Self {
         let mut machine = Self::new(spec);
         machine.creation.start = None;
@@ -207,7 +207,7 @@ impl SessionMachine {
         let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
         machine.timers.ttl_at = machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
         machine.timers.phase_at = Some(now.mono_ms + super::deadlines::ADOPTED_MS);
-        out.push(Action::Send(ToWorker::Adopt { last_committed }));
+        out.push(SessionAction::Send(ToWorker::Adopt { last_committed }));
         match running {
             Some(adopted) => {
                 machine.current = Some(Current::Running(Box::new(Running::adopted(adopted, now))));
@@ -218,32 +218,36 @@ impl SessionMachine {
     }
 
     /// Takes one input and appends what is to be done, in order.
-    pub fn step(&mut self, input: Input, now: Now, out: &mut Vec<Action>) {
+    pub fn step(&mut self, input: SessionInput, now: Now, out: &mut Vec<SessionAction>) {
         match input {
-            Input::Create { token } => self.create(token, now, out),
-            Input::Spawned => self.spawned(now, out),
-            Input::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
-            Input::LibraryFailed(failure) => self.library_failed(failure, now, out),
-            Input::Execute { token, request, policy } => self.execute(token, request, policy, now, out),
-            Input::Fork { token, count } => self.fork(token, count, now, out),
-            Input::ForkEnded { order, result } => self.fork_ended(order, result, now, out),
-            Input::SourceLoaded { execution, result } => self.source_loaded(execution, result, now, out),
-            Input::Message { seq, message } => self.message(seq, message, now, out),
-            Input::ChannelFailed(fault) => self.channel_failed(fault, now, out),
-            Input::ForbiddenCall(call) => self.condemn(CloseReason::Seccomp(call), now, out),
-            Input::HostReplied { call, reply } => self.host_replied(call, reply, now, out),
-            Input::Stored(write) => self.stored(write, now, out),
-            Input::StoreFailed { write, error, permanent } => {
+            SessionInput::Create { token } => self.create(token, now, out),
+            SessionInput::Spawned => self.spawned(now, out),
+            SessionInput::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
+            SessionInput::LibraryFailed(failure) => self.library_failed(failure, now, out),
+            SessionInput::Execute { token, request, policy } => {
+                self.execute(token, request, policy, now, out);
+            }
+            SessionInput::Fork { token, count } => self.fork(token, count, now, out),
+            SessionInput::ForkEnded { order, result } => self.fork_ended(order, result, now, out),
+            SessionInput::SourceLoaded { execution, result } => {
+                self.source_loaded(execution, result, now, out);
+            }
+            SessionInput::Message { seq, message } => self.message(seq, message, now, out),
+            SessionInput::ChannelFailed(fault) => self.channel_failed(fault, now, out),
+            SessionInput::ForbiddenCall(call) => self.condemn(CloseReason::Seccomp(call), now, out),
+            SessionInput::HostReplied { call, reply } => self.host_replied(call, reply, now, out),
+            SessionInput::Stored(write) => self.stored(write, now, out),
+            SessionInput::StoreFailed { write, error, permanent } => {
                 self.store_failed(write, &error, permanent, now, out);
             }
-            Input::Tick => self.tick(now, out),
-            Input::Submit { token, execution, task, answer, wait } => {
+            SessionInput::Tick => self.tick(now, out),
+            SessionInput::Submit { token, execution, task, answer, wait } => {
                 self.submit((token, wait), execution, (task, &answer), now, out);
             }
-            Input::Cancel { token, execution } => self.cancel(token, execution, now, out),
-            Input::Close { token, cause } => self.close(token, cause, now, out),
-            Input::Kill { token, signal } => self.kill_by_operator(token, signal, now, out),
-            Input::Exited(death) => self.on_exit(death, now, out),
+            SessionInput::Cancel { token, execution } => self.cancel(token, execution, now, out),
+            SessionInput::Close { token, cause } => self.close(token, cause, now, out),
+            SessionInput::Kill { token, signal } => self.kill_by_operator(token, signal, now, out),
+            SessionInput::Exited(exit_status) => self.on_exit(exit_status, now, out),
         }
         self.release_if_done(out);
     }
@@ -276,7 +280,7 @@ impl SessionMachine {
         self.memory_mb
     }
 
-    /// JavaScript heap as the worker last said (bytes); advisory.
+    /// JavaScript heap as last reported by the worker (bytes); advisory.
     pub fn heap_bytes(&self) -> u64 {
         self.peer.heap_bytes
     }
@@ -289,12 +293,12 @@ impl SessionMachine {
         )
     }
 
-    /// Answers a caller.
-    pub(super) fn reply(token: Token, result: Result<SessionReply, Refusal>, out: &mut Vec<Action>) {
-        out.push(Action::Reply { token, result });
+    /// Replies to a caller.
+    pub(super) fn reply(token: Token, result: Result<SessionReply, Refusal>, out: &mut Vec<SessionAction>) {
+        out.push(SessionAction::Reply { token, result });
     }
 
-    /// Whether the worker is still listened to and spoken to.
+    /// Whether messages are still received from the worker and sent to it.
     pub(super) fn channel_usable(&self) -> bool {
         self.ending.verdict.is_none() && self.has_worker()
     }
@@ -304,13 +308,13 @@ impl SessionMachine {
         self.timers.idle_at = self.lifetime.idle_ms.map(|idle| now.mono_ms + idle);
     }
 
-    pub(super) fn close_reason_of(&self, death: ExitStatus) -> CloseReason {
+    pub(super) fn close_reason_of(&self, exit_status: WorkerExitStatus) -> CloseReason {
         super::exit::judge(
             self.ending.verdict.as_ref(),
             self.ending.closing.map(CloseCause::reason),
             self.ending.operator_signal,
             matches!(&self.current, Some(Current::Running(running)) if running.stopping.stop.is_some()),
-            death,
+            exit_status,
         )
     }
 }

@@ -1,9 +1,9 @@
-//! What a worker says, judged: anything that an honest one cannot say at that moment is a violation.
+//! Checks and handles a worker's messages: a message that a correct worker cannot send in this state is a violation.
 
 use super::execution::{Current, HostWait, Running};
-use super::input::{Action, ChannelFault, Now, Write};
+use super::input::{ChannelFault, Now, SessionAction, SessionWrite};
 use super::machine::SessionMachine;
-use super::pending_task::Question;
+use super::pending_task::TaskRequest;
 use super::record::Pending;
 use std::sync::Arc;
 use vm_system_policy::{Denial, judge};
@@ -19,12 +19,12 @@ const EVENTS_SLACK: u64 = 16;
 /// Bytes that a worker may send above `max_output_kb`: the event that crosses the line, and its word about it.
 const OUTPUT_SLACK_BYTES: u64 = 2 * EVENT_TEXT_BYTES as u64;
 /// Longest text of an event about a denied call (characters).
-const TOLD_CHARS: usize = 500;
+const NOTE_CHARS: usize = 500;
 /// Host calls after which their numbers are recorded although the script put nothing out.
 const SETTLE_EVERY: u64 = 32;
 
 impl SessionMachine {
-    pub(super) fn message(&mut self, seq: u64, message: FromWorker, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn message(&mut self, seq: u64, message: FromWorker, now: Now, out: &mut Vec<SessionAction>) {
         if !self.channel_usable() {
             return;
         }
@@ -51,16 +51,22 @@ impl SessionMachine {
                 Err(what) => self.violation(what, now, out),
             },
             FromWorker::Adopted { .. } => self.violation("Adopted unasked", now, out),
-            FromWorker::Forked { order } => self.fork_said(order, Ok(()), now, out),
-            FromWorker::ForkFailed { order, errno } => self.fork_said(order, Err(errno), now, out),
+            FromWorker::Forked { order } => self.on_fork_result(order, Ok(()), now, out),
+            FromWorker::ForkFailed { order, errno } => self.on_fork_result(order, Err(errno), now, out),
             FromWorker::Durable(_) => self.violation("a message of the other engine", now, out),
         }
     }
 
     /// What was queued before the adoption was meant for the previous supervisor and will be sent again.
-    fn before_adopted(&mut self, asked: u64, message: &FromWorker, now: Now, out: &mut Vec<Action>) {
+    fn before_adopted(
+        &mut self,
+        requested: u64,
+        message: &FromWorker,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         if let FromWorker::Adopted { last_committed } = message {
-            if *last_committed != asked {
+            if *last_committed != requested {
                 return self.violation("Adopted with another number", now, out);
             }
             self.peer.adopting = None;
@@ -69,17 +75,17 @@ impl SessionMachine {
     }
 
     /// A worker that goes on after a host call which it repeated for us had its answer from the previous supervisor.
-    fn forget_repeated_call(&mut self, now: Now, out: &mut Vec<Action>) {
+    fn forget_repeated_call(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if let Some(Current::Running(running)) = &mut self.current
             && self.peer.repeating
             && let Some(wait) = running.host.take()
         {
             running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
-            let asking = running.question.asking.take();
+            let pending = running.tasks.pending.take();
             self.ledger.settle(wait.seq, 0);
-            match asking {
-                Some(asking) => self.answered_elsewhere(&asking, now, out),
-                None => out.push(Action::DropHostWork),
+            match pending {
+                Some(pending) => self.answered_elsewhere(&pending, now, out),
+                None => out.push(SessionAction::DropHostWork),
             }
         }
     }
@@ -96,21 +102,27 @@ impl SessionMachine {
         }
     }
 
-    fn events(&mut self, execution: ExecutionId, events: Vec<WorkerEvent>, now: Now, out: &mut Vec<Action>) {
+    fn events(
+        &mut self,
+        execution: ExecutionId,
+        events: Vec<WorkerEvent>,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         let seq = self.peer.next_seq - 1;
         let running = match self.speaker(execution) {
             Ok(running) => running,
             Err(what) => return self.violation(what, now, out),
         };
         let verdict = if events.is_empty() {
-            Err(Unfit::Forbidden("no events"))
+            Err(EventRefusal::Forbidden("no events"))
         } else {
             judge_events(running, &events)
         };
         match verdict {
             Ok(()) => {}
-            Err(Unfit::Forbidden(what)) => return self.violation(what, now, out),
-            Err(Unfit::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
+            Err(EventRefusal::Forbidden(what)) => return self.violation(what, now, out),
+            Err(EventRefusal::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
         }
         let before = running.output_bytes();
         let batch: Arc<[Event]> = running.number_all(events, now).into();
@@ -119,7 +131,7 @@ impl SessionMachine {
         let pending =
             Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
         self.ledger.settle(seq, bytes);
-        self.persist(pending, vec![Write::Events(batch)], false, out);
+        self.persist(pending, vec![SessionWrite::Events(batch)], false, out);
     }
 
     fn host_call(
@@ -128,7 +140,7 @@ impl SessionMachine {
         call: u64,
         request: HostRequest,
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         let seq = self.peer.next_seq - 1;
         let expected = self.peer.next_call;
@@ -151,7 +163,7 @@ impl SessionMachine {
         }
         let request = match request {
             HostRequest::Ask { number, prompt, options } => {
-                return self.ask(call, Question { number, prompt, options }, now, out);
+                return self.on_task(call, TaskRequest { number, prompt, options }, now, out);
             }
             request => request,
         };
@@ -159,11 +171,11 @@ impl SessionMachine {
         let denied = judged.map_err(|denial| (running.usage.denied(denial.module, denial.name), denial));
         self.host_usage = session_usage;
         match denied {
-            Ok(permit) => out.push(Action::HostCall { call, execution, permit, policy }),
-            Err((told, Denial { module, name, error })) => {
-                if told {
+            Ok(permit) => out.push(SessionAction::HostCall { call, execution, permit, policy }),
+            Err((reported, Denial { module, name, error })) => {
+                if reported {
                     let message = format!("denied: {module}.{name}: {}", error.message);
-                    self.tell(&message, ConsoleLevel::Warn, now, out);
+                    self.add_note(&message, ConsoleLevel::Warn, now, out);
                 }
                 self.answer_call(call, HostReply::Failed(error), now, out);
             }
@@ -171,20 +183,26 @@ impl SessionMachine {
     }
 
     /// Adds an event of this side's own to the running execution.
-    fn tell(&mut self, message: &str, level: ConsoleLevel, now: Now, out: &mut Vec<Action>) {
+    fn add_note(&mut self, message: &str, level: ConsoleLevel, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
-        let message = message.chars().take(TOLD_CHARS).collect();
+        let message = message.chars().take(NOTE_CHARS).collect();
         let event = running.number_own(message, level, now);
         let execution = running.id();
         let batch: Arc<[Event]> = Arc::new([event]);
         running.collect(&batch);
         let pending =
             Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
-        self.persist(pending, vec![Write::Events(batch)], false, out);
+        self.persist(pending, vec![SessionWrite::Events(batch)], false, out);
     }
 
-    /// The host's answer, from whom it may come: late ones, to calls that were answered before, are dropped.
-    pub(super) fn host_replied(&mut self, call: u64, reply: HostReply, now: Now, out: &mut Vec<Action>) {
+    /// The host's answer, dropped if it is late: the call was answered before.
+    pub(super) fn host_replied(
+        &mut self,
+        call: u64,
+        reply: HostReply,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         if !self.channel_usable() {
             return;
         }
@@ -199,41 +217,47 @@ impl SessionMachine {
                 && running.usage.refused(module)
             {
                 let message = format!("denied: {module}: {}", error.message);
-                // As any file error: the script asked for what is not there for it.
-                self.tell(&message, ConsoleLevel::Info, now, out);
+                // Like any file error: the script requested what does not exist for it.
+                self.add_note(&message, ConsoleLevel::Info, now, out);
             }
         }
         self.answer_call(call, reply, now, out);
     }
 
     /// Lets the script go on.
-    pub(super) fn answer_call(&mut self, call: u64, reply: HostReply, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn answer_call(
+        &mut self,
+        call: u64,
+        reply: HostReply,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let Some(wait) = running.host.filter(|wait| wait.call == call) else { return };
         running.host = None;
-        running.question.asking = None;
+        running.tasks.pending = None;
         running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
-        out.push(Action::Send(ToWorker::HostReply { call, reply }));
+        out.push(SessionAction::Send(ToWorker::HostReply { call, reply }));
         self.ledger.settle(wait.seq, 0);
         if self.ledger.unrecorded() >= SETTLE_EVERY {
             self.persist(Pending::default(), Vec::new(), false, out);
         }
     }
 
-    pub(super) fn channel_failed(&mut self, fault: ChannelFault, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn channel_failed(&mut self, fault: ChannelFault, now: Now, out: &mut Vec<SessionAction>) {
         if !self.channel_usable() {
             return;
         }
         match fault {
-            // Its death will tell why; a worker that only hangs up does not get to live on.
+            // Its exit status will show why; a worker that only closes its channel is killed.
             ChannelFault::Closed => self.timers.hang_up_at = Some(now.mono_ms + CLOSE_GRACE_MS),
             ChannelFault::Violation(what) => self.violation(&what, now, out),
             ChannelFault::Stuck => self.violation("does not take messages", now, out),
         }
     }
 
-    /// The worker said what an honest one cannot say.
-    pub(super) fn violation(&mut self, what: &str, now: Now, out: &mut Vec<Action>) {
+    /// The worker sent what a correct one cannot send.
+    pub(super) fn violation(&mut self, what: &str, now: Now, out: &mut Vec<SessionAction>) {
         self.condemn(CloseReason::ProtocolViolation(what.chars().take(200).collect()), now, out);
     }
 }
@@ -269,14 +293,14 @@ fn copied_bytes(reply: &HostReply) -> u64 {
     if let HostReply::Fs(FsReply::Written(bytes)) = reply { *bytes } else { 0 }
 }
 
-/// Whether an error says that a wall behind the policy stood in the way.
+/// Whether the error comes from a wall behind the policy.
 fn is_refusal(error: &HostError) -> bool {
     ["EACCES", "SQLITE_AUTH"].contains(&error.code.as_str())
 }
 
-/// Why events are not taken.
-pub(super) enum Unfit {
-    /// No honest worker sends them.
+/// Why events are refused.
+pub(super) enum EventRefusal {
+    /// No correct worker sends them.
     Forbidden(&'static str),
     /// The worker's own limit should have ended the execution before.
     TooMuch(LimitKind),
@@ -284,41 +308,41 @@ pub(super) enum Unfit {
 
 impl Running {
     /// Whether a worker may put out so many more events with so much text in them.
-    pub(super) fn has_room_for(&self, events: u64, bytes: u64) -> Result<(), Unfit> {
+    pub(super) fn check_output_limits(&self, events: u64, bytes: u64) -> Result<(), EventRefusal> {
         let limits = &self.policy.wire.limits;
-        let said = self.events().saturating_sub(self.output.own_events) + events;
-        if said > u64::from(limits.max_events) + EVENTS_SLACK {
-            return Err(Unfit::TooMuch(LimitKind::Events));
+        let total = self.events().saturating_sub(self.output.own_events) + events;
+        if total > u64::from(limits.max_events) + EVENTS_SLACK {
+            return Err(EventRefusal::TooMuch(LimitKind::Events));
         }
         let bytes = self.output_bytes().saturating_sub(self.output.own_bytes).saturating_add(bytes);
         if bytes > u64::from(limits.max_output_kb) * 1024 + OUTPUT_SLACK_BYTES {
-            return Err(Unfit::TooMuch(LimitKind::Output));
+            return Err(EventRefusal::TooMuch(LimitKind::Output));
         }
         Ok(())
     }
 }
 
 /// Judges a batch before anything of it is recorded.
-pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<(), Unfit> {
+pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<(), EventRefusal> {
     let mut bytes = 0_u64;
     for event in events {
         match &event.payload {
             EventPayload::Console { .. } | EventPayload::Exception { .. } | EventPayload::System { .. } => {}
             EventPayload::Value { json, .. } => {
                 if json.as_ref().is_some_and(|json| !json.is_valid()) {
-                    return Err(Unfit::Forbidden("invalid JSON in a value"));
+                    return Err(EventRefusal::Forbidden("invalid JSON in a value"));
                 }
             }
             EventPayload::InputEcho { .. }
             | EventPayload::Stdout { .. }
             | EventPayload::Stderr { .. }
             | EventPayload::Task { .. } => {
-                return Err(Unfit::Forbidden("an event that is not a worker's to send"));
+                return Err(EventRefusal::Forbidden("an event that is not a worker's to send"));
             }
         }
         bytes = bytes.saturating_add(event.payload.output_bytes());
     }
-    running.has_room_for(events.len() as u64, bytes)
+    running.check_output_limits(events.len() as u64, bytes)
 }
 
 pub(super) fn host_error(code: &str, message: &str) -> HostError {

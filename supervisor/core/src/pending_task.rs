@@ -1,17 +1,17 @@
-//! `CC` in a session: a live pause. The worker stands in a host call until somebody answers; the execution is `waiting`
-//! and its question lies in the same table as a program's. What a question is, whether an answer fits and what its time
-//! being over means is decided in [`durable`](super::durable), for both engines.
+//! `CC` in a session: a live pause. The worker is blocked in a host call until an answer is submitted; the execution is
+//! `waiting`, and its task is stored in the same table as those of programs. [`durable`](super::durable) has the rules of tasks
+//! for both engines: options, schema, deadline.
 //!
-//! - The caller who waits for the execution is answered at the pause, once the question is stored; whoever submits the
-//!   answer takes his place. Before that nobody can answer.
-//! - Neither clock runs: the wall clock stands still as during any host call, and a worker that waits uses no CPU time.
-//! - It lives as long as its worker. Whatever ends the execution withdraws the question in the same batch.
+//! - The caller that waits for the execution gets its reply at the pause, once the task is stored; the client that submits the
+//!   answer waits from then on. No answer can be submitted before.
+//! - Neither clock runs: the wall clock is paused as during any host call, and a waiting worker uses no CPU time.
+//! - It lasts as long as its worker. The end of the execution withdraws the task in the same batch.
 
-use super::durable::{Refused, answer_of, judged, task_of_pause, unfit, when_due};
+use super::durable::{DurableRefusal, answer_of, judged, task_of_pause, unfit, when_due};
 use super::execution::{Current, Running};
-use super::input::{Action, Executed, Now, Refusal, Token, Write};
+use super::input::{Executed, Now, Refusal, SessionAction, SessionWrite, Token};
 use super::machine::SessionMachine;
-use super::messages::Unfit;
+use super::messages::EventRefusal;
 use super::record::{Mark, Pending};
 use std::sync::Arc;
 use vm_system_protocol::control::GivenAnswer;
@@ -24,16 +24,16 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::HostReply;
 use vm_system_record::{TaskOutcome, TaskRow};
 
-/// Questions of one execution are numbered below this; their number is also bounded by `max_events`.
+/// Tasks of one execution are numbered below this; their number is also bounded by `max_events`.
 const NUMBER_MAX: u64 = 1 << 32;
 
-/// The question that an execution waits for.
+/// The task that an execution waits for.
 #[derive(Debug)]
 pub(super) struct PendingTask {
     row: TaskRow,
-    /// Somebody can know it, so that it can be answered.
+    /// It is committed, so that it can be answered.
     stored: bool,
-    /// When its time is over (`mono_ms`).
+    /// Its deadline (`mono_ms`).
     until: Option<u64>,
 }
 
@@ -44,34 +44,40 @@ impl PendingTask {
         Self { row, stored, until }
     }
 
-    /// When something is to be done about it. Nothing before it is stored: whoever is told of a pause must find one.
+    /// When something is to be done about it. Not before it is stored: a client that gets the status of a pause must find its task.
     pub(super) fn due_at(&self) -> Option<u64> {
         self.until.filter(|_| self.stored)
     }
 }
 
-/// A question as the worker put it.
-pub(super) struct Question {
+/// A task as the worker requested it.
+pub(super) struct TaskRequest {
     pub(super) number: u64,
     pub(super) prompt: String,
     pub(super) options: Option<JsonText>,
 }
 
 impl SessionMachine {
-    /// The running execution, which stands in host call `call`, asks.
-    pub(super) fn ask(&mut self, call: u64, question: Question, now: Now, out: &mut Vec<Action>) {
+    /// The running execution begins a task in host call `call`.
+    pub(super) fn on_task(
+        &mut self,
+        call: u64,
+        request: TaskRequest,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         let repeating = self.peer.repeating;
         let Some(Current::Running(running)) = &mut self.current else { return };
-        match judge(running, &question, repeating) {
+        match judge(running, &request, repeating) {
             Ok(()) => {}
-            Err(Unfit::Forbidden(what)) => return self.violation(what, now, out),
-            Err(Unfit::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
+            Err(EventRefusal::Forbidden(what)) => return self.violation(what, now, out),
+            Err(EventRefusal::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
         }
-        let Question { number, prompt, options } = question;
-        if number == running.question.asked {
-            return self.ask_again(call, now, out);
+        let TaskRequest { number, prompt, options } = request;
+        if number == running.tasks.count {
+            return self.repeat_task(call, now, out);
         }
-        running.question.asked = number;
+        running.tasks.count = number;
         let refused = if running.record.kind == ExecutionKind::Startup {
             Some("a startup file cannot ask: its session is not there yet")
         } else if running.policy.wire.disabled_globals.iter().any(|name| name == "CC") {
@@ -93,7 +99,7 @@ impl SessionMachine {
     }
 
     /// The pause: everything about it is one batch.
-    fn wait_for_answer(&mut self, row: TaskRow, now: Now, out: &mut Vec<Action>) {
+    fn wait_for_answer(&mut self, row: TaskRow, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let id = running.id();
         let payload = EventPayload::Task { task_id: row.id, prompt: row.prompt.clone() };
@@ -105,30 +111,30 @@ impl SessionMachine {
         record.metrics = metrics;
         let mut batch = Vec::with_capacity(4);
         if running.loss.lost.is_some() {
-            // The end of an earlier question may be among what was lost.
-            batch.push(Write::QuestionsWithdrawn { execution: id, at: Timestamp(now.unix_ms) });
+            // The end of an earlier task may be among what was lost.
+            batch.push(SessionWrite::TasksWithdrawn { execution: id, at: Timestamp(now.unix_ms) });
         }
-        batch.push(Write::Events(Arc::clone(&events)));
-        batch.push(Write::Asked(Box::new(row.clone())));
-        batch.push(Write::Progress { execution: id, status: ExecutionStatus::Waiting, metrics });
+        batch.push(SessionWrite::Events(Arc::clone(&events)));
+        batch.push(SessionWrite::TaskInserted(Box::new(row.clone())));
+        batch.push(SessionWrite::Progress { execution: id, status: ExecutionStatus::Waiting, metrics });
         let executed = Executed {
             record: Arc::clone(&running.record),
             events: running.collected.take().map(|(batches, _)| batches),
         };
-        let mark = Mark::Asked { token: running.token.take(), task: row.id, executed };
-        running.question.asking = Some(PendingTask::new(row, false, now));
+        let mark = Mark::TaskInserted { token: running.token.take(), task: row.id, executed };
+        running.tasks.pending = Some(PendingTask::new(row, false, now));
         let pending = Pending { execution: Some(id), publish: Some(events), mark, ..Pending::default() };
         self.persist(pending, batch, true, out);
     }
 
-    /// After an adoption: a question that the store has already. Its answer may have got lost with the previous
+    /// After an adoption: a task that the store has already. Its answer may have got lost with the previous
     /// supervisor, or the worker has it and goes on.
-    fn ask_again(&mut self, call: u64, now: Now, out: &mut Vec<Action>) {
+    fn repeat_task(&mut self, call: u64, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
-        let Some(row) = running.question.known_question.take() else { return };
+        let Some(row) = running.tasks.known.take() else { return };
         if row.ended_at.is_none() {
             Arc::make_mut(&mut running.record).status = ExecutionStatus::Waiting;
-            running.question.asking = Some(PendingTask::new(row, true, now));
+            running.tasks.pending = Some(PendingTask::new(row, true, now));
             return;
         }
         let withdrawn = || TaskAnswer::Failed("the question was withdrawn".to_owned());
@@ -136,32 +142,32 @@ impl SessionMachine {
         self.answer_call(call, HostReply::Answer(answer), now, out);
     }
 
-    /// The question is stored: whoever waited for the execution is told that it waits.
-    pub(super) fn question_stored(
+    /// The task is stored: the caller that waits for the execution gets the status `waiting`.
+    pub(super) fn on_task_stored(
         &mut self,
         token: Option<Token>,
         task: TaskId,
         executed: Executed,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         if let Some(Current::Running(running)) = &mut self.current
-            && let Some(asking) = running.question.asking.as_mut().filter(|asking| asking.row.id == task)
+            && let Some(pending) = running.tasks.pending.as_mut().filter(|pending| pending.row.id == task)
         {
-            asking.stored = true;
+            pending.stored = true;
         }
         if let Some(token) = token {
             Self::reply(token, Ok(super::SessionReply::Executed(executed)), out);
         }
     }
 
-    /// Nobody can see the question: the script hears that it cannot ask, and whoever waited for it goes on waiting.
+    /// The task could not be stored: `CC` throws an error, and the caller goes on waiting for the execution.
     pub(super) fn question_lost(
         &mut self,
         token: Option<Token>,
         execution: ExecutionId,
         error: &str,
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         let running = match &mut self.current {
             Some(Current::Running(running)) if running.id() == execution => running,
@@ -173,7 +179,7 @@ impl SessionMachine {
             }
         };
         running.token = running.token.or(token);
-        if running.question.asking.take().is_some() {
+        if running.tasks.pending.take().is_some() {
             Arc::make_mut(&mut running.record).status = ExecutionStatus::Running;
             if let Some(call) = running.host.map(|wait| wait.call) {
                 let why = format!("the question could not be stored: {error}");
@@ -182,27 +188,28 @@ impl SessionMachine {
         }
     }
 
-    /// Somebody answers.
+    /// A client submits an answer.
     pub(super) fn submit(
         &mut self,
         (token, wait): (Token, bool),
         execution: ExecutionId,
         (task, answer): (Option<TaskId>, &GivenAnswer),
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
-        // A question whose time is over is answered already, even if nobody has looked yet.
-        self.expire_question(now, out);
-        let speaking = self.channel_usable();
+        // After its deadline a task is answered already, even if the timer has not fired yet.
+        self.expire_task(now, out);
+        let usable = self.channel_usable();
         let running = match &mut self.current {
-            Some(Current::Running(running)) if running.id() == execution && speaking => running,
-            _ => return Self::reply(token, Err(Refusal::Task(Refused::NotPending)), out),
+            Some(Current::Running(running)) if running.id() == execution && usable => running,
+            _ => return Self::reply(token, Err(Refusal::Task(DurableRefusal::NotPending)), out),
         };
-        let fits = |asking: &&mut PendingTask| asking.stored && task.is_none_or(|task| asking.row.id == task);
-        let Some(asking) = running.question.asking.as_mut().filter(fits) else {
-            return Self::reply(token, Err(Refusal::Task(Refused::NotPending)), out);
+        let fits =
+            |pending: &&mut PendingTask| pending.stored && task.is_none_or(|task| pending.row.id == task);
+        let Some(pending) = running.tasks.pending.as_mut().filter(fits) else {
+            return Self::reply(token, Err(Refusal::Task(DurableRefusal::NotPending)), out);
         };
-        match judged(&asking.row, answer) {
+        match judged(&pending.row, answer) {
             Ok(answer) => {
                 if wait {
                     running.token = Some(token);
@@ -220,8 +227,8 @@ impl SessionMachine {
             }
             Err(why) => {
                 let at = Timestamp(now.unix_ms);
-                let (refusal, last) = unfit(&mut asking.row, &why, at);
-                let mut batch = vec![Write::AnswerUnfit { task: asking.row.id, at }];
+                let (refusal, last) = unfit(&mut pending.row, &why, at);
+                let mut batch = vec![SessionWrite::TaskAttempt { task: pending.row.id, at }];
                 if let Some(message) = last {
                     batch.extend(self.go_on_with(TaskOutcome::Failed, message, now, out));
                 }
@@ -232,78 +239,83 @@ impl SessionMachine {
         }
     }
 
-    /// The time of the question is over, if it is.
-    pub(super) fn expire_question(&mut self, now: Now, out: &mut Vec<Action>) {
+    /// The time of the task is over, if it is.
+    pub(super) fn expire_task(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if !self.channel_usable() {
             return;
         }
         let Some(Current::Running(running)) = &self.current else { return };
-        let due = |asking: &&PendingTask| asking.due_at().is_some_and(|at| at <= now.mono_ms);
-        let Some(asking) = running.question.asking.as_ref().filter(due) else { return };
+        let due = |pending: &&PendingTask| pending.due_at().is_some_and(|at| at <= now.mono_ms);
+        let Some(pending) = running.tasks.pending.as_ref().filter(due) else { return };
         let execution = running.id();
-        let (outcome, answer) = when_due(&asking.row);
+        let (outcome, answer) = when_due(&pending.row);
         let batch = self.go_on_with(outcome, answer, now, out);
         self.persist(Pending { execution: Some(execution), ..Pending::default() }, batch, true, out);
     }
 
-    /// The script goes on with what came of its question; what is to be written about it.
+    /// The script goes on with what came of its task; what is to be written about it.
     fn go_on_with(
         &mut self,
         outcome: TaskOutcome,
         answer: String,
         now: Now,
-        out: &mut Vec<Action>,
-    ) -> Vec<Write> {
+        out: &mut Vec<SessionAction>,
+    ) -> Vec<SessionWrite> {
         let Some(Current::Running(running)) = &mut self.current else { return Vec::new() };
-        let (Some(mut asking), Some(wait)) = (running.question.asking.take(), running.host) else {
+        let (Some(mut pending), Some(wait)) = (running.tasks.pending.take(), running.host) else {
             return Vec::new();
         };
         Arc::make_mut(&mut running.record).status = ExecutionStatus::Running;
-        asking.row.outcome = Some(outcome);
-        asking.row.answer = Some(answer.clone());
-        let (execution, task) = (running.id(), asking.row.id);
-        if let Some(what) = answer_of(&asking.row) {
+        pending.row.outcome = Some(outcome);
+        pending.row.answer = Some(answer.clone());
+        let (execution, task) = (running.id(), pending.row.id);
+        if let Some(what) = answer_of(&pending.row) {
             self.answer_call(wait.call, HostReply::Answer(what), now, out);
         }
         let Some(Current::Running(running)) = &mut self.current else { return Vec::new() };
         let (metrics, at) = (running.metrics(now, 0), Timestamp(now.unix_ms));
         vec![
-            Write::QuestionEnded { task, outcome, answer: Some(answer), at },
-            Write::Progress { execution, status: ExecutionStatus::Running, metrics },
+            SessionWrite::TaskEnded { task, outcome, answer: Some(answer), at },
+            SessionWrite::Progress { execution, status: ExecutionStatus::Running, metrics },
         ]
     }
 
-    /// The worker goes on although nobody here has answered: it had its answer from the previous supervisor.
-    pub(super) fn answered_elsewhere(&mut self, asking: &PendingTask, now: Now, out: &mut Vec<Action>) {
+    /// The worker continues without an answer from this supervisor: it had one from the previous supervisor.
+    pub(super) fn answered_elsewhere(
+        &mut self,
+        pending: &PendingTask,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         Arc::make_mut(&mut running.record).status = ExecutionStatus::Running;
         let (execution, metrics) = (running.id(), running.metrics(now, 0));
         let at = Timestamp(now.unix_ms);
         let outcome = TaskOutcome::Withdrawn;
         let batch = vec![
-            Write::QuestionEnded { task: asking.row.id, outcome, answer: None, at },
-            Write::Progress { execution, status: ExecutionStatus::Running, metrics },
+            SessionWrite::TaskEnded { task: pending.row.id, outcome, answer: None, at },
+            SessionWrite::Progress { execution, status: ExecutionStatus::Running, metrics },
         ];
         self.persist(Pending { execution: Some(execution), ..Pending::default() }, batch, false, out);
     }
 }
 
-/// What no honest worker asks.
-fn judge(running: &Running, question: &Question, repeating: bool) -> Result<(), Unfit> {
-    let Question { number, prompt, options } = question;
+/// Checks a task: violations are those that no correct worker requests.
+fn judge(running: &Running, request: &TaskRequest, repeating: bool) -> Result<(), EventRefusal> {
+    let TaskRequest { number, prompt, options } = request;
     let bytes = prompt.len() + options.as_ref().map_or(0, |options| options.as_str().len());
     if bytes > PROMPT_BYTES {
-        return Err(Unfit::Forbidden("a question that is too long"));
+        return Err(EventRefusal::Forbidden("a question that is too long"));
     }
     if options.as_ref().is_some_and(|options| !options.is_valid()) {
-        return Err(Unfit::Forbidden("invalid JSON in the options of a question"));
+        return Err(EventRefusal::Forbidden("invalid JSON in the options of a question"));
     }
-    let again = repeating && *number == running.question.asked && running.question.known_question.is_some();
-    // Behind an adoption nobody knows how many were refused before they were stored.
-    let next = *number == running.question.asked.saturating_add(1)
-        || (repeating && *number > running.question.asked);
+    let again = repeating && *number == running.tasks.count && running.tasks.known.is_some();
+    // After an adoption it is unknown how many were refused before they were stored.
+    let next =
+        *number == running.tasks.count.saturating_add(1) || (repeating && *number > running.tasks.count);
     if *number == 0 || *number > NUMBER_MAX || !(again || next) {
-        return Err(Unfit::Forbidden("a question out of order"));
+        return Err(EventRefusal::Forbidden("a question out of order"));
     }
-    running.has_room_for(1, prompt.len() as u64)
+    running.check_output_limits(1, prompt.len() as u64)
 }

@@ -1,13 +1,13 @@
-//! What the store has, does not have yet, and has lost; and what follows from each commit.
+//! The machine's account of batches: pending, committed and lost; and the consequences of each commit.
 //!
 //! A worker keeps its messages until they are acknowledged. A number is acknowledged only after a batch that carries
 //! it (`WorkerSeq`) was committed, or was given up as lost and marked so. Acknowledgements are cumulative and not
-//! urgent: one goes out behind every few `Execute`s, or when the worker has much to keep, so that neither an answer to a
-//! caller nor a short execution waits for a message that only tells a worker what it may forget.
+//! urgent: one is sent behind every few `Execute`s, or when the worker keeps many messages, so that neither a reply to a
+//! caller nor a short execution waits for a mere acknowledgement.
 
-use super::durable::Refused;
+use super::durable::DurableRefusal;
 use super::execution::Current;
-use super::input::{Action, Executed, Now, Refusal, SessionReply, Token, Write, WriteId};
+use super::input::{Executed, Now, Refusal, SessionAction, SessionReply, SessionWrite, Token, WriteId};
 use super::machine::{Phase, SessionMachine};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, Ex
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
 
-/// A worker that keeps more than this is told what it may forget (bytes, messages).
+/// A worker that keeps more than this gets an acknowledgement (bytes, messages).
 const ACK_BYTES: u64 = 64 * 1024;
 const ACK_MESSAGES: u64 = 16;
-/// From these on it is told behind its next job, while it is awake.
+/// From these on the acknowledgement is sent behind its next execution, while it is awake.
 const ACK_BEHIND_BYTES: u64 = 4 * 1024;
 const ACK_BEHIND_MESSAGES: u64 = 8;
-/// Ends that the store owes us before a session takes no more executions.
+/// Most unstored ends of executions; with more the session takes no more executions.
 const UNSAVED_MAX: usize = 16;
-/// First and longest pause before the store is asked again (milliseconds).
+/// First and longest pause before a write is retried (milliseconds).
 const RETRY_MIN_MS: u64 = 500;
 const RETRY_MAX_MS: u64 = 30_000;
 
-/// An execution whose end is in a batch.
+/// An execution with its end in a batch.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) executed: Executed,
     pub(super) token: Option<Token>,
     /// The store does not have the start; the end alone would be refused.
     pub(super) start_lost: bool,
-    /// It has asked: a question that the store still has is withdrawn with it.
-    pub(super) asked: bool,
+    /// It had tasks: one that is still pending in the store is withdrawn with it.
+    pub(super) had_task: bool,
     /// Why the first of what was lost before this batch is lost.
     pub(super) lost: Option<String>,
 }
@@ -54,13 +54,13 @@ pub(super) enum Mark {
     SessionInserted,
     SessionReady,
     SessionEnded,
-    /// A question; who waits for the execution is told that it waits.
-    Asked {
+    /// A new task; the caller that waits for the execution gets the status `waiting`.
+    TaskInserted {
         token: Option<Token>,
         task: TaskId,
         executed: Executed,
     },
-    /// An answer that was taken, for who does not wait for what comes of it.
+    /// An accepted answer, for a caller that does not wait for the execution.
     Taken {
         token: Token,
         executed: Executed,
@@ -68,7 +68,7 @@ pub(super) enum Mark {
     /// An answer that did not fit.
     Refused {
         token: Token,
-        why: Refused,
+        why: DurableRefusal,
     },
     /// The first of what is owed.
     Retry,
@@ -78,14 +78,14 @@ pub(super) enum Mark {
 #[derive(Debug)]
 enum Owed {
     /// The end of an execution, marked as degraded.
-    End { record: Arc<Execution>, with_start: bool, asked: bool },
+    End { record: Arc<Execution>, with_start: bool, had_task: bool },
     /// Only the mark.
     Mark(ExecutionId),
     /// The end of the session.
     SessionEnd,
 }
 
-/// A batch that the store has not answered yet.
+/// A batch without a result yet.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     pub(super) id: u64,
@@ -109,7 +109,7 @@ pub(super) struct Ledger {
     recorded: u64,
     /// In a committed batch.
     committed: u64,
-    /// Told to the worker.
+    /// Acknowledged to the worker.
     acked: u64,
     unacked_bytes: u64,
     owed: VecDeque<Owed>,
@@ -144,7 +144,7 @@ impl Ledger {
         self.retry_at
     }
 
-    /// Says why no more executions are taken, if the store owes too many ends.
+    /// The reason for taking no more executions, if too many ends are unstored.
     pub(super) fn refuses_more(&self) -> Option<String> {
         (self.owed.len() >= UNSAVED_MAX).then(|| self.last_error.clone())
     }
@@ -177,9 +177,9 @@ impl SessionMachine {
     pub(super) fn persist(
         &mut self,
         mut pending: Pending,
-        mut batch: Vec<Write>,
+        mut batch: Vec<SessionWrite>,
         urgent: bool,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         let session = self.id();
         let ledger = &mut self.ledger;
@@ -188,13 +188,13 @@ impl SessionMachine {
         if ledger.settled > ledger.recorded {
             ledger.recorded = ledger.settled;
             pending.worker_seq = Some(ledger.settled);
-            batch.push(Write::WorkerSeq { session, seq: ledger.settled });
+            batch.push(SessionWrite::WorkerSeq { session, seq: ledger.settled });
         }
-        out.push(Action::Write { id: WriteId(pending.id), batch, urgent });
+        out.push(SessionAction::Write { id: WriteId(pending.id), batch, urgent });
         ledger.pending.push_back(pending);
     }
 
-    pub(super) fn stored(&mut self, write: WriteId, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn stored(&mut self, write: WriteId, now: Now, out: &mut Vec<SessionAction>) {
         let Some(pending) = self.ledger.take(write.0) else { return };
         Self::publish(&pending, out);
         if let Some(ended) = pending.ended {
@@ -213,7 +213,7 @@ impl SessionMachine {
                 }
             }
             Mark::SessionEnded => self.session_end_stored(out),
-            Mark::Asked { token, task, executed } => self.question_stored(token, task, executed, out),
+            Mark::TaskInserted { token, task, executed } => self.on_task_stored(token, task, executed, out),
             Mark::Taken { token, executed } => Self::reply(token, Ok(SessionReply::Executed(executed)), out),
             Mark::Refused { token, why } => Self::reply(token, Err(Refusal::Task(why)), out),
             Mark::Retry => self.retried(true, now, out),
@@ -223,7 +223,13 @@ impl SessionMachine {
         }
     }
 
-    fn end_stored(&mut self, mut ended: Ended, lost_before: Option<String>, now: Now, out: &mut Vec<Action>) {
+    fn end_stored(
+        &mut self,
+        mut ended: Ended,
+        lost_before: Option<String>,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         if let Some(error) = lost_before {
             // Its end is stored, what came before is not: the mark follows.
             Self::degrade(&mut ended.executed.record, &error, out);
@@ -241,7 +247,7 @@ impl SessionMachine {
         error: &str,
         permanent: bool,
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         let Some(pending) = self.ledger.take(write.0) else { return };
         if !permanent || self.ledger.last_error.is_empty() {
@@ -256,7 +262,8 @@ impl SessionMachine {
                 let error = first.as_deref().unwrap_or(error);
                 Self::degrade(&mut ended.executed.record, error, out);
                 let record = Arc::clone(&ended.executed.record);
-                self.ledger.owe(Owed::End { record, with_start: ended.start_lost, asked: ended.asked }, now);
+                self.ledger
+                    .owe(Owed::End { record, with_start: ended.start_lost, had_task: ended.had_task }, now);
                 if let Some(token) = ended.token {
                     Self::reply(token, Err(Refusal::Unrecorded(error.to_owned())), out);
                 }
@@ -271,7 +278,7 @@ impl SessionMachine {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::SessionInserted | Mark::SessionReady => {
-                // Nobody can reach a session whose creation failed.
+                // No client can reach a session that failed to start.
                 if let Some(token) = self.creation.creator.take() {
                     Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
                 }
@@ -279,14 +286,14 @@ impl SessionMachine {
                 self.condemn(CloseReason::SpawnFailed(why), now, out);
             }
             Mark::SessionEnded => {
-                self.tell_end(Err(error), out);
+                self.report_end(Err(error), out);
                 if permanent {
                     self.phase = Phase::Released;
                 } else {
                     self.ledger.owe(Owed::SessionEnd, now);
                 }
             }
-            Mark::Asked { token, executed, .. } => {
+            Mark::TaskInserted { token, executed, .. } => {
                 self.question_lost(token, executed.record.id, error, now, out);
             }
             Mark::Retry if permanent => self.retried(false, now, out),
@@ -322,8 +329,8 @@ impl SessionMachine {
         }
     }
 
-    /// Marks a record, and shows it with the fallback event in place of what is stored.
-    fn degrade(record: &mut Arc<Execution>, error: &str, out: &mut Vec<Action>) {
+    /// Marks a record, and shows it with the fallback event instead of the stored record.
+    fn degrade(record: &mut Arc<Execution>, error: &str, out: &mut Vec<SessionAction>) {
         Arc::make_mut(record).degraded = true;
         let mut shown = Execution::clone(record);
         let message =
@@ -334,26 +341,26 @@ impl SessionMachine {
             ts: shown.ended_at.unwrap_or(shown.started_at),
             payload: EventPayload::System { message, level: ConsoleLevel::Error },
         }]);
-        out.push(Action::Degraded(Arc::new(shown)));
+        out.push(SessionAction::Degraded(Arc::new(shown)));
     }
 
-    /// Asks the store once more for the first thing that it owes. One at a time: what it refuses for ever must not
+    /// Retries the first unstored write. One at a time: what it refuses for ever must not
     /// take the rest with it.
-    pub(super) fn retry_owed(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn retry_owed(&mut self, out: &mut Vec<SessionAction>) {
         self.ledger.retry_at = None;
         if self.ledger.retrying {
             return;
         }
         let batch = match self.ledger.owed.front() {
             None => return,
-            Some(Owed::End { record, with_start, asked }) => {
+            Some(Owed::End { record, with_start, had_task }) => {
                 let (execution, at) = (record.id, record.ended_at.unwrap_or(record.started_at));
-                let start = with_start.then(|| Write::ExecutionStarted(Arc::new(as_started(record))));
-                let withdrawn = asked.then_some(Write::QuestionsWithdrawn { execution, at });
-                let end = Write::ExecutionEnded(Arc::clone(record));
+                let start = with_start.then(|| SessionWrite::ExecutionStarted(Arc::new(as_started(record))));
+                let withdrawn = had_task.then_some(SessionWrite::TasksWithdrawn { execution, at });
+                let end = SessionWrite::ExecutionEnded(Arc::clone(record));
                 start.into_iter().chain(withdrawn).chain([end]).collect()
             }
-            Some(Owed::Mark(execution)) => vec![Write::ExecutionDegraded(*execution)],
+            Some(Owed::Mark(execution)) => vec![SessionWrite::ExecutionDegraded(*execution)],
             Some(Owed::SessionEnd) => vec![self.end_write()],
         };
         self.ledger.retrying = true;
@@ -361,12 +368,12 @@ impl SessionMachine {
     }
 
     /// The store has taken what it owed, or will never take it.
-    fn retried(&mut self, taken: bool, now: Now, out: &mut Vec<Action>) {
+    fn retried(&mut self, taken: bool, now: Now, out: &mut Vec<SessionAction>) {
         self.ledger.retrying = false;
         self.ledger.retry_pause_ms = 0;
         match self.ledger.owed.pop_front() {
-            Some(Owed::End { record, .. }) if taken => out.push(Action::Restored(record.id)),
-            Some(Owed::Mark(execution)) if taken => out.push(Action::Restored(execution)),
+            Some(Owed::End { record, .. }) if taken => out.push(SessionAction::Restored(record.id)),
+            Some(Owed::Mark(execution)) if taken => out.push(SessionAction::Restored(execution)),
             Some(Owed::SessionEnd) => self.session_end_stored(out),
             _ => {}
         }
@@ -375,18 +382,18 @@ impl SessionMachine {
         }
     }
 
-    fn session_end_stored(&mut self, out: &mut Vec<Action>) {
+    fn session_end_stored(&mut self, out: &mut Vec<SessionAction>) {
         if self.phase != Phase::Released {
             self.phase = Phase::Released;
-            self.tell_end(Ok(()), out);
+            self.report_end(Ok(()), out);
         }
     }
 
     /// Lets go once the end is recorded and the store owes nothing more.
-    pub(super) fn release_if_done(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn release_if_done(&mut self, out: &mut Vec<SessionAction>) {
         if self.phase == Phase::Released && !self.ledger.released && self.ledger.is_square() {
             self.ledger.released = true;
-            out.push(Action::Release);
+            out.push(SessionAction::Release);
         }
     }
 
@@ -395,17 +402,17 @@ impl SessionMachine {
         self.ledger.released
     }
 
-    fn publish(pending: &Pending, out: &mut Vec<Action>) {
+    fn publish(pending: &Pending, out: &mut Vec<SessionAction>) {
         let Some(execution) = pending.execution else { return };
         if let Some(events) = &pending.publish {
-            out.push(Action::Publish { execution, events: Arc::clone(events) });
+            out.push(SessionAction::Publish { execution, events: Arc::clone(events) });
         }
         if pending.ended.is_some() {
-            out.push(Action::PublishEnd { execution });
+            out.push(SessionAction::PublishEnd { execution });
         }
     }
 
-    fn committed(&mut self, seq: u64, out: &mut Vec<Action>) {
+    fn committed(&mut self, seq: u64, out: &mut Vec<SessionAction>) {
         let ledger = &mut self.ledger;
         ledger.committed = ledger.committed.max(seq);
         if ledger.committed - ledger.acked >= ACK_MESSAGES || ledger.unacked_bytes >= ACK_BYTES {
@@ -414,7 +421,7 @@ impl SessionMachine {
     }
 
     /// Behind a job: it has its effect all the same, and the worker does not wake up for it alone.
-    pub(super) fn ack_behind_job(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn ack_behind_job(&mut self, out: &mut Vec<SessionAction>) {
         let ledger = &self.ledger;
         if ledger.committed - ledger.acked >= ACK_BEHIND_MESSAGES || ledger.unacked_bytes >= ACK_BEHIND_BYTES
         {
@@ -422,19 +429,19 @@ impl SessionMachine {
         }
     }
 
-    /// Tells the worker what it may forget, if there is anything and it still listens.
-    fn ack_now(&mut self, out: &mut Vec<Action>) {
+    /// Sends the worker an acknowledgement, if there is anything new and its channel is usable.
+    fn ack_now(&mut self, out: &mut Vec<SessionAction>) {
         let listens = self.channel_usable() && self.peer.adopting.is_none() && self.phase != Phase::Closing;
         let ledger = &mut self.ledger;
         if listens && ledger.committed > ledger.acked {
             ledger.acked = ledger.committed;
             ledger.unacked_bytes = 0;
-            out.push(Action::Send(ToWorker::Ack { seq: ledger.committed }));
+            out.push(SessionAction::Send(ToWorker::Ack { seq: ledger.committed }));
         }
     }
 
-    fn end_write(&self) -> Write {
-        Write::SessionEnded {
+    fn end_write(&self) -> SessionWrite {
+        SessionWrite::SessionEnded {
             session: self.id(),
             status: self.record.status,
             at: self.record.closed_at.unwrap_or(self.record.created_at),

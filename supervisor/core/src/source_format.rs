@@ -1,4 +1,4 @@
-//! How a file is read, by its name.
+//! The source format of a file (script, module, JSON), by its name.
 
 use vm_system_protocol::worker::SourceFormat;
 
@@ -16,7 +16,7 @@ pub fn run_file_format(path: &str, esm: bool) -> SourceFormat {
     }
 }
 
-/// The format of a file that another one asks for. As in Node, a `.js` file is `CommonJS` unless modules are the rule
+/// The format of a file that another one imports. As in Node, a `.js` file is `CommonJS` unless modules are the rule
 /// (`esm`) and it is imported.
 pub fn module_format(path: &str, import: bool, esm: bool) -> SourceFormat {
     match extension(path) {

@@ -1,8 +1,10 @@
-//! From nothing to `Ready`: the worker, its set-up, the startup files.
+//! From `Spawning` to `Ready`: the worker, its set-up, the startup files.
 
-use super::deadlines::DEATH_MS;
-use super::execution::{Current, Job};
-use super::input::{Action, CloseCause, LibraryFailure, Now, Refusal, SpawnFailure, Token, Write};
+use super::deadlines::EXIT_MS;
+use super::execution::{Current, ExecutionJob};
+use super::input::{
+    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionWrite, SpawnFailure, Token,
+};
 use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
@@ -12,7 +14,7 @@ use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
 
 impl SessionMachine {
-    pub(super) fn create(&mut self, token: Token, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn create(&mut self, token: Token, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase != Phase::New {
             return Self::reply(token, Err(Refusal::NotReady("it was made before".to_owned())), out);
         }
@@ -20,16 +22,16 @@ impl SessionMachine {
         self.creation.creator = Some(token);
         self.timers.ttl_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
         let pending = Pending { mark: Mark::SessionInserted, ..Pending::default() };
-        let insert = Write::SessionInserted(Arc::new(self.record.clone()));
+        let insert = SessionWrite::SessionInserted(Arc::new(self.record.clone()));
         self.persist(pending, vec![insert], false, out);
         match self.ending.closing {
-            // Somebody who closes it was quicker: nothing is born.
+            // It was closed before: no worker is started.
             Some(cause) => self.end(cause.reason(), now, out),
-            None => out.push(Action::Spawn),
+            None => out.push(SessionAction::Spawn),
         }
     }
 
-    pub(super) fn spawned(&mut self, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn spawned(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase != Phase::Spawning {
             return;
         }
@@ -37,18 +39,18 @@ impl SessionMachine {
             // Nothing has run in it.
             self.ending.verdict = Some(unwanted);
             self.phase = Phase::Killed;
-            self.timers.phase_at = Some(now.mono_ms + DEATH_MS);
-            out.push(Action::Kill);
+            self.timers.phase_at = Some(now.mono_ms + EXIT_MS);
+            out.push(SessionAction::Kill);
             return;
         }
         self.phase = Phase::SettingUp;
         self.timers.phase_at = Some(now.mono_ms + HELLO_MS);
         if let Some(start) = self.creation.start.take() {
-            out.push(Action::Send(ToWorker::Start(start)));
+            out.push(SessionAction::Send(ToWorker::Start(start)));
         }
     }
 
-    pub(super) fn spawn_failed(&mut self, failure: SpawnFailure, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn spawn_failed(&mut self, failure: SpawnFailure, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase != Phase::Spawning {
             return;
         }
@@ -63,7 +65,7 @@ impl SessionMachine {
     }
 
     /// There is no worker because one of its libraries cannot be had.
-    pub(super) fn library_failed(&mut self, failure: LibraryFailure, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn library_failed(&mut self, failure: LibraryFailure, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase != Phase::Spawning {
             return;
         }
@@ -76,8 +78,8 @@ impl SessionMachine {
         self.end(reason, now, out);
     }
 
-    /// The worker says that it is set up.
-    pub(super) fn started(&mut self, heap_bytes: u64, now: Now, out: &mut Vec<Action>) {
+    /// The worker reports that it is set up.
+    pub(super) fn started(&mut self, heap_bytes: u64, now: Now, out: &mut Vec<SessionAction>) {
         if !std::mem::replace(&mut self.peer.setting_up, false) {
             return self.violation("Started twice", now, out);
         }
@@ -92,16 +94,16 @@ impl SessionMachine {
     }
 
     /// `Started` came, or a startup file ended well: the next one, or `Ready`.
-    pub(super) fn go_on_starting(&mut self, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn go_on_starting(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if let Some(request) = self.creation.startup.pop_front() {
             let policy = Arc::clone(&self.creation.startup_policy);
-            return self.begin(Job { token: None, request: Box::new(request), policy }, now, out);
+            return self.begin(ExecutionJob { token: None, request: Box::new(request), policy }, now, out);
         }
         self.phase = Phase::Ready;
         self.record.status = SessionStatus::Ready;
         self.rest(now);
         let pending = Pending { mark: Mark::SessionReady, ..Pending::default() };
-        self.persist(pending, vec![Write::SessionReady { session: self.id() }], true, out);
+        self.persist(pending, vec![SessionWrite::SessionReady { session: self.id() }], true, out);
     }
 
     /// A startup file ended.
@@ -110,7 +112,7 @@ impl SessionMachine {
         what: &str,
         status: ExecutionStatus,
         now: Now,
-        out: &mut Vec<Action>,
+        out: &mut Vec<SessionAction>,
     ) {
         debug_assert!(!matches!(self.current, Some(Current::Running(_))), "one execution at a time");
         if status == ExecutionStatus::Ok {

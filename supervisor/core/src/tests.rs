@@ -1,13 +1,13 @@
-//! Behaviour by name. What holds for every history is in the simulation; here is what each single case is called.
+//! Tests of single cases, named by behaviour. The invariants of all histories are in the simulation.
 
 mod ends;
 mod executions;
-mod questions;
+mod tasks;
 mod violations;
 
 use super::{
-    Action, ChannelFault, CloseCause, ExecuteRequest, Executed, ExitStatus, Input, Now, Refusal,
-    SessionMachine, SessionReply, SessionSpec, Source, Token, Write, WriteId,
+    ChannelFault, CloseCause, ExecuteRequest, Executed, Now, Refusal, SessionAction, SessionInput,
+    SessionMachine, SessionReply, SessionSpec, SessionWrite, Source, Token, WorkerExitStatus, WriteId,
 };
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
@@ -27,14 +27,14 @@ use vm_system_protocol::worker::{
 
 const EXECUTION: ExecutionId = ExecutionId::from_bytes([7; 16]);
 
-/// A machine with a store that commits at once and a worker that only speaks when told to.
+/// A machine with a store that commits at once and a worker that sends only what a test orders.
 struct Bench {
     machine: SessionMachine,
     now: Now,
     seq: u64,
     policy: Arc<EffectivePolicy>,
     sent: Vec<ToWorker>,
-    writes: Vec<Write>,
+    writes: Vec<SessionWrite>,
     /// What a slow store has not answered yet.
     held: Option<Vec<WriteId>>,
     replies: Vec<(Token, Result<SessionReply, Refusal>)>,
@@ -99,9 +99,9 @@ impl Bench {
 
     fn ready_with(policy: Arc<EffectivePolicy>) -> Self {
         let mut bench = Self::new(policy, 0);
-        bench.input(Input::Create { token: Token(1) });
-        bench.input(Input::Spawned);
-        bench.says(FromWorker::Started { heap_bytes: 1 });
+        bench.input(SessionInput::Create { token: Token(1) });
+        bench.input(SessionInput::Spawned);
+        bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
         assert!(matches!(bench.reply(1), Some(Ok(SessionReply::Session(_)))));
         bench
     }
@@ -138,14 +138,14 @@ impl Bench {
             wait: true,
             collect_events: true,
         };
-        self.input(Input::Execute {
+        self.input(SessionInput::Execute {
             token: Token(token),
             request: Box::new(request),
             policy: Arc::clone(&self.policy),
         });
     }
 
-    fn input(&mut self, input: Input) {
+    fn input(&mut self, input: SessionInput) {
         let mut inputs = vec![input];
         while !inputs.is_empty() {
             let mut actions = Vec::new();
@@ -154,52 +154,55 @@ impl Bench {
             }
             for action in actions {
                 match action {
-                    Action::Write { id, batch, .. } => {
+                    SessionAction::Write { id, batch, .. } => {
                         self.writes.extend(batch);
                         match &mut self.held {
                             Some(held) => held.push(id),
-                            None => inputs.push(Input::Stored(id)),
+                            None => inputs.push(SessionInput::Stored(id)),
                         }
                     }
-                    Action::Send(message) => self.sent.push(message),
-                    Action::Reply { token, result } => self.replies.push((token, result)),
-                    Action::Kill => self.killed = true,
-                    Action::Interrupt => self.interrupts += 1,
-                    Action::HostCall { .. } => self.host_calls += 1,
+                    SessionAction::Send(message) => self.sent.push(message),
+                    SessionAction::Reply { token, result } => self.replies.push((token, result)),
+                    SessionAction::Kill => self.killed = true,
+                    SessionAction::Interrupt => self.interrupts += 1,
+                    SessionAction::HostCall { .. } => self.host_calls += 1,
                     _ => {}
                 }
             }
         }
     }
 
-    fn says(&mut self, message: FromWorker) {
+    fn on_worker_message(&mut self, message: FromWorker) {
         self.seq += 1;
-        self.input(Input::Message { seq: self.seq, message });
+        self.input(SessionInput::Message { seq: self.seq, message });
     }
 
     fn prints(&mut self, at_us: u64, text: &str) {
-        self.says(FromWorker::Events { execution: EXECUTION, events: vec![printed(at_us, text)] });
+        self.on_worker_message(FromWorker::Events {
+            execution: EXECUTION,
+            events: vec![printed(at_us, text)],
+        });
     }
 
     fn ends(&mut self, outcome: Outcome) {
-        self.says(FromWorker::Done(Box::new(done(outcome))));
+        self.on_worker_message(FromWorker::Done(Box::new(done(outcome))));
     }
 
     fn calls(&mut self, call: u64) {
         let request = HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() });
-        self.says(FromWorker::HostCall { execution: EXECUTION, call, request });
+        self.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call, request });
     }
 
     fn after(&mut self, ms: u64) {
         self.now.mono_ms += ms;
         self.now.unix_ms += ms as i64;
-        self.input(Input::Tick);
+        self.input(SessionInput::Tick);
     }
 
     /// The slow store's oldest batch fails.
     fn loses(&mut self, error: &str, permanent: bool) {
         let write = self.held.as_mut().expect("a slow store").remove(0);
-        self.input(Input::StoreFailed { write, error: error.to_owned(), permanent });
+        self.input(SessionInput::StoreFailed { write, error: error.to_owned(), permanent });
     }
 
     fn reply(&self, token: u64) -> Option<&Result<SessionReply, Refusal>> {
@@ -208,7 +211,7 @@ impl Bench {
 
     fn ended(&self) -> Execution {
         let ended = self.writes.iter().find_map(|write| match write {
-            Write::ExecutionEnded(record) => Some(Execution::clone(record)),
+            SessionWrite::ExecutionEnded(record) => Some(Execution::clone(record)),
             _ => None,
         });
         ended.expect("an end was written")
@@ -224,7 +227,7 @@ impl Bench {
 
     fn times(&self) -> Vec<i64> {
         let events = self.writes.iter().filter_map(|write| match write {
-            Write::Events(events) => Some(events.iter().map(|event| event.ts.0).collect::<Vec<_>>()),
+            SessionWrite::Events(events) => Some(events.iter().map(|event| event.ts.0).collect::<Vec<_>>()),
             _ => None,
         });
         events.flatten().collect()

@@ -16,7 +16,7 @@ use vm_system_runtime::worktree::Roots;
 use vm_system_runtime::{DurableConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
 use vm_system_sandbox::beneath;
 use vm_system_spawn::SpawnConfig;
-use vm_system_spawn::libraries::Shelf;
+use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::StoreHandle;
 
 /// A task with a nearer deadline keeps an idle supervisor running: the deadline needs a process that acts on it.
@@ -33,7 +33,7 @@ pub(super) struct Assembly {
 pub(super) struct Parts {
     pub(super) store: StoreHandle,
     /// Sources of installed libraries.
-    pub(super) shelf: Shelf,
+    pub(super) shelf: LibraryStore,
     pub(super) spawn: SpawnConfig,
     pub(super) roots: Roots,
     /// The operator has configured roots.
@@ -70,7 +70,7 @@ impl Assembly {
         let started = async {
             beneath::check().map_err(DaemonError::Files)?;
             let config = RuntimeConfig {
-                spawn: SpawnConfig { shelf: shelf.clone(), ..spawn },
+                spawn: SpawnConfig { library_store: shelf.clone(), ..spawn },
                 brokers: BrokerConfig::default(),
                 roots,
                 worktree_clients,

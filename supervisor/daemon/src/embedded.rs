@@ -12,7 +12,7 @@ use vm_system_protocol::model::{Event, Limits};
 use vm_system_record::Owner;
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::worktree::Roots;
-use vm_system_spawn::libraries::Shelf;
+use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{SandboxMode, SpawnConfig};
 
 /// Sessions of one command.
@@ -33,7 +33,7 @@ impl Embedded {
         let store = opened.map_err(|error| DaemonError::Internal(error.to_string()))??;
         let parts = Parts {
             store,
-            shelf: Shelf::in_memory(),
+            shelf: LibraryStore::in_memory(),
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
             roots: Roots::of_this_process().map_err(DaemonError::Roots)?,
             worktrees_confined: false,

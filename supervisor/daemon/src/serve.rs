@@ -23,7 +23,7 @@ use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_spawn::SpawnConfig;
-use vm_system_spawn::libraries::Shelf;
+use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{StoreHandle, StoreOptions};
 
 /// After all sessions have ended, their requests must have their responses within.
@@ -130,11 +130,11 @@ async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
 }
 
 /// The folder of the libraries, without what a crash has left there.
-async fn open_shelf(config: &Config, store: &StoreHandle) -> Result<Shelf, DaemonError> {
+async fn open_shelf(config: &Config, store: &StoreHandle) -> Result<LibraryStore, DaemonError> {
     let known = store.libraries().await.map_err(|error| DaemonError::Internal(error.to_string()))?;
     let state_dir = config.state_dir.clone();
     let opened = tokio::task::spawn_blocking(move || {
-        let shelf = Shelf::open(&state_dir)?;
+        let shelf = LibraryStore::open(&state_dir)?;
         if let Err(error) = shelf.sweep(&known.iter().map(|row| row.hash).collect()) {
             tracing::warn!(%error, "the folder of the libraries was not cleaned");
         }
@@ -166,7 +166,7 @@ fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClient
 
 fn parts(
     config: &Config,
-    (store, shelf): (StoreHandle, Shelf),
+    (store, shelf): (StoreHandle, LibraryStore),
     (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
@@ -175,7 +175,7 @@ fn parts(
         service_ids: config.service_ids,
         grace: config.keeper_grace,
         reserve_zygote: true,
-        ready_workers: true,
+        prestart_workers: true,
         ..SpawnConfig::embedded()
     };
     Parts {

@@ -20,7 +20,7 @@ use super::errors::{invalid, stored};
 use super::verbs::Effect::{self, Changes, Reads};
 use super::{Ops, VerbCall};
 use std::sync::Arc;
-use vm_system_core::durable::{Refused, RunStatus};
+use vm_system_core::durable::{DurableRefusal, RunStatus};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
@@ -243,27 +243,31 @@ fn question(row: &TaskRow) -> Task {
 }
 
 /// Why something was not done, as callers see it.
-fn refused(why: &Refused, execution: ExecutionId) -> OpError {
+fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
     let message = why.to_string();
     let details = serde_json::json!({ "execution_id": execution });
     match why {
-        Refused::NotPending => OpError::new(ErrorCode::TaskNotPending, message)
+        DurableRefusal::NotPending => OpError::new(ErrorCode::TaskNotPending, message)
             .with_details(&details)
             .with_hint("`vm-system task get` shows what it waits for"),
-        Refused::Ended => OpError::new(ErrorCode::TaskNotPending, message).with_details(&details),
-        Refused::Unfit { attempts, last, .. } => OpError::new(ErrorCode::AnswerInvalid, message)
+        DurableRefusal::Ended => OpError::new(ErrorCode::TaskNotPending, message).with_details(&details),
+        DurableRefusal::Unfit { attempts, last, .. } => OpError::new(ErrorCode::AnswerInvalid, message)
             .with_details(&serde_json::json!({
                 "execution_id": execution, "attempts": attempts, "task_failed": last
             }))
             .with_hint("the task's schema defines a valid answer"),
-        Refused::NoVariable => OpError::new(ErrorCode::NotFound, message)
+        DurableRefusal::NoVariable => OpError::new(ErrorCode::NotFound, message)
             .with_details(&details)
             .with_hint("`vm-system program state` lists the variables of each frame"),
-        Refused::NameTaken => OpError::new(ErrorCode::Conflict, message)
+        DurableRefusal::NameTaken => OpError::new(ErrorCode::Conflict, message)
             .with_hint("choose another name, or end the other execution first"),
-        Refused::NoWorker(_) => OpError::new(ErrorCode::CapacityExceeded, message).with_details(&details),
-        Refused::Storage(_) => OpError::new(ErrorCode::StorageUnavailable, message).with_details(&details),
-        Refused::Stopping => OpError::new(ErrorCode::ShuttingDown, message).with_details(&details),
+        DurableRefusal::NoWorker(_) => {
+            OpError::new(ErrorCode::CapacityExceeded, message).with_details(&details)
+        }
+        DurableRefusal::Storage(_) => {
+            OpError::new(ErrorCode::StorageUnavailable, message).with_details(&details)
+        }
+        DurableRefusal::Stopping => OpError::new(ErrorCode::ShuttingDown, message).with_details(&details),
     }
 }
 

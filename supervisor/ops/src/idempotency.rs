@@ -166,7 +166,7 @@ impl Ops {
         let (owner, key) = entry.name.clone();
         let write = match counts(answer, durable) {
             OnRepeat::Replay => match codec::encode(answer, CONTROL_FRAME_BYTES) {
-                Ok(reply) => Write::KeyAnswer { owner, key, reply },
+                Ok(reply) => Write::KeyResponse { owner, key, reply },
                 // Too large to keep: the record itself is the response.
                 Err(_) => return,
             },
@@ -282,7 +282,7 @@ const TAKEN: &[u8] = b"taken";
 pub(super) fn taken(call: &VerbCall<'_>, execution: ExecutionId) -> Option<Write> {
     let (owner, key) = (call.caller.owner.clone(), call.key?.to_owned());
     let reply = [TAKEN, execution.as_bytes()].concat();
-    Some(Write::KeyAnswer { owner, key, reply })
+    Some(Write::KeyResponse { owner, key, reply })
 }
 
 /// The execution of such a mark. No encoded response begins like one.

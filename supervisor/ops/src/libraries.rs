@@ -13,7 +13,9 @@ use vm_system_protocol::control::{
 use vm_system_protocol::limits::LIBRARY_BYTES;
 use vm_system_record::{Entity, LibraryRow, Write};
 use vm_system_runtime::Libraries;
-use vm_system_spawn::libraries::{self, CATALOG, CatalogEntry, ShelfError, catalog_entry, full_name, hex};
+use vm_system_spawn::libraries::{
+    self, CATALOG, CatalogEntry, LibraryStoreError, catalog_entry, full_name, hex,
+};
 use vm_system_spawn::{Library, LibrarySet};
 
 /// Libraries that may be installed.
@@ -225,7 +227,7 @@ fn operator(call: &VerbCall<'_>) -> Result<(), OpError> {
     Err(OpError::new(ErrorCode::NotPermitted, message))
 }
 
-fn unkept(error: &ShelfError) -> OpError {
+fn unkept(error: &LibraryStoreError) -> OpError {
     OpError::new(ErrorCode::StorageUnavailable, format!("the library cannot be kept: {error}"))
         .with_hint("nothing was changed; free some disk space, then try again")
 }

@@ -16,7 +16,7 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Cursor, Page};
 use vm_system_runtime::Follower;
 use vm_system_runtime::RuntimeApi;
-use vm_system_spawn::libraries::Shelf;
+use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{BoxFuture, StoreHandle};
 
 /// Rows of a list without a limit of its own, at most.
@@ -52,7 +52,7 @@ pub struct Ops {
     pub(crate) built_in_row: tokio::sync::OnceCell<()>,
     pub(crate) in_flight: InFlight,
     pub(crate) refusals: audit::Budget,
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: LibraryStore,
     pub(crate) installed: Mutex<InstalledLibraries>,
     /// Held while a verb reads something, decides, and writes: two changes of one template, two installations.
     pub(crate) deciding: tokio::sync::Mutex<()>,
@@ -82,7 +82,7 @@ impl Ops {
         store: StoreHandle,
         runtime: Arc<dyn RuntimeApi>,
         options: OpsOptions,
-        shelf: Shelf,
+        shelf: LibraryStore,
         stop: CancellationToken,
     ) -> Self {
         let policies = Policies::new(store.clone(), options.ceilings.clone());

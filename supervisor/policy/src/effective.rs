@@ -1,15 +1,15 @@
-//! The intersection itself.
+//! The effective policy: the intersection of the session's copy of its template, the template as it is now, and the operator's
+//! limits. Enforces nothing.
 
 use super::paths::PathRules;
 use super::rights::{DatabaseRights, ExecRights, FsRights, both};
-use super::row::{NO_HTTP, Row, read_row};
+use super::row::{CapabilityRow, NO_HTTP, read_row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Resolver, Settings};
 use vm_system_protocol::worker::Policy;
 
-/// The rights that a template gives at one moment: what a session keeps from its creation, and what the template
-/// says now.
+/// The rights of a template at one time: the session's copy from its creation, or the template as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// Limits, resolver, runtime.
@@ -32,7 +32,7 @@ pub struct Operator {
 /// What one execution may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectivePolicy {
-    /// The part that the worker is told; the supervisor checks every request against it all the same.
+    /// The part that is sent to the worker; the supervisor checks every request against it all the same.
     pub wire: Policy,
     /// `.js` files are modules.
     pub esm: bool,
@@ -40,7 +40,7 @@ pub struct EffectivePolicy {
     pub env: Vec<(String, String)>,
     /// The `fs` module, if it is granted.
     pub fs: Option<FsRights>,
-    /// Files that `require` and `import` may load; `None`: nothing. Rows that say what `fs` reads say this as well, whether or not
+    /// Files that `require` and `import` may load; `None`: nothing. Rows that bound what `fs` reads bound this as well, whether or not
     /// the module was added.
     pub load: Option<PathRules>,
     /// The `database` module, if it is granted.
@@ -74,7 +74,7 @@ impl EffectivePolicy {
         }
     }
 
-    /// Why a module is not granted, if there is more to say than that it is not.
+    /// Why a module is not granted, if there is a special reason.
     pub fn refusal(&self, name: &str) -> Option<&str> {
         let refused = self.wire.refused_modules.iter().find(|(module, _)| module == name);
         refused.map(|(_, why)| why.as_str())
@@ -176,17 +176,17 @@ impl Rights {
             Err(error) => return self.senseless(row, &error.to_string()),
         };
         match (meaning, row.enabled) {
-            (Row::Global(name), false) => {
+            (CapabilityRow::Global(name), false) => {
                 self.disabled_globals.insert(name.to_owned());
             }
-            (Row::Env(value), true) => {
+            (CapabilityRow::Env(value), true) => {
                 self.env.insert(row.name.clone(), value);
             }
-            (Row::Fs(_) | Row::Database(_) | Row::Exec(_), false) => {
+            (CapabilityRow::Fs(_) | CapabilityRow::Database(_) | CapabilityRow::Exec(_), false) => {
                 self.refuse(&row.name, "a capability row of the template withdraws it");
             }
             // An enabled module row narrows a module that was added; it does not add one.
-            (Row::Fs(given), true) => {
+            (CapabilityRow::Fs(given), true) => {
                 self.load = both(self.load.take(), given.read.as_ref());
                 if let Some(fs) = &mut self.fs {
                     *fs = FsRights {
@@ -196,17 +196,17 @@ impl Rights {
                     };
                 }
             }
-            (Row::Database(given), true) => {
+            (CapabilityRow::Database(given), true) => {
                 if let Some(database) = &mut self.database {
                     *database = given;
                 }
             }
-            (Row::Exec(given), true) => {
+            (CapabilityRow::Exec(given), true) => {
                 if let Some(exec) = &mut self.exec {
                     *exec = given;
                 }
             }
-            (Row::Read(paths), enabled) => {
+            (CapabilityRow::Read(paths), enabled) => {
                 self.load = if enabled { both(self.load.take(), Some(&paths)) } else { None };
                 if let Some(fs) = &mut self.fs {
                     fs.read = if enabled { both(fs.read.take(), Some(&paths)) } else { None };
@@ -214,7 +214,9 @@ impl Rights {
             }
             // Intrinsics are on without a row; `fs`, `env` and `net` rows that are off change nothing; writing is
             // settled when all rows are read.
-            (Row::Global(_), true) | (Row::Env(_), false) | (Row::Write(_) | Row::Nothing, _) => {}
+            (CapabilityRow::Global(_), true)
+            | (CapabilityRow::Env(_), false)
+            | (CapabilityRow::Write(_) | CapabilityRow::Nothing, _) => {}
         }
     }
 
@@ -245,9 +247,9 @@ impl Rights {
             let row = rows.iter().find(|row| row.kind == kind && row.name == name && row.enabled)?;
             read_row(row.kind, &row.name, &row.config).ok()
         };
-        let Some(Row::Write(granted)) = find(CapabilityKind::Fs, "write") else { return };
+        let Some(CapabilityRow::Write(granted)) = find(CapabilityKind::Fs, "write") else { return };
         fs.write = match find(CapabilityKind::Module, "fs") {
-            Some(Row::Fs(given)) => both(Some(granted), given.write.as_ref()),
+            Some(CapabilityRow::Fs(given)) => both(Some(granted), given.write.as_ref()),
             _ => Some(granted),
         };
     }

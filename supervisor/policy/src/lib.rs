@@ -9,8 +9,8 @@
 //! - [`rights`]: what each module may do, and how two of them narrow each other
 //! - [`globals`]: which globals can be switched off
 //! - [`mod@effective`]: the intersection
-//! - [`permit`]: one call, judged
-//! - [`usage`]: what an execution used, and what is said about it
+//! - [`permit`]: the decision about one host call
+//! - [`usage`]: what an execution used, and the events about it
 
 mod effective;
 pub mod globals;
@@ -23,8 +23,8 @@ mod usage;
 pub use effective::{BrokerAccess, EffectivePolicy, Operator, Snapshot, effective};
 pub use permit::{Denial, Permit, judge};
 pub use rights::{DatabaseRights, ExecRights, FsRights};
-pub use row::{MODULES, NO_HTTP, Row, RowError, is_command_name, read_row};
-pub use usage::{SessionUsage, Usage};
+pub use row::{CapabilityRow, MODULES, NO_HTTP, RowError, is_command_name, read_row};
+pub use usage::{HostUsage, SessionUsage};
 
 #[cfg(test)]
 mod tests;

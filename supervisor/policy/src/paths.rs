@@ -1,10 +1,10 @@
 //! Path patterns: which names beneath the worktree a right covers.
 //!
-//! A pattern is made of names with `/` between them. In a name `*` stands for any characters and `?` for one; a name
-//! that is `**` stands for any number of names, none included, so that `data/**` covers `data` itself. There is nothing
-//! else: `[`, `{`, `!` and `\` are refused, so that nobody relies on a meaning that is not there.
+//! A pattern is made of names with `/` between them. In a name `*` matches any characters and `?` one; a name
+//! that is `**` matches any number of names, none included, so that `data/**` covers `data` itself. There is nothing
+//! else: `[`, `{`, `!` and `\` are refused, so that no pattern is misread as one of another notation.
 //!
-//! Patterns speak of names. They are compared with the path as it is written, after `.` and `..` are resolved in the
+//! Patterns are compared with the path as it is written, after `.` and `..` are resolved in the
 //! text; the broker then refuses symbolic links, so that a file has no other name.
 
 use std::fmt;
@@ -27,7 +27,7 @@ enum Part {
 }
 
 impl Pattern {
-    /// Reads a pattern; says what is wrong with it.
+    /// Parses a pattern; the error is a message for users.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() || text.len() > MAX_PATTERN_BYTES {
             return Err(format!("a pattern has 1 to {MAX_PATTERN_BYTES} bytes"));
@@ -155,7 +155,7 @@ fn wildcard<P, T>(
 }
 
 /// The paths of one right: every layer must cover a path by one of its patterns. Layers come from the intersection of
-/// what the session keeps and what the template says now, and from rows that narrow each other.
+/// the session's copy and the template as it is now, and from rows that narrow each other.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PathRules(Vec<Vec<Pattern>>);
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_cover_what_they_say() {
+    fn patterns_match_their_paths() {
         for (pattern, covered, not) in [
             (
                 "data/**",

@@ -1,10 +1,10 @@
-//! One host call, judged: carried out on which terms, or why not. What the worker checked before does not count; it may
-//! be hostile.
+//! The decision about one host call: its grant with bounds, or the denial. Does not rely on checks of the worker, which may be
+//! hostile.
 
 use super::effective::EffectivePolicy;
 use super::paths::{CleanPath, PathRules};
 use super::rights::{DatabaseRights, ExecRights, FsRights};
-use super::usage::{LOADS, SessionUsage, Usage};
+use super::usage::{HostUsage, LOADS, SessionUsage};
 use vm_system_protocol::broker::{
     BrokerCall, DatabaseRequest, DatabaseTerms, ExecRequest, ExecTerms, FsRequest, FsTerms, SqlParameters,
     SqlValue,
@@ -46,7 +46,7 @@ pub struct Denial {
 pub fn judge(
     policy: &EffectivePolicy,
     request: HostRequest,
-    usage: &mut Usage,
+    usage: &mut HostUsage,
     session: &mut SessionUsage,
 ) -> Result<Permit, Denial> {
     match request {
@@ -75,7 +75,7 @@ pub fn judge(
             let judged = exec(policy, rights, request, usage);
             judged.map(Permit::Broker).map_err(|error| Denial { module: "exec", name: "run", error })
         }
-        // Not the host's to answer: the session's machine has it.
+        // Handled by the session's machine, not by the host.
         HostRequest::Ask { .. } => {
             let (code, message) = ("ENOTSUP".to_owned(), "the host does not answer questions".to_owned());
             Err(Denial { module: "CC", name: "CC", error: HostError { code, message } })
@@ -102,7 +102,7 @@ fn error(code: &str, message: &str) -> HostError {
 
 /// One more call of a module that has a limit of them.
 fn within_calls(
-    usage: &mut Usage,
+    usage: &mut HostUsage,
     module: &'static str,
     name: &'static str,
     bytes_out: u64,
@@ -147,7 +147,7 @@ impl Checked<'_> {
     /// The path as the broker gets it. Where patterns are in force it is the clean one, and links are not followed.
     fn path(&mut self, path: String, rules: Option<&PathRules>, right: &str) -> Result<String, HostError> {
         if path.len() > MAX_PATH_BYTES {
-            // What the kernel would say. It comes first: whatever is done with a path takes time with its length.
+            // The kernel's error. It comes first: every operation on a path takes time with its length.
             return Err(error("ENAMETOOLONG", &format!("name too long, access '{}'", shown(&path))));
         }
         let refused =
@@ -159,7 +159,7 @@ impl Checked<'_> {
             return Ok(path);
         }
         let Some(clean) = CleanPath::of(&path) else {
-            // The broker says of it what it says of any such path.
+            // The broker reports the error of any such path.
             self.terms.links = false;
             return Ok(path);
         };
@@ -188,7 +188,7 @@ impl Checked<'_> {
 fn fs(
     rights: &FsRights,
     request: FsRequest,
-    usage: &mut Usage,
+    usage: &mut HostUsage,
     session: &mut SessionUsage,
 ) -> Result<BrokerCall, HostError> {
     let name = fs_name(&request);
@@ -283,7 +283,7 @@ fn database_name(request: &DatabaseRequest) -> &'static str {
 fn database(
     rights: &DatabaseRights,
     request: DatabaseRequest,
-    usage: &mut Usage,
+    usage: &mut HostUsage,
 ) -> Result<BrokerCall, HostError> {
     let (database, sql, parameters) = match &request {
         DatabaseRequest::Configure { database } | DatabaseRequest::Close { database } => (database, "", None),
@@ -339,7 +339,7 @@ fn exec(
     policy: &EffectivePolicy,
     rights: &ExecRights,
     request: ExecRequest,
-    usage: &mut Usage,
+    usage: &mut HostUsage,
 ) -> Result<BrokerCall, HostError> {
     let program = policy.programs.get(&request.command).and_then(|path| path.to_str());
     let Some(program) = program else {

@@ -1,5 +1,5 @@
-//! One capability row: what its name and its config mean. Unknown names, unknown keys and numbers out of range are
-//! refused when a row is made; a stored row that says nothing sensible gives nothing.
+//! One capability row: the meaning of its name and its config. Unknown names, unknown keys and numbers out of range are
+//! refused when a row is added; an invalid stored row grants nothing.
 
 use super::globals;
 use super::paths::{MAX_PATTERNS, PathRules, Pattern};
@@ -27,7 +27,7 @@ const MAX_EXEC_MS: u32 = 50_000;
 
 /// What a row means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Row {
+pub enum CapabilityRow {
     /// Narrows the `fs` module.
     Fs(FsRights),
     /// Narrows the `database` module.
@@ -46,7 +46,7 @@ pub enum Row {
     Nothing,
 }
 
-/// A row that says nothing sensible.
+/// An invalid row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RowError {
@@ -61,7 +61,7 @@ fn wrong<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, Ro
 }
 
 /// What a row means, whether it is enabled or not.
-pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<Row, RowError> {
+pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<CapabilityRow, RowError> {
     if config.as_str().len() > CONFIG_BYTES {
         return wrong(format!("config has more than {CONFIG_BYTES} bytes"), "shorten it");
     }
@@ -71,15 +71,15 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<R
             let Paths { paths } = parse(config, "paths")?;
             let rules = paths.map_or(Ok(PathRules::everything()), |paths| rules("paths", &paths))?;
             match name {
-                "read" => Ok(Row::Read(rules)),
-                "write" => Ok(Row::Write(rules)),
+                "read" => Ok(CapabilityRow::Read(rules)),
+                "write" => Ok(CapabilityRow::Write(rules)),
                 _ => wrong(format!("there is no fs capability {name:?}"), "fs capabilities: read, write"),
             }
         }
         CapabilityKind::Global => {
             let Empty {} = parse(config, "none")?;
             match globals::SWITCHABLE.iter().find(|known| **known == name) {
-                Some(name) => Ok(Row::Global(name)),
+                Some(name) => Ok(CapabilityRow::Global(name)),
                 None => wrong(
                     format!("{name:?} is no global that can be switched off"),
                     format!("globals: {}", globals::SWITCHABLE.join(", ")),
@@ -98,23 +98,23 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<R
                     format!("at most {VALUE_BYTES} bytes without NUL"),
                 );
             }
-            Ok(Row::Env(value))
+            Ok(CapabilityRow::Env(value))
         }
         CapabilityKind::Net => {
             let Empty {} = parse(config, "none")?;
-            Ok(Row::Nothing)
+            Ok(CapabilityRow::Nothing)
         }
     }
 }
 
-fn module(name: &str, config: &JsonText) -> Result<Row, RowError> {
+fn module(name: &str, config: &JsonText) -> Result<CapabilityRow, RowError> {
     match name {
-        "fs" => fs_config(config).map(Row::Fs),
-        "database" => database_config(config).map(Row::Database),
-        "exec" => exec_config(config).map(Row::Exec),
-        "http" => parse::<Empty>(config, "none").map(|Empty {}| Row::Nothing),
+        "fs" => fs_config(config).map(CapabilityRow::Fs),
+        "database" => database_config(config).map(CapabilityRow::Database),
+        "exec" => exec_config(config).map(CapabilityRow::Exec),
+        "http" => parse::<Empty>(config, "none").map(|Empty {}| CapabilityRow::Nothing),
         _ => match globals::of_built_in(name) {
-            Some(global) => parse::<Empty>(config, "none").map(|Empty {}| Row::Global(global)),
+            Some(global) => parse::<Empty>(config, "none").map(|Empty {}| CapabilityRow::Global(global)),
             None => wrong(
                 format!("there is no module {name:?}"),
                 format!("modules: {}; built in: {}", MODULES.join(", "), globals::built_ins().join(", ")),

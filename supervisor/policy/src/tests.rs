@@ -5,7 +5,7 @@ mod paths_of_calls;
 
 use super::paths::CleanPath;
 use super::usage::LOADS;
-use super::{EffectivePolicy, Operator, SessionUsage, Snapshot, Usage, judge};
+use super::{EffectivePolicy, HostUsage, Operator, SessionUsage, Snapshot, judge};
 use vm_system_protocol::ids::{CapabilityId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, CapabilityKind};
@@ -113,7 +113,7 @@ fn files_network_and_environment_are_off_without_a_row_on_both_sides() {
 }
 
 #[test]
-fn modules_are_loaded_from_all_of_the_worktree_unless_rows_about_reading_say_less() {
+fn modules_are_loaded_from_all_of_the_worktree_unless_read_rows_narrow_it() {
     let narrowed = |rows: &[Capability]| {
         let session = Snapshot { capabilities: rows.to_vec(), ..Snapshot::default() };
         let load = effective(&session, None).load;
@@ -133,13 +133,13 @@ fn modules_are_loaded_from_all_of_the_worktree_unless_rows_about_reading_say_les
     assert_eq!(narrowed(&[with(read(true), r#"{"paths": ["data/**"]}"#)]), [false, true]);
     assert_eq!(narrowed(&[with(module(), r#"{"read": ["data/**"]}"#)]), [false, true]);
     assert_eq!(narrowed(&[read(false)]), [false, false]);
-    assert_eq!(narrowed(&[with(read(true), "[]")]), [false, false], "nobody knows what it means");
+    assert_eq!(narrowed(&[with(read(true), "[]")]), [false, false], "an unknown row grants nothing");
 }
 
 #[test]
-fn one_execution_looks_for_so_many_modules() {
+fn the_module_loads_of_one_execution_are_limited() {
     let policy = effective(&Snapshot::default(), None);
-    let (mut usage, mut session) = (Usage::default(), SessionUsage::default());
+    let (mut usage, mut session) = (HostUsage::default(), SessionUsage::default());
     let mut load = || {
         let request = HostRequest::LoadModule {
             specifier: "./nothing".to_owned(),

@@ -1,20 +1,20 @@
-//! What one execution used of its host modules, and what its record says about it.
+//! What one execution used of its host modules, and the events about it.
 //!
-//! Not one event per call: a loop over 100 000 files would bury its own output. Each denial is told when it happens, the
-//! first [`DENIALS_TOLD`] of an execution; at the end there is one line per module with all calls, denials and bytes.
+//! Not one event per call: a loop over 100 000 files would flood its own output. Each denial is an event when it happens, the
+//! first [`DENIALS_REPORTED`] of an execution; at the end there is one line per module with all calls, denials and bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Denials of one execution that get an event of their own.
-pub(super) const DENIALS_TOLD: u64 = 16;
-/// Modules that one execution may look for. Each one that is not there is a look at many files by the supervisor, while the
-/// execution's own clocks stand still.
+pub(super) const DENIALS_REPORTED: u64 = 16;
+/// Module loads that one execution may try. A missing module makes the supervisor check many files, while the execution's
+/// clocks are paused.
 pub(super) const LOADS: u32 = 10_000;
 
 /// What one execution used.
 #[derive(Debug, Clone, Default)]
-pub struct Usage {
+pub struct HostUsage {
     modules: BTreeMap<&'static str, ModuleUsage>,
     denials: u64,
     loads: u32,
@@ -39,12 +39,12 @@ pub(super) struct ModuleUsage {
     names: BTreeMap<&'static str, u64>,
 }
 
-impl Usage {
+impl HostUsage {
     pub(super) fn module(&mut self, module: &'static str) -> &mut ModuleUsage {
         self.modules.entry(module).or_default()
     }
 
-    /// One more module that is looked for; whether it may be.
+    /// Counts a module load; returns whether it is allowed.
     pub(super) fn loads(&mut self) -> bool {
         self.loads = self.loads.saturating_add(1);
         self.loads <= LOADS
@@ -56,14 +56,14 @@ impl Usage {
         usage.denied += 1;
         *usage.names.entry(name).or_default() += 1;
         self.denials += 1;
-        self.denials <= DENIALS_TOLD
+        self.denials <= DENIALS_REPORTED
     }
 
     /// A call that was refused by the walls behind the policy; whether it gets an event of its own.
     pub fn refused(&mut self, module: &'static str) -> bool {
         self.module(module).denied += 1;
         self.denials += 1;
-        self.denials <= DENIALS_TOLD
+        self.denials <= DENIALS_REPORTED
     }
 
     pub(super) fn passed(&mut self, module: &'static str, name: &'static str, bytes_out: u64) {
@@ -73,7 +73,7 @@ impl Usage {
         *usage.names.entry(name).or_default() += 1;
     }
 
-    /// An answer came.
+    /// Counts a reply.
     pub fn answered(&mut self, module: &'static str, bytes_in: u64, failed: bool) {
         let usage = self.module(module);
         usage.bytes_in = usage.bytes_in.saturating_add(bytes_in);

@@ -1,4 +1,4 @@
-//! What can be written. Enums of our own: nothing here knows how rows are stored.
+//! What can be written, as enums. Knows nothing of how rows are stored.
 
 use super::rows::{
     AuditEntry, Checkpoint, KeyClaim, LibraryRow, NewProgramVersion, Owner, PolicySnapshot, TaskOutcome,
@@ -32,7 +32,7 @@ impl From<Vec<Write>> for Batch {
     }
 }
 
-/// What a committed batch did.
+/// The effect of a committed batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Applied {
     /// Rows inserted, changed or deleted (dependent rows of a deletion included only for [`Write::Prune`] and
@@ -40,233 +40,132 @@ pub struct Applied {
     pub rows: u64,
 }
 
-/// One change. What it needs and does not find is `Rejected(Missing)`; a taken id or name `Rejected(Conflict)`; a
+/// One change. A row that it needs and that does not exist gives `Rejected(Missing)`; a taken id or name `Rejected(Conflict)`; a
 /// change of an ended session or execution `Rejected(Finished)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     /// A new template with all its parts. Names are unique among the owner's active ones.
-    TemplateInsert {
-        /// Whose.
-        owner: Owner,
-        /// The template.
-        detail: Box<TemplateDetail>,
-    },
+    TemplateInsert { owner: Owner, detail: Box<TemplateDetail> },
     /// Changes a template; absent parts stay.
     TemplateUpdate {
-        /// Which.
         id: TemplateId,
         /// New name.
         name: Option<String>,
         /// New settings.
         settings: Option<Box<Settings>>,
-        /// When.
         at: Timestamp,
     },
     /// Hides a template and removes its parts; its name is free again, its sessions go on.
-    TemplateDelete {
-        /// Which.
-        id: TemplateId,
-        /// When.
-        at: Timestamp,
-    },
+    TemplateDelete { id: TemplateId, at: Timestamp },
     /// Adds a host module's name; adding it twice changes nothing.
-    ModuleAdd {
-        /// To which.
-        template: TemplateId,
-        /// The module.
-        name: String,
-        /// When.
-        at: Timestamp,
-    },
+    ModuleAdd { template: TemplateId, name: String, at: Timestamp },
     /// Removes a host module's name; removing an absent one changes nothing.
-    ModuleRemove {
-        /// From which.
-        template: TemplateId,
-        /// The module.
-        name: String,
-        /// When.
-        at: Timestamp,
-    },
+    ModuleRemove { template: TemplateId, name: String, at: Timestamp },
     /// Adds a library's name; adding it twice changes nothing.
     LibraryAdd {
-        /// To which.
         template: TemplateId,
         /// `name-version`.
         name: String,
-        /// When.
         at: Timestamp,
     },
     /// Removes a library's name; removing an absent one changes nothing.
     LibraryRemove {
-        /// From which.
         template: TemplateId,
         /// `name-version`.
         name: String,
-        /// When.
         at: Timestamp,
     },
     /// Adds a capability row; (kind, name) is unique in its template.
-    CapabilityAdd {
-        /// The row.
-        capability: Capability,
-        /// When.
-        at: Timestamp,
-    },
+    CapabilityAdd { capability: Capability, at: Timestamp },
     /// Removes a capability row.
-    CapabilityRemove {
-        /// From which.
-        template: TemplateId,
-        /// The row.
-        id: CapabilityId,
-        /// When.
-        at: Timestamp,
-    },
+    CapabilityRemove { template: TemplateId, id: CapabilityId, at: Timestamp },
     /// Adds a startup file; its path is unique in its template.
-    StartupFileAdd {
-        /// The row.
-        file: StartupFile,
-        /// When.
-        at: Timestamp,
-    },
+    StartupFileAdd { file: StartupFile, at: Timestamp },
     /// Removes a startup file.
-    StartupFileRemove {
-        /// From which.
-        template: TemplateId,
-        /// The row.
-        id: StartupFileId,
-        /// When.
-        at: Timestamp,
-    },
+    StartupFileRemove { template: TemplateId, id: StartupFileId, at: Timestamp },
     /// Records an installed library (`name-version`) by the hash of its content; the same name again replaces it.
     LibraryInstall(Box<LibraryRow>),
-    /// Forgets an installed library.
+    /// Deletes the record of an installed library.
     LibraryUninstall {
         /// `name-version`.
         name: String,
     },
     /// A new session with the snapshot of its template (interned by content).
-    SessionInsert {
-        /// Whose.
-        owner: Owner,
-        /// The session.
-        session: Arc<Session>,
-        /// What it was made with.
-        policy: Arc<PolicySnapshot>,
-    },
+    SessionInsert { owner: Owner, session: Arc<Session>, policy: Arc<PolicySnapshot> },
     /// `starting → ready`.
-    SessionReady {
-        /// Which.
-        id: SessionId,
-    },
+    SessionReady { id: SessionId },
     /// `starting|ready → closed|crashed`.
     SessionEnd {
-        /// Which.
         id: SessionId,
         /// `closed` or `crashed`.
         status: SessionStatus,
-        /// When.
         at: Timestamp,
-        /// Why.
         reason: CloseReason,
-        /// What went wrong, in words.
+        /// Message for users.
         last_error: Option<String>,
     },
-    /// Replaces the free-form facts of a session.
+    /// Replaces the free-form metadata of a session.
     SessionMeta {
-        /// Which.
         id: SessionId,
-        /// An object.
+        /// A JSON object.
         runtime_meta: JsonText,
     },
-    /// The last message of a session's worker whose effects are stored: belongs into the batch of these effects.
+    /// The sequence number up to which the effects of a worker's messages are stored: belongs into the batch with these effects.
     WorkerSeq {
-        /// Which.
         session: SessionId,
         /// The worker's sequence number.
         seq: u64,
     },
     /// A new execution; its owner is the session's. `events` is not stored from here.
     ExecutionStarted {
-        /// A name that the client gave; unique among the owner's unfinished ones.
+        /// The client's name for it; unique among the owner's unfinished executions.
         name: Option<String>,
-        /// The execution.
         execution: Arc<Execution>,
     },
     /// `running ⇄ waiting`.
     ExecutionStatus {
-        /// Which.
         id: ExecutionId,
         /// `running` or `waiting`.
         status: ExecutionStatus,
     },
     /// The end: status, `ended_at`, result, error, metrics and `degraded` of this record (`degraded` never goes back).
     ExecutionEnded(Arc<Execution>),
-    /// Something of this execution could not be stored.
-    ExecutionDegraded {
-        /// Which.
-        id: ExecutionId,
-    },
+    /// A write of this execution was lost.
+    ExecutionDegraded { id: ExecutionId },
     /// Output; (execution, seq) is unique.
     Events(Arc<[Event]>),
     /// After a start of the supervisor: every `quickjs` session that is starting or ready and not in `alive` becomes
-    /// `crashed(host_restart)`, its unfinished executions `error` with code `WORKER_DIED`, their questions withdrawn.
+    /// `crashed(host_restart)`, its unfinished executions `error` with code `WORKER_DIED`, their tasks withdrawn.
     HostRestart {
-        /// When.
         at: Timestamp,
         /// Sessions whose workers were taken over.
         alive: Vec<SessionId>,
     },
-    /// A new version of a program; makes the program if there is none of this name. What is the newest version already
-    /// is no new one.
+    /// A new version of a program; creates the program if there is none of this name. Source that equals the newest version
+    /// makes no new version.
     ProgramVersion(Box<NewProgramVersion>),
-    /// Which version of a program an execution runs.
-    ProgramRun {
-        /// The execution.
-        execution: ExecutionId,
-        /// The program.
-        program: ProgramId,
-        /// Its version.
-        version: u32,
-    },
+    /// The version of a program that an execution runs.
+    ProgramRun { execution: ExecutionId, program: ProgramId, version: u32 },
     /// Hides a program; executions keep their version.
-    ProgramDelete {
-        /// Which.
-        id: ProgramId,
-        /// When.
-        at: Timestamp,
-    },
-    /// A question that waits for its answer; an execution has at most one.
+    ProgramDelete { id: ProgramId, at: Timestamp },
+    /// A pending task; an execution has at most one.
     TaskInsert(Box<TaskRow>),
-    /// An answer that did not fit: counts as an attempt.
-    TaskAttempt {
-        /// Which.
-        id: TaskId,
-        /// When.
-        at: Timestamp,
-    },
-    /// The end of a question. `Rejected(Finished)` if it is not pending.
+    /// An answer that did not fit the schema: counts as an attempt.
+    TaskAttempt { id: TaskId, at: Timestamp },
+    /// The end of a task. `Rejected(Finished)` if it is not pending.
     TaskEnd {
-        /// Which.
         id: TaskId,
-        /// How.
         outcome: TaskOutcome,
         /// The answer, or the message of the error that it becomes.
         answer: Option<String>,
-        /// When.
         at: Timestamp,
     },
-    /// Whatever question of an execution is pending ends as withdrawn; that there is none is fine.
-    TasksWithdraw {
-        /// Of which.
-        execution: ExecutionId,
-        /// When.
-        at: Timestamp,
-    },
+    /// The pending task of an execution, if any, ends as withdrawn.
+    TasksWithdraw { execution: ExecutionId, at: Timestamp },
     /// A state of a durable execution: the pages that changed.
     Checkpoint(Box<Checkpoint>),
     /// Drops page versions that no checkpoint from `keep_from` on needs, and the checkpoints before it.
     CheckpointCompact {
-        /// Of which.
         execution: ExecutionId,
         /// The oldest checkpoint that must stay whole.
         keep_from: u64,
@@ -274,85 +173,46 @@ pub enum Write {
         keep_bytes: Option<u64>,
     },
     /// `Rejected(TooLarge)` if the newest pages of an execution's state, [`DURABLE_PAGE_BYTES`] more for each, are more than so
-    /// many bytes. Looks at all pages: for now and then, as old versions are forgotten.
+    /// many bytes. Reads the sizes of all pages: to be used rarely, when old versions are deleted.
     ///
     /// [`DURABLE_PAGE_BYTES`]: vm_system_protocol::limits::DURABLE_PAGE_BYTES
     StateBound {
-        /// Of which.
         execution: ExecutionId,
-        /// So large it may be (bytes).
+        /// Largest size allowed (bytes).
         most: u64,
     },
     /// Gives an execution the state of another one as of a checkpoint, under the same number.
-    CheckpointCopy {
-        /// Whose state.
-        from: ExecutionId,
-        /// As of when.
-        checkpoint: u64,
-        /// Who gets it.
-        to: ExecutionId,
-        /// When.
-        at: Timestamp,
-    },
-    /// Where an unfinished execution stands, and what it used so far.
+    CheckpointCopy { from: ExecutionId, checkpoint: u64, to: ExecutionId, at: Timestamp },
+    /// Status and metrics of an unfinished execution.
     RunProgress {
-        /// Which.
         id: ExecutionId,
         /// `running` or `waiting`.
         status: ExecutionStatus,
-        /// So far.
         metrics: Metrics,
     },
     /// Takes an execution's name away.
-    ExecutionUnname {
-        /// Which.
-        id: ExecutionId,
-    },
-    /// Forgets an ended execution of a program with all that belongs to it, and its session.
-    RunDelete {
-        /// Which.
-        id: ExecutionId,
-    },
-    /// Which execution a client means when it names none.
-    CurrentSet {
-        /// Whose client.
-        owner: Owner,
-        /// Which client.
-        client: String,
-        /// Which execution.
-        execution: ExecutionId,
-        /// When.
-        at: Timestamp,
-    },
+    ExecutionUnname { id: ExecutionId },
+    /// Deletes an ended execution of a program with all its rows, and its session.
+    RunDelete { id: ExecutionId },
+    /// The execution that a client means when it names none.
+    CurrentSet { owner: Owner, client: String, execution: ExecutionId, at: Timestamp },
     /// Takes an idempotency key for a request. `Rejected(Conflict)` if it is taken since after `expired_before`.
     KeyClaim(Box<KeyClaim>),
-    /// The answer to the request that holds a key.
-    KeyAnswer {
-        /// Whose.
+    /// The response to the request that holds a key.
+    KeyResponse {
         owner: Owner,
-        /// The key.
         key: String,
-        /// The encoded answer.
+        /// The encoded response.
         reply: Vec<u8>,
     },
     /// Gives a key back: nothing was done for it.
-    KeyRelease {
-        /// Whose.
-        owner: Owner,
-        /// The key.
-        key: String,
-    },
-    /// Somebody changed something.
+    KeyRelease { owner: Owner, key: String },
+    /// A line of the audit log.
     Audit(Box<AuditEntry>),
     /// Sets or removes a value of the store's own book-keeping.
-    MetaSet {
-        /// Which.
-        key: String,
-        /// The value.
-        value: Option<Vec<u8>>,
-    },
-    /// Forgets what ended before a moment: events, executions, sessions, keys and audit entries, at most about
-    /// `max_rows` rows. [`Applied::rows`] says how many went; 0 = nothing left to forget.
+    MetaSet { key: String, value: Option<Vec<u8>> },
+    /// Deletes what ended before a point in time: events, executions, sessions, keys and audit entries, at most about
+    /// `max_rows` rows. [`Applied::rows`] is their number; 0 = nothing left to delete.
     Prune {
         /// What ended earlier may go.
         before: Timestamp,
@@ -361,10 +221,9 @@ pub enum Write {
         /// Bound of the work in one turn.
         max_rows: u32,
     },
-    /// Forgets what an owner has that ended before a moment, the oldest first: events, executions, sessions, at most about
-    /// `max_rows` rows. [`Applied::rows`] says how many went; 0 = nothing left to forget.
+    /// Deletes what an owner has that ended before a point in time, the oldest first: events, executions, sessions, at most about
+    /// `max_rows` rows. [`Applied::rows`] is their number; 0 = nothing left to delete.
     PruneOwner {
-        /// Whose.
         owner: Owner,
         /// What ended earlier may go.
         before: Timestamp,
@@ -413,7 +272,7 @@ mod tests {
     use vm_system_protocol::time::Timestamp;
 
     #[test]
-    fn a_question_of_a_session_that_is_lost_with_its_output_is_remembered() {
+    fn a_lost_task_of_a_session_marks_its_execution_as_incomplete() {
         let id = ExecutionId::from_bytes([1; 16]);
         let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "x".to_owned() };
         let event = Event { execution_id: id, seq: 1, ts: Timestamp(1), payload };

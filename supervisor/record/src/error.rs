@@ -1,4 +1,4 @@
-//! How a batch or a query fails. Its messages name things of the domain, never tables or statements.
+//! Errors of a batch or a query. Messages name objects of the product, never tables or statements.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub enum StoreError {
     #[error("{0}")]
     Rejected(Rejection),
     /// The database cannot be written or read at the moment (disk full, read-only, locked, I/O); later batches may
-    /// work again. Doors say `STORAGE_UNAVAILABLE`.
+    /// work again. The APIs report `STORAGE_UNAVAILABLE`.
     #[error("the store is not available: {0}")]
     Unavailable(String),
     /// A stored row or the file itself is damaged.
@@ -26,7 +26,7 @@ pub enum Rejection {
     /// Its id or name is taken.
     #[error("the {0} exists already")]
     Conflict(Entity),
-    /// It is not there, or what it belongs to is not.
+    /// It does not exist, or its parent does not.
     #[error("there is no such {0}")]
     Missing(Entity),
     /// It has ended; final states never change.
@@ -37,7 +37,7 @@ pub enum Rejection {
     TooLarge(Entity),
 }
 
-/// What a rejection is about.
+/// The kind of object that a rejection concerns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Entity {
     /// A template.
@@ -56,7 +56,7 @@ pub enum Entity {
     Event,
     /// A program or one of its versions.
     Program,
-    /// A pending question.
+    /// A pending task.
     Task,
     /// A checkpoint of an execution.
     Checkpoint,

@@ -1,32 +1,31 @@
-//! What can be asked. Every question has one kind of answer; `handle.rs` pairs them with types.
+//! What can be queried. Every query has one kind of result; `handle.rs` of the store pairs them with types.
 
 use super::rows::{
     AuditEntry, CheckpointRow, DueTask, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
-    ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, TemplateRow, VersionRow,
+    ProgramRow, RunHead, RunRow, Scope, SessionRow, TaskRow, TemplateRow, VersionRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 
-/// A place in a list that is sorted newest first, ties by id: what comes behind it is older.
+/// A position in a list that is sorted newest first, ties by id: what follows is older.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
-    /// When the last seen row was made.
+    /// Creation time of the last row that was seen.
     pub at: Timestamp,
-    /// Its id.
     pub id: [u8; 16],
 }
 
-/// What a page of a list takes at most, but for its last row (bytes): more than any answer has room for.
+/// Largest page of a list, without its last row (bytes): more than fits into any response.
 pub const PAGE_BYTES: usize = 16 << 20;
 
-/// Whether nothing came behind these events, of which so many were asked for: a page that is full ends early.
+/// Whether no events follow these, of which `limit` were requested: a page that is full ends early.
 pub fn is_last_page(events: &[Event], limit: u32) -> bool {
     events.len() < limit as usize && events.iter().map(weight_of_event).sum::<usize>() < PAGE_BYTES
 }
 
-/// About what an event takes (bytes).
+/// Approximate size of an event (bytes).
 pub fn weight_of_event(event: &Event) -> usize {
     let echo = if let EventPayload::InputEcho { text } = &event.payload { text.len() } else { 0 };
     64 + echo + event.payload.output_bytes() as usize
@@ -37,7 +36,7 @@ pub fn weight_of_event(event: &Event) -> usize {
 pub struct Page {
     /// At most this many rows.
     pub limit: u32,
-    /// Only rows behind this place.
+    /// Only rows behind this position.
     pub after: Option<Cursor>,
 }
 
@@ -46,11 +45,11 @@ impl Page {
     pub const fn first(limit: u32) -> Self {
         Self { limit, after: None }
     }
-    /// All rows. For lists that are bounded by what they are about.
+    /// All rows. Only for lists that are bounded by their subject.
     pub const ALL: Self = Self { limit: u32::MAX, after: None };
 }
 
-/// Which sessions.
+/// A filter of sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionQuery {
     /// Only of this status.
@@ -61,59 +60,53 @@ pub struct SessionQuery {
     pub workspace_id: Option<String>,
     /// Only of this name.
     pub name: Option<String>,
-    /// Those of durable programs and not those of scripts. Says nothing where a template or a name is asked for: whatever
-    /// has that is wanted.
+    /// Those of durable programs instead of those of scripts. Ignored when a template or a name is given.
     pub durable: bool,
 }
 
 /// Page, checkpoint, and bytes (none = the page is gone).
 pub type PageVersion = (u64, u64, Option<Vec<u8>>);
 
-/// What an id prefix is looked for among.
+/// The kind of rows among which an id prefix is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IdKind {
     /// Active templates.
     Template,
-    /// Sessions.
     Session,
-    /// Executions.
     Execution,
     /// Active programs.
     Program,
-    /// Tasks.
     Task,
 }
 
-/// A question.
+/// A query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Query {
-    /// An active template. → [`Answer::Template`]
+    /// An active template. → [`QueryResult::Template`]
     Template(Scope, TemplateId),
-    /// An active template of an owner by its name. → [`Answer::Template`]
+    /// An active template of an owner by its name. → [`QueryResult::Template`]
     TemplateByName(Scope, String),
-    /// Active templates, newest first. → [`Answer::Templates`]
+    /// Active templates, newest first. → [`QueryResult::Templates`]
     Templates(Scope, Page),
-    /// Installed libraries by name. → [`Answer::Libraries`]
+    /// Installed libraries by name. → [`QueryResult::Libraries`]
     Libraries,
-    /// → [`Answer::Session`]
+    /// → [`QueryResult::Session`]
     Session(Scope, SessionId),
-    /// The snapshot of a session. → [`Answer::Policy`]
+    /// The snapshot of a session. → [`QueryResult::Policy`]
     SessionPolicy(SessionId),
-    /// Newest first. → [`Answer::Sessions`]
+    /// Newest first. → [`QueryResult::Sessions`]
     Sessions(Scope, SessionQuery, Page),
-    /// → [`Answer::Execution`]
+    /// → [`QueryResult::Execution`]
     Execution(Scope, ExecutionId),
-    /// An owner's execution by its name: the unfinished one, else the newest. → [`Answer::Execution`]
+    /// An owner's execution by its name: the unfinished one, else the newest. → [`QueryResult::Execution`]
     ExecutionByName(Scope, String),
-    /// Executions of a session, newest first. → [`Answer::Executions`]
+    /// Executions of a session, newest first. → [`QueryResult::Executions`]
     Executions(Scope, SessionId, Page),
-    /// Events of an execution behind a sequence number; limit 0 = all. → [`Answer::Events`]
+    /// Events of an execution behind a sequence number; limit 0 = all. → [`QueryResult::Events`]
     Events(ExecutionId, u64, u32),
-    /// Ids between two bounds (inclusive), ascending. → [`Answer::Ids`]
+    /// Ids between two bounds (inclusive), ascending. → [`QueryResult::Ids`]
     Ids {
-        /// Whose.
         scope: Scope,
-        /// Of what.
         kind: IdKind,
         /// Smallest.
         from: [u8; 16],
@@ -122,74 +115,69 @@ pub enum Query {
         /// At most this many.
         limit: u32,
     },
-    /// The newest version of an active program. → [`Answer::Program`]
+    /// The newest version of an active program. → [`QueryResult::Program`]
     Program(Scope, ProgramId),
-    /// The newest version of an owner's active program by its name. → [`Answer::Program`]
+    /// The newest version of an owner's active program by its name. → [`QueryResult::Program`]
     ProgramByName(Scope, String),
-    /// Active programs, newest first. → [`Answer::Programs`]
+    /// Active programs, newest first. → [`QueryResult::Programs`]
     Programs(Scope, Page),
-    /// Source and code of a version, of deleted programs too. → [`Answer::Code`]
+    /// Source and code of a version, of deleted programs too. → [`QueryResult::Code`]
     ProgramCode(ProgramId, u32),
-    /// Versions of a program, of deleted ones too, newest first, below a number. → [`Answer::Versions`]
+    /// Versions of a program, of deleted ones too, newest first, below a number. → [`QueryResult::Versions`]
     ProgramVersions {
-        /// Which program.
         program: ProgramId,
         /// Only smaller numbers.
         below: Option<u32>,
         /// At most this many.
         limit: u32,
     },
-    /// What an execution runs. → [`Answer::Run`]
+    /// What an execution runs. → [`QueryResult::Run`]
     ProgramRun(ExecutionId),
-    /// The execution that an owner's client means when it names none. → [`Answer::Current`]
+    /// The execution that an owner's client means when it names none. → [`QueryResult::Current`]
     Current(Owner, String),
-    /// → [`Answer::Task`]
+    /// → [`QueryResult::Task`]
     Task(Scope, TaskId),
-    /// The pending question of an execution. → [`Answer::Task`]
+    /// The pending task of an execution. → [`QueryResult::Task`]
     PendingTask(ExecutionId),
-    /// Pending questions, oldest first, behind a place. → [`Answer::Tasks`]
+    /// Pending tasks, oldest first, behind a position. → [`QueryResult::Tasks`]
     PendingTasks(Scope, Page),
-    /// The beginnings of what these executions ask, of those that wait for an answer. → [`Answer::Prompts`]
+    /// The beginnings of the prompts of these executions, of those that wait for an answer. → [`QueryResult::Prompts`]
     Prompts {
-        /// Whose.
         scope: Scope,
         /// Which executions.
         executions: Vec<ExecutionId>,
         /// Longest beginning (bytes).
         bytes: u32,
     },
-    /// How many active programs and executions of programs there are. → [`Answer::Counts`]
+    /// How many active programs and executions of programs there are. → [`QueryResult::Counts`]
     ProgramCounts(Scope),
-    /// The last question that an execution had asked as of a checkpoint; none = now. → [`Answer::Task`]
+    /// The last task of an execution as of a checkpoint; `None`: now. → [`QueryResult::Task`]
     TaskOf(ExecutionId, Option<u64>),
-    /// Questions of an execution behind a checkpoint, in the order in which they were asked. → [`Answer::Tasks`]
+    /// Tasks of an execution behind a checkpoint, oldest first. → [`QueryResult::Tasks`]
     TasksOfRun {
-        /// Which execution.
         execution: ExecutionId,
-        /// Asked behind this checkpoint.
+        /// Only those of later checkpoints.
         after: u64,
         /// At most this many.
         limit: u32,
     },
-    /// Versions of an execution's pages behind one, by page and checkpoint. → [`Answer::PageVersions`]
+    /// Versions of an execution's pages behind one, by page and checkpoint. → [`QueryResult::PageVersions`]
     PageVersions {
-        /// Which execution.
         execution: ExecutionId,
         /// Behind this page and checkpoint; none = from the first one on.
         after: Option<(u64, u64)>,
         /// No more once there are so many bytes; at least one.
         bytes: usize,
     },
-    /// Versions of a program with this source, newest first. → [`Answer::Versions`]
+    /// Versions of a program with this source, newest first. → [`QueryResult::Versions`]
     VersionsOfSource {
-        /// Which program.
         program: ProgramId,
         /// SHA-256 of the source.
         source_hash: [u8; 32],
         /// At most this many.
         limit: u32,
     },
-    /// Pending questions whose time is over before a moment, the longest first. → [`Answer::Due`]
+    /// Pending tasks with a deadline up to a point in time, earliest first. → [`QueryResult::Due`]
     DueTasks {
         /// Deadlines up to here.
         until: Timestamp,
@@ -198,35 +186,33 @@ pub enum Query {
         /// At most this many.
         limit: u32,
     },
-    /// Executions of programs that have something to do, by id, behind one. → [`Answer::Ids`]
+    /// Executions of programs that can be resumed now, by id, behind one. → [`QueryResult::Ids`]
     RunningPrograms {
         /// Behind this one.
         after: ExecutionId,
         /// At most this many.
         limit: u32,
     },
-    /// Executions of programs, newest first. → [`Answer::Runs`]
+    /// Executions of programs, newest first. → [`QueryResult::Runs`]
     Runs {
-        /// Whose.
         scope: Scope,
         /// Only of this program.
         program: Option<ProgramId>,
         /// Only this one.
         execution: Option<ExecutionId>,
-        /// Which part. Ids of executions begin with their time, and only the id of a place is looked at.
+        /// Ids of executions begin with their creation time, so only the id of the position counts.
         page: Page,
     },
-    /// An execution of a program by its name: the unfinished one, else the newest. → [`Answer::Runs`]
+    /// An execution of a program by its name: the unfinished one, else the newest. → [`QueryResult::Runs`]
     RunByName(Scope, String),
-    /// How an execution of a program goes on. → [`Answer::Standing`]
-    Standing(ExecutionId),
-    /// The newest checkpoint of an execution. → [`Answer::Checkpoints`]
+    /// What is needed to resume an execution of a program. → [`QueryResult::RunHead`]
+    RunHead(ExecutionId),
+    /// The newest checkpoint of an execution. → [`QueryResult::Checkpoints`]
     LastCheckpoint(ExecutionId),
-    /// Checkpoints of an execution in order. → [`Answer::Checkpoints`]
+    /// Checkpoints of an execution in order. → [`QueryResult::Checkpoints`]
     Checkpoints(ExecutionId),
-    /// The state as of a checkpoint: the newest version of each page, by number. → [`Answer::Pages`]
+    /// The state as of a checkpoint: the newest version of each page, by number. → [`QueryResult::Pages`]
     State {
-        /// Of which execution.
         execution: ExecutionId,
         /// As of which checkpoint.
         checkpoint: u64,
@@ -235,51 +221,42 @@ pub enum Query {
         /// No more pages once there are so many bytes; fewer: they are the last.
         bytes: usize,
     },
-    /// An idempotency key. → [`Answer::Key`]
+    /// An idempotency key. → [`QueryResult::Key`]
     Key(Owner, String),
-    /// Newest first; `before` = number of the last seen entry. → [`Answer::Audit`]
+    /// Newest first; `before` = number of the last seen entry. → [`QueryResult::Audit`]
     Audit {
-        /// Whose.
         scope: Scope,
         /// Only entries with a smaller number.
         before: Option<u64>,
         /// At most this many.
         limit: u32,
     },
-    /// A value of the store's book-keeping. → [`Answer::Meta`]
+    /// A value of the store's book-keeping. → [`QueryResult::Meta`]
     Meta(String),
 }
 
-/// An answer.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum QueryResult {
     /// A template, if there is one.
     Template(Option<Box<TemplateRow>>),
-    /// Templates.
     Templates(Vec<TemplateRow>),
-    /// Installed libraries.
     Libraries(Vec<LibraryRow>),
     /// A session, if there is one.
     Session(Option<Box<SessionRow>>),
     /// A snapshot, if there is such a session.
     Policy(Option<Arc<PolicySnapshot>>),
-    /// Sessions.
     Sessions(Vec<SessionRow>),
     /// An execution, if there is one.
     Execution(Option<Box<ExecutionRow>>),
-    /// Executions.
     Executions(Vec<ExecutionRow>),
-    /// Events.
     Events(Vec<Event>),
-    /// Ids.
     Ids(Vec<[u8; 16]>),
     /// A program, if there is one.
     Program(Option<Box<ProgramRow>>),
-    /// Programs.
     Programs(Vec<ProgramRow>),
     /// Source and code, if there is such a version.
     Code(Option<Box<ProgramCode>>),
-    /// Versions.
     Versions(Vec<VersionRow>),
     /// Program and version, if the execution runs one.
     Run(Option<(ProgramId, u32)>),
@@ -287,19 +264,17 @@ pub enum Answer {
     Current(Option<ExecutionId>),
     /// A task, if there is one.
     Task(Option<Box<TaskRow>>),
-    /// Tasks.
     Tasks(Vec<TaskRow>),
-    /// Executions with the beginnings of what they ask, in the order in which they were named.
+    /// Executions with the beginnings of their prompts, in the order of the query.
     Prompts(Vec<(ExecutionId, String)>),
     /// Programs, and executions of programs.
     Counts((u64, u64)),
-    /// When questions end.
+    /// Tasks with their deadlines.
     Due(Vec<DueTask>),
     /// Executions of programs.
     Runs(Vec<RunRow>),
-    /// How it goes on; none if it is no execution of a program.
-    Standing(Option<Box<Standing>>),
-    /// Checkpoints.
+    /// `None`: it is no execution of a program.
+    RunHead(Option<Box<RunHead>>),
     Checkpoints(Vec<CheckpointRow>),
     /// Pages by number.
     Pages(Vec<(u64, Vec<u8>)>),

@@ -1,19 +1,19 @@
-//! What is forgotten when. Deletes nothing itself: the writer asks here, and makes [`Write::Prune`](crate::Write::Prune) piece by
-//! piece and [`Write::PruneOwner`](crate::Write::PruneOwner).
+//! Retention: which rows are deleted when. Deletes nothing itself: the store's writer applies these rules, with
+//! [`Write::Prune`](crate::Write::Prune) and [`Write::PruneOwner`](crate::Write::PruneOwner) in bounded steps.
 
 use std::time::Duration;
 use vm_system_protocol::time::Timestamp;
 
-/// How long ended things are kept, and how large the database may grow.
+/// How long ended rows are kept, and how large the database may grow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
-    /// Ended executions, sessions and audit entries older than this are forgotten; none = kept.
+    /// Ended executions, sessions and audit entries older than this are deleted; `None`: kept.
     pub max_age: Option<Duration>,
     /// How long idempotency keys are kept; at least [`KEY_LIFE`].
     pub key_life: Duration,
-    /// Above this size ended executions and sessions go, whatever their age, the oldest of whoever takes most (bytes).
+    /// Above this size ended executions and sessions are deleted whatever their age, the oldest of the largest owner first (bytes).
     pub prune_above_bytes: u64,
-    /// Above this size nothing new is admitted (bytes).
+    /// Above this size no new executions and sessions are admitted (bytes).
     pub quota_bytes: u64,
 }
 
@@ -28,17 +28,17 @@ impl Default for Retention {
     }
 }
 
-/// How long idempotency keys count.
+/// How long an idempotency key is valid.
 pub const KEY_LIFE: Duration = Duration::from_hours(24);
-/// Clients of one owner whose current execution is known; the ones that were not used for longest make room.
+/// Clients of one owner whose current execution is known; the least recently used are deleted.
 pub const CLIENTS_OF_AN_OWNER: u32 = 1_000;
-/// Rows that one turn forgets at most (an execution goes with all of its events).
+/// Most rows that one step deletes (an execution is deleted with all of its events).
 pub const PRUNE_ROWS: u32 = 1_000;
-/// Time between looks at what may go, when the last one left nothing.
+/// Time between two deletions, when the first left nothing to delete.
 pub const PRUNE_EVERY: Duration = Duration::from_mins(1);
 
 impl Retention {
-    /// Before which moment everything that has ended goes: records, and the audit log, which goes for no other reason.
+    /// Everything that ended before this time is deleted: records, and the audit log, which is deleted for no other reason.
     pub fn cutoff(&self, now: Timestamp) -> Timestamp {
         self.max_age.map_or(Timestamp(0), |age| earlier(now, age))
     }
@@ -49,7 +49,7 @@ pub fn earlier(now: Timestamp, age: Duration) -> Timestamp {
     Timestamp(now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// The smallest time-ordered id (UUID version 7) of a moment: everything made before has a smaller one.
+/// The smallest time-ordered id (UUID version 7) of a point in time: everything created before has a smaller one.
 pub fn oldest_id_at(moment: Timestamp) -> [u8; 16] {
     let ms = u64::try_from(moment.0).unwrap_or(0).min((1 << 48) - 1);
     let mut id = [0; 16];

@@ -1,4 +1,5 @@
-//! What is stored beyond the client's model: owners, snapshots, and the rows of durable executions and of the books.
+//! Rows as data, beyond the model that clients see: owners, policy snapshots, programs, tasks, checkpoints, idempotency keys and
+//! audit entries. Knows nothing of tables or statements.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,7 +11,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::time::Timestamp;
 
-/// Whose a row is: a token's name, or `uid:1000` on the local socket.
+/// The principal that a row belongs to: a token's name, or `uid:1000` on the local socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(Arc<str>);
 
@@ -31,17 +32,17 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Whose rows a query sees.
+/// The rows that a query may return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Everybody's: administrators and the supervisor itself.
+    /// Rows of all owners: for administrators and the supervisor itself.
     All,
-    /// One owner's.
+    /// Rows of one owner.
     Owner(Owner),
 }
 
 impl Scope {
-    /// Whether a row of this owner is seen.
+    /// Whether a row of this owner is in the scope.
     pub fn sees(&self, owner: &Owner) -> bool {
         match self {
             Self::All => true,
@@ -50,10 +51,9 @@ impl Scope {
     }
 }
 
-/// What a session keeps of its template (architecture section 2, Policy).
+/// A session's copy of its template (architecture section 2, Policy).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicySnapshot {
-    /// Which engine.
     pub engine: Engine,
     /// Limits, resolver, runtime.
     pub settings: Settings,
@@ -83,7 +83,6 @@ impl From<&TemplateDetail> for PolicySnapshot {
 /// A template with its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateRow {
-    /// Whose.
     pub owner: Owner,
     /// The template with its parts.
     pub detail: TemplateDetail,
@@ -92,20 +91,17 @@ pub struct TemplateRow {
 /// A session with its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// Whose.
     pub owner: Owner,
-    /// Last message of its worker whose effects are stored.
+    /// Sequence number of its worker's last message with stored effects.
     pub worker_seq: u64,
-    /// The session.
     pub session: Session,
 }
 
 /// An execution with its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionRow {
-    /// Whose.
     pub owner: Owner,
-    /// A name that the client gave.
+    /// The client's name for it.
     pub name: Option<String>,
     /// The execution; `events` is none.
     pub execution: Execution,
@@ -116,9 +112,8 @@ pub struct ExecutionRow {
 pub struct LibraryRow {
     /// `id-version`.
     pub name: String,
-    /// What `require` and `import` call it.
+    /// Its name in `require` and `import`.
     pub id: String,
-    /// Its version.
     pub version: String,
     /// The global variable that it becomes, if any.
     pub global: Option<String>,
@@ -133,13 +128,11 @@ pub struct LibraryRow {
 /// A version of a program as it is loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewProgramVersion {
-    /// Whose.
     pub owner: Owner,
     /// Id of the program if this is its first version; ignored otherwise.
     pub id: ProgramId,
     /// Unique among the owner's active programs.
     pub name: String,
-    /// Its source.
     pub source: String,
     /// SHA-256 of the source.
     pub source_hash: [u8; 32],
@@ -147,18 +140,14 @@ pub struct NewProgramVersion {
     pub format: u32,
     /// Compiled, opaque.
     pub code: Vec<u8>,
-    /// When.
     pub at: Timestamp,
 }
 
 /// A program with one of its versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramRow {
-    /// Its id.
     pub id: ProgramId,
-    /// Whose.
     pub owner: Owner,
-    /// Its name.
     pub name: String,
     /// False once deleted.
     pub is_active: bool,
@@ -190,7 +179,6 @@ pub struct VersionRow {
 /// Source and code of a program's version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramCode {
-    /// Its source.
     pub source: String,
     /// Format of `code`.
     pub format: u32,
@@ -198,62 +186,54 @@ pub struct ProgramCode {
     pub code: Vec<u8>,
 }
 
-/// A question with an end, and nothing of what it says.
+/// A pending task with a deadline, without its texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DueTask {
-    /// Its id.
     pub id: TaskId,
-    /// Whose question it is.
     pub execution: ExecutionId,
-    /// When its time is over.
     pub deadline: Timestamp,
 }
 
-/// A question.
+/// A task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRow {
-    /// Its id.
     pub id: TaskId,
-    /// Whose: the execution's owner. Ignored on insertion.
+    /// The execution's owner. Ignored on insertion.
     pub owner: Owner,
-    /// Which execution asks.
+    /// The execution that waits for the answer.
     pub execution: ExecutionId,
-    /// The question.
     pub prompt: String,
-    /// JSON of what an answer must fit.
+    /// JSON schema that an answer must fit.
     pub schema: Option<String>,
-    /// Answers that did not fit.
+    /// Submitted answers that did not fit the schema.
     pub attempts: u32,
-    /// When it was asked.
     pub created_at: Timestamp,
-    /// When it expires.
     pub deadline: Option<Timestamp>,
-    /// When it ended; none = pending.
+    /// `None`: pending.
     pub ended_at: Option<Timestamp>,
-    /// How it ended.
     pub outcome: Option<TaskOutcome>,
-    /// Its answer; the message of the error where it has none.
+    /// The answer; without one, the message of the error.
     pub answer: Option<String>,
-    /// The checkpoint at which it was asked; in a session, which question of the execution it is.
+    /// The checkpoint at which the program paused; in a session, the task's number in its execution.
     pub checkpoint: u64,
-    /// How many answers may not fit; none = as many as come.
+    /// Most answers that may fail to fit; `None`: no limit.
     pub retries: Option<u32>,
-    /// JSON of the answer when the time is over.
+    /// JSON of the default answer, used at the deadline.
     pub fallback: Option<String>,
-    /// When the first answer came that did not fit.
+    /// Time of the first answer that did not fit.
     pub first_attempt_at: Option<Timestamp>,
-    /// When the last answer came that did not fit.
+    /// Time of the last answer that did not fit.
     pub last_attempt_at: Option<Timestamp>,
 }
 
-/// How a question ended.
+/// How a task ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskOutcome {
-    /// Somebody answered.
+    /// An answer was submitted.
     Answered,
-    /// The time was over; the answer is the default.
+    /// The deadline passed; the answer is the default.
     Defaulted,
-    /// The time was over.
+    /// The deadline passed, and there is no default.
     Expired,
     /// Too many answers did not fit.
     Failed,
@@ -284,59 +264,51 @@ impl TaskOutcome {
 /// An execution of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
-    /// The execution.
     pub row: ExecutionRow,
-    /// What it runs.
     pub program: ProgramId,
-    /// Which version.
     pub version: u32,
     /// The program's name; none once it was deleted.
     pub program_name: Option<String>,
 }
 
-/// Everything that says how an execution of a program goes on.
+/// Everything that is needed to resume an execution of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    /// Its record.
+pub struct RunHead {
     pub execution: Execution,
-    /// What it runs.
     pub program: ProgramId,
-    /// Which version.
     pub version: u32,
     /// The owner of its rows, with whose rights its files are used.
     pub owner: Owner,
     /// Folder of its files; empty = none.
     pub worktree_path: String,
-    /// What its session keeps of the template.
+    /// Its session's copy of the template.
     pub policy: Arc<PolicySnapshot>,
     /// The template as it is now; none once it was deleted.
     pub template: Option<TemplateRow>,
     /// Its last checkpoint.
     pub checkpoint: Option<CheckpointRow>,
-    /// Its last question.
+    /// Its last task.
     pub task: Option<TaskRow>,
-    /// The state of its last checkpoint, if that is small (`STANDING_BYTES`): whoever wants to go on needs it next.
+    /// The state of its last checkpoint, if that is small (`RUN_HEAD_STATE_BYTES`): a resuming worker needs it next.
     pub state: Option<Vec<(u64, Vec<u8>)>>,
 }
 
-/// States that are read together with how an execution stands are smaller than this (bytes).
-pub const STANDING_BYTES: usize = 16 << 10;
+/// A state that is read together with a [`RunHead`] is smaller than this (bytes).
+pub const RUN_HEAD_STATE_BYTES: usize = 16 << 10;
 
 /// A state of a durable execution. Pages are opaque; the newest version of each is the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Of which execution.
     pub execution: ExecutionId,
     /// Counts up in its execution.
     pub seq: u64,
-    /// When.
     pub at: Timestamp,
     /// `start`, `pause`, `effect`, `steps`, `edit`, `end`.
     pub cause: String,
     /// Pages that changed: number, and bytes (none = the page is gone).
     pub pages: Vec<(u64, Option<Vec<u8>>)>,
-    /// What was written since the state was last weighed ([`Write::StateBound`](crate::Write::StateBound)), with this
-    /// one (bytes); none = nobody knows.
+    /// What was written since the state was last measured ([`Write::StateBound`](crate::Write::StateBound)), with this
+    /// checkpoint (bytes); `None`: unknown.
     pub unweighed: Option<u64>,
     /// What the program has written to files so far (bytes).
     pub written: u64,
@@ -355,7 +327,6 @@ impl Checkpoint {
 pub struct CheckpointRow {
     /// Counts up in its execution.
     pub seq: u64,
-    /// When.
     pub at: Timestamp,
     /// As in [`Checkpoint::cause`].
     pub cause: String,
@@ -370,19 +341,16 @@ pub struct CheckpointRow {
 /// A request that takes an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyClaim {
-    /// Whose.
     pub owner: Owner,
-    /// The key.
     pub key: String,
     /// SHA-256 of the request.
     pub request_hash: [u8; 32],
-    /// Id of what the request makes, chosen before it is made, so that a retry after a crash can look.
+    /// Id of what the request creates, chosen before it is created, so that a retry after a crash can find it.
     pub subject: [u8; 16],
-    /// When.
     pub at: Timestamp,
-    /// Older claims of the key do not count any more.
+    /// Claims of the key before this time have expired.
     pub expired_before: Timestamp,
-    /// The encoded answer, where claim and effect are one batch.
+    /// The encoded response, where claim and effect are one batch.
     pub reply: Option<Vec<u8>>,
 }
 
@@ -391,26 +359,23 @@ pub struct KeyClaim {
 pub struct KeyRow {
     /// SHA-256 of the first request.
     pub request_hash: [u8; 32],
-    /// Id of what it makes.
+    /// Id of what it creates.
     pub subject: [u8; 16],
     /// When it was claimed.
     pub created_at: Timestamp,
-    /// The encoded first answer; none = under way, or the supervisor died before it was given.
+    /// The encoded first response; `None`: in progress, or the supervisor exited before it responded.
     pub reply: Option<Vec<u8>>,
 }
 
 /// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// When.
     pub at: Timestamp,
-    /// Who.
     pub owner: Owner,
-    /// Through which door.
+    /// The API that took the request; the name is the stored column's.
     pub door: String,
-    /// Which verb.
     pub verb: String,
-    /// What it was about.
+    /// Id or name of the object.
     pub subject: String,
     /// `ok` or the error's code.
     pub outcome: String,

@@ -5,7 +5,7 @@ use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, WorktreeClient, WorktreeError};
 use std::path::PathBuf;
 use std::sync::Arc;
-use vm_system_core::durable::Refused;
+use vm_system_core::durable::DurableRefusal;
 use vm_system_core::{LibraryProblem, LoadFailure, Refusal, SpawnFault};
 use vm_system_policy::Operator;
 use vm_system_protocol::control::{ErrorCode, OpError};
@@ -186,7 +186,7 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         },
         Refusal::Storage(_) | Refusal::Unrecorded(_) => ErrorCode::StorageUnavailable,
         Refusal::CancelledEarly => ErrorCode::Conflict,
-        Refusal::Task(Refused::Unfit { .. }) => ErrorCode::AnswerInvalid,
+        Refusal::Task(DurableRefusal::Unfit { .. }) => ErrorCode::AnswerInvalid,
         Refusal::Task(_) => ErrorCode::TaskNotPending,
     }
 }

@@ -7,7 +7,7 @@ use super::task::{fault, no_worker};
 use crate::workspaces::WorkspaceKey;
 use std::sync::Arc;
 use std::time::Duration;
-use vm_system_core::{Action, Input};
+use vm_system_core::{SessionAction as Action, SessionInput as Input};
 use vm_system_protocol::worker::ToWorker;
 use vm_system_spawn::{LibraryError, SpawnError, WorkerKind, WorkerLimits, WorkerProcess};
 

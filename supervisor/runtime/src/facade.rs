@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use vm_system_core::durable::Refused;
+use vm_system_core::durable::DurableRefusal;
 use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionReply, Source};
 use vm_system_protocol::control::{DoctorReport, GivenAnswer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
@@ -318,7 +318,7 @@ impl RuntimeApi for Runtime {
         wait: bool,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(async move {
-            let not_pending = || RuntimeError::Refused(Refusal::Task(Refused::NotPending));
+            let not_pending = || RuntimeError::Refused(Refusal::Task(DurableRefusal::NotPending));
             let live = self.session_of(execution).ok_or_else(not_pending)?;
             match self
                 .request(&live, |responder| Command::Submit { execution, task, given, wait, responder })

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
-use vm_system_core::{Action, ForkFault, Input, SessionMachine, SessionReply};
+use vm_system_core::{
+    ForkFault, SessionAction as Action, SessionInput as Input, SessionMachine, SessionReply,
+};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::Session;
@@ -121,7 +123,7 @@ impl SessionTask {
                 Ok(())
             }
             Err(ForkError::Failed(error)) => Err(ForkFault::Failed(spawn_failure(&error))),
-            Err(ForkError::Lie(what)) => Err(ForkFault::Violation(what)),
+            Err(ForkError::Violation(what)) => Err(ForkFault::Violation(what)),
         };
         self.step(Input::ForkEnded { order, result }, actions);
     }

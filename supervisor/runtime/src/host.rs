@@ -9,7 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use vm_system_core::run_file_format;
-use vm_system_core::{Input, LoadFailure, LoadedSource};
+use vm_system_core::{LoadFailure, LoadedSource, SessionInput as Input};
 use vm_system_policy::{EffectivePolicy, Permit};
 use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};

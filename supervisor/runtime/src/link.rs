@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
-use vm_system_spawn::{ChannelError, Received, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver};
+use vm_system_spawn::{
+    Received, WorkerChannelError, WorkerExit, WorkerHandle, WorkerProcess, WorkerReceiver,
+};
 
-type Exit = Pin<Box<dyn Future<Output = WorkerDeath> + Send>>;
+type Exit = Pin<Box<dyn Future<Output = WorkerExit> + Send>>;
 
 /// A worker that its owner task sends to, receives from and waits for.
 pub(super) struct WorkerLink {
@@ -46,10 +48,10 @@ impl LastReceived {
 pub(super) enum LinkEvent {
     Received(Received),
     /// Nothing more will be received.
-    ReceiveFailed(ChannelError),
+    ReceiveFailed(WorkerChannelError),
     /// Nothing more will be sent.
-    SendFailed(ChannelError),
-    Exited(WorkerDeath),
+    SendFailed(WorkerChannelError),
+    Exited(WorkerExit),
 }
 
 impl WorkerLink {

@@ -7,9 +7,9 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use vm_system_protocol::worker::ToWorker;
-use vm_system_spawn::{ChannelError, WorkerSender};
+use vm_system_spawn::{WorkerChannelError, WorkerSender};
 
-type Sending = Pin<Box<dyn Future<Output = (WorkerSender, Result<(), ChannelError>)> + Send>>;
+type Sending = Pin<Box<dyn Future<Output = (WorkerSender, Result<(), WorkerChannelError>)> + Send>>;
 
 /// Messages that wait; behind them nothing more is received.
 const QUEUE: usize = 16;
@@ -36,12 +36,12 @@ impl Outbox {
 
     /// Sends it now if the worker takes it at once, later if not. The error of a failed send comes from
     /// [`Outbox::drive`].
-    pub(super) fn push(&mut self, message: ToWorker) -> Option<ChannelError> {
+    pub(super) fn push(&mut self, message: ToWorker) -> Option<WorkerChannelError> {
         self.push_with(message, None)
     }
 
     /// As [`Outbox::push`], with a descriptor that goes along.
-    pub(super) fn push_with(&mut self, message: ToWorker, fd: Option<OwnedFd>) -> Option<ChannelError> {
+    pub(super) fn push_with(&mut self, message: ToWorker, fd: Option<OwnedFd>) -> Option<WorkerChannelError> {
         self.queue.push_back((message, fd));
         match self.drive(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(error) => Some(error),
@@ -50,7 +50,7 @@ impl Outbox {
     }
 
     /// Goes on sending; resolves only with an error, after which nothing is sent any more.
-    pub(super) fn drive(&mut self, context: &mut Context<'_>) -> Poll<ChannelError> {
+    pub(super) fn drive(&mut self, context: &mut Context<'_>) -> Poll<WorkerChannelError> {
         loop {
             if let Some(sending) = &mut self.sending {
                 let Poll::Ready((sender, result)) = sending.as_mut().poll(context) else {

@@ -2,7 +2,7 @@
 
 use super::writes::{WriteOutcome, Writes};
 use std::sync::Arc;
-use vm_system_core::{Input, Write, WriteId};
+use vm_system_core::{SessionInput as Input, SessionWrite as Write, WriteId};
 use vm_system_record::{Batch, Owner, PolicySnapshot, StoreError, Write as Stored};
 use vm_system_store::{StoreHandle, Urgency};
 
@@ -49,12 +49,12 @@ impl SessionWrites {
             Write::Events(events) => Stored::Events(events),
             Write::ExecutionEnded(execution) => Stored::ExecutionEnded(execution),
             Write::ExecutionDegraded(id) => Stored::ExecutionDegraded { id },
-            Write::Asked(task) => Stored::TaskInsert(task),
-            Write::AnswerUnfit { task, at } => Stored::TaskAttempt { id: task, at },
-            Write::QuestionEnded { task, outcome, answer, at } => {
+            Write::TaskInserted(task) => Stored::TaskInsert(task),
+            Write::TaskAttempt { task, at } => Stored::TaskAttempt { id: task, at },
+            Write::TaskEnded { task, outcome, answer, at } => {
                 Stored::TaskEnd { id: task, outcome, answer, at }
             }
-            Write::QuestionsWithdrawn { execution, at } => Stored::TasksWithdraw { execution, at },
+            Write::TasksWithdrawn { execution, at } => Stored::TasksWithdraw { execution, at },
             Write::Progress { execution, status, metrics } => {
                 Stored::RunProgress { id: execution, status, metrics }
             }

@@ -21,8 +21,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use vm_system_core::{Action, ChannelFault, Input, Refusal, SessionMachine, SessionReply};
-use vm_system_spawn::{ForkError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess};
+use vm_system_core::{
+    ChannelFault, Refusal, SessionAction as Action, SessionInput as Input, SessionMachine, SessionReply,
+};
+use vm_system_spawn::{ForkError, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess};
 
 /// What a worker sent before its exit is read within this time.
 const FINAL_MESSAGES: Duration = Duration::from_secs(1);
@@ -262,7 +264,7 @@ impl SessionTask {
     }
 
     /// The worker has exited: its final messages come first.
-    async fn exited(&mut self, exit: WorkerDeath, actions: &mut Vec<Action>) {
+    async fn exited(&mut self, exit: WorkerExit, actions: &mut Vec<Action>) {
         let until = Instant::now() + FINAL_MESSAGES;
         while let Some(link) = &mut self.worker.link
             && let Some(received) = link.final_message(until).await

@@ -16,14 +16,14 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use vm_system_core::{
-    ChannelFault, CloseCause, ExecuteRequest, ExitStatus, Input, LibraryFailure, LibraryProblem, Refusal,
-    SessionReply, SpawnFailure, SpawnFault,
+    ChannelFault, CloseCause, ExecuteRequest, LibraryFailure, LibraryProblem, Refusal, SessionInput as Input,
+    SessionReply, SpawnFailure, SpawnFault, WorkerExitStatus,
 };
 use vm_system_policy::{EffectivePolicy, Operator};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::Event;
-use vm_system_spawn::{ChannelError, LibraryError, SpawnError, WorkerDeath};
+use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
 use vm_system_store::StoreHandle;
 
 /// Files of all sessions that are opened or read at a time.
@@ -137,14 +137,16 @@ pub(super) fn spawn_failure(error: &SpawnError) -> SpawnFailure {
     SpawnFailure { why: error.to_string(), fault, hint: error.hint() }
 }
 
-pub(super) fn fault(error: ChannelError) -> ChannelFault {
+pub(super) fn fault(error: WorkerChannelError) -> ChannelFault {
     match error {
-        ChannelError::Closed => ChannelFault::Closed,
-        ChannelError::WriteTimeout => ChannelFault::Stuck,
-        ChannelError::MessageTimeout => ChannelFault::Violation("did not complete a message".to_owned()),
-        ChannelError::Violation(what) => ChannelFault::Violation(what),
-        ChannelError::TooLarge(what) => ChannelFault::Violation(format!("cannot be sent: {what}")),
-        ChannelError::Io(error) => ChannelFault::Violation(format!("channel: {error}")),
+        WorkerChannelError::Closed => ChannelFault::Closed,
+        WorkerChannelError::WriteTimeout => ChannelFault::Stuck,
+        WorkerChannelError::MessageTimeout => {
+            ChannelFault::Violation("did not complete a message".to_owned())
+        }
+        WorkerChannelError::Violation(what) => ChannelFault::Violation(what),
+        WorkerChannelError::TooLarge(what) => ChannelFault::Violation(format!("cannot be sent: {what}")),
+        WorkerChannelError::Io(error) => ChannelFault::Violation(format!("channel: {error}")),
     }
 }
 
@@ -158,11 +160,11 @@ fn library_failure(error: &LibraryError) -> LibraryFailure {
 }
 
 /// How a worker exited, as the machines take it.
-pub(super) fn exit_status(death: WorkerDeath) -> ExitStatus {
+pub(super) fn exit_status(death: WorkerExit) -> WorkerExitStatus {
     match death {
-        WorkerDeath::Exited(code) => ExitStatus::Exited(code),
-        WorkerDeath::Signaled(signal) => ExitStatus::Signaled(signal),
-        WorkerDeath::KeeperLost => ExitStatus::KeeperLost,
-        WorkerDeath::Unknown => ExitStatus::Unknown,
+        WorkerExit::Exited(code) => WorkerExitStatus::Exited(code),
+        WorkerExit::Signaled(signal) => WorkerExitStatus::Signaled(signal),
+        WorkerExit::KeeperLost => WorkerExitStatus::KeeperLost,
+        WorkerExit::Unknown => WorkerExitStatus::Unknown,
     }
 }

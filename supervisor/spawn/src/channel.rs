@@ -1,8 +1,8 @@
-//! A worker's channel: logical messages in both directions. The worker is hostile: every packet is judged before its
-//! bytes are kept, and the first thing wrong ends the channel for good.
+//! A worker's channel: logical messages in both directions. The worker is hostile: every packet is checked before its
+//! bytes are kept, and the first violation ends the channel for good.
 
 use super::packets;
-use super::ready::Successor;
+use super::worker_pool::Successor;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use vm_system_protocol::worker::{FromWorker, ToWorker};
 
 /// The channel is over.
 #[derive(Debug, thiserror::Error)]
-pub enum ChannelError {
-    /// The worker's end is closed: it is dead or dying ([`super::WorkerProcess::exited`] says how).
+pub enum WorkerChannelError {
+    /// The worker's end is closed: it has exited or is exiting ([`super::WorkerProcess::exited`] returns how).
     #[error("the worker closed its channel")]
     Closed,
-    /// The worker broke the protocol; says how.
+    /// The worker broke the protocol, with the details.
     #[error("protocol violation: {0}")]
     Violation(String),
     /// The worker did not take a message in time.
@@ -37,7 +37,7 @@ pub enum ChannelError {
     Io(io::Error),
 }
 
-/// The two halves of a channel whose hello has been taken.
+/// The two halves of a channel after its handshake.
 pub(super) fn split(socket: AsyncFd<OwnedFd>) -> (WorkerSender, WorkerReceiver) {
     let socket = Arc::new(socket);
     let receiver = WorkerReceiver {
@@ -59,29 +59,29 @@ pub struct WorkerSender {
 impl WorkerSender {
     /// Sends one message; waits at most `WRITE_MS` for a worker that does not read. Not cancel safe: a message cut in
     /// the middle ends the channel.
-    pub async fn send(&mut self, message: &ToWorker) -> Result<(), ChannelError> {
+    pub async fn send(&mut self, message: &ToWorker) -> Result<(), WorkerChannelError> {
         let bytes = encoded(message)?;
         self.write(&bytes).await
     }
 
     /// As [`WorkerSender::send`]; while the worker takes it, it is in memory once.
-    pub async fn send_away(&mut self, message: ToWorker) -> Result<(), ChannelError> {
+    pub async fn send_away(&mut self, message: ToWorker) -> Result<(), WorkerChannelError> {
         let bytes = encoded(&message)?;
         drop(message);
         self.write(&bytes).await
     }
 
     /// As [`WorkerSender::send_away`], with a descriptor beside the message's first packet.
-    pub async fn send_with(&mut self, message: ToWorker, fd: OwnedFd) -> Result<(), ChannelError> {
+    pub async fn send_with(&mut self, message: ToWorker, fd: OwnedFd) -> Result<(), WorkerChannelError> {
         let bytes = encoded(&message)?;
         self.write_with(&bytes, Some(fd)).await
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), WorkerChannelError> {
         self.write_with(bytes, None).await
     }
 
-    async fn write_with(&mut self, bytes: &[u8], mut fd: Option<OwnedFd>) -> Result<(), ChannelError> {
+    async fn write_with(&mut self, bytes: &[u8], mut fd: Option<OwnedFd>) -> Result<(), WorkerChannelError> {
         let seq = self.next_seq;
         self.next_seq += 1;
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
@@ -94,15 +94,15 @@ impl WorkerSender {
     }
 }
 
-fn encoded(message: &ToWorker) -> Result<Vec<u8>, ChannelError> {
-    encode(message, HOST_MESSAGE_BYTES).map_err(|error| ChannelError::TooLarge(error.to_string()))
+fn encoded(message: &ToWorker) -> Result<Vec<u8>, WorkerChannelError> {
+    encode(message, HOST_MESSAGE_BYTES).map_err(|error| WorkerChannelError::TooLarge(error.to_string()))
 }
 
-fn on_send(error: io::Error) -> ChannelError {
+fn on_send(error: io::Error) -> WorkerChannelError {
     match error.kind() {
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ChannelError::Closed,
-        io::ErrorKind::TimedOut => ChannelError::WriteTimeout,
-        _ => ChannelError::Io(error),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => WorkerChannelError::Closed,
+        io::ErrorKind::TimedOut => WorkerChannelError::WriteTimeout,
+        _ => WorkerChannelError::Io(error),
     }
 }
 
@@ -119,7 +119,7 @@ impl WorkerSender {
 pub struct Received {
     /// Its number, to be acknowledged once it is committed.
     pub seq: u64,
-    /// What it says: hostile input.
+    /// Hostile input.
     pub message: FromWorker,
 }
 
@@ -130,38 +130,40 @@ pub struct WorkerReceiver {
     incoming: Reassembler,
     /// When the message under way must be complete.
     must_be_complete: Option<Instant>,
-    /// Has the next worker of its kind made when this one has spoken.
+    /// Dropped after this worker's first message: the next worker of its kind is prestarted.
     successor: Option<Successor>,
 }
 
 impl WorkerReceiver {
-    /// What is dropped as soon as the worker has said its first word.
+    /// Sets what is dropped as soon as the worker has sent its first message.
     pub(super) fn succeeded_by(&mut self, successor: Option<Successor>) {
         self.successor = successor;
     }
 
     /// The next message. Cancel safe.
-    pub async fn recv(&mut self) -> Result<Received, ChannelError> {
+    pub async fn recv(&mut self) -> Result<Received, WorkerChannelError> {
         loop {
             let incoming = &mut self.incoming;
             let packet = packets::receive(&self.socket, |got, bytes| {
                 if got.len == 0 {
-                    return Err(ChannelError::Closed);
+                    return Err(WorkerChannelError::Closed);
                 }
                 if got.truncated || !got.fds.is_empty() {
-                    return Err(ChannelError::Violation("a packet with descriptors or too long".to_owned()));
+                    return Err(WorkerChannelError::Violation(
+                        "a packet with descriptors or too long".to_owned(),
+                    ));
                 }
-                incoming.push(bytes).map_err(|error| ChannelError::Violation(error.to_string()))
+                incoming.push(bytes).map_err(|error| WorkerChannelError::Violation(error.to_string()))
             });
             let taken = match self.must_be_complete {
                 None => packet.await,
                 Some(deadline) => {
-                    timeout_at(deadline, packet).await.map_err(|_| ChannelError::MessageTimeout)?
+                    timeout_at(deadline, packet).await.map_err(|_| WorkerChannelError::MessageTimeout)?
                 }
             };
             let message = match taken {
                 Ok(taken) => taken?,
-                Err(error) => return Err(ChannelError::Io(error)),
+                Err(error) => return Err(WorkerChannelError::Io(error)),
             };
             if let Some(message) = message {
                 self.must_be_complete = None;
@@ -174,9 +176,9 @@ impl WorkerReceiver {
     }
 }
 
-fn read(message: &Message) -> Result<Received, ChannelError> {
+fn read(message: &Message) -> Result<Received, WorkerChannelError> {
     match decode::<FromWorker>(&message.bytes) {
         Ok(value) => Ok(Received { seq: message.seq, message: value }),
-        Err(error) => Err(ChannelError::Violation(error.to_string())),
+        Err(error) => Err(WorkerChannelError::Violation(error.to_string())),
     }
 }

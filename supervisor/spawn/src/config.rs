@@ -1,17 +1,17 @@
-//! What the keeper is started with. Plain data.
+//! Configuration of a keeper and its workers. Plain data.
 
-use crate::libraries::Shelf;
+use crate::libraries::LibraryStore;
 use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_sandbox::process::SELF;
 
-/// Whose jail it is: the user and group that root changes to.
+/// The service user and group that a supervisor of root changes to.
 pub use vm_system_sandbox::namespaces::Ids as ServiceIds;
 
 /// `nobody` and `nogroup`, on every distribution.
 const NOBODY: ServiceIds = ServiceIds { uid: 65534, gid: 65534 };
 
-/// Which walls are built. Never chosen by us.
+/// Which walls are built. Chosen by the operator only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SandboxMode {
     /// All.
@@ -35,26 +35,25 @@ impl SandboxMode {
 pub struct SpawnConfig {
     /// The binary that knows the hidden modes.
     pub program: PathBuf,
-    /// Which walls.
     pub sandbox: SandboxMode,
-    /// Whom to become when started as root.
+    /// The user and group to change to when started as root.
     pub service_ids: ServiceIds,
-    /// Where a later supervisor finds the keeper; nothing may exist there. `None`: nobody ever will.
+    /// Socket by which a later supervisor adopts the keeper; the path must not exist. `None`: no adoption.
     pub socket_path: Option<PathBuf>,
-    /// What a later supervisor has to show.
+    /// Secret that a later supervisor must present.
     pub token: [u8; 32],
-    /// Whether a second zygote stands by, so that the first one's death costs no new session its jail.
+    /// Whether a reserve zygote is kept, so that new sessions can start after the first one exits.
     pub reserve_zygote: bool,
-    /// Whether, of each kind of worker that was asked for lately, one is born before it is needed.
-    pub ready_workers: bool,
-    /// How long the keeper and its workers outlive us; zero: not at all.
+    /// Whether one worker of each recently requested kind is prestarted.
+    pub prestart_workers: bool,
+    /// How long the keeper and its workers outlive the supervisor; zero: not at all.
     pub grace: Duration,
     /// Sources of installed libraries.
-    pub shelf: Shelf,
+    pub library_store: LibraryStore,
 }
 
 impl SpawnConfig {
-    /// For one process's own use: this binary, all walls, no adoption, everything ends with us.
+    /// For use inside one process: this binary, all walls, no adoption, everything ends with the process.
     pub fn embedded() -> Self {
         Self {
             program: PathBuf::from(SELF),
@@ -63,9 +62,9 @@ impl SpawnConfig {
             socket_path: None,
             token: [0; 32],
             reserve_zygote: false,
-            ready_workers: false,
+            prestart_workers: false,
             grace: Duration::ZERO,
-            shelf: Shelf::in_memory(),
+            library_store: LibraryStore::in_memory(),
         }
     }
 }
@@ -75,6 +74,6 @@ impl SpawnConfig {
 pub struct WorkerLimits {
     /// Heap (bytes); what the process needs besides is added.
     pub memory_bytes: u64,
-    /// CPU time from birth to death. `None`: set per execution with [`super::WorkerProcess::allow_cpu`].
+    /// CPU time of its whole life. `None`: set per execution with [`super::WorkerProcess::allow_cpu`].
     pub cpu: Option<Duration>,
 }

@@ -1,7 +1,8 @@
-//! The keeper's channel after the handshake: orders out, answers and endings in, who waits for what.
+//! The keeper's channel after the handshake: sends orders, receives acknowledgements and exits, and notifies the tasks that
+//! wait for them.
 
 use super::packets;
-use super::process::WorkerDeath;
+use super::process::WorkerExit;
 use super::spawner::SpawnEvent;
 use std::collections::HashMap;
 use std::io;
@@ -19,7 +20,7 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::socket::{self, Wait};
 
-/// Locks a table of ours; nobody panics while holding one.
+/// Locks a table; no code panics while holding one.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -41,7 +42,7 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Alive {
-    death: watch::Sender<Option<WorkerDeath>>,
+    exit: watch::Sender<Option<WorkerExit>>,
     pidfd: Arc<PidFd>,
 }
 
@@ -55,18 +56,18 @@ impl Control {
         packets::send(&self.socket, &[&bytes], fds, Instant::now() + Duration::from_millis(WRITE_MS)).await
     }
 
-    /// Watches for a worker's end from now on. `None`: the keeper is lost.
+    /// Watches for a worker's exit from now on. `None`: the keeper is lost.
     pub(super) fn watch(
         &self,
         inner_pid: u32,
         pidfd: Arc<PidFd>,
-    ) -> Option<watch::Receiver<Option<WorkerDeath>>> {
-        let (death, watcher) = watch::channel(None);
+    ) -> Option<watch::Receiver<Option<WorkerExit>>> {
+        let (exit, watcher) = watch::channel(None);
         let mut waiting = lock(&self.waiting);
         if waiting.lost {
             return None;
         }
-        waiting.alive.insert(inner_pid, Alive { death, pidfd });
+        waiting.alive.insert(inner_pid, Alive { exit, pidfd });
         Some(watcher)
     }
 
@@ -75,7 +76,7 @@ impl Control {
         lock(&self.waiting).alive.contains_key(&inner_pid)
     }
 
-    /// Is told when the keeper keeps this session's worker; an error if the keeper is lost before.
+    /// Resolves when the keeper has registered this session's worker; an error if the keeper is lost before.
     pub(super) fn when_kept(&self, session: SessionId) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         let mut waiting = lock(&self.waiting);
@@ -95,14 +96,14 @@ impl Control {
         let _ = socket::send(self.socket.get_ref(), &[&bytes], &[], Wait::No);
     }
 
-    /// Reads until the keeper is gone; then everything that waited learns it.
+    /// Reads until the keeper is gone; then everything that waits is notified.
     pub(super) async fn listen(&self, events: mpsc::Sender<SpawnEvent>) {
         loop {
             let message = packets::receive(&self.socket, |got, bytes| {
                 (got.len > 0 && !got.truncated).then(|| decode::<FromKeeper>(bytes).ok()).flatten()
             });
             match message.await {
-                Ok(Some(message)) => self.hear(&message),
+                Ok(Some(message)) => self.on_message(&message),
                 // The end, or nonsense: either way there is no keeper to work with.
                 Ok(None) | Err(_) => break,
             }
@@ -111,7 +112,7 @@ impl Control {
         let _ = events.send(SpawnEvent::KeeperLost).await;
     }
 
-    fn hear(&self, message: &FromKeeper) {
+    fn on_message(&self, message: &FromKeeper) {
         let mut waiting = lock(&self.waiting);
         match *message {
             FromKeeper::Kept { session } => {
@@ -121,7 +122,7 @@ impl Control {
             }
             FromKeeper::Exited { inner_pid, wait_status, .. } => {
                 if let Some(alive) = waiting.alive.remove(&inner_pid) {
-                    alive.death.send_replace(Some(ExitStatus::from_wait_status(wait_status).into()));
+                    alive.exit.send_replace(Some(ExitStatus::from_wait_status(wait_status).into()));
                 }
             }
             _ => {}
@@ -135,7 +136,7 @@ impl Control {
         for (_, alive) in waiting.alive.drain() {
             // With a pid namespace the kernel has done it already.
             let _ = alive.pidfd.kill();
-            alive.death.send_replace(Some(WorkerDeath::KeeperLost));
+            alive.exit.send_replace(Some(WorkerExit::KeeperLost));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Why a keeper or a worker could not be started. Every text says what happened and what to do.
+//! Why a keeper or a worker could not be started. Every message states what happened and what to do.
 
 use std::io;
 use vm_system_protocol::keeper::JailFailure;
 use vm_system_sandbox::inspect::InspectError;
 
-/// A keeper, zygote or worker did not come to life.
+/// A keeper, zygote or worker could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// The keeper's program could not be executed.
@@ -26,13 +26,13 @@ pub enum SpawnError {
     /// A wall could not be built.
     #[error("the sandbox could not be built: {}", describe(.0))]
     Jail(JailFailure),
-    /// The keeper ended or said nothing during the start.
+    /// The keeper exited or sent nothing during the start.
     #[error("the keeper {what} during its start; run `vm-system ops doctor`")]
     KeeperSilent {
         /// What it did instead.
         what: &'static str,
     },
-    /// Something in the jail speaks another protocol, or none.
+    /// A process of the jail uses another protocol version, or none.
     #[error("{who} did not begin with the hello of this build: {what}")]
     WrongHello {
         /// Keeper, zygote or worker.
@@ -52,7 +52,7 @@ pub enum SpawnError {
     /// The zygote could not fork.
     #[error("the zygote could not fork: {0}")]
     Fork(io::Error),
-    /// The newborn did not say hello in time, or died.
+    /// The worker sent no hello in time, or exited.
     #[error("the worker {0} before its hello")]
     WorkerSilent(&'static str),
     /// The limits could not be set from outside.
@@ -63,18 +63,18 @@ pub enum SpawnError {
         /// Why not.
         error: io::Error,
     },
-    /// The keeper is dead, and all its workers.
+    /// The keeper exited, and all its workers.
     #[error("the keeper is gone")]
     KeeperLost,
-    /// A library of the session cannot be had: no worker is made without it.
+    /// A library of the session cannot be loaded: no worker is started without it.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// There is no zygote that has in it what the worker is to be born with. The jail is well: the next need makes another.
+    /// There is no zygote of the worker's kind. The jail is intact: the next request starts another zygote.
     #[error("the zygote of {kind} {what}")]
     ZygoteFailed {
-        /// Whose it is, from [`super::WorkerKind`].
+        /// Its [`super::WorkerKind`], as text.
         kind: String,
-        /// What it did instead of giving birth.
+        /// What it did instead of forking.
         what: &'static str,
     },
     /// No zygote is left to fork from; live workers go on.
@@ -125,7 +125,7 @@ impl SpawnError {
         match self {
             Self::Exec { error, .. } | Self::Io { error, .. } | Self::Fork(error) => is_short(error),
             Self::Jail(failure) => is_short(&io::Error::from_raw_os_error(failure.errno)),
-            // It died meanwhile.
+            // It exited meanwhile.
             Self::Rlimit { error, .. } => error.raw_os_error() == Some(libc::ESRCH),
             Self::KeeperSilent { .. }
             | Self::WorkerSilent(_)
@@ -137,7 +137,7 @@ impl SpawnError {
         }
     }
 
-    /// What to do about it, where the message does not say so.
+    /// What to do about it, where the message does not contain it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Rlimit { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => RLIMIT_HINT,

@@ -1,4 +1,4 @@
-//! Has a process of its own try every wall on this machine. Builds no jail.
+//! Starts a process that tries every wall on this host, and returns its report. Builds no jail.
 
 use super::config::{SandboxMode, SpawnConfig};
 use super::error::SpawnError;
@@ -31,7 +31,7 @@ pub async fn examine(config: &SpawnConfig) -> Result<Vec<HostFinding>, SpawnErro
     let found =
         packets::receive(&ours, |got, bytes| (got.len > 0).then(|| decode::<Vec<HostFinding>>(bytes)));
     let found = timeout(Duration::from_millis(HELLO_MS), found).await;
-    // It has said all that it had to say, or is too late; its children end with it or by themselves.
+    // It has sent its report, or is too late; its children end with it or by themselves.
     if let Ok(pidfd) = pidfd {
         let _ = pidfd.kill();
     }
@@ -45,7 +45,7 @@ pub async fn examine(config: &SpawnConfig) -> Result<Vec<HostFinding>, SpawnErro
             Ok(findings)
         }
         Some(Err(_)) => Err(silent("said something else")),
-        None => Err(silent("died")),
+        None => Err(silent("exited")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Starting a keeper: a fresh exec with three descriptors, its report, and a look at it from outside.
+//! Starts a keeper: exec with three descriptors, its report, and an inspection from outside.
 
 use super::config::{SandboxMode, SpawnConfig};
 use super::error::SpawnError;
@@ -18,14 +18,14 @@ use vm_system_sandbox::{inspect, process, socket};
 /// A keeper that is ready.
 pub(super) struct Started {
     pub(super) control: AsyncFd<OwnedFd>,
-    /// The supervisor's end of the first zygote's channel; the zygote has not spoken yet.
+    /// The supervisor's end of the first zygote's channel; the zygote has sent nothing yet.
     pub(super) zygote: AsyncFd<OwnedFd>,
     pub(super) pid: u32,
     pub(super) pidfd: PidFd,
     pub(super) layers: Vec<LayerReport>,
 }
 
-/// Starts a keeper and waits until its walls stand.
+/// Starts a keeper and waits until its walls are built.
 pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
     let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
     let make = SpawnError::io;
@@ -38,12 +38,12 @@ pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
         Some(path) => socket::bind_at(path).map_err(make("bind the keeper's socket"))?,
         None => socket::unconnected().map_err(make("make the keeper's socket"))?,
     };
-    // Nobody can come back to a keeper without an address: it has no reason to wait.
+    // No supervisor can adopt a keeper without an address: it has no grace.
     let grace = config.socket_path.as_ref().map_or(Duration::ZERO, |_| config.grace);
     let begin = ToKeeper::Begin { token: config.token, grace_ms: grace.as_millis() as u64 };
     let begin = encode(&begin, KEEPER_MESSAGE_BYTES)
-        .map_err(|error| make("tell the keeper to begin")(std::io::Error::other(error)))?;
-    socket::send(&control, &[&begin], &[], socket::Wait::Yes).map_err(make("tell the keeper to begin"))?;
+        .map_err(|error| make("order the keeper to begin")(std::io::Error::other(error)))?;
+    socket::send(&control, &[&begin], &[], socket::Wait::Yes).map_err(make("order the keeper to begin"))?;
 
     let child = execute(config, &[&keepers_control, &adoption, &zygotes_end])?;
     drop((keepers_control, adoption, zygotes_end));
@@ -52,10 +52,10 @@ pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
     let ready = timeout_at(deadline, handshake(&control)).await;
     child.reap();
     let (pidfd, layers) = ready.map_err(|_| SpawnError::KeeperSilent { what: "said nothing" })??;
-    // It has been attested; nobody else can speak here.
+    // It has been attested; no other process can send here.
     socket::trust_senders(&control).map_err(make("set up the keeper's channel"))?;
-    let pid = pidfd.pid().map_err(|_| SpawnError::KeeperSilent { what: "died" })?;
-    look_at(pid, config.sandbox)?;
+    let pid = pidfd.pid().map_err(|_| SpawnError::KeeperSilent { what: "exited" })?;
+    inspect_process(pid, config.sandbox)?;
     Ok(Started { control, zygote, pid, pidfd, layers })
 }
 
@@ -96,7 +96,7 @@ async fn handshake(control: &AsyncFd<OwnedFd>) -> Result<(PidFd, Vec<LayerReport
     match (sender, message) {
         (Some(keeper), Some(Ok(FromKeeper::Ready { layers }))) => Ok((keeper, layers)),
         (_, Some(Ok(FromKeeper::Failed(failure)))) => Err(SpawnError::Jail(failure)),
-        (_, None) => Err(SpawnError::KeeperSilent { what: "died" }),
+        (_, None) => Err(SpawnError::KeeperSilent { what: "exited" }),
         _ => Err(SpawnError::KeeperSilent { what: "said something else than ready" }),
     }
 }
@@ -114,9 +114,9 @@ pub(super) fn check_hello(who: &'static str, packet: &[u8]) -> Result<(), SpawnE
     }
 }
 
-/// Looks at a process of the jail from outside: walls first, then whether its namespaces are its own. Where `/proc`
+/// Inspects a process of the jail from outside: walls first, then whether its namespaces are its own. Where `/proc`
 /// hides it (`ProtectProc=invisible`) the keeper's self-test has to do.
-pub(super) fn look_at(pid: u32, sandbox: SandboxMode) -> Result<Option<inspect::Status>, SpawnError> {
+pub(super) fn inspect_process(pid: u32, sandbox: SandboxMode) -> Result<Option<inspect::Status>, SpawnError> {
     let namespaces = sandbox == SandboxMode::Full;
     let status = match inspect::verify(pid, inspect::Expected { namespaces }) {
         Err(inspect::InspectError::Unreadable { error, .. })

@@ -1,12 +1,12 @@
-//! What a worker is born with: the engine that is warm in it, and libraries. It decides which zygote gives birth to it.
+//! Worker kinds: the preloaded engine and the libraries that a worker is forked with. The kind decides which zygote forks it.
 
 use super::error::{LibraryError, SpawnError};
-use crate::libraries::Shelf;
+use crate::libraries::LibraryStore;
 use std::fmt;
 use std::sync::Arc;
 use vm_system_protocol::limits::LIBRARY_SET_BYTES;
 
-/// What a worker is born with.
+/// What a worker is forked with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum WorkerKind {
     /// The engine of sessions, and these libraries.
@@ -88,13 +88,16 @@ impl LibrarySet {
     }
 
     /// Their sources, as they were installed.
-    pub(super) async fn sources(&self, shelf: &Shelf) -> Result<Vec<(Library, String)>, SpawnError> {
-        let (libraries, shelf) = (Arc::clone(&self.0), shelf.clone());
+    pub(super) async fn sources(
+        &self,
+        library_store: &LibraryStore,
+    ) -> Result<Vec<(Library, String)>, SpawnError> {
+        let (libraries, library_store) = (Arc::clone(&self.0), library_store.clone());
         let read = tokio::task::spawn_blocking(move || {
             let mut bytes = 0;
             let read = libraries.iter().map(|library| {
                 let name = library.name.clone();
-                let source = shelf.get(&library.hash).map_err(|error| LibraryError::Corrupt {
+                let source = library_store.get(&library.hash).map_err(|error| LibraryError::Corrupt {
                     name: name.clone(),
                     problem: error.to_string(),
                 })?;

@@ -1,19 +1,20 @@
-//! Processes: the only room of the supervisor that creates, watches and ends them. Knows nothing of sessions beyond
-//! their ids, and nothing of what travels on a worker's channel beyond its framing.
+//! Processes: the only crate of the supervisor that starts, watches and ends them. Knows nothing of sessions beyond
+//! their ids, and nothing of the messages on a worker's channel beyond their framing.
 //!
-//! Everything that a jailed process says is judged by the kernel's word: who sent it (`SO_PASSPIDFD`), what it is
-//! (`/proc`), how it ended (the keeper's `wait4`).
+//! No statement of a jailed process about itself is trusted. The kernel reports who sent a packet (`SO_PASSPIDFD`), what
+//! the sender is (`/proc`), and how it exited (the keeper's `wait4`).
 //!
 //! Reading order:
 //! - [`config`]: what to start, and which walls
-//! - [`spawner`]: a keeper, its zygotes, its workers: the door of this room
+//! - [`spawner`]: a keeper, its zygotes, its workers: the public interface
 //! - [`keeper`]: start and handshake; [`control`]: its channel afterwards
-//! - [`kind`]: what a worker is born with
-//! - [`fork`]: a worker out of another session's worker
-//! - [`zygote`]: orders of forks; [`sets`]: zygotes with more in them; [`notify`]: lets exactly the ordered ones happen
-//! - [`ready`]: newborns that wait for a job
+//! - [`kind`]: what a worker is forked with
+//! - [`fork`]: a worker that is a child of another session's worker
+//! - [`zygote`]: fork orders; [`kind_zygotes`]: zygotes with libraries or the durable engine; [`notify`]: allows exactly the
+//!   ordered forks
+//! - [`worker_pool`]: prestarted workers
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
-//! - [`mod@examine`]: what this machine could do
+//! - [`mod@examine`]: which walls this host supports
 //! - [`broker`]: the processes of host modules
 
 pub mod broker;
@@ -25,22 +26,22 @@ mod examine;
 mod fork;
 mod keeper;
 mod kind;
+mod kind_zygotes;
 pub mod libraries;
 mod notify;
 mod packets;
 pub mod process;
 pub mod reactor;
-mod ready;
-mod sets;
 pub mod spawner;
+mod worker_pool;
 mod zygote;
 
-pub use channel::{ChannelError, Received, WorkerReceiver, WorkerSender};
+pub use channel::{Received, WorkerChannelError, WorkerReceiver, WorkerSender};
 pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
 pub use error::{LibraryError, SpawnError};
 pub use examine::{examine, is_wanted};
 pub use fork::{ForkError, ForkUnderWay};
 pub use kind::{Library, LibrarySet, WorkerKind};
-pub use process::{Memory, WorkerDeath, WorkerProcess};
-pub use sets::SetFacts;
+pub use kind_zygotes::KindZygoteInfo;
+pub use process::{Memory, WorkerExit, WorkerProcess};
 pub use spawner::{SpawnEvent, Spawner, WorkerHandle};

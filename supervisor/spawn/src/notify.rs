@@ -1,6 +1,6 @@
-//! Lets exactly the ordered forks happen. Every clone of a jailed process waits here for its answer: the kernel says
-//! who asks, the table says who was ordered to. A process in any other call that its filter does not know stays in it
-//! until it is dead; here it is reported by the call's name.
+//! Allows exactly the ordered forks. Every clone of a jailed process is a seccomp notification that waits here for its
+//! response: the kernel reports the caller, the table holds the fork orders. A process in any other call that its filter does
+//! not know stays in it until it is killed; it is reported here with the call's name.
 
 use super::control::lock;
 use super::spawner::SpawnEvent;
@@ -16,15 +16,15 @@ use vm_system_sandbox::seccomp::names;
 use vm_system_sandbox::seccomp::notify::{CallNotification, Listener, NotifiedCall};
 use vm_system_sandbox::socket::PollSet;
 
-/// A process that asks this often without an order is killed here and now, so that refusing costs a bounded time.
+/// A process with this many forks without an order is killed at once, so that refusals cost a bounded time.
 const MOST_REFUSALS: u32 = 16;
 /// Processes whose refusals are counted; beyond it counting starts anew.
 const MOST_OFFENDERS: usize = 256;
 
-/// Whoever hears of a forbidden call has this long to kill the process; then it is done here.
+/// The receiver of the event about a forbidden call has this long to kill the process; then it is killed here.
 const FORBIDDEN_GRACE: Duration = Duration::from_secs(1);
 
-/// Forks that were ordered and have not happened yet, by the pid (here) of who is to fork.
+/// Forks that were ordered and have not happened yet, by the pid on the host of the process that is to fork.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Orders(Arc<Mutex<HashMap<u32, u32>>>);
 
@@ -53,7 +53,7 @@ impl Orders {
     }
 }
 
-/// Answers until no filtered process is left.
+/// Responds to notifications until no filtered process is left.
 pub(super) async fn answer(
     listener: Listener,
     watched: AsyncFd<OwnedFd>,
@@ -77,12 +77,12 @@ pub(super) async fn answer(
 
 enum Next {
     Request(CallNotification),
-    /// Whoever asked is gone.
+    /// The caller has exited.
     Gone,
     Nothing,
 }
 
-/// The next request without blocking: the kernel's call has no such mode, so the descriptor is asked first.
+/// The next request without blocking: the kernel's call has no such mode, so the descriptor is polled first.
 fn next(listener: &Listener) -> io::Result<Next> {
     let mut ready = PollSet::with_capacity(1);
     let index = ready.add(listener);
@@ -96,11 +96,11 @@ fn next(listener: &Listener) -> io::Result<Next> {
     Ok(listener.next()?.map_or(Next::Gone, Next::Request))
 }
 
-/// It is never answered: the process waits in its call, whatever else it may have in mind.
+/// The notification gets no response: the process stays in its call.
 fn report(pid: u32, number: i32, events: &mpsc::Sender<SpawnEvent>) {
     let call = names::name(number);
     tracing::warn!(pid, call, "a jailed process made a forbidden system call");
-    // It waits, so the number is still its own; no process: it is dead already.
+    // It waits in the call, so the pid is still its own; no process: it has exited already.
     let Ok(process) = PidFd::open(pid) else { return };
     if events.try_send(SpawnEvent::ForbiddenCall { pid, call }).is_err() {
         let _ = process.kill();
@@ -120,7 +120,7 @@ fn judge(
     events: &mpsc::Sender<SpawnEvent>,
 ) {
     let pid = request.pid;
-    // An answer that comes too late is for a process that is gone.
+    // A response that comes too late is for a process that has exited.
     if orders.take(pid) {
         let _ = listener.allow(request);
         return;
@@ -131,7 +131,7 @@ fn judge(
     let count = refusals.entry(pid).or_default();
     *count += 1;
     if *count > MOST_REFUSALS {
-        // It waits for our answer, so the number is still its own.
+        // It waits for our response, so the pid is still its own.
         let _ = PidFd::open(pid).and_then(|pidfd| pidfd.kill());
         refusals.remove(&pid);
     } else if *count == 1 {

@@ -9,12 +9,12 @@ use vm_system_protocol::limits::PACKET_BYTES;
 use vm_system_sandbox::socket::{self, ReceivedPacket, Wait};
 
 thread_local! {
-    /// One buffer per runtime thread: a session that says nothing holds none.
+    /// One buffer per runtime thread: an idle session holds none.
     static BUFFER: std::cell::RefCell<Vec<u8>> = std::cell::RefCell::new(vec![0; PACKET_BYTES]);
 }
 
-/// Registers our end of a socket with the runtime: for reading alone. Else each message that the peer takes would wake
-/// us to say that there is room again.
+/// Registers our end of a socket with the runtime: for reading alone. Else each message that the peer reads would wake
+/// this task because the socket is writable again.
 pub(super) fn register(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     socket::set_nonblocking(&socket)?;
     crate::reactor::watch(socket, Interest::READABLE)
@@ -37,7 +37,7 @@ pub(super) async fn receive<T>(
         });
         match result {
             Ok(Ok(Some(value))) => return Ok(value),
-            // Told once when the peer closed with something of ours unread; what it sent before is still to come.
+            // Reported once when the peer closed with unread data of ours; its earlier packets can still be received.
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {}
             Ok(Err(error)) => return Err(error),
             // Not ready after all.

@@ -17,23 +17,23 @@ pub use vm_system_sandbox::inspect::Memory;
 use super::control::Control;
 use crate::reactor::watch;
 
-/// After a worker's end the keeper tells its wait status within this time, or never.
+/// After a worker's exit the keeper reports its wait status within this time, or never.
 const STATUS_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How a worker ended, by the kernel's word. What it means is for those to say who know what was done to it.
+/// How a worker exited, as the kernel reports it. The closing reason is decided in `core`, which knows what was done to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkerDeath {
+pub enum WorkerExit {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal: SIGSYS is seccomp, SIGXCPU the CPU limit.
     Signaled(i32),
     /// With its keeper.
     KeeperLost,
-    /// It is dead, and nobody can say how.
+    /// It has exited, and its wait status is unknown.
     Unknown,
 }
 
-impl From<ExitStatus> for WorkerDeath {
+impl From<ExitStatus> for WorkerExit {
     fn from(ending: ExitStatus) -> Self {
         match ending {
             ExitStatus::Exited(code) => Self::Exited(code),
@@ -51,7 +51,7 @@ struct Inner {
     session: SessionId,
     pid: u32,
     pidfd: Arc<PidFd>,
-    death: Receiver<Option<WorkerDeath>>,
+    exit: Receiver<Option<WorkerExit>>,
     control: Arc<Control>,
 }
 
@@ -60,10 +60,10 @@ impl WorkerProcess {
         session: SessionId,
         pid: u32,
         pidfd: Arc<PidFd>,
-        death: Receiver<Option<WorkerDeath>>,
+        exit: Receiver<Option<WorkerExit>>,
         control: Arc<Control>,
     ) -> Self {
-        Self(Arc::new(Inner { session, pid, pidfd, death, control }))
+        Self(Arc::new(Inner { session, pid, pidfd, exit, control }))
     }
 
     /// Another handle of the process itself.
@@ -71,7 +71,7 @@ impl WorkerProcess {
         &self.0.pidfd
     }
 
-    /// Under which name it was born.
+    /// The session that it was started for.
     pub fn session(&self) -> SessionId {
         self.0.session
     }
@@ -81,45 +81,45 @@ impl WorkerProcess {
         self.0.pid
     }
 
-    /// Stops the running execution at the engine's next look (tens of microseconds). ESRCH once it is dead.
+    /// Stops the running execution at the engine's next poll (tens of microseconds). ESRCH once it has exited.
     pub fn interrupt(&self) -> io::Result<()> {
         self.0.pidfd.signal(interrupt::SIGNAL)
     }
 
-    /// Sends a signal. ESRCH once it is dead.
+    /// Sends a signal. ESRCH once it has exited.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
         self.0.pidfd.signal(signal)
     }
 
-    /// SIGKILL; that it is already dead is fine.
+    /// SIGKILL; no error if it has exited already.
     pub fn kill(&self) -> io::Result<()> {
         self.0.pidfd.kill()
     }
 
-    /// Waits until it is dead; any number may wait.
-    pub async fn exited(&self) -> WorkerDeath {
-        let mut death = self.0.death.clone();
-        let told = async {
-            match death.wait_for(Option::is_some).await {
-                Ok(death) => death.unwrap_or(WorkerDeath::Unknown),
-                Err(_) => WorkerDeath::KeeperLost,
+    /// Waits for its exit; any number of tasks may wait.
+    pub async fn exited(&self) -> WorkerExit {
+        let mut exit = self.0.exit.clone();
+        let reported = async {
+            match exit.wait_for(Option::is_some).await {
+                Ok(exit) => exit.unwrap_or(WorkerExit::Unknown),
+                Err(_) => WorkerExit::KeeperLost,
             }
         };
         tokio::select! {
             biased;
-            death = told => return death,
-            // Dead by the kernel's word, but the keeper may be slow, stopped or dead.
-            () = self.is_dead() => {}
+            exit = reported => return exit,
+            // The kernel reports its exit, but the keeper may be slow, stopped or gone.
+            () = self.wait_for_exit() => {}
         }
-        let mut death = self.0.death.clone();
-        match timeout(STATUS_PATIENCE, death.wait_for(Option::is_some)).await {
-            Ok(Ok(death)) => death.unwrap_or(WorkerDeath::Unknown),
-            Ok(Err(_)) | Err(_) => self.0.pidfd.ending().map_or(WorkerDeath::Unknown, WorkerDeath::from),
+        let mut exit = self.0.exit.clone();
+        match timeout(STATUS_PATIENCE, exit.wait_for(Option::is_some)).await {
+            Ok(Ok(exit)) => exit.unwrap_or(WorkerExit::Unknown),
+            Ok(Err(_)) | Err(_) => self.0.pidfd.ending().map_or(WorkerExit::Unknown, WorkerExit::from),
         }
     }
 
-    /// Resolves when the pidfd says so; never, if it cannot be watched.
-    async fn is_dead(&self) {
+    /// Resolves when the pidfd becomes readable; never, if it cannot be watched.
+    async fn wait_for_exit(&self) {
         let watched = self.0.pidfd.try_clone().and_then(|pidfd| watch(pidfd.into(), Interest::READABLE));
         let Ok(pidfd) = watched else {
             return std::future::pending().await;
@@ -129,7 +129,7 @@ impl WorkerProcess {
         }
     }
 
-    /// CPU time it has used since its birth (0.2 µs to ask).
+    /// CPU time it has used since its start (a query takes 0.2 µs).
     pub fn cpu_time(&self) -> io::Result<Duration> {
         self.0.pidfd.cpu_time(self.0.pid)
     }
@@ -140,12 +140,12 @@ impl WorkerProcess {
         self.0.pidfd.signal(0)
     }
 
-    /// Its memory now (26 µs to ask when it is idle).
+    /// Its memory now (a query takes 26 µs when it is idle).
     pub fn memory(&self) -> io::Result<Memory> {
         inspect::memory(&self.0.pidfd)
     }
 
-    /// Its end is recorded: the keeper lets go of its channel and wait status. To be called once for every worker,
+    /// Its exit is recorded: the keeper drops its channel and wait status. To be called once for every worker,
     /// else the keeper's tables grow.
     pub fn forget(&self) {
         self.0.control.forget(self.0.session);

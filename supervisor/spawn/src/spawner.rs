@@ -1,19 +1,19 @@
-//! One jail: a keeper, the zygote that forks and one in reserve, and the workers that they gave birth to.
+//! One jail: a keeper, the zygote that forks, the reserve zygote, and their workers.
 
 use super::channel::{WorkerReceiver, WorkerSender, split};
 use super::config::{SandboxMode, SpawnConfig, WorkerLimits};
 use super::control::{Control, lock};
 use super::error::SpawnError;
 use super::fork::{self, ForkUnderWay};
-use super::keeper::{self, check_hello, look_at};
+use super::keeper::{self, check_hello, inspect_process};
 use super::kind::WorkerKind;
+use super::kind_zygotes::{self, KindZygoteInfo, KindZygotes, PreparedZygote};
 use super::notify::{self, Orders};
 use super::packets;
 use super::process::WorkerProcess;
-use super::ready::{Ready, Reserve};
-use super::sets::{self, SetFacts, Sets, Taught};
-use super::zygote::{self, DIED, Zygote};
-use crate::libraries::Shelf;
+use super::worker_pool::{PrestartedWorker, WorkerPool};
+use super::zygote::{self, EXITED, Zygote};
+use crate::libraries::LibraryStore;
 use crate::reactor::watch;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -30,17 +30,17 @@ use vm_system_sandbox::pidfd::{PidFd, Pids};
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::{inspect, rlimit, socket};
 
-/// Events that wait for their reader; what is lost beyond it was reported before.
+/// Capacity of the event channel; events beyond it are logged only.
 const EVENTS: usize = 64;
-/// The zygote that the keeper started.
+/// Number of the zygote that the keeper started.
 const FIRST_ZYGOTE: u32 = 0;
-/// A reserve that died before it was needed is replaced after this pause.
+/// A reserve zygote that exits before it is needed is replaced after this pause.
 const RESERVE_PAUSE: Duration = Duration::from_millis(200);
 
-/// Something that concerns a whole jail.
+/// An event that concerns a whole jail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpawnEvent {
-    /// The keeper is dead and every worker with it. Start another jail.
+    /// The keeper exited, and every worker with it. Start another jail.
     KeeperLost,
     /// No zygote is left; live workers go on. Start another jail beside this one for new workers.
     ZygotesLost,
@@ -51,21 +51,18 @@ pub enum SpawnEvent {
         /// The call's name.
         call: String,
     },
-    /// A worker tried to fork although nobody had ordered it; it was refused.
+    /// A worker tried to fork without an order; it was refused.
     UnorderedFork {
         /// Its pid on the host.
         pid: u32,
     },
 }
 
-/// A newborn worker.
+/// A started worker that is kept by the keeper.
 #[derive(Debug)]
 pub struct WorkerHandle {
-    /// To it.
     pub sender: WorkerSender,
-    /// From it.
     pub receiver: WorkerReceiver,
-    /// Its process.
     pub process: WorkerProcess,
 }
 
@@ -100,11 +97,11 @@ pub(super) struct Jail {
     pub(super) forks: AtomicU64,
     zygotes: Mutex<Zygotes>,
     next_zygote: AtomicU32,
-    /// Zygotes with more in them.
-    sets: Sets,
-    /// Newborns without a job, if any are to be kept.
-    ready: Option<Arc<Reserve>>,
-    shelf: Shelf,
+    /// Zygotes of further kinds.
+    kind_zygotes: KindZygotes,
+    /// Prestarted workers, if configured.
+    pool: Option<Arc<WorkerPool>>,
+    library_store: LibraryStore,
     pub(super) events: mpsc::Sender<SpawnEvent>,
 }
 
@@ -117,7 +114,7 @@ struct Zygotes {
 }
 
 impl Spawner {
-    /// Starts a keeper and its first zygote, and looks at both from outside. Must be called within a tokio runtime.
+    /// Starts a keeper and its first zygote, and inspects both from outside. Must be called within a tokio runtime.
     pub async fn start(config: SpawnConfig) -> Result<(Self, mpsc::Receiver<SpawnEvent>), SpawnError> {
         let started = keeper::start(&config).await?;
         let keeper = started.pidfd.try_clone().map_err(SpawnError::io("watch the keeper"))?;
@@ -160,31 +157,31 @@ impl Spawner {
             orders: orders.clone(),
             zygotes: Mutex::new(zygotes),
             next_zygote: AtomicU32::new(FIRST_ZYGOTE + 1),
-            sets: Sets::default(),
-            ready: config.ready_workers.then(Arc::default),
-            shelf: config.shelf.clone(),
+            kind_zygotes: KindZygotes::default(),
+            pool: config.prestart_workers.then(Arc::default),
+            library_store: config.library_store.clone(),
             forks: AtomicU64::new(0),
             events: events.clone(),
         });
         let control = Arc::clone(&jail.control);
-        let told = events.clone();
+        let keeper_events = events.clone();
         let mut tasks = vec![
-            tokio::spawn(async move { control.listen(told).await }).abort_handle(),
+            tokio::spawn(async move { control.listen(keeper_events).await }).abort_handle(),
             tokio::spawn(notify::answer(own_listener, watched, orders, events)).abort_handle(),
-            tokio::spawn(Arc::clone(&jail).look_after_zygotes(config.reserve_zygote)).abort_handle(),
-            tokio::spawn(Arc::clone(&jail).look_after_sets()).abort_handle(),
+            tokio::spawn(Arc::clone(&jail).maintain_zygotes(config.reserve_zygote)).abort_handle(),
+            tokio::spawn(Arc::clone(&jail).maintain_kind_zygotes()).abort_handle(),
         ];
-        if let Some(ready) = &jail.ready {
-            let making = Arc::clone(&jail).keep_ready(Arc::clone(ready));
+        if let Some(pool) = &jail.pool {
+            let making = Arc::clone(&jail).run_worker_pool(Arc::clone(pool));
             tasks.push(tokio::spawn(making).abort_handle());
         }
         Jail::keep_zygote(&jail, &zygote).await?;
         Ok((Self(Arc::new(Inner { jail, tasks })), receiver))
     }
 
-    /// Gives birth to a worker: forked by the zygote, known by the kernel's word, looked at from outside, limited, and
-    /// kept by the keeper. It has said hello and nothing else, and has in it what its kind is born with. Not cancel safe: a
-    /// birth that is given up in the middle may leave a worker that nobody knows until the jail ends.
+    /// Starts a worker: forked by the zygote of its kind, identified by the kernel, inspected from outside, limited, and
+    /// kept by the keeper. It has sent its hello and nothing else. Not cancel safe: a start that is dropped in the middle may
+    /// leave an unknown worker until the jail ends.
     pub async fn spawn_worker(
         &self,
         session: SessionId,
@@ -192,8 +189,8 @@ impl Spawner {
         kind: &WorkerKind,
     ) -> Result<WorkerHandle, SpawnError> {
         match self.0.jail.spawn_worker(session, limits, kind).await {
-            // The zygote died at this moment; its successor takes over.
-            Err(SpawnError::NoZygote | SpawnError::ZygoteFailed { what: DIED, .. }) => {
+            // The zygote exited at this moment; its successor takes over.
+            Err(SpawnError::NoZygote | SpawnError::ZygoteFailed { what: EXITED, .. }) => {
                 self.0.jail.spawn_worker(session, limits, kind).await
             }
             result => result,
@@ -225,26 +222,26 @@ impl Spawner {
         [&zygotes.current, &zygotes.reserve].into_iter().flatten().map(|zygote| zygote.pids.here).collect()
     }
 
-    /// The zygotes that have more in them: libraries, or what programs share.
-    pub fn further_zygotes(&self) -> Vec<SetFacts> {
-        self.0.jail.sets.facts()
+    /// The zygotes of further kinds: with libraries, or with the durable engine.
+    pub fn further_zygotes(&self) -> Vec<KindZygoteInfo> {
+        self.0.jail.kind_zygotes.infos()
     }
 
-    /// Pids on the host of newborns that wait for a job.
-    pub fn ready_pids(&self) -> Vec<u32> {
-        self.0.jail.ready.as_ref().map(|ready| ready.pids()).unwrap_or_default()
+    /// Pids on the host of prestarted workers.
+    pub fn prestarted_pids(&self) -> Vec<u32> {
+        self.0.jail.pool.as_ref().map(|pool| pool.pids()).unwrap_or_default()
     }
 
-    /// Ends the jail: tells the keeper, waits until the deadline, then kills. Returns when everything is dead.
+    /// Ends the jail: sends the keeper a shutdown, waits until the deadline, then kills. Returns when all processes have exited.
     pub async fn shutdown(&self, deadline: Duration) {
         let jail = &self.0.jail;
-        if let Some(ready) = &jail.ready {
-            ready.close();
+        if let Some(pool) = &jail.pool {
+            pool.close();
         }
-        let told = jail.control.send(&ToKeeper::Shutdown, &[]).await;
-        if told.is_err() || timeout(deadline, jail.is_dead()).await.is_err() {
+        let sent = jail.control.send(&ToKeeper::Shutdown, &[]).await;
+        if sent.is_err() || timeout(deadline, jail.wait_for_exit()).await.is_err() {
             let _ = jail.pidfd.kill();
-            jail.is_dead().await;
+            jail.wait_for_exit().await;
         }
     }
 }
@@ -252,8 +249,8 @@ impl Spawner {
 const READABLE: tokio::io::Interest = tokio::io::Interest::READABLE;
 
 impl Jail {
-    /// Resolves when the keeper is dead: with namespaces, only after everything in the jail is.
-    async fn is_dead(&self) {
+    /// Resolves when the keeper has exited: with namespaces, only after every process of the jail.
+    async fn wait_for_exit(&self) {
         let watched = self.pidfd.try_clone().and_then(|pidfd| watch(pidfd.into(), READABLE));
         match watched {
             Ok(pidfd) => drop(pidfd.readable().await.map(|_| ())),
@@ -267,109 +264,115 @@ impl Jail {
         limits: &WorkerLimits,
         kind: &WorkerKind,
     ) -> Result<WorkerHandle, SpawnError> {
-        let ready = match &self.ready {
-            Some(ready) => ready.take(kind).await,
+        let prestarted = match &self.pool {
+            Some(pool) => pool.take(kind).await,
             None => None,
         };
-        let (ours, newborn, looked) = if let Some(Ready { ours, newborn, mapped_bytes, .. }) = ready {
-            (ours, newborn, Some(mapped_bytes))
-        } else {
-            let (ours, newborn) = self.bear(kind).await?;
-            (ours, newborn, None)
-        };
-        self.sets.was_asked_for(kind);
-        let mut result = self.settle(session, Some(limits), ours, &newborn, looked).await;
+        let (ours, worker, mapped_before) =
+            if let Some(PrestartedWorker { ours, worker, mapped_bytes, .. }) = prestarted {
+                (ours, worker, Some(mapped_bytes))
+            } else {
+                let (ours, worker) = self.fork_worker_of(kind).await?;
+                (ours, worker, None)
+            };
+        self.kind_zygotes.note_use(kind);
+        let mut result = self.settle(session, Some(limits), ours, &worker, mapped_before).await;
         if let Ok(handle) = &mut result {
-            // Whoever comes next shall find one that is born already.
-            let successor = self.ready.as_ref().map(|ready| ready.successor(kind));
+            // The next request is to get a prestarted worker.
+            let successor = self.pool.as_ref().map(|pool| pool.successor(kind));
             handle.receiver.succeeded_by(successor);
         } else {
-            // It has no job and nobody knows it but the keeper: it must not stay.
-            let _ = newborn.pidfd.kill();
+            // It is unassigned and known to the keeper alone: it must not stay.
+            let _ = worker.pidfd.kill();
             self.control.forget(session);
         }
         result
     }
 
-    /// Has a zygote of this kind give birth to a worker.
-    async fn bear(&self, kind: &WorkerKind) -> Result<(AsyncFd<OwnedFd>, Newborn), SpawnError> {
+    /// Has a zygote of this kind fork a worker.
+    async fn fork_worker_of(
+        &self,
+        kind: &WorkerKind,
+    ) -> Result<(AsyncFd<OwnedFd>, UnassignedWorker), SpawnError> {
         if kind.is_plain() {
-            return bear(self.current_zygote()?.as_ref()).await;
+            return fork_from(self.current_zygote()?.as_ref()).await;
         }
-        let zygote = self.sets.get(kind, || self.raise(kind)).await?;
-        // That one is gone says nothing of the jail.
-        bear(&zygote).await.map_err(|error| match error {
-            SpawnError::NoZygote => SpawnError::ZygoteFailed { kind: kind.to_string(), what: DIED },
+        let zygote = self.kind_zygotes.get(kind, || self.make_zygote(kind)).await?;
+        // The exit of this zygote does not concern the jail.
+        fork_from(&zygote).await.map_err(|error| match error {
+            SpawnError::NoZygote => SpawnError::ZygoteFailed { kind: kind.to_string(), what: EXITED },
             error => error,
         })
     }
 
-    /// Makes newborns without a job, one at a time, whenever one is due.
-    async fn keep_ready(self: Arc<Self>, reserve: Arc<Reserve>) {
+    /// Prestarts workers, one at a time, whenever one is due.
+    async fn run_worker_pool(self: Arc<Self>, pool: Arc<WorkerPool>) {
         loop {
-            let kind = reserve.wanted().await;
-            let made = self.make_ready(&kind).await;
+            let kind = pool.wanted().await;
+            let made = self.prestart_worker(&kind).await;
             let made = made.inspect_err(|error| tracing::debug!(%error, "no worker of {kind} is kept ready"));
-            reserve.put(&kind, made.ok());
+            pool.put(&kind, made.ok());
         }
     }
 
-    /// No zygote is made for it: that is for those who need a worker.
-    async fn make_ready(&self, kind: &WorkerKind) -> Result<Ready, SpawnError> {
+    /// Starts no zygote: only a request for a worker does.
+    async fn prestart_worker(&self, kind: &WorkerKind) -> Result<PrestartedWorker, SpawnError> {
         let zygote = if kind.is_plain() {
             self.current_zygote()?
         } else {
-            self.sets.present(kind).ok_or(SpawnError::NoZygote)?
+            self.kind_zygotes.present(kind).ok_or(SpawnError::NoZygote)?
         };
-        let (ours, newborn) = bear(&zygote).await?;
-        match self.look(&newborn) {
-            Ok(mapped_bytes) => Ok(Ready { zygote: Arc::downgrade(&zygote), ours, newborn, mapped_bytes }),
+        let (ours, worker) = fork_from(&zygote).await?;
+        match self.inspect_worker(&worker) {
+            Ok(mapped_bytes) => {
+                Ok(PrestartedWorker { zygote: Arc::downgrade(&zygote), ours, worker, mapped_bytes })
+            }
             Err(error) => {
-                let _ = newborn.pidfd.kill();
+                let _ = worker.pidfd.kill();
                 Err(error)
             }
         }
     }
 
-    /// Has the newborn kept, and meanwhile looks at it (unless somebody has, and found so much virtual memory) and limits
-    /// it; without limits it has those that it was born with. Until all of that is done it gets no job.
+    /// Registers the worker with the keeper, and meanwhile inspects it (unless `mapped_before` has the result of an earlier
+    /// inspection) and limits it; without `limits` it keeps the inherited ones. It is not assigned before all of that is done.
     pub(super) async fn settle(
         &self,
         session: SessionId,
         limits: Option<&WorkerLimits>,
         ours: AsyncFd<OwnedFd>,
-        newborn: &Newborn,
-        looked: Option<u64>,
+        worker: &UnassignedWorker,
+        mapped_before: Option<u64>,
     ) -> Result<WorkerHandle, SpawnError> {
-        let Pids { here: pid, inner: inner_pid } = newborn.pids;
+        let Pids { here: pid, inner: inner_pid } = worker.pids;
         let lost = || SpawnError::KeeperLost;
-        let death = self.control.watch(inner_pid, Arc::clone(&newborn.pidfd)).ok_or_else(lost)?;
+        let exit = self.control.watch(inner_pid, Arc::clone(&worker.pidfd)).ok_or_else(lost)?;
         let kept = self.control.when_kept(session);
-        let fds = [ours.as_fd(), newborn.pidfd.as_fd()];
+        let fds = [ours.as_fd(), worker.pidfd.as_fd()];
         self.control.send(&ToKeeper::Keep { session, inner_pid }, &fds).await.map_err(|_| lost())?;
-        let mapped = match looked {
+        let mapped = match mapped_before {
             Some(mapped) => mapped,
-            None => self.look(newborn)?,
+            None => self.inspect_worker(worker)?,
         };
         if let Some(limits) = limits {
             let limited = rlimit::limit_memory(pid, limits.memory_bytes, mapped)
                 .and_then(|()| limits.cpu.map_or(Ok(()), |cpu| rlimit::limit_cpu(pid, cpu)))
-                // The limits were set by number: only now is it certain whose they are.
-                .and_then(|()| newborn.pidfd.signal(0));
+                // The limits were set by pid: only now is the process certain.
+                .and_then(|()| worker.pidfd.signal(0));
             limited.map_err(|error| SpawnError::Rlimit { pid, error })?;
         }
         let patience = Duration::from_millis(HELLO_MS);
         timeout(patience, kept).await.map_err(|_| lost())?.map_err(|_| lost())?;
         let process =
-            WorkerProcess::new(session, pid, Arc::clone(&newborn.pidfd), death, Arc::clone(&self.control));
+            WorkerProcess::new(session, pid, Arc::clone(&worker.pidfd), exit, Arc::clone(&self.control));
         let (sender, receiver) = split(ours);
         Ok(WorkerHandle { sender, receiver, process })
     }
 
-    /// Looks at a newborn from outside; gives its virtual memory (bytes).
-    fn look(&self, newborn: &Newborn) -> Result<u64, SpawnError> {
-        let pid = newborn.pids.here;
-        let Some(status) = look_at(pid, self.sandbox)? else { return Ok(0) };
+    /// Inspects a worker from outside; returns its virtual memory (bytes).
+    fn inspect_worker(&self, worker: &UnassignedWorker) -> Result<u64, SpawnError> {
+        let pid = worker.pids.here;
+        let Some(status) = inspect_process(pid, self.sandbox)? else { return Ok(0) };
         // A sender that is no fork of ours is not in the jail: its parent must be the keeper.
         if status.ppid != self.pid {
             let what = format!("its parent is {}, the keeper is {}", status.ppid, self.pid);
@@ -389,7 +392,7 @@ impl Jail {
         zygotes.current.clone().ok_or(SpawnError::NoZygote)
     }
 
-    /// Hands a zygote's descriptors to the keeper, for whoever comes after us.
+    /// Passes a zygote's descriptors to the keeper, for a supervisor that adopts the jail.
     async fn keep_zygote(&self, zygote: &Zygote) -> Result<(), SpawnError> {
         let listener = Arc::clone(&lock(&self.zygotes).listener);
         let fds = [zygote.socket().as_fd(), zygote.pidfd.as_fd(), listener.as_fd()];
@@ -397,14 +400,14 @@ impl Jail {
         self.control.send(&keep, &fds).await.map_err(|_| SpawnError::KeeperLost)
     }
 
-    /// Keeps a reserve beside the zygote that forks, and follows the one whose turn it is until none is left.
-    async fn look_after_zygotes(self: Arc<Self>, wants_reserve: bool) {
+    /// Keeps a reserve beside the zygote that forks, and waits for the exit of either, until none is left.
+    async fn maintain_zygotes(self: Arc<Self>, wants_reserve: bool) {
         while let Ok(current) = self.current_zygote() {
             let mut reserve = lock(&self.zygotes).reserve.clone();
             if wants_reserve && reserve.is_none() {
-                match self.raise_reserve(&current).await {
+                match self.make_reserve_zygote(&current).await {
                     Ok(raised) => reserve = Some(raised),
-                    // The jail has ended meanwhile, which its end says by itself.
+                    // The jail has ended meanwhile, which is reported elsewhere.
                     Err(SpawnError::NoZygote | SpawnError::KeeperLost) => {}
                     Err(error) => tracing::warn!(%error, "no zygote in reserve"),
                 }
@@ -417,7 +420,7 @@ impl Jail {
                 () = current.listen() => {}
                 () = reserve.listen() => {
                     lock(&self.zygotes).reserve.take_if(|zygote| zygote.number == reserve.number);
-                    // Something keeps killing it, perhaps: no hurry.
+                    // Avoids a busy loop if something kills it again and again.
                     let _ = timeout(RESERVE_PAUSE, current.listen()).await;
                 }
             }
@@ -427,55 +430,55 @@ impl Jail {
         }
     }
 
-    async fn look_after_sets(self: Arc<Self>) {
+    async fn maintain_kind_zygotes(self: Arc<Self>) {
         loop {
-            tokio::time::sleep(sets::SWEEP).await;
-            self.sets.sweep(Instant::now());
-            if let Some(ready) = &self.ready {
-                ready.sweep(Instant::now());
+            tokio::time::sleep(kind_zygotes::SWEEP).await;
+            self.kind_zygotes.sweep(Instant::now());
+            if let Some(pool) = &self.pool {
+                pool.sweep(Instant::now());
             }
         }
     }
 
-    /// Makes a zygote that has in it what workers of this kind are born with.
-    async fn raise(&self, kind: &WorkerKind) -> Result<Taught, SpawnError> {
+    /// Starts a zygote for workers of this kind.
+    async fn make_zygote(&self, kind: &WorkerKind) -> Result<PreparedZygote, SpawnError> {
         let sources = match kind {
-            WorkerKind::Session(libraries) => libraries.sources(&self.shelf).await?,
+            WorkerKind::Session(libraries) => libraries.sources(&self.library_store).await?,
             WorkerKind::Program => Vec::new(),
         };
-        let died = || SpawnError::ZygoteFailed { kind: kind.to_string(), what: DIED };
+        let died = || SpawnError::ZygoteFailed { kind: kind.to_string(), what: EXITED };
         let zygote = match self.fork_zygote(self.current_zygote()?.as_ref()).await {
             Err(SpawnError::WorkerSilent(_)) => return Err(died()),
             forked => forked?,
         };
         let prepared = async {
             let pid = zygote.pids.here;
-            let mapped = look_at(pid, self.sandbox)?.map_or(0, |status| status.mapped_bytes);
+            let mapped = inspect_process(pid, self.sandbox)?.map_or(0, |status| status.mapped_bytes);
             rlimit::limit_memory(pid, u64::from(LIBRARY_HEAP_MB) << 20, mapped)
                 .map_err(|error| SpawnError::Rlimit { pid, error })?;
             match kind {
-                WorkerKind::Session(_) => zygote.teach(&sources).await,
+                WorkerKind::Session(_) => zygote.load_libraries(&sources).await,
                 WorkerKind::Program => zygote.prepare_programs().await,
             }
         };
         if let Err(error) = prepared.await {
-            let is_dead = matches!(error, SpawnError::NoZygote) || !zygote.pidfd.is_alive();
+            let has_exited = matches!(error, SpawnError::NoZygote) || !zygote.pidfd.is_alive();
             // It may be in a loop that nothing ends.
             let _ = zygote.pidfd.kill();
             return Err(match error {
                 SpawnError::Library(_) => error,
-                _ if is_dead => died(),
+                _ if has_exited => died(),
                 _ => error,
             });
         }
         tracing::info!(pid = zygote.pids.here, "a zygote of {kind}");
-        Ok(Taught::new(Arc::new(zygote)))
+        Ok(PreparedZygote::new(Arc::new(zygote)))
     }
 
     /// Has a zygote make another one of itself.
     async fn fork_zygote(&self, parent: &Zygote) -> Result<Zygote, SpawnError> {
-        let (ours, newborns) = channel()?;
-        let ordered = parent.order(newborns, true).await?;
+        let (ours, worker_end) = channel()?;
+        let ordered = parent.order(worker_end, true).await?;
         let number = self.next_zygote.fetch_add(1, Ordering::Relaxed);
         match zygote::welcome(ours, number, self.sandbox, self.orders.clone()).await {
             Err(silent @ SpawnError::WorkerSilent(_)) => match ordered.why_not().await {
@@ -486,7 +489,7 @@ impl Jail {
         }
     }
 
-    async fn raise_reserve(&self, parent: &Arc<Zygote>) -> Result<Arc<Zygote>, SpawnError> {
+    async fn make_reserve_zygote(&self, parent: &Arc<Zygote>) -> Result<Arc<Zygote>, SpawnError> {
         let zygote = self.fork_zygote(parent).await?;
         self.keep_zygote(&zygote).await?;
         let zygote = Arc::new(zygote);
@@ -495,61 +498,63 @@ impl Jail {
     }
 }
 
-/// A channel for a newborn: ours is registered and hears only what the kernel vouches for.
+/// A channel for a worker: our end is registered and receives only packets with a sender that the kernel attests.
 pub(super) fn channel() -> Result<(AsyncFd<OwnedFd>, OwnedFd), SpawnError> {
     let make = || -> std::io::Result<_> {
-        let (ours, newborns) = socket::pair()?;
+        let (ours, worker_end) = socket::pair()?;
         socket::attest_senders(&ours)?;
         socket::refuse_descriptors(&ours)?;
-        Ok((packets::register(ours)?, newborns))
+        Ok((packets::register(ours)?, worker_end))
     };
     make().map_err(SpawnError::io("make a worker's channel"))
 }
 
-/// A process that has said hello on its own channel.
-pub(super) struct Newborn {
+/// A process that has sent its hello on its own channel.
+pub(super) struct UnassignedWorker {
     pub(super) pidfd: Arc<PidFd>,
     pub(super) pids: Pids,
 }
 
-/// No newborn.
-pub(super) enum Silence {
+/// Why no hello was received.
+pub(super) enum HelloFailure {
     /// Its end of the channel was closed.
     Closed,
     Other(SpawnError),
 }
 
-/// Has a zygote give birth to a worker.
-async fn bear(zygote: &Zygote) -> Result<(AsyncFd<OwnedFd>, Newborn), SpawnError> {
-    let (ours, newborns) = channel()?;
-    let ordered = zygote.order(newborns, false).await?;
-    match newborn(&ours).await {
-        Ok(newborn) => Ok((ours, newborn)),
-        Err(Silence::Closed) => Err(ordered.why_not().await),
-        Err(Silence::Other(error)) => Err(error),
+/// Has a zygote fork a worker.
+async fn fork_from(zygote: &Zygote) -> Result<(AsyncFd<OwnedFd>, UnassignedWorker), SpawnError> {
+    let (ours, worker_end) = channel()?;
+    let ordered = zygote.order(worker_end, false).await?;
+    match receive_hello(&ours).await {
+        Ok(worker) => Ok((ours, worker)),
+        Err(HelloFailure::Closed) => Err(ordered.why_not().await),
+        Err(HelloFailure::Other(error)) => Err(error),
     }
 }
 
-pub(super) async fn newborn(ours: &AsyncFd<OwnedFd>) -> Result<Newborn, Silence> {
+pub(super) async fn receive_hello(ours: &AsyncFd<OwnedFd>) -> Result<UnassignedWorker, HelloFailure> {
     let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
     let hello = packets::receive(ours, |got, bytes| {
         if got.len == 0 {
-            return Err(Silence::Closed);
+            return Err(HelloFailure::Closed);
         }
         let clean = !got.truncated && got.fds.is_empty();
-        check_hello("the worker", if clean { bytes } else { b"?" }).map_err(Silence::Other)?;
-        got.sender.ok_or(Silence::Other(SpawnError::WorkerSilent("was not attested")))
+        check_hello("the worker", if clean { bytes } else { b"?" }).map_err(HelloFailure::Other)?;
+        got.sender.ok_or(HelloFailure::Other(SpawnError::WorkerSilent("was not attested")))
     });
     let hello = timeout_at(deadline, hello).await;
-    let hello = hello.map_err(|_| Silence::Other(SpawnError::WorkerSilent("said nothing")))?;
+    let hello = hello.map_err(|_| HelloFailure::Other(SpawnError::WorkerSilent("said nothing")))?;
     let pidfd = match hello {
         Ok(hello) => hello?,
-        Err(error) => return Err(Silence::Other(SpawnError::Io { what: "read a worker's hello", error })),
+        Err(error) => {
+            return Err(HelloFailure::Other(SpawnError::Io { what: "read a worker's hello", error }));
+        }
     };
     let setup = || -> std::io::Result<_> {
         socket::trust_senders(ours)?;
         pidfd.pids()
     };
-    let pids = setup().map_err(|_| Silence::Other(SpawnError::WorkerSilent("died")))?;
-    Ok(Newborn { pidfd: Arc::new(pidfd), pids })
+    let pids = setup().map_err(|_| HelloFailure::Other(SpawnError::WorkerSilent("exited")))?;
+    Ok(UnassignedWorker { pidfd: Arc::new(pidfd), pids })
 }

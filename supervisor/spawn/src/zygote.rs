@@ -1,9 +1,9 @@
-//! A zygote as the supervisor sees it: it takes orders and has nothing to say but that one failed.
+//! The supervisor's side of a zygote: sends it fork orders, and receives only reports of failures.
 
 use super::config::SandboxMode;
 use super::control::lock;
 use super::error::{LibraryError, SpawnError};
-use super::keeper::{check_hello, look_at};
+use super::keeper::{check_hello, inspect_process};
 use super::kind::{Library, WorkerKind};
 use super::notify::Orders;
 use super::packets;
@@ -24,12 +24,12 @@ use vm_system_sandbox::pidfd::{PidFd, Pids};
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::socket;
 
-/// What happened to a zygote in whose place the next need makes another one.
-pub(super) const DIED: &str = "died";
-/// After the newborn's channel closed, the zygote says why within this time, or never.
+/// The text for a zygote that exited; the next request starts another one.
+pub(super) const EXITED: &str = "exited";
+/// After the worker's channel closed, the zygote reports why within this time, or never.
 const REASON_PATIENCE: Duration = Duration::from_millis(200);
 
-/// A zygote that has said it is ready.
+/// A zygote that has reported that it is ready.
 #[derive(Debug)]
 pub(super) struct Zygote {
     pub(super) number: u32,
@@ -52,11 +52,11 @@ pub(super) async fn welcome(
     let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
     let silent = || SpawnError::WorkerSilent("zygote said nothing");
     let greeting = timeout_at(deadline, greet(&socket)).await.map_err(|_| silent())??;
-    // From now on nobody else can speak here, and no descriptor is expected any more.
+    // From now on only this process can send here, and no descriptor is expected any more.
     socket::trust_senders(&socket).map_err(SpawnError::io("set up the zygote's channel"))?;
     socket::refuse_descriptors(&socket).map_err(SpawnError::io("set up the zygote's channel"))?;
-    let pids = greeting.pidfd.pids().map_err(|_| SpawnError::WorkerSilent("zygote died"))?;
-    look_at(pids.here, sandbox)?;
+    let pids = greeting.pidfd.pids().map_err(|_| SpawnError::WorkerSilent("zygote exited"))?;
+    inspect_process(pids.here, sandbox)?;
     let zygote = Zygote {
         number,
         pids,
@@ -79,14 +79,14 @@ async fn greet(socket: &AsyncFd<OwnedFd>) -> Result<Greeting, SpawnError> {
     let read = || SpawnError::io("read the zygote's channel");
     let hello =
         packets::receive(socket, |got, bytes| (got.len > 0).then(|| check_hello("the zygote", bytes)));
-    hello.await.map_err(read())?.ok_or(SpawnError::WorkerSilent("zygote died"))??;
+    hello.await.map_err(read())?.ok_or(SpawnError::WorkerSilent("zygote exited"))??;
     let ready = packets::receive(socket, |mut got, bytes| {
         let ready = decode::<FromZygote>(bytes) == Ok(FromZygote::Ready);
         (ready, got.sender.take(), got.fds.pop())
     });
     match ready.await.map_err(read())? {
         (true, Some(pidfd), listener) => Ok(Greeting { pidfd, listener: listener.map(Listener::from) }),
-        _ => Err(SpawnError::WorkerSilent("zygote died or said something else than ready")),
+        _ => Err(SpawnError::WorkerSilent("zygote exited or sent another message than ready")),
     }
 }
 
@@ -106,26 +106,26 @@ impl Zygote {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// Notes that no order will ever be taken again; the next attempt finds the successor.
+    /// Marks it as lost: it takes no more orders; the next attempt uses its successor.
     fn is_no_more(&self) -> SpawnError {
         self.lost.store(true, Ordering::Release);
         SpawnError::NoZygote
     }
 
-    /// What a packet that could not be sent means.
-    fn unless_it_died(
-        &self,
-        error: io::Error,
-        otherwise: impl FnOnce(io::Error) -> SpawnError,
-    ) -> SpawnError {
+    /// The error for a packet that could not be sent.
+    fn unless_exited(&self, error: io::Error, otherwise: impl FnOnce(io::Error) -> SpawnError) -> SpawnError {
         match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.is_no_more(),
             _ => otherwise(error),
         }
     }
 
-    /// Orders a fork; the newborn's end of its channel goes along.
-    pub(super) async fn order(&self, newborns: OwnedFd, as_zygote: bool) -> Result<Ordered<'_>, SpawnError> {
+    /// Orders a fork; the worker's end of its channel is sent along.
+    pub(super) async fn order(
+        &self,
+        worker_end: OwnedFd,
+        as_zygote: bool,
+    ) -> Result<Ordered<'_>, SpawnError> {
         let order = self.next_order.fetch_add(1, Ordering::Relaxed);
         let (sender, failure) = oneshot::channel();
         lock(&self.failures).insert(order, sender);
@@ -135,72 +135,72 @@ impl Zygote {
             .map_err(|error| SpawnError::Fork(io::Error::other(error)))?;
         self.orders.add(self.pids.here);
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
-        let sent = packets::send(&self.socket, &[&bytes], &[newborns.as_fd()], deadline).await;
+        let sent = packets::send(&self.socket, &[&bytes], &[worker_end.as_fd()], deadline).await;
         if sent.is_err() {
             self.orders.take(self.pids.here);
         }
-        sent.map_err(|error| self.unless_it_died(error, SpawnError::Fork))?;
+        sent.map_err(|error| self.unless_exited(error, SpawnError::Fork))?;
         Ok(ordered)
     }
 
-    /// Gives a newborn zygote its libraries and waits until they are evaluated. Before anybody [listens](Self::listen).
-    pub(super) async fn teach(&self, libraries: &[(Library, String)]) -> Result<(), SpawnError> {
+    /// Sends a new zygote its libraries and waits until they are evaluated. To be called before [`listen`](Self::listen).
+    pub(super) async fn load_libraries(&self, libraries: &[(Library, String)]) -> Result<(), SpawnError> {
         let write = Instant::now() + Duration::from_millis(WRITE_MS);
         let gone = |error| SpawnError::Io { what: "give a zygote its libraries", error };
         for (library, source) in libraries {
             let Library { name, id, global, .. } = library.clone();
             let source_bytes = source.len() as u64;
-            self.tell(&ToZygote::Library { name, id, global, source_bytes }, write).await?;
+            self.send_order(&ToZygote::Library { name, id, global, source_bytes }, write).await?;
             for piece in source.as_bytes().chunks(PACKET_BYTES) {
                 let sent = packets::send(&self.socket, &[piece], &[], write).await;
-                sent.map_err(|error| self.unless_it_died(error, gone))?;
+                sent.map_err(|error| self.unless_exited(error, gone))?;
             }
         }
-        self.tell(&ToZygote::Evaluate, write).await?;
+        self.send_order(&ToZygote::Evaluate, write).await?;
         let failed = |message: &str| {
             let names: Vec<&str> = libraries.iter().map(|(library, _)| library.name.as_str()).collect();
             LibraryError::Failed { name: names.join(", "), message: message.to_owned() }
         };
-        match self.answer(LIBRARY_SET_MS).await {
+        match self.reply(LIBRARY_SET_MS).await {
             Ok(Some(FromZygote::Loaded)) => Ok(()),
             Ok(Some(FromZygote::LibraryFailed { name, message })) => {
-                // It is as hostile as a worker: it may name what it likes, at its own length.
+                // It is as untrusted as a worker: name and length of its message may be anything.
                 let known = libraries.iter().find(|(library, _)| library.name == name);
                 let name = known
                     .map_or_else(|| failed("").library().to_owned(), |(library, _)| library.name.clone());
                 Err(LibraryError::Failed { name, message }.into())
             }
-            Ok(_) => Err(failed("its process died while it was evaluated").into()),
+            Ok(_) => Err(failed("its process exited while it was evaluated").into()),
             Err(_) => Err(failed("it did not end by itself and was killed").into()),
         }
     }
 
-    /// Has a newborn zygote build what all durable programs share, and waits for it. Before anybody
-    /// [listens](Self::listen).
+    /// Has a new zygote build the realm that all durable programs share, and waits for it. To be called before
+    /// [`listen`](Self::listen).
     pub(super) async fn prepare_programs(&self) -> Result<(), SpawnError> {
         let write = Instant::now() + Duration::from_millis(WRITE_MS);
-        self.tell(&ToZygote::PreparePrograms, write).await?;
+        self.send_order(&ToZygote::PreparePrograms, write).await?;
         let failed = |what| SpawnError::ZygoteFailed { kind: WorkerKind::Program.to_string(), what };
-        match self.answer(HELLO_MS).await {
+        match self.reply(HELLO_MS).await {
             Ok(Some(FromZygote::Loaded)) => Ok(()),
-            Ok(_) => Err(failed(DIED)),
+            Ok(_) => Err(failed(EXITED)),
             Err(_) => Err(failed("was not prepared in time and was killed")),
         }
     }
 
-    /// What it says within this time (milliseconds); `None`: nothing that can be understood, or it is dead.
-    async fn answer(&self, patience_ms: u64) -> Result<Option<FromZygote>, Elapsed> {
-        let answer = packets::receive(&self.socket, |got, bytes| {
+    /// Its message within this time (milliseconds); `None`: an invalid message, or it has exited.
+    async fn reply(&self, patience_ms: u64) -> Result<Option<FromZygote>, Elapsed> {
+        let reply = packets::receive(&self.socket, |got, bytes| {
             (got.len > 0 && !got.truncated).then(|| decode::<FromZygote>(bytes).ok()).flatten()
         });
-        timeout(Duration::from_millis(patience_ms), answer).await.map(|answer| answer.ok().flatten())
+        timeout(Duration::from_millis(patience_ms), reply).await.map(|reply| reply.ok().flatten())
     }
 
-    async fn tell(&self, order: &ToZygote, deadline: Instant) -> Result<(), SpawnError> {
+    async fn send_order(&self, order: &ToZygote, deadline: Instant) -> Result<(), SpawnError> {
         let failed = |error| SpawnError::Io { what: "prepare a zygote", error };
         let bytes = encode(order, ZYGOTE_MESSAGE_BYTES).map_err(|error| failed(io::Error::other(error)))?;
         let sent = packets::send(&self.socket, &[&bytes], &[], deadline).await;
-        sent.map_err(|error| self.unless_it_died(error, failed))
+        sent.map_err(|error| self.unless_exited(error, failed))
     }
 
     /// Reads until the zygote is gone.
@@ -215,26 +215,26 @@ impl Zygote {
                         let _ = failure.send(errno);
                     }
                 }
-                // It is as hostile as a worker: whoever talks nonsense is not used any more.
+                // It is as untrusted as a worker: after an invalid message it is not used any more.
                 _ => break,
             }
         }
         self.lost.store(true, Ordering::Release);
         self.orders.forget(self.pids.here);
-        // If it only talked nonsense it must not live on.
+        // After an invalid message it must not stay alive.
         let _ = self.pidfd.kill();
         lock(&self.failures).clear();
     }
 }
 
 impl Ordered<'_> {
-    /// Why the newborn's channel closed without a hello.
+    /// Why the worker's channel closed without a hello.
     pub(super) async fn why_not(mut self) -> SpawnError {
         match timeout(REASON_PATIENCE, &mut self.failure).await {
             Ok(Ok(errno)) => SpawnError::Fork(io::Error::from_raw_os_error(errno)),
             Ok(Err(_)) => self.zygote.is_no_more(),
             Err(_) if !self.zygote.pidfd.is_alive() => self.zygote.is_no_more(),
-            Err(_) => SpawnError::WorkerSilent("died"),
+            Err(_) => SpawnError::WorkerSilent("exited"),
         }
     }
 }

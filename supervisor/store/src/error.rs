@@ -24,7 +24,6 @@ pub enum OpenError {
     Newer {
         /// The database file.
         path: PathBuf,
-        /// Its version.
         found: u32,
         /// The newest version that this program knows.
         known: u32,
@@ -37,7 +36,6 @@ pub enum OpenError {
     Unreleased {
         /// The database file.
         path: PathBuf,
-        /// Its version.
         found: u32,
     },
     /// The file is not a database of ours, or damaged.
@@ -57,7 +55,7 @@ pub enum OpenError {
         /// The database file.
         path: PathBuf,
     },
-    /// Somebody else's.
+    /// Owned by another user.
     #[error("{}: permission denied: start as its owner, or choose another --state-dir", path.display())]
     Denied {
         /// The directory or file.

@@ -1,4 +1,4 @@
-//! A store that fails when a test says so, as a full or broken disk would: a decorator of any [`Store`]. Stores nothing itself.
+//! Fault injection for tests: a decorator of any [`Store`] that fails on request, as a full or broken disk would. Stores nothing itself.
 
 use super::handle::{StoreHandle, Ticket};
 use super::{BoxFuture, Store, StoreStatus, Urgency};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_record::{Answer, Batch, Query, StoreError, Write};
+use vm_system_record::{Batch, Query, QueryResult, StoreError, Write};
 
 /// Makes a store fail.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ struct Switches {
 }
 
 impl Faults {
-    /// A store in front of `store` that fails when this value says so.
+    /// Wraps `store` so that it fails as this value requests.
     pub fn of(store: StoreHandle) -> (StoreHandle, Self) {
         let faults = Self::default();
         (StoreHandle::new(Arc::new(FaultyStore { store, faults: faults.clone() })), faults)
@@ -49,7 +49,7 @@ impl Faults {
     pub fn set_full(&self, full: bool) {
         self.full.send_replace(full);
     }
-    /// Whether the status says that the quota is exceeded.
+    /// Whether the status reports that the quota is exceeded.
     pub fn set_over_quota(&self, over: bool) {
         self.switches().over_quota = over;
     }
@@ -94,7 +94,7 @@ impl Store for FaultyStore {
         })
     }
 
-    fn read(&self, query: Query) -> BoxFuture<'_, Result<Answer, StoreError>> {
+    fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
         let fault = self.faults.switches().reading.clone();
         Box::pin(async move {
             match fault {

@@ -1,4 +1,4 @@
-//! What the rest of the supervisor holds: a clonable handle with a method for each question. Owns no state.
+//! The callers' interface: a clonable handle with a method for each query. Owns no state.
 
 use super::{Store, StoreStatus, Urgency};
 use std::fmt;
@@ -11,9 +11,9 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, Templat
 use vm_system_protocol::model::Event;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    Answer, Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionRow, IdKind, KeyRow, LibraryRow,
-    Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, Query, RunRow, Scope, SessionQuery,
-    SessionRow, Standing, StoreError, TaskRow, TemplateRow, VersionRow,
+    Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionRow, IdKind, KeyRow, LibraryRow, Owner,
+    Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, Query, QueryResult, RunHead, RunRow, Scope,
+    SessionQuery, SessionRow, StoreError, TaskRow, TemplateRow, VersionRow,
 };
 
 /// A queued batch. Resolves when it is committed or has failed; dropping it does not take the batch back.
@@ -48,12 +48,12 @@ impl fmt::Debug for StoreHandle {
     }
 }
 
-/// Asks a query and unpacks its one kind of answer.
-macro_rules! ask {
-    ($self:ident, $query:expr, $answer:ident) => {
+/// Runs a query and unpacks its one kind of result.
+macro_rules! query {
+    ($self:ident, $query:expr, $result:ident) => {
         match $self.read($query).await? {
-            Answer::$answer(value) => Ok(value),
-            other => Err(StoreError::Corrupt(format!("an answer of the wrong kind: {other:?}"))),
+            QueryResult::$result(value) => Ok(value),
+            other => Err(StoreError::Corrupt(format!("a result of the wrong kind: {other:?}"))),
         }
     };
 }
@@ -63,7 +63,7 @@ impl StoreHandle {
         Self(store)
     }
 
-    /// Queues a batch for the next commit; waits only for room.
+    /// Queues a batch for the next commit; waits only while the queue is full.
     pub async fn submit(&self, batch: impl Into<Batch>) -> Result<Ticket, StoreError> {
         self.submit_with(batch.into(), Urgency::Now).await
     }
@@ -82,8 +82,8 @@ impl StoreHandle {
         self.submit(batch).await?.await
     }
 
-    /// Asks any query.
-    pub async fn read(&self, query: Query) -> Result<Answer, StoreError> {
+    /// Runs any query.
+    pub async fn read(&self, query: Query) -> Result<QueryResult, StoreError> {
         self.0.read(query).await
     }
 
@@ -103,7 +103,7 @@ impl StoreHandle {
         scope: &Scope,
         id: TemplateId,
     ) -> Result<Option<Box<TemplateRow>>, StoreError> {
-        ask!(self, Query::Template(scope.clone(), id), Template)
+        query!(self, Query::Template(scope.clone(), id), Template)
     }
 
     /// An active template by its name.
@@ -112,27 +112,27 @@ impl StoreHandle {
         scope: &Scope,
         name: &str,
     ) -> Result<Option<Box<TemplateRow>>, StoreError> {
-        ask!(self, Query::TemplateByName(scope.clone(), name.to_owned()), Template)
+        query!(self, Query::TemplateByName(scope.clone(), name.to_owned()), Template)
     }
 
     /// Active templates, newest first.
     pub async fn templates(&self, scope: &Scope, page: Page) -> Result<Vec<TemplateRow>, StoreError> {
-        ask!(self, Query::Templates(scope.clone(), page), Templates)
+        query!(self, Query::Templates(scope.clone(), page), Templates)
     }
 
     /// Installed libraries by name.
     pub async fn libraries(&self) -> Result<Vec<LibraryRow>, StoreError> {
-        ask!(self, Query::Libraries, Libraries)
+        query!(self, Query::Libraries, Libraries)
     }
 
     /// A session.
     pub async fn session(&self, scope: &Scope, id: SessionId) -> Result<Option<Box<SessionRow>>, StoreError> {
-        ask!(self, Query::Session(scope.clone(), id), Session)
+        query!(self, Query::Session(scope.clone(), id), Session)
     }
 
     /// What a session was made with.
     pub async fn session_policy(&self, id: SessionId) -> Result<Option<Arc<PolicySnapshot>>, StoreError> {
-        ask!(self, Query::SessionPolicy(id), Policy)
+        query!(self, Query::SessionPolicy(id), Policy)
     }
 
     /// Sessions, newest first.
@@ -142,7 +142,7 @@ impl StoreHandle {
         filter: SessionQuery,
         page: Page,
     ) -> Result<Vec<SessionRow>, StoreError> {
-        ask!(self, Query::Sessions(scope.clone(), filter, page), Sessions)
+        query!(self, Query::Sessions(scope.clone(), filter, page), Sessions)
     }
 
     /// An execution, without its events.
@@ -151,7 +151,7 @@ impl StoreHandle {
         scope: &Scope,
         id: ExecutionId,
     ) -> Result<Option<Box<ExecutionRow>>, StoreError> {
-        ask!(self, Query::Execution(scope.clone(), id), Execution)
+        query!(self, Query::Execution(scope.clone(), id), Execution)
     }
 
     /// An execution by its name: the unfinished one, else the newest.
@@ -160,7 +160,7 @@ impl StoreHandle {
         scope: &Scope,
         name: &str,
     ) -> Result<Option<Box<ExecutionRow>>, StoreError> {
-        ask!(self, Query::ExecutionByName(scope.clone(), name.to_owned()), Execution)
+        query!(self, Query::ExecutionByName(scope.clone(), name.to_owned()), Execution)
     }
 
     /// Executions of a session, newest first, without their events.
@@ -170,7 +170,7 @@ impl StoreHandle {
         session: SessionId,
         page: Page,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
-        ask!(self, Query::Executions(scope.clone(), session, page), Executions)
+        query!(self, Query::Executions(scope.clone(), session, page), Executions)
     }
 
     /// Events of an execution in order; `limit` 0 = all.
@@ -180,7 +180,7 @@ impl StoreHandle {
         after_seq: u64,
         limit: u32,
     ) -> Result<Vec<Event>, StoreError> {
-        ask!(self, Query::Events(execution, after_seq, limit), Events)
+        query!(self, Query::Events(execution, after_seq, limit), Events)
     }
 
     /// Ids between two bounds (inclusive), ascending.
@@ -192,12 +192,12 @@ impl StoreHandle {
         to: [u8; 16],
         limit: u32,
     ) -> Result<Vec<[u8; 16]>, StoreError> {
-        ask!(self, Query::Ids { scope: scope.clone(), kind, from, to, limit }, Ids)
+        query!(self, Query::Ids { scope: scope.clone(), kind, from, to, limit }, Ids)
     }
 
     /// The newest version of an active program.
     pub async fn program(&self, scope: &Scope, id: ProgramId) -> Result<Option<Box<ProgramRow>>, StoreError> {
-        ask!(self, Query::Program(scope.clone(), id), Program)
+        query!(self, Query::Program(scope.clone(), id), Program)
     }
 
     /// The newest version of an active program by its name.
@@ -206,12 +206,12 @@ impl StoreHandle {
         scope: &Scope,
         name: &str,
     ) -> Result<Option<Box<ProgramRow>>, StoreError> {
-        ask!(self, Query::ProgramByName(scope.clone(), name.to_owned()), Program)
+        query!(self, Query::ProgramByName(scope.clone(), name.to_owned()), Program)
     }
 
     /// Active programs, newest first.
     pub async fn programs(&self, scope: &Scope, page: Page) -> Result<Vec<ProgramRow>, StoreError> {
-        ask!(self, Query::Programs(scope.clone(), page), Programs)
+        query!(self, Query::Programs(scope.clone(), page), Programs)
     }
 
     /// Source and code of a version.
@@ -220,7 +220,7 @@ impl StoreHandle {
         id: ProgramId,
         version: u32,
     ) -> Result<Option<Box<ProgramCode>>, StoreError> {
-        ask!(self, Query::ProgramCode(id, version), Code)
+        query!(self, Query::ProgramCode(id, version), Code)
     }
 
     /// Versions of a program, newest first, below a number.
@@ -230,66 +230,66 @@ impl StoreHandle {
         below: Option<u32>,
         limit: u32,
     ) -> Result<Vec<VersionRow>, StoreError> {
-        ask!(self, Query::ProgramVersions { program, below, limit }, Versions)
+        query!(self, Query::ProgramVersions { program, below, limit }, Versions)
     }
 
     /// Which version of which program an execution runs.
     pub async fn program_run(&self, execution: ExecutionId) -> Result<Option<(ProgramId, u32)>, StoreError> {
-        ask!(self, Query::ProgramRun(execution), Run)
+        query!(self, Query::ProgramRun(execution), Run)
     }
 
     /// The execution that an owner's client means when it names none.
     pub async fn current(&self, owner: &Owner, client: &str) -> Result<Option<ExecutionId>, StoreError> {
-        ask!(self, Query::Current(owner.clone(), client.to_owned()), Current)
+        query!(self, Query::Current(owner.clone(), client.to_owned()), Current)
     }
 
     /// A question.
     pub async fn task(&self, scope: &Scope, id: TaskId) -> Result<Option<Box<TaskRow>>, StoreError> {
-        ask!(self, Query::Task(scope.clone(), id), Task)
+        query!(self, Query::Task(scope.clone(), id), Task)
     }
 
     /// The pending question of an execution.
     pub async fn pending_task(&self, execution: ExecutionId) -> Result<Option<Box<TaskRow>>, StoreError> {
-        ask!(self, Query::PendingTask(execution), Task)
+        query!(self, Query::PendingTask(execution), Task)
     }
 
     /// Pending questions, oldest first.
     pub async fn pending_tasks(&self, scope: &Scope, page: Page) -> Result<Vec<TaskRow>, StoreError> {
-        ask!(self, Query::PendingTasks(scope.clone(), page), Tasks)
+        query!(self, Query::PendingTasks(scope.clone(), page), Tasks)
     }
 
-    /// The beginnings of what these executions ask, of those that wait for an answer.
+    /// The beginnings of the prompts of these executions, of those that wait for an answer.
     pub async fn prompts(
         &self,
         scope: &Scope,
         executions: Vec<ExecutionId>,
         bytes: u32,
     ) -> Result<Vec<(ExecutionId, String)>, StoreError> {
-        ask!(self, Query::Prompts { scope: scope.clone(), executions, bytes }, Prompts)
+        query!(self, Query::Prompts { scope: scope.clone(), executions, bytes }, Prompts)
     }
 
     /// How many active programs and executions of programs there are.
     pub async fn program_counts(&self, scope: &Scope) -> Result<(u64, u64), StoreError> {
-        ask!(self, Query::ProgramCounts(scope.clone()), Counts)
+        query!(self, Query::ProgramCounts(scope.clone()), Counts)
     }
 
-    /// The last question that an execution had asked as of a checkpoint, or now.
+    /// The last task of an execution as of a checkpoint, or now.
     pub async fn task_of(
         &self,
         execution: ExecutionId,
         checkpoint: Option<u64>,
     ) -> Result<Option<Box<TaskRow>>, StoreError> {
-        ask!(self, Query::TaskOf(execution, checkpoint), Task)
+        query!(self, Query::TaskOf(execution, checkpoint), Task)
     }
 
-    /// Pending questions whose time is over before a moment, the longest first, behind one.
+    /// Pending tasks with a deadline up to a point in time, earliest first, behind one.
     pub async fn due_tasks(
         &self,
         until: Timestamp,
         after: Option<(Timestamp, TaskId)>,
         limit: u32,
     ) -> Result<Vec<DueTask>, StoreError> {
-        ask!(self, Query::DueTasks { until, after, limit }, Due)
+        query!(self, Query::DueTasks { until, after, limit }, Due)
     }
 
     /// Executions of programs that have something to do, by id, behind one.
@@ -298,7 +298,7 @@ impl StoreHandle {
         after: ExecutionId,
         limit: u32,
     ) -> Result<Vec<[u8; 16]>, StoreError> {
-        ask!(self, Query::RunningPrograms { after, limit }, Ids)
+        query!(self, Query::RunningPrograms { after, limit }, Ids)
     }
 
     /// Executions of programs, newest first: all, those of a program, or this one.
@@ -309,27 +309,27 @@ impl StoreHandle {
         execution: Option<ExecutionId>,
         page: Page,
     ) -> Result<Vec<RunRow>, StoreError> {
-        ask!(self, Query::Runs { scope: scope.clone(), program, execution, page }, Runs)
+        query!(self, Query::Runs { scope: scope.clone(), program, execution, page }, Runs)
     }
 
     /// An execution of a program by its name: the unfinished one, else the newest; at most one.
     pub async fn run_by_name(&self, scope: &Scope, name: &str) -> Result<Vec<RunRow>, StoreError> {
-        ask!(self, Query::RunByName(scope.clone(), name.to_owned()), Runs)
+        query!(self, Query::RunByName(scope.clone(), name.to_owned()), Runs)
     }
 
     /// How an execution of a program goes on, by all of its rows as of one moment.
-    pub async fn standing(&self, execution: ExecutionId) -> Result<Option<Box<Standing>>, StoreError> {
-        ask!(self, Query::Standing(execution), Standing)
+    pub async fn run_head(&self, execution: ExecutionId) -> Result<Option<Box<RunHead>>, StoreError> {
+        query!(self, Query::RunHead(execution), RunHead)
     }
 
     /// The newest checkpoint of an execution; at most one.
     pub async fn last_checkpoint(&self, execution: ExecutionId) -> Result<Vec<CheckpointRow>, StoreError> {
-        ask!(self, Query::LastCheckpoint(execution), Checkpoints)
+        query!(self, Query::LastCheckpoint(execution), Checkpoints)
     }
 
     /// Checkpoints of an execution in order.
     pub async fn checkpoints(&self, execution: ExecutionId) -> Result<Vec<CheckpointRow>, StoreError> {
-        ask!(self, Query::Checkpoints(execution), Checkpoints)
+        query!(self, Query::Checkpoints(execution), Checkpoints)
     }
 
     /// The pages of a state as of a checkpoint, by number.
@@ -349,17 +349,17 @@ impl StoreHandle {
         behind: Option<u64>,
         bytes: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
-        ask!(self, Query::State { execution, checkpoint, behind, bytes }, Pages)
+        query!(self, Query::State { execution, checkpoint, behind, bytes }, Pages)
     }
 
-    /// Questions of an execution behind a checkpoint, in the order in which they were asked.
+    /// Tasks of an execution behind a checkpoint, oldest first.
     pub async fn tasks_of_run(
         &self,
         execution: ExecutionId,
         after: u64,
         limit: u32,
     ) -> Result<Vec<TaskRow>, StoreError> {
-        ask!(self, Query::TasksOfRun { execution, after, limit }, Tasks)
+        query!(self, Query::TasksOfRun { execution, after, limit }, Tasks)
     }
 
     /// Versions of an execution's pages behind one, by page and checkpoint: no more once there are so many bytes.
@@ -369,7 +369,7 @@ impl StoreHandle {
         after: Option<(u64, u64)>,
         bytes: usize,
     ) -> Result<Vec<PageVersion>, StoreError> {
-        ask!(self, Query::PageVersions { execution, after, bytes }, PageVersions)
+        query!(self, Query::PageVersions { execution, after, bytes }, PageVersions)
     }
 
     /// Versions of a program with this source, newest first.
@@ -379,12 +379,12 @@ impl StoreHandle {
         source_hash: [u8; 32],
         limit: u32,
     ) -> Result<Vec<VersionRow>, StoreError> {
-        ask!(self, Query::VersionsOfSource { program, source_hash, limit }, Versions)
+        query!(self, Query::VersionsOfSource { program, source_hash, limit }, Versions)
     }
 
     /// An idempotency key.
     pub async fn key(&self, owner: &Owner, key: &str) -> Result<Option<KeyRow>, StoreError> {
-        ask!(self, Query::Key(owner.clone(), key.to_owned()), Key)
+        query!(self, Query::Key(owner.clone(), key.to_owned()), Key)
     }
 
     /// Audit entries with their numbers, newest first.
@@ -394,11 +394,11 @@ impl StoreHandle {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<(u64, AuditEntry)>, StoreError> {
-        ask!(self, Query::Audit { scope: scope.clone(), before, limit }, Audit)
+        query!(self, Query::Audit { scope: scope.clone(), before, limit }, Audit)
     }
 
     /// A value of the store's book-keeping.
     pub async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        ask!(self, Query::Meta(key.to_owned()), Meta)
+        query!(self, Query::Meta(key.to_owned()), Meta)
     }
 }

@@ -1,9 +1,9 @@
-//! What a store does: takes batches, answers queries. Knows no implementation.
+//! The store's trait: applies batches, runs queries. Knows no implementation.
 
 use crate::Ticket;
 use std::future::Future;
 use std::pin::Pin;
-use vm_system_record::{Answer, Batch, Query, StoreError};
+use vm_system_record::{Batch, Query, QueryResult, StoreError};
 
 /// A future of a trait method.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -11,7 +11,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// When a batch must be committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Urgency {
-    /// With the next commit: somebody waits for it.
+    /// With the next commit: a caller waits for it.
     Now,
     /// With the next urgent batch, after at most [`LAZY_MS`]: the start of a short execution and its end share a commit.
     Lazy,
@@ -37,11 +37,11 @@ pub struct StoreStatus {
 
 /// The control database.
 pub trait Store: Send + Sync {
-    /// Queues a batch, waiting for room; batches of one caller are committed in the order of their calls. The ticket
+    /// Queues a batch, waiting while the queue is full; batches of one caller are committed in the order of their calls. The ticket
     /// resolves when the batch is committed or has failed.
     fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>>;
-    /// Answers from the last commit.
-    fn read(&self, query: Query) -> BoxFuture<'_, Result<Answer, StoreError>>;
+    /// Reads from the last commit.
+    fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>>;
     /// How it does; cheap.
     fn status(&self) -> StoreStatus;
     /// Commits what is queued and closes; everything later is [`StoreError::Closed`].

@@ -1,15 +1,15 @@
-//! The control database behind a small trait: [`Store::submit`] a batch, [`Store::read`] a query, with enums of our own.
+//! The control database behind a small trait: [`Store::submit`] takes a batch of writes, [`Store::read`] a query.
 //!
-//! Owns everything durable of the supervisor. No SQLite type leaves this room; nothing here knows sessions' rules
-//! beyond what keeps rows consistent (final states stay final, names are unique), no doors, no workers.
+//! Owns the supervisor's durable data. No SQLite type leaves this crate; it knows no rules of sessions beyond those that keep
+//! rows consistent (final states stay final, names are unique), no APIs, no workers.
 //!
-//! [`sqlite`] is the one implementation; a command with a supervisor of its own and tests have it in a temporary folder. The trait is
-//! where `PostgreSQL` will stand, and where [`faults`] stands in tests.
+//! [`sqlite`] is the one implementation; tests and commands with an embedded supervisor open it in a temporary folder. The trait
+//! allows another database later, and [`faults`] in tests.
 //!
 //! Reading order:
-//! - [`record`](vm_system_record): the vocabulary
+//! - [`record`](vm_system_record): rows, writes and queries
 //! - [`interface`]: the trait
-//! - [`handle`]: what callers hold; typed questions
+//! - [`handle`]: the callers' interface, with typed queries
 //! - [`lock`], [`queue`]: one owner per state directory; back-pressure
 //! - [`sqlite`]: opening, writer thread with group commit, readers, checkpoints
 //! - [`temporary`]: the folder of a database that ends with its process

@@ -14,7 +14,7 @@ pub struct StoreLock {
 }
 
 impl StoreLock {
-    /// Takes `STATE_DIR/lock`, or says who has it.
+    /// Takes `STATE_DIR/lock`, or returns who holds it.
     pub fn acquire(state_dir: &Path) -> Result<Self, OpenError> {
         let path = state_dir.join("lock");
         let unusable = |error: std::io::Error| match error.kind() {

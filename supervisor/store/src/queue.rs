@@ -1,4 +1,4 @@
-//! The bounded queue between callers and the writer thread. Knows nothing of what is in a batch beyond its weight.
+//! The bounded queue between callers and the writer thread. Knows nothing of a batch's content beyond its size.
 
 use super::handle::Ticket;
 use super::{LAZY_MS, Urgency};
@@ -7,37 +7,37 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use vm_system_record::{Applied, Batch, StoreError, Write};
 
-/// Room of the queue, in units of [`UNIT_BYTES`]; a batch takes one and one more per unit of its content.
+/// Capacity of the queue, in units of [`UNIT_BYTES`]; a batch takes one and one more per unit of its content.
 const UNITS: u32 = 16_384;
 const UNIT_BYTES: usize = 4_096;
 const LAZY: Duration = Duration::from_millis(LAZY_MS);
-/// For this long after work the writer looks by itself as often as a lazy batch may wait, so that none has to wake it.
+/// For this long after work the writer polls the queue as often as a lazy batch may wait, so that no caller has to wake it.
 const VIGIL: Duration = Duration::from_millis(50);
 
 /// A batch that waits for its commit.
-pub(super) struct Job {
+pub(super) struct QueuedBatch {
     pub(super) batch: Batch,
     /// About how much its content takes (bytes).
     content_bytes: usize,
     done: oneshot::Sender<Result<Applied, StoreError>>,
-    _room: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Job {
+impl QueuedBatch {
     pub(super) fn content_bytes(&self) -> usize {
         self.content_bytes
     }
 
-    /// Tells the caller, if it still listens, and gives the room back.
+    /// Reports the result to the caller, if it still waits, and returns the capacity.
     pub(super) fn finish(self, result: Result<Applied, StoreError>) {
         let _ = self.done.send(result);
     }
 }
 
-/// What the writer finds.
+/// The writer's next work.
 pub(super) enum Turn {
     /// Everything that was queued, in order.
-    Work(Vec<Job>),
+    Work(Vec<QueuedBatch>),
     /// Nothing for a while.
     Idle,
     /// Nothing, and nothing will come.
@@ -46,7 +46,7 @@ pub(super) enum Turn {
 
 #[derive(Default)]
 struct State {
-    jobs: Vec<Job>,
+    jobs: Vec<QueuedBatch>,
     urgent: bool,
     /// When the oldest lazy batch must leave at the latest.
     lazy_until: Option<Instant>,
@@ -56,8 +56,9 @@ struct State {
 }
 
 impl State {
-    /// Whether the writer must be woken for a batch; only once, then it is on its way. One that looks again in time by
-    /// itself sleeps on: for the start of a short execution it would wake up only to wait for its end.
+    /// Whether the writer must be woken for a batch; only once, then it is on its way. A
+    /// writer that wakes up in time by itself is left alone: for the start of a short execution it would wake up only to wait
+    /// for the end.
     fn wakes_writer(&mut self, urgency: Urgency) -> bool {
         let wanted_by = match urgency {
             Urgency::Now => {
@@ -78,7 +79,7 @@ impl State {
 pub(super) struct Queue {
     state: Mutex<State>,
     wake: Condvar,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
 }
 
 impl Queue {
@@ -86,7 +87,7 @@ impl Queue {
         Self {
             state: Mutex::new(State::default()),
             wake: Condvar::new(),
-            room: Arc::new(Semaphore::new(UNITS as usize)),
+            capacity: Arc::new(Semaphore::new(UNITS as usize)),
         }
     }
 
@@ -99,13 +100,14 @@ impl Queue {
         let content_bytes = bytes(&batch);
         let units = u32::try_from(1 + content_bytes / UNIT_BYTES).unwrap_or(UNITS).min(UNITS);
         // Closed together with the queue.
-        let room = Arc::clone(&self.room).acquire_many_owned(units).await.map_err(|_| StoreError::Closed)?;
+        let permit =
+            Arc::clone(&self.capacity).acquire_many_owned(units).await.map_err(|_| StoreError::Closed)?;
         let (done, ticket) = oneshot::channel();
         let mut state = self.state();
         if state.closed {
             return Err(StoreError::Closed);
         }
-        state.jobs.push(Job { batch, content_bytes, done, _room: room });
+        state.jobs.push(QueuedBatch { batch, content_bytes, done, _permit: permit });
         let wake = state.wakes_writer(urgency);
         drop(state);
         if wake {
@@ -148,11 +150,11 @@ impl Queue {
     /// Takes no more; what is queued is still handed out.
     pub(super) fn close(&self) {
         self.state().closed = true;
-        self.room.close();
+        self.capacity.close();
         self.wake.notify_one();
     }
 
-    /// As [`Self::close`], and nobody is left to commit: whoever waits is told that the store is closed.
+    /// As [`Self::close`], for a writer that has ended: callers get the error that the store is closed.
     pub(super) fn abandon(&self) {
         self.close();
         self.state().jobs.clear();
@@ -182,7 +184,7 @@ fn write_bytes(write: &Write) -> usize {
         }
         Write::Checkpoint(checkpoint) => usize::try_from(checkpoint.bytes()).unwrap_or(usize::MAX),
         Write::ProgramVersion(version) => version.source.len() + version.code.len(),
-        Write::KeyAnswer { reply, .. } => reply.len(),
+        Write::KeyResponse { reply, .. } => reply.len(),
         Write::TaskInsert(task) => {
             let texts = [&task.schema, &task.fallback, &task.answer];
             256 + task.prompt.len() + texts.into_iter().flatten().map(String::len).sum::<usize>()
@@ -201,7 +203,7 @@ mod tests {
     use vm_system_record::{Batch, StoreError, Write};
 
     fn meta(bytes: usize) -> Batch {
-        Write::KeyAnswer {
+        Write::KeyResponse {
             owner: vm_system_record::Owner::new("o"),
             key: String::new(),
             reply: vec![0; bytes],
@@ -213,7 +215,7 @@ mod tests {
     async fn full_queue_makes_the_next_caller_wait_until_a_turn_is_done() {
         let queue = Queue::new();
         let huge = (UNITS as usize - 1) * UNIT_BYTES;
-        let _first = queue.push(meta(huge), Urgency::Now).await.expect("there is room");
+        let _first = queue.push(meta(huge), Urgency::Now).await.expect("the store accepts it");
         let second = queue.push(meta(1), Urgency::Now);
         tokio::pin!(second);
         assert!(futures_poll(&mut second).is_none());
@@ -222,14 +224,14 @@ mod tests {
         for job in jobs {
             job.finish(Err(StoreError::Closed));
         }
-        second.await.expect("there is room again");
+        second.await.expect("the store accepts it again");
     }
 
     #[tokio::test]
     async fn lazy_batch_leaves_with_the_next_urgent_one() {
         let queue = Queue::new();
-        let _lazy = queue.push(meta(1), Urgency::Lazy).await.expect("there is room");
-        let _urgent = queue.push(meta(2), Urgency::Now).await.expect("there is room");
+        let _lazy = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
+        let _urgent = queue.push(meta(2), Urgency::Now).await.expect("the store accepts it");
         let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
         assert_eq!(jobs.len(), 2);
         assert!(matches!(queue.take(Duration::ZERO), Turn::Idle));
@@ -238,14 +240,14 @@ mod tests {
     #[tokio::test]
     async fn lone_lazy_batch_leaves_by_itself() {
         let queue = Queue::new();
-        let _lazy = queue.push(meta(1), Urgency::Lazy).await.expect("there is room");
+        let _lazy = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
         assert!(matches!(queue.take(Duration::ZERO), Turn::Work(jobs) if jobs.len() == 1));
     }
 
     #[test]
     fn lazy_batch_wakes_only_a_writer_that_would_sleep_too_long() {
         let mut state = State::default();
-        assert!(!state.wakes_writer(Urgency::Lazy), "a writer at work looks before it sleeps");
+        assert!(!state.wakes_writer(Urgency::Lazy), "a writer at work scanned before it sleeps");
         let until = state.lazy_until.expect("it has to leave some time");
         state.sleeps_until = Some(until);
         assert!(!state.wakes_writer(Urgency::Lazy));
@@ -265,7 +267,7 @@ mod tests {
     #[tokio::test]
     async fn closed_queue_hands_out_its_rest_and_takes_no_more() {
         let queue = Queue::new();
-        let _ticket = queue.push(meta(1), Urgency::Lazy).await.expect("there is room");
+        let _ticket = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
         queue.close();
         assert_eq!(queue.push(meta(1), Urgency::Now).await.map(|_| ()), Err(StoreError::Closed));
         assert!(matches!(queue.take(Duration::from_mins(1)), Turn::Work(jobs) if jobs.len() == 1));
@@ -273,9 +275,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn abandoned_queue_tells_whoever_waits() {
+    async fn abandoned_queue_fails_the_batches_that_wait() {
         let queue = Queue::new();
-        let ticket = queue.push(meta(1), Urgency::Now).await.expect("there is room");
+        let ticket = queue.push(meta(1), Urgency::Now).await.expect("the store accepts it");
         queue.abandon();
         assert_eq!(ticket.await, Err(StoreError::Closed));
     }

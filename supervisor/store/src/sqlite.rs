@@ -1,11 +1,11 @@
-//! The real store: opening a database file, and the threads that own its connections.
+//! The SQLite store: opens a database file, and starts the threads that own its connections.
 //!
 //! One writer thread (`writer.rs`), a few read-only connections (`readers.rs`), one checkpoint thread (`wal.rs`).
 
 mod failure;
-mod heaviest;
 mod log;
 mod open;
+mod quota_eviction;
 mod read;
 mod readers;
 mod wal;
@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use vm_system_record::{Answer, Batch, Query, Retention, StoreError};
-use writer::{Shared, Writer};
+use vm_system_record::{Batch, Query, QueryResult, Retention, StoreError};
+use writer::{Writer, WriterShared};
 
 /// What a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,13 +98,13 @@ pub fn open_temporary() -> Result<StoreHandle, OpenError> {
 }
 
 /// How connections that write are made.
-struct Place {
+struct DatabaseLocation {
     path: PathBuf,
     durability: Durability,
     busy_timeout: Duration,
 }
 
-impl Place {
+impl DatabaseLocation {
     fn connect(&self) -> Result<rusqlite::Connection, rusqlite::Error> {
         open::writable(&self.path, self.durability, self.busy_timeout)
     }
@@ -113,7 +113,7 @@ impl Place {
 struct SqliteStore {
     queue: Arc<Queue>,
     readers: Arc<Readers>,
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
     durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -127,9 +127,9 @@ impl SqliteStore {
         let lock = StoreLock::acquire(&state_dir)?;
         let connection = open::first_connection(&path, durability, busy_timeout)?;
         let queue = Arc::new(Queue::new());
-        let shared = Arc::new(Shared::default());
-        let place = Place { path: path.clone(), durability, busy_timeout };
-        let writer = Writer::new(connection, place, retention, Arc::clone(&queue), Arc::clone(&shared))
+        let shared = Arc::new(WriterShared::default());
+        let location = DatabaseLocation { path: path.clone(), durability, busy_timeout };
+        let writer = Writer::new(connection, location, retention, Arc::clone(&queue), Arc::clone(&shared))
             .map_err(|error| unusable(&path, &error))?;
         let last = Abandon(Arc::clone(&queue));
         let thread = std::thread::Builder::new()
@@ -152,8 +152,8 @@ impl SqliteStore {
     }
 }
 
-/// However the writer ends: nobody waits for it for ever. By a bug: a process whose records nobody writes any more serves
-/// nobody, and a new one finds everything that was acknowledged.
+/// Closes the queue when the writer ends, so that no caller waits for ever. After a panic the process aborts: a supervisor
+/// without a writer cannot work, and a new one finds everything that was acknowledged.
 struct Abandon(Arc<Queue>);
 
 impl Drop for Abandon {
@@ -174,7 +174,7 @@ impl Store for SqliteStore {
         Box::pin(self.queue.push(batch, urgency))
     }
 
-    fn read(&self, query: Query) -> BoxFuture<'_, Result<Answer, StoreError>> {
+    fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
         Box::pin(Arc::clone(&self.readers).read(query))
     }
 

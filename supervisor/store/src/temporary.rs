@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Names of these folders begin so.
 const PREFIX: &str = "vm-system-run-";
-/// A folder of this age whose lock nobody holds is left over. A younger one may be about to be locked by its process.
+/// A folder of this age without a holder of its lock is left over. A younger one may be about to be locked by its process.
 const SWEEP_AGE: Duration = Duration::from_mins(1);
 
 /// A folder in `$TMPDIR`, removed when this value is dropped.

@@ -29,7 +29,7 @@ use vm_system_sandbox::process::SELF;
 use vm_system_sandbox::step::Layer;
 use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
 use vm_system_spawn::{
-    ChannelError, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath, WorkerKind,
+    SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerChannelError, WorkerExit, WorkerKind,
 };
 use vm_system_tests::skip;
 use vm_system_tests::watch::{self, Watch};
@@ -114,14 +114,14 @@ async fn worker_starts_behind_all_walls() {
 async fn exit_is_reported_as_the_kernel_reported_it() {
     let (spawner, _events) = embedded().await;
     let cases = [
-        ("exit:3", WorkerDeath::Exited(3)),
-        ("overflow", WorkerDeath::Signaled(libc::SIGSEGV)),
-        ("panic", WorkerDeath::Exited(73)),
+        ("exit:3", WorkerExit::Exited(3)),
+        ("overflow", WorkerExit::Signaled(libc::SIGSEGV)),
+        ("panic", WorkerExit::Exited(73)),
     ];
     for (number, (source, death)) in (1..).zip(cases) {
         let mut worker = started(&spawner, number).await;
         worker.sender.send(&order(source)).await.expect("order");
-        assert!(matches!(next(&mut worker).await, Err(ChannelError::Closed)), "{source}");
+        assert!(matches!(next(&mut worker).await, Err(WorkerChannelError::Closed)), "{source}");
         assert_eq!(worker.process.exited().await, death, "{source}");
         assert!(worker.process.interrupt().is_err());
         worker.process.kill().expect("killing the dead is fine");
@@ -129,11 +129,11 @@ async fn exit_is_reported_as_the_kernel_reported_it() {
     }
     let worker = started(&spawner, 99).await;
     worker.process.kill().expect("kill");
-    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+    assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
     let stopped = started(&spawner, 98).await;
     stopped.process.signal(libc::SIGSTOP).expect("stop");
     stopped.process.kill().expect("kill");
-    assert_eq!(stopped.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+    assert_eq!(stopped.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
 }
 
 async fn a_forbidden_call_is_reported_by_name_and_never_comes_back() {
@@ -146,8 +146,8 @@ async fn a_forbidden_call_is_reported_by_name_and_never_comes_back() {
     worker.process.interrupt().expect("alive");
     assert_eq!(event(&mut events).await, SpawnEvent::ForbiddenCall { pid, call: "openat".to_owned() });
     // Nobody here kills it: that is done where it was noticed.
-    assert!(matches!(next(&mut worker).await, Err(ChannelError::Closed)));
-    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+    assert!(matches!(next(&mut worker).await, Err(WorkerChannelError::Closed)));
+    assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
 }
 
 async fn a_busy_worker_is_interrupted_and_lives_on() {
@@ -177,8 +177,8 @@ async fn an_unordered_fork_is_refused_and_reported() {
 async fn a_flood_of_forks_ends_the_worker() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
-    assert!(matches!(obey(&mut worker, "fork:100000").await, Err(ChannelError::Closed)));
-    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+    assert!(matches!(obey(&mut worker, "fork:100000").await, Err(WorkerChannelError::Closed)));
+    assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
     started(&spawner, 2).await;
 }
 
@@ -192,8 +192,8 @@ async fn memory_has_a_hard_stop_and_the_cpu_too() {
     let mut busy = started(&spawner, 2).await;
     busy.process.allow_cpu(Duration::ZERO).expect("limit");
     busy.sender.send(&order("hang")).await.expect("order");
-    assert!(matches!(next(&mut busy).await, Err(ChannelError::Closed)));
-    assert_eq!(busy.process.exited().await, WorkerDeath::Signaled(libc::SIGXCPU));
+    assert!(matches!(next(&mut busy).await, Err(WorkerChannelError::Closed)));
+    assert_eq!(busy.process.exited().await, WorkerExit::Signaled(libc::SIGXCPU));
 }
 
 async fn large_messages_travel_both_ways() {
@@ -228,7 +228,7 @@ async fn lies_on_the_channel_end_it() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
     let lied = obey(&mut worker, "garbage").await;
-    assert!(matches!(lied, Err(ChannelError::Violation(_))), "{lied:?}");
+    assert!(matches!(lied, Err(WorkerChannelError::Violation(_))), "{lied:?}");
 }
 
 async fn descriptors_cannot_be_sent() {
@@ -236,7 +236,7 @@ async fn descriptors_cannot_be_sent() {
     let mut worker = started(&spawner, 1).await;
     match obey(&mut worker, "descriptors").await {
         Ok(refused) => assert_eq!(refused, format!("{:?}", Err::<(), _>(Some(libc::EPERM)))),
-        Err(error) => assert!(matches!(error, ChannelError::Violation(_)), "kernel < 6.16: {error}"),
+        Err(error) => assert!(matches!(error, WorkerChannelError::Violation(_)), "kernel < 6.16: {error}"),
     }
 }
 
@@ -288,7 +288,7 @@ async fn exit_of_the_keeper_ends_all_its_processes() {
     }
     assert_eq!(said, SpawnEvent::KeeperLost);
     for worker in workers {
-        assert_eq!(worker.process.exited().await, WorkerDeath::KeeperLost);
+        assert_eq!(worker.process.exited().await, WorkerExit::KeeperLost);
     }
     let lost = spawner.spawn_worker(session(3), &LIMITS, &WorkerKind::plain()).await.expect_err("no keeper");
     assert!(matches!(lost, SpawnError::KeeperLost), "{lost}");
@@ -417,7 +417,7 @@ async fn shutdown_leaves_no_process() {
     let pidfds: Vec<PidFd> = pids.into_iter().map(|pid| PidFd::open(pid).expect("alive")).collect();
     spawner.shutdown(Duration::from_secs(5)).await;
     assert!(pidfds.iter().all(|pidfd| !pidfd.is_alive()), "the kernel ended all before it ended the keeper");
-    assert_eq!(busy.process.exited().await, WorkerDeath::KeeperLost);
+    assert_eq!(busy.process.exited().await, WorkerExit::KeeperLost);
 }
 
 async fn a_hundred_workers_live_beside_each_other() {
@@ -453,7 +453,7 @@ async fn starts_and_exits_leave_no_descriptor_behind() {
         for number in 0..10 {
             let worker = started(&spawner, number).await;
             worker.process.kill().expect("kill");
-            assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+            assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
             worker.process.forget();
         }
         // The keeper answers in order: what was forgotten before this start is gone after it.
@@ -474,7 +474,7 @@ async fn a_worker_that_does_not_read_is_given_up() {
     let mut worker = started(&spawner, 1).await;
     worker.process.signal(libc::SIGSTOP).expect("stop");
     let large = order("x".repeat(4 << 20));
-    assert!(matches!(worker.sender.send(&large).await, Err(ChannelError::WriteTimeout)));
+    assert!(matches!(worker.sender.send(&large).await, Err(WorkerChannelError::WriteTimeout)));
 }
 
 async fn a_program_that_is_no_keeper_is_an_error() {
@@ -528,7 +528,7 @@ async fn without_namespaces_the_other_walls_stand() {
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
     worker.sender.send(&order("open")).await.expect("order");
     assert!(next(&mut worker).await.is_err());
-    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+    assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
     let mut busy = spawner.spawn_worker(session(2), &LIMITS, &WorkerKind::plain()).await.expect("a worker");
     busy.sender.send(&order("hang")).await.expect("order");
     let pids = [busy.process.pid(), spawner.keeper_pid(), spawner.zygote_pids()[0]];

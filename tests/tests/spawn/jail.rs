@@ -8,7 +8,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionKind, Limits, Resolver};
 use vm_system_protocol::worker::{Execute, FromWorker, Outcome, Policy, SourceFormat, Start, ToWorker};
 use vm_system_spawn::{
-    ChannelError, Received, SpawnConfig, SpawnEvent, Spawner, WorkerHandle, WorkerKind, WorkerLimits,
+    Received, SpawnConfig, SpawnEvent, Spawner, WorkerChannelError, WorkerHandle, WorkerKind, WorkerLimits,
 };
 
 pub(crate) const LIMITS: WorkerLimits = WorkerLimits { memory_bytes: 64 << 20, cpu: None };
@@ -52,7 +52,7 @@ pub(crate) fn order(source: impl Into<String>) -> ToWorker {
     }))
 }
 
-pub(crate) async fn next(worker: &mut WorkerHandle) -> Result<Received, ChannelError> {
+pub(crate) async fn next(worker: &mut WorkerHandle) -> Result<Received, WorkerChannelError> {
     let patience = Duration::from_secs(30);
     timeout(patience, worker.receiver.recv()).await.expect("a worker answers within 30 s")
 }
@@ -61,7 +61,7 @@ pub(crate) async fn next(worker: &mut WorkerHandle) -> Result<Received, ChannelE
 pub(crate) async fn obey(
     worker: &mut WorkerHandle,
     source: impl Into<String>,
-) -> Result<String, ChannelError> {
+) -> Result<String, WorkerChannelError> {
     worker.sender.send(&order(source)).await?;
     loop {
         let received = next(worker).await?;

@@ -8,13 +8,13 @@ use vm_system_spawn::{SandboxMode, SpawnConfig, SpawnError, Spawner, WorkerHandl
 use vm_system_tests::skip;
 
 async fn jail(config: SpawnConfig) -> Spawner {
-    Spawner::start(SpawnConfig { ready_workers: true, ..config }).await.expect("a jail").0
+    Spawner::start(SpawnConfig { prestart_workers: true, ..config }).await.expect("a jail").0
 }
 
 /// The pid of the one that is ready, once there is one.
 async fn ready(spawner: &Spawner) -> u32 {
-    until(|| spawner.ready_pids().len() == 1).await;
-    spawner.ready_pids()[0]
+    until(|| spawner.prestarted_pids().len() == 1).await;
+    spawner.prestarted_pids()[0]
 }
 
 /// A worker that has said something.
@@ -35,9 +35,9 @@ fn open(pid: u32) -> PidFd {
 
 pub(crate) async fn worker_is_started_before_it_is_needed() {
     let spawner = jail(SpawnConfig::embedded()).await;
-    assert!(spawner.ready_pids().is_empty(), "nobody has asked for any");
+    assert!(spawner.prestarted_pids().is_empty(), "nobody has asked for any");
     let silent = started(&spawner, 1).await;
-    assert!(spawner.ready_pids().is_empty(), "the last one has not begun its work");
+    assert!(spawner.prestarted_pids().is_empty(), "the last one has not begun its work");
     drop(silent);
     let pid = ready(&spawner).await;
     let first = after_hello(&spawner, 2).await;
@@ -47,7 +47,7 @@ pub(crate) async fn worker_is_started_before_it_is_needed() {
     // Each kind has its own.
     let program = spawner.spawn_worker(session(3), &LIMITS, &WorkerKind::Program).await.expect("a worker");
     assert_ne!(program.process.pid(), next);
-    assert_eq!(spawner.ready_pids(), [next]);
+    assert_eq!(spawner.prestarted_pids(), [next]);
     // What is a session's own comes when it is taken.
     let ordinary = limits(program.process.pid());
     assert_ne!(limits(next), ordinary);
@@ -115,7 +115,7 @@ pub(crate) async fn prestarted_worker_of_an_exited_zygote_is_not_used() {
 pub(crate) async fn prestarted_workers_end_with_their_jail() {
     for sandbox in [SandboxMode::Full, SandboxMode::NoUserns] {
         for orderly in [true, false] {
-            let config = SpawnConfig { sandbox, ready_workers: true, ..SpawnConfig::embedded() };
+            let config = SpawnConfig { sandbox, prestart_workers: true, ..SpawnConfig::embedded() };
             let spawner = match Spawner::start(config).await {
                 Ok((spawner, _events)) => spawner,
                 Err(SpawnError::Rlimit { .. }) if sandbox == SandboxMode::NoUserns => {

@@ -81,7 +81,7 @@ pub(crate) async fn a_zygote_of_programs_that_breaks_is_a_clear_error_and_harms_
     for number in 1..3 {
         let none = spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::Program).await;
         let none = none.expect_err("it cannot be prepared");
-        assert_eq!(none.to_string(), "the zygote of durable programs died");
+        assert_eq!(none.to_string(), "the zygote of durable programs exited");
         assert!(none.is_temporary());
         assert!(spawner.further_zygotes().is_empty());
     }

@@ -12,7 +12,7 @@ use vm_system_protocol::worker::{Done, FromWorker, HostReply, HostRequest, Outco
 use vm_system_sandbox::namespaces::{self, Ids};
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::selftest;
-use vm_system_spawn::{WorkerDeath, WorkerHandle};
+use vm_system_spawn::{WorkerExit, WorkerHandle};
 use vm_system_tests::skip;
 use vm_system_tests::watch;
 use vm_system_worker::roles::{Modes, dispatch};
@@ -152,7 +152,7 @@ async fn cases() {
         "the session lives on"
     );
     worker.sender.send(&ToWorker::Shutdown).await.expect("shutdown");
-    assert_eq!(worker.process.exited().await, WorkerDeath::Exited(0));
+    assert_eq!(worker.process.exited().await, WorkerExit::Exited(0));
 }
 
 /// A host call that is never answered, or a timer that is far away, ends at once all the same; a late answer is ignored.

@@ -15,6 +15,11 @@ const CHECKED: &[&str] = &[
     "protocol/",
     "sandbox/",
     "supervisor/api/",
+    "supervisor/core/",
+    "supervisor/policy/",
+    "supervisor/record/",
+    "supervisor/spawn/",
+    "supervisor/store/",
     "worker/",
     "docs/",
     "examples/",
@@ -71,6 +76,15 @@ const CONTRACTS: &[(&str, &str)] = &[
     ("supervisor/daemon/src/config.rs", "births"),
     ("supervisor/ops/src/audit.rs", "door"),
     ("supervisor/ops/src/runtime.rs", "door"),
+    ("supervisor/record/src/rows.rs", "door"),
+    ("supervisor/store/src/sqlite/read/audit_and_keys.rs", "door"),
+    ("supervisor/store/src/sqlite/read/costs.rs", "door"),
+    ("supervisor/store/src/sqlite/schema.sql", "door"),
+    ("supervisor/store/src/sqlite/write/keep.rs", "door"),
+    ("supervisor/store/src/tests/golden.rs", "door"),
+    ("supervisor/store/src/tests/golden/v10.sql", "door"),
+    ("supervisor/store/src/tests/quota.rs", "door"),
+    ("supervisor/store/src/tests/suite/audit_and_keys.rs", "door"),
 ];
 
 /// Type names that clap's derive expects in each file.

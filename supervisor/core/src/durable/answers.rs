@@ -1,9 +1,9 @@
-//! What callers and clocks want: answers, the end of a question's time, changed variables, the end.
+//! Requests and deadlines: answers, expired tasks, changed variables, cancellation.
 
-use super::input::{DurableAction as Action, DurableInput as Input, Refused};
+use super::input::{DurableAction as Action, DurableInput as Input, DurableRefusal};
 use super::machine::{COMMIT_MS, DurableMachine};
 use super::schema::Schema;
-use super::state::{Next, Stage, Then};
+use super::state::{AfterCommit, NextStep, Stage};
 use crate::{Now, Token};
 use serde_json::Value;
 use vm_system_protocol::control::GivenAnswer;
@@ -14,15 +14,15 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
 
 impl DurableMachine {
-    /// What comes while a batch is written is judged behind it. An answer to whatever question is pending means the one that
+    /// What comes while a batch is written is judged behind it. An answer to whatever task is pending means the one that
     /// its giver can know: never the next one, which is only being stored.
     pub(super) fn defer(&mut self, mut input: Input, actions: &mut Vec<Action>) {
         if let Input::Submit { token, task: task @ None, .. } = &mut input {
-            let known =
-                self.next == Next::Wait && !self.writes.writing.iter().any(|(_, then)| *then == Then::Wait);
+            let known = self.next == NextStep::Wait
+                && !self.writes.writing.iter().any(|(_, then)| *then == AfterCommit::Wait);
             let Some(row) = self.task.as_ref().filter(|_| known) else {
                 let over = self.ended || self.record.status.is_final();
-                let why = if over { Refused::Ended } else { Refused::NotPending };
+                let why = if over { DurableRefusal::Ended } else { DurableRefusal::NotPending };
                 actions.push(Action::Reply { token: *token, result: Err(why) });
                 return;
             };
@@ -39,18 +39,18 @@ impl DurableMachine {
         now: Now,
         actions: &mut Vec<Action>,
     ) {
-        // A question whose time is over is answered already, even if nobody has looked yet.
+        // After its deadline a task is answered already, even if the timer has not fired yet.
         self.expire_if_due(now, actions);
         let pending = self.task.as_ref().filter(|row| task.is_none_or(|task| row.id == task));
-        let waits = self.next == Next::Wait && !matches!(self.stage, Stage::Held | Stage::Setting);
+        let waits = self.next == NextStep::Wait && !matches!(self.stage, Stage::Held | Stage::Setting);
         let Some(row) = pending.filter(|_| waits && !self.ended) else {
-            let why = if self.ended { Refused::Ended } else { Refused::NotPending };
+            let why = if self.ended { DurableRefusal::Ended } else { DurableRefusal::NotPending };
             actions.push(Action::Reply { token, result: Err(why) });
             return;
         };
         match judged(row, answer) {
             Ok(answer) => {
-                self.asks(token, wait);
+                self.add_waiting_caller(token, wait);
                 self.writes.unwritten.extend(with);
                 self.accept(TaskOutcome::Answered, answer, now, actions);
                 if !wait {
@@ -61,14 +61,14 @@ impl DurableMachine {
         }
     }
 
-    /// The question is over, and the program goes on with what came of it.
+    /// The task is over, and the program goes on with what came of it.
     fn accept(&mut self, outcome: TaskOutcome, answer: String, now: Now, actions: &mut Vec<Action>) {
         let Some(mut row) = self.task.take() else { return };
         let at = Timestamp(now.unix_ms);
         row.outcome = Some(outcome);
         row.answer = Some(answer.clone());
         let Some(what) = super::stored::answer_of(&row) else { return };
-        self.next = Next::Answer(what);
+        self.next = NextStep::Answer(what);
         self.record.status = ExecutionStatus::Running;
         self.writes.unwritten.push(Write::TaskEnd { id: row.id, outcome, answer: Some(answer), at });
         if !self.settle((outcome, &row), now, actions) {
@@ -77,13 +77,13 @@ impl DurableMachine {
         match self.stage {
             Stage::Warm(_) => self.go_on(now, actions),
             Stage::Cold => {
-                // A worker for a small state is born and done within the time that an answer may wait.
+                // A worker for a small state is started and done within the time that an answer may wait.
                 self.writes.commit_at = Some(now.mono_ms + COMMIT_MS);
                 self.spawn(actions);
             }
-            // The next one is born as soon as this one is gone.
+            // The next one is started as soon as this one has exited.
             Stage::Exiting => self.writes.commit_at = Some(now.mono_ms + COMMIT_MS),
-            // A worker that is on its way is told when it is there.
+            // A worker that is being started gets it when it is there.
             _ => self.commit_alone(now, actions),
         }
     }
@@ -94,16 +94,16 @@ impl DurableMachine {
         let (refusal, last) = unfit(row, why, at);
         self.writes.unwritten.push(Write::TaskAttempt { id: row.id, at });
         if let Some(message) = last {
-            // Whoever hears that it was the last one no longer finds the question.
+            // A client that learns that it was the last attempt no longer finds the task.
             self.accept(TaskOutcome::Failed, message, now, actions);
             self.add_progress(ExecutionStatus::Running);
         }
-        self.flush(now, Then::Refuse(token, refusal), actions);
+        self.flush(now, AfterCommit::Refuse(token, refusal), actions);
     }
 
     pub(super) fn expire_if_due(&mut self, now: Now, actions: &mut Vec<Action>) {
         let due = self.deadline_of_question().is_some_and(|at| at.0 <= now.unix_ms);
-        if !due || self.next != Next::Wait || self.ended || !self.writes.writing.is_empty() {
+        if !due || self.next != NextStep::Wait || self.ended || !self.writes.writing.is_empty() {
             return;
         }
         let Some((outcome, answer)) = self.task.as_ref().map(when_due) else { return };
@@ -120,9 +120,12 @@ impl DurableMachine {
         actions: &mut Vec<Action>,
     ) {
         let refusal = if self.ended {
-            Some(Refused::Ended)
-        } else if self.next != Next::Wait || self.requests.set.is_some() || self.requests.setting.is_some() {
-            Some(Refused::NotPending)
+            Some(DurableRefusal::Ended)
+        } else if self.next != NextStep::Wait
+            || self.requests.set.is_some()
+            || self.requests.setting.is_some()
+        {
+            Some(DurableRefusal::NotPending)
         } else {
             None
         };
@@ -140,7 +143,7 @@ impl DurableMachine {
 
     pub(super) fn cancel(&mut self, token: Token, with: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
         if self.ended {
-            actions.push(Action::Reply { token, result: Err(Refused::Ended) });
+            actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
             return;
         }
         if !self.writes.writing.is_empty() {
@@ -157,15 +160,15 @@ impl DurableMachine {
         self.end(ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None)), now, actions);
     }
 
-    /// The supervisor stops: what was taken is stored, what was not heard is refused.
+    /// The supervisor stops: accepted requests are stored, deferred ones are refused.
     pub(super) fn stop(&mut self, now: Now, actions: &mut Vec<Action>) {
         self.released = true;
-        self.refuse_all(&Refused::Stopping, actions);
+        self.refuse_all(&DurableRefusal::Stopping, actions);
         for input in std::mem::take(&mut self.requests.deferred) {
             if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
                 input
             {
-                actions.push(Action::Reply { token, result: Err(Refused::Stopping) });
+                actions.push(Action::Reply { token, result: Err(DurableRefusal::Stopping) });
             }
         }
         if self.creation_pending() {
@@ -179,19 +182,19 @@ impl DurableMachine {
     }
 }
 
-/// Counts an answer that does not fit; what its giver is told, and the message for the program if it was the last one that
+/// Counts an answer that does not fit; returns the refusal for its submitter, and the program's message if it was the last one that
 /// the program lets go by.
-pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (Refused, Option<String>) {
+pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefusal, Option<String>) {
     row.attempts = row.attempts.saturating_add(1);
     row.first_attempt_at = row.first_attempt_at.or(Some(at));
     row.last_attempt_at = Some(at);
     let attempts = row.attempts;
     let last = row.retries.is_some_and(|retries| attempts > retries);
     let message = last.then(|| format!("no answer fitted after {attempts} attempts: {why}"));
-    (Refused::Unfit { why: why.to_owned(), attempts, last }, message)
+    (DurableRefusal::Unfit { why: why.to_owned(), attempts, last }, message)
 }
 
-/// What comes of a question whose time is over.
+/// The outcome of a task at its deadline.
 pub(crate) fn when_due(row: &TaskRow) -> (TaskOutcome, String) {
     match &row.fallback {
         Some(json) => (TaskOutcome::Defaulted, json.clone()),
@@ -199,7 +202,7 @@ pub(crate) fn when_due(row: &TaskRow) -> (TaskOutcome, String) {
     }
 }
 
-/// The answer as it is stored: text as it is, or JSON that fits the question's schema.
+/// The answer as it is stored: text as it is, or JSON that fits the task's schema.
 pub(crate) fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, String> {
     let schema = row.schema.as_deref().and_then(|schema| serde_json::from_str::<Value>(schema).ok());
     match (answer, schema) {
@@ -217,12 +220,12 @@ pub(crate) fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, Stri
     }
 }
 
-/// What somebody typed: JSON, or a string, which need not be quoted where one is asked for.
+/// An answer as it was typed: JSON, or a string, which need not be quoted where the schema requires one.
 fn typed(answer: &str, schema: &Value) -> Result<String, String> {
     let bare = || {
         let text = Value::from(answer);
-        let asked = schema.get("type").is_some_and(|name| name == "string");
-        asked.then(|| Schema::fits(schema, &text).map(|()| text.to_string()))
+        let has_requests = schema.get("type").is_some_and(|name| name == "string");
+        has_requests.then(|| Schema::fits(schema, &text).map(|()| text.to_string()))
     };
     match serde_json::from_str::<Value>(answer) {
         Ok(value) => match Schema::fits(schema, &value) {

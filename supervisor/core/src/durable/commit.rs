@@ -1,8 +1,8 @@
-//! Batches: what goes into one, and what happens once it is stored or not.
+//! Batches: their contents, and what is done once one is stored or not.
 
-use super::input::{DurableAction as Action, DurableInput as Input, Refused, Unstored};
+use super::input::{DurableAction as Action, DurableInput as Input, DurableRefusal, Unstored};
 use super::machine::DurableMachine;
-use super::state::{Gathered, Next, Stage, Then};
+use super::state::{AfterCommit, Gathered, NextStep, Stage};
 use crate::{Now, WriteId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use vm_system_record::{Checkpoint, Write};
 const STATE_SLACK: u64 = 16 << 20;
 /// Largest states that the checkpoints to go back to take together.
 const KEEP_STATES: u64 = 4;
-/// A machine that does not know what its predecessor wrote looks at old versions after so much (bytes).
+/// A machine that does not know what its predecessor wrote compacts old versions after so much (bytes).
 pub(super) const UNKNOWN_BYTES: u64 = 1 << 20;
 
 impl DurableMachine {
     /// Writes what there is as one batch. The store has one batch of an execution at a time: what is decided meanwhile
     /// stands on it, and goes with it if it is lost.
-    pub(super) fn flush(&mut self, _now: Now, then: Then, actions: &mut Vec<Action>) {
+    pub(super) fn flush(&mut self, _now: Now, then: AfterCommit, actions: &mut Vec<Action>) {
         self.writes.commit_at = None;
         let batch = std::mem::take(&mut self.writes.unwritten);
-        if batch.is_empty() && then == Then::Nothing {
+        if batch.is_empty() && then == AfterCommit::Nothing {
             return;
         }
         self.writes.last_write += 1;
         let id = WriteId(self.writes.last_write);
         if batch.iter().any(|write| matches!(write, Write::StateBound { .. })) {
             self.writes.weighed =
-                Some((id, batch.iter().filter(|write| stands_alone(write)).cloned().collect()));
+                Some((id, batch.iter().filter(|write| is_independent_of_state(write)).cloned().collect()));
         }
         let alone = self.writes.writing.is_empty();
         self.writes.writing.push((id, then));
         for token in std::mem::take(&mut self.requests.early) {
-            let stand = Box::new(self.run_status());
-            self.writes.promised.push((id, token, stand));
+            let status = Box::new(self.run_status());
+            self.writes.promised.push((id, token, status));
         }
         if alone {
             actions.push(Action::Write { id, batch });
@@ -55,16 +55,16 @@ impl DurableMachine {
             return;
         }
         if self.creation_pending() {
-            // Until the worker has said how the program begins, nothing could go on from what is stored.
+            // Before the worker has reported the program's beginning, the stored rows are not enough to resume.
             let Some(pages) = self.start_pages.take() else { return };
             let bytes: u64 = pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum();
             self.gathered.page_bytes = self.gathered.page_bytes.saturating_sub(bytes);
             self.add_pages("start", pages, now);
-            self.next = Next::GoOn;
+            self.next = NextStep::GoOn;
             self.fresh = None;
         }
         self.add_progress(ExecutionStatus::Running);
-        self.flush(now, Then::Nothing, actions);
+        self.flush(now, AfterCommit::Nothing, actions);
     }
 
     /// The gathered pages as the next checkpoint.
@@ -98,7 +98,7 @@ impl DurableMachine {
     }
 
     /// Old versions of pages go now and then, a few checkpoints at a time. After as much as the largest state has, the state is
-    /// weighed: a page that takes the place of another one is counted until then like one that does not.
+    /// weighed: until then a replaced page is counted like an added one.
     fn compact(&mut self, too_large: bool) {
         let history = self.spec.history;
         let batch = (history / 16).clamp(1, 8);
@@ -115,13 +115,13 @@ impl DurableMachine {
         }
     }
 
-    /// So large a state may be, and what is told of it between two checkpoints (bytes): the limit is the engine's, which counts
+    /// Largest state, and most pages that are sent between two checkpoints (bytes): the limit is the engine's, which counts
     /// what it has in memory.
     pub(super) fn state_most(&self) -> u64 {
         2 * self.compact_after() + STATE_SLACK
     }
 
-    /// So many bytes of pages are written before old ones are looked at (as many as the largest state has).
+    /// So many bytes of pages are written before old ones are compacted (as many as the largest state has).
     pub(super) fn compact_after(&self) -> u64 {
         u64::from(self.spec.limits.max_state_mb) << 20
     }
@@ -175,41 +175,43 @@ impl DurableMachine {
     }
 
     pub(super) fn stored(&mut self, id: WriteId, now: Now, actions: &mut Vec<Action>) {
-        let Some(place) = self.writes.writing.iter().position(|(writing, _)| *writing == id) else { return };
-        let (_, then) = self.writes.writing.remove(place);
+        let Some(position) = self.writes.writing.iter().position(|(writing, _)| *writing == id) else {
+            return;
+        };
+        let (_, then) = self.writes.writing.remove(position);
         self.writes.weighed.take_if(|(weighed, _)| *weighed == id);
-        for (_, token, stand) in self.writes.promised.extract_if(.., |(writing, ..)| *writing == id) {
-            actions.push(Action::Reply { token, result: Ok(stand) });
+        for (_, token, status) in self.writes.promised.extract_if(.., |(writing, ..)| *writing == id) {
+            actions.push(Action::Reply { token, result: Ok(status) });
         }
         if let Some((id, batch)) = self.writes.held.pop_front() {
             actions.push(Action::Write { id, batch });
         }
         match then {
-            Then::Nothing => {}
-            Then::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
-            Then::GoOn => {
+            AfterCommit::Nothing => {}
+            AfterCommit::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
+            AfterCommit::GoOn => {
                 if self.stage == Stage::Held {
                     self.go_on(now, actions);
                 }
             }
-            Then::Effect(call) => {
+            AfterCommit::Effect(call) => {
                 if self.stage == Stage::Held {
                     self.make_call(call, Some(self.seq), now, actions);
                 }
             }
-            Then::Wait => {
+            AfterCommit::Wait => {
                 if self.stage == Stage::Held {
                     self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 }
                 self.reply_all(actions);
             }
-            Then::Edited(token) => {
+            AfterCommit::Edited(token) => {
                 if self.stage == Stage::Held {
                     self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 }
                 actions.push(Action::Reply { token, result: Ok(Box::new(self.run_status())) });
             }
-            Then::End => {
+            AfterCommit::End => {
                 self.ended = true;
                 self.reply_all(actions);
                 if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
@@ -225,7 +227,7 @@ impl DurableMachine {
     /// What had to wait for the store.
     fn after_writing(&mut self, now: Now, actions: &mut Vec<Action>) {
         let idle = self.stage == Stage::Cold && !self.ended && !self.released;
-        if idle && (self.next != Next::Wait || self.requests.set.is_some()) {
+        if idle && (self.next != NextStep::Wait || self.requests.set.is_some()) {
             self.spawn(actions);
         }
         self.catch_up(now, actions);
@@ -236,8 +238,10 @@ impl DurableMachine {
         self.writes.held.clear();
         for (_, then) in std::mem::take(&mut self.writes.writing) {
             match then {
-                Then::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
-                Then::Edited(token) => actions.push(Action::Reply { token, result: Err(Refused::Ended) }),
+                AfterCommit::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
+                AfterCommit::Edited(token) => {
+                    actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
+                }
                 _ => {}
             }
         }
@@ -272,13 +276,13 @@ impl DurableMachine {
             return;
         }
         let why = if why == Unstored::Conflict && self.seq <= 1 {
-            Refused::NameTaken
+            DurableRefusal::NameTaken
         } else {
-            Refused::Storage(error)
+            DurableRefusal::Storage(error)
         };
         self.writes.held.clear();
         for (_, then) in std::mem::take(&mut self.writes.writing) {
-            if let Then::Refuse(token, _) | Then::Edited(token) = then {
+            if let AfterCommit::Refuse(token, _) | AfterCommit::Edited(token) = then {
                 actions.push(Action::Reply { token, result: Err(why.clone()) });
             }
         }
@@ -303,7 +307,7 @@ impl DurableMachine {
 }
 
 /// Whether a write of a step is about something else than the state that the step leads to.
-fn stands_alone(write: &Write) -> bool {
+fn is_independent_of_state(write: &Write) -> bool {
     !matches!(
         write,
         Write::Checkpoint(_)

@@ -1,6 +1,6 @@
-//! What goes into the machine and what comes out of it.
+//! Inputs and actions of the durable machine, and the data that they carry. Decides nothing.
 
-use crate::{ExitStatus, Token, WriteId};
+use crate::{Token, WorkerExitStatus, WriteId};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{DurableLimits, FromDurable, HostCall, ToDurable};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
@@ -11,7 +11,6 @@ use vm_system_record::{TaskRow, Write};
 /// What an execution is, whatever happens to it.
 #[derive(Debug, Clone)]
 pub struct DurableSpec {
-    /// The execution.
     pub execution: ExecutionId,
     /// Its session.
     pub session: SessionId,
@@ -28,13 +27,13 @@ pub struct DurableSpec {
 }
 
 impl DurableSpec {
-    /// The limits over the whole life, as the worker is told them.
+    /// The limits over the whole life, as they are sent to the worker.
     pub fn life(&self) -> DurableLimits {
         life(&self.limits)
     }
 }
 
-/// Limits over a program's whole life, as a worker is told them.
+/// Limits over a program's whole life, as they are sent to a worker.
 pub fn life(limits: &Limits) -> DurableLimits {
     DurableLimits {
         heap_bytes: u64::from(limits.max_state_mb) << 20,
@@ -59,46 +58,42 @@ pub struct Fresh {
 /// What the store has of an execution.
 #[derive(Debug, Clone)]
 pub struct StoredExecution {
-    /// The execution.
     pub record: Execution,
     /// Number and cause of its last checkpoint.
     pub checkpoint: Option<(u64, String)>,
-    /// What was written of its state since that was last weighed (bytes); none = nobody knows.
+    /// What was written of its state since that was last measured (bytes); `None`: unknown.
     pub unweighed: Option<u64>,
     /// What it has written to files so far (bytes).
     pub written: u64,
-    /// Its last question.
+    /// Its last task.
     pub task: Option<TaskRow>,
 }
 
-/// Something that happened.
+/// An event from outside.
 #[derive(Debug, Clone)]
 pub enum DurableInput {
     /// The program is to be run from its beginning.
     Start {
-        /// Who asks.
         token: Token,
-        /// Answered when it first stands still (true), or as soon as its beginning is stored.
+        /// Reply when it first pauses or ends (true), or as soon as its beginning is stored.
         wait: bool,
     },
-    /// Whatever the store says is to be done, is to be done.
+    /// Resume as the stored rows require.
     Wake,
-    /// An answer to the pending question.
+    /// An answer to the pending task.
     Submit {
-        /// Who asks.
         token: Token,
-        /// Which question; none = the pending one.
+        /// `None`: the pending one.
         task: Option<TaskId>,
-        /// The answer as it was given.
+        /// The answer as it was submitted.
         answer: GivenAnswer,
         /// Writes that belong into the same batch, if it is taken.
         with: Vec<Write>,
-        /// Answered when the program stands still again (true), or as soon as the answer is stored.
+        /// Reply when the program pauses again or ends (true), or as soon as the answer is stored.
         wait: bool,
     },
     /// A variable is to be changed.
     Set {
-        /// Who asks.
         token: Token,
         /// Which frame.
         frame: u32,
@@ -109,40 +104,36 @@ pub enum DurableInput {
     },
     /// The execution is to be ended.
     Cancel {
-        /// Who asks.
         token: Token,
         /// Writes that belong into the same batch.
         with: Vec<Write>,
     },
-    /// A worker was born, and told code and pages as was ordered.
+    /// A worker was started, and code and pages were sent to it as ordered.
     Loaded {
-        /// Making a state of them takes no time worth measuring: what comes next may be told at once.
+        /// The state is small: its next message may be sent at once.
         small: bool,
     },
     /// There is no worker, for this reason.
     NotLoaded {
-        /// Why.
         why: String,
         /// Trying again is of no use.
         permanent: bool,
     },
-    /// The worker said something.
+    /// A message of the worker.
     Message(FromDurable),
     /// The worker broke the protocol below the level of messages.
     Violation(String),
-    /// The worker is dead.
-    Exited(ExitStatus),
-    /// The worker is dead: it made this system call, which it may not make.
+    /// The worker has exited.
+    Exited(WorkerExitStatus),
+    /// The worker was killed: it made this forbidden system call.
     ForbiddenCall(String),
     /// A batch is stored.
     Stored(WriteId),
     /// A batch is not stored.
     NotStored {
-        /// Which.
         write: WriteId,
-        /// What it means.
         why: Unstored,
-        /// Why, in words.
+        /// Message for users.
         error: String,
     },
     /// A host call was made.
@@ -152,9 +143,9 @@ pub enum DurableInput {
         /// What the program has written to files so far (bytes).
         written: u64,
     },
-    /// Nothing more of what the worker says is heard until there is room for it; it has to wait for that.
+    /// No message of the worker is received until there is memory for it; the worker has to wait.
     Stalled,
-    /// There is room.
+    /// There is memory again.
     GoesOn,
     /// Time has passed.
     Tick,
@@ -164,7 +155,7 @@ pub enum DurableInput {
     Stop,
 }
 
-/// What it means that a batch is not stored.
+/// Why a batch was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unstored {
     /// A name was taken meanwhile.
@@ -175,10 +166,10 @@ pub enum Unstored {
     Failed,
 }
 
-/// From where a worker goes on.
+/// Where a worker resumes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadFrom {
-    /// The beginning: only the code is told.
+    /// The beginning: only the code is sent.
     Beginning,
     /// This checkpoint: code, pages, `Restore`.
     Checkpoint(u64),
@@ -186,57 +177,45 @@ pub enum LoadFrom {
 
 /// A host call to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostWork {
-    /// What.
+pub struct HostCallRequest {
     pub call: HostCall,
     /// Names the effect for whoever makes it: the same number of the same execution is the same effect.
     pub effect: Option<u64>,
 }
 
-/// What is to be done.
+/// An effect for the owner task to carry out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DurableAction {
-    /// A worker is to be born and loaded.
+    /// Start a worker and load the state.
     Spawn(LoadFrom),
     /// Send to the worker.
     Send(Box<ToDurable>),
-    /// The worker may use so much CPU time from its birth (milliseconds) before the kernel ends it.
+    /// The worker may use this much CPU time in its life (milliseconds) before the kernel kills it.
     AllowCpu(u64),
-    /// Kill the worker; how it ends is to be told.
+    /// Kill the worker, and report its exit as an input.
     Kill,
-    /// The worker stands still and is of no more use: it may end whenever it does. `Exited` is to come at once, or when a
-    /// worker that is on its way is there.
+    /// The worker is idle and not needed any more: it may exit at any time. `Exited` is to be reported at once, or when a
+    /// worker that is being started is there.
     LetGo,
     /// Write a batch.
-    Write {
-        /// Its name.
-        id: WriteId,
-        /// What.
-        batch: Vec<Write>,
-    },
+    Write { id: WriteId, batch: Vec<Write> },
     /// Make a host call; a new one replaces one that is under way.
-    Host(HostWork),
-    /// Answer a caller.
-    Reply {
-        /// Who.
-        token: Token,
-        /// What.
-        result: Result<Box<RunStatus>, Refused>,
-    },
+    Host(HostCallRequest),
+    /// Reply to a caller.
+    Reply { token: Token, result: Result<Box<RunStatus>, DurableRefusal> },
 }
 
-/// Where an execution stands.
+/// The status of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunStatus {
-    /// Its record.
     pub record: Execution,
-    /// Its question, while it waits.
+    /// Its pending task.
     pub task: Option<TaskRow>,
 }
 
-/// Why something was not done.
+/// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum DurableRefusal {
     /// It does not wait, or not for this task.
     #[error("the execution does not wait for this answer")]
     NotPending,
@@ -256,7 +235,7 @@ pub enum Refused {
     /// There is no such variable.
     #[error("there is no variable of this name that can be set there")]
     NoVariable,
-    /// Somebody else was quicker.
+    /// Another execution took the name meanwhile.
     #[error("the name is taken by another unfinished execution")]
     NameTaken,
     /// There is no worker.

@@ -1,11 +1,11 @@
-//! The machine: its state, and which input goes where.
+//! The machine's state, and the dispatch of inputs.
 
 use super::input::{
-    DurableAction as Action, DurableInput as Input, DurableSpec, Fresh, HostWork, LoadFrom, Refused,
-    RunStatus, StoredExecution,
+    DurableAction as Action, DurableInput as Input, DurableRefusal, DurableSpec, Fresh, HostCallRequest,
+    LoadFrom, RunStatus, StoredExecution,
 };
-use super::state::{Counters, Gathered, Next, Requests, SegmentClock, Stage, WorkerNotes, WriteQueue};
-use crate::{ExitStatus, Now, Token};
+use super::state::{Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
+use crate::{Now, Token, WorkerExitStatus};
 use std::collections::BTreeMap;
 use vm_system_protocol::durable::{HostCall, Segment, ToDurable};
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
@@ -15,7 +15,7 @@ use vm_system_record::{TaskRow, Write};
 
 /// What is not stored yet waits at most this long for a checkpoint to be stored with (milliseconds).
 pub(super) const COMMIT_MS: u64 = 20;
-/// Deaths of workers behind the same checkpoint before the execution is given up.
+/// Exits of workers behind the same checkpoint before the execution is given up.
 pub(super) const EXITS_MAX: u32 = 3;
 /// A worker must have made a state of its pages within (milliseconds).
 const RESTORE_MS: u64 = 30_000;
@@ -29,7 +29,7 @@ pub struct DurableMachine {
     pub(super) record: Execution,
     pub(super) task: Option<TaskRow>,
     pub(super) fresh: Option<Fresh>,
-    pub(super) next: Next,
+    pub(super) next: NextStep,
     pub(super) stage: Stage,
     /// Number of the last checkpoint that was given to the store.
     pub(super) seq: u64,
@@ -37,7 +37,7 @@ pub struct DurableMachine {
     /// The pages of the beginning, until they or a later checkpoint are stored.
     pub(super) start_pages: Option<BTreeMap<u64, Vec<u8>>>,
     pub(super) worker: WorkerNotes,
-    pub(super) clock: SegmentClock,
+    pub(super) clock: SegmentTimer,
     pub(super) writes: WriteQueue,
     pub(super) requests: Requests,
     pub(super) counters: Counters,
@@ -49,7 +49,7 @@ impl DurableMachine {
     /// For a program that begins; its first input is `Start`.
     pub fn fresh(spec: DurableSpec, record: Execution, mut fresh: Fresh) -> Self {
         let creation = std::mem::take(&mut fresh.creation);
-        let mut machine = Self::new(spec, record, Next::Begin);
+        let mut machine = Self::new(spec, record, NextStep::Begin);
         machine.writes.unwritten = creation;
         machine.fresh = Some(fresh);
         machine
@@ -69,7 +69,7 @@ impl DurableMachine {
         machine
     }
 
-    fn new(spec: DurableSpec, record: Execution, next: Next) -> Self {
+    fn new(spec: DurableSpec, record: Execution, next: NextStep) -> Self {
         Self {
             spec,
             record,
@@ -81,7 +81,7 @@ impl DurableMachine {
             gathered: Gathered::default(),
             start_pages: None,
             worker: WorkerNotes::default(),
-            clock: SegmentClock::default(),
+            clock: SegmentTimer::default(),
             writes: WriteQueue::default(),
             requests: Requests::default(),
             counters: Counters::default(),
@@ -95,12 +95,12 @@ impl DurableMachine {
         &self.spec
     }
 
-    /// Its record as it stands.
+    /// Its current record.
     pub fn record(&self) -> &Execution {
         &self.record
     }
 
-    /// Its pending question.
+    /// Its pending task.
     pub fn task(&self) -> Option<&TaskRow> {
         self.task.as_ref()
     }
@@ -110,7 +110,7 @@ impl DurableMachine {
         self.counters.written
     }
 
-    /// Memory of pages that the worker has told and no checkpoint has taken yet, roughly (bytes).
+    /// Approximate memory of received pages that are in no checkpoint yet (bytes).
     pub fn gathered_bytes(&self) -> u64 {
         self.gathered.page_bytes
     }
@@ -120,7 +120,7 @@ impl DurableMachine {
         self.state_most()
     }
 
-    /// It takes nothing more: whoever asks for something is to ask what is stored, once this machine is released.
+    /// It takes no more requests: they are to be made again from the stored rows, once this machine is released.
     pub fn is_leaving(&self) -> bool {
         self.released
     }
@@ -129,10 +129,10 @@ impl DurableMachine {
     pub fn is_released(&self) -> bool {
         let idle =
             self.stage == Stage::Cold && self.writes.writing.is_empty() && self.writes.unwritten.is_empty();
-        let asked = !self.requests.waiting.is_empty()
+        let has_requests = !self.requests.waiting.is_empty()
             || !self.requests.early.is_empty()
             || self.requests.set.is_some();
-        idle && (self.released || self.ended || self.next == Next::Wait) && !asked
+        idle && (self.released || self.ended || self.next == NextStep::Wait) && !has_requests
     }
 
     /// When it wants a `Tick` (monotonic milliseconds).
@@ -156,7 +156,7 @@ impl DurableMachine {
     pub fn step(&mut self, input: Input, now: Now, actions: &mut Vec<Action>) {
         match input {
             Input::Start { token, wait } => {
-                self.asks(token, wait);
+                self.add_waiting_caller(token, wait);
                 self.spawn(actions);
             }
             Input::Wake => self.wake(now, actions),
@@ -174,10 +174,10 @@ impl DurableMachine {
             Input::NotLoaded { why, permanent } => self.not_loaded(why, permanent, now, actions),
             Input::Message(message) => self.on_message(message, now, actions),
             Input::Violation(what) => self.violation(&what, actions),
-            Input::Exited(death) => self.on_exit(death, now, actions),
+            Input::Exited(exit_status) => self.on_exit(exit_status, now, actions),
             Input::ForbiddenCall(call) => {
                 self.worker.verdict.get_or_insert_with(|| format!("seccomp({call})"));
-                self.on_exit(ExitStatus::Unknown, now, actions);
+                self.on_exit(WorkerExitStatus::Unknown, now, actions);
             }
             Input::Stored(id) => self.stored(id, now, actions),
             Input::NotStored { write, why, error } => self.not_stored(write, why, error, now, actions),
@@ -197,12 +197,12 @@ impl DurableMachine {
         }
     }
 
-    /// A batch is being written, or a variable changed: what is asked meanwhile is judged behind that.
+    /// A batch is being written, or a variable changed: requests are deferred until then.
     fn is_busy(&self) -> bool {
         !self.writes.writing.is_empty() || self.stage == Stage::Setting
     }
 
-    /// What was asked meanwhile.
+    /// Handles the deferred requests.
     pub(super) fn catch_up(&mut self, now: Now, actions: &mut Vec<Action>) {
         if self.is_busy() {
             return;
@@ -216,7 +216,7 @@ impl DurableMachine {
         if self.stage != Stage::Cold || self.ended {
             return;
         }
-        if self.next == Next::Wait {
+        if self.next == NextStep::Wait {
             self.expire_if_due(now, actions);
         } else {
             self.spawn(actions);
@@ -232,7 +232,7 @@ impl DurableMachine {
         self.released = false;
         self.worker.verdict = None;
         self.worker.owes_restored = false;
-        self.worker.effect_known = self.next == Next::Effect;
+        self.worker.effect_known = self.next == NextStep::Effect;
         let from = if self.seq == 0 { LoadFrom::Beginning } else { LoadFrom::Checkpoint(self.seq) };
         actions.push(Action::Spawn(from));
     }
@@ -243,7 +243,7 @@ impl DurableMachine {
         }
         if self.seq == 0 {
             self.go_on(now, actions);
-        } else if small && self.next != Next::Wait {
+        } else if small && self.next != NextStep::Wait {
             self.worker.owes_restored = true;
             self.go_on(now, actions);
         } else {
@@ -264,12 +264,12 @@ impl DurableMachine {
             );
             return;
         }
-        self.refuse_all(&Refused::NoWorker(why), actions);
+        self.refuse_all(&DurableRefusal::NoWorker(why), actions);
         self.released = true;
         if self.creation_pending() {
             self.writes.unwritten.clear();
         } else {
-            // The store is to say that there is something to do; it is tried again later.
+            // The stored rows are to show that it can be resumed; the write is retried later.
             self.commit_alone(now, actions);
         }
     }
@@ -279,11 +279,11 @@ impl DurableMachine {
         self.writes.unwritten.iter().any(|write| matches!(write, Write::ExecutionStarted { .. }))
     }
 
-    /// The worker is told what comes next.
+    /// Sends the worker its next message.
     pub(super) fn go_on(&mut self, now: Now, actions: &mut Vec<Action>) {
         self.clock.hard_stop = None;
         if let Some((token, frame, name, value)) = self.requests.set.take() {
-            if self.next == Next::Wait {
+            if self.next == NextStep::Wait {
                 self.stage = Stage::Setting;
                 self.requests.setting = Some(token);
                 self.clock.hard_stop = Some(now.mono_ms + RESTORE_MS);
@@ -291,11 +291,11 @@ impl DurableMachine {
                 return;
             }
             // The answer was quicker.
-            actions.push(Action::Reply { token, result: Err(Refused::NotPending) });
+            actions.push(Action::Reply { token, result: Err(DurableRefusal::NotPending) });
         }
         let segment = self.begin_segment(now, actions);
         let order = match &self.next {
-            Next::Begin => {
+            NextStep::Begin => {
                 let Some(fresh) = &self.fresh else { return };
                 ToDurable::Start {
                     args: fresh.args.clone(),
@@ -304,9 +304,9 @@ impl DurableMachine {
                     segment,
                 }
             }
-            Next::Answer(answer) => ToDurable::Answer { answer: answer.clone(), segment },
-            Next::GoOn | Next::Effect => ToDurable::GoOn { segment },
-            Next::Wait => {
+            NextStep::Answer(answer) => ToDurable::Answer { answer: answer.clone(), segment },
+            NextStep::GoOn | NextStep::Effect => ToDurable::GoOn { segment },
+            NextStep::Wait => {
                 self.clock.hard_stop = None;
                 self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 return;
@@ -342,7 +342,7 @@ impl DurableMachine {
         }
     }
 
-    /// The segment is over, or stands still.
+    /// The segment is over, or paused.
     pub(super) fn end_segment(&mut self, now: Now) {
         self.clock.hard_stop = None;
         let wall = now.mono_ms.saturating_sub(self.clock.began.mono_ms);
@@ -382,10 +382,10 @@ impl DurableMachine {
     ) {
         self.stage = Stage::Calling;
         self.clock.began = now;
-        actions.push(Action::Host(HostWork { call, effect }));
+        actions.push(Action::Host(HostCallRequest { call, effect }));
     }
 
-    /// The worker could not help that nobody listened: its time is not counted.
+    /// The time in which no message was received is not counted for the worker.
     fn goes_on(&mut self, now: Now) {
         let Some((at, since)) = self.clock.stalled.take() else { return };
         if !matches!(self.stage, Stage::Running | Stage::Setting) {
@@ -420,14 +420,14 @@ impl DurableMachine {
 
     /// The worker is of no more use now; what it holds is in the store.
     pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
-        self.refuse_setter(&Refused::NoWorker("it was ended meanwhile".to_owned()), actions);
+        self.refuse_setter(&DurableRefusal::NoWorker("it was ended meanwhile".to_owned()), actions);
         self.worker.verdict = Some("exited".to_owned());
         self.stage = Stage::Exiting;
         actions.push(Action::LetGo);
     }
 
     pub(super) fn kill(&mut self, why: &str, actions: &mut Vec<Action>) {
-        self.refuse_setter(&Refused::NoWorker(why.to_owned()), actions);
+        self.refuse_setter(&DurableRefusal::NoWorker(why.to_owned()), actions);
         self.worker.verdict.get_or_insert_with(|| why.to_owned());
         self.clock.hard_stop = None;
         self.stage = Stage::Exiting;
@@ -440,8 +440,8 @@ impl DurableMachine {
         }
     }
 
-    /// Somebody who hears when the program stands still, or as soon as what was asked is stored.
-    pub(super) fn asks(&mut self, token: Token, wait: bool) {
+    /// A caller that gets its reply when the program pauses or ends, or as soon as its request is stored.
+    pub(super) fn add_waiting_caller(&mut self, token: Token, wait: bool) {
         if wait {
             self.requests.waiting.push(token);
         } else {
@@ -459,14 +459,14 @@ impl DurableMachine {
         }
     }
 
-    /// Whoever has a variable changed hears that the worker will not do it.
-    pub(super) fn refuse_setter(&mut self, why: &Refused, actions: &mut Vec<Action>) {
+    /// Refuses the pending change of a variable: the worker will not do it.
+    pub(super) fn refuse_setter(&mut self, why: &DurableRefusal, actions: &mut Vec<Action>) {
         if let Some(token) = self.requests.setting.take() {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
         }
     }
 
-    pub(super) fn refuse_all(&mut self, why: &Refused, actions: &mut Vec<Action>) {
+    pub(super) fn refuse_all(&mut self, why: &DurableRefusal, actions: &mut Vec<Action>) {
         self.refuse_setter(why, actions);
         let set = self.requests.set.take().map(|(token, ..)| token);
         for token in self.requests.waiting.drain(..).chain(self.requests.early.drain(..)).chain(set) {

@@ -8,10 +8,10 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, TaskRow};
 
-/// Longest time that a question may have (milliseconds): a hundred years.
+/// Longest time that a task may have (milliseconds): a hundred years.
 pub const TIMEOUT_MAX_MS: u64 = 100 * 366 * 24 * 3_600_000;
 
-/// The question of a pause; in words why the options are wrong.
+/// The task of a pause; in words why the options are wrong.
 pub fn task_of_pause(
     execution: ExecutionId,
     checkpoint: u64,
@@ -75,7 +75,7 @@ fn whole(value: &Value) -> Option<u64> {
     })
 }
 
-/// The same question of the same execution has the same id, also when it is asked again after a crash.
+/// The same task of the same execution has the same id, also when it is repeated after a crash.
 pub fn task_id(execution: ExecutionId, checkpoint: u64) -> TaskId {
     let mut hash = Sha256::new();
     hash.update(b"task");

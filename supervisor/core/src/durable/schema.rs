@@ -1,15 +1,15 @@
-//! JSON Schema as far as questions need it (2020-12; why our own code does it: `docs/decisions/046`).
+//! The subset of JSON Schema for the answers of tasks (2020-12; why it is our own code: `docs/decisions/046`).
 //!
-//! Owns: which schemas there are, and whether a value fits one. A schema and an answer are both hostile: a schema is looked
-//! through once, in time of its length; judging an answer has a budget, whatever refers to what. A keyword that is not known here
-//! is an error of the program, never ignored. Must not: open or fetch anything a schema refers to.
+//! Owns: which schemas are accepted, and whether a value fits one. Schema and answer are both hostile: a schema is checked
+//! once, in time linear in its length; the validation of an answer has a budget, whatever the references are. An unknown keyword
+//! is an error of the program, never ignored. Must not: open or fetch anything that a schema refers to.
 
 mod judge;
 mod patterns;
 #[cfg(test)]
 mod tests;
 
-use judge::{Judge, Unfit, ValuePath};
+use judge::{Judge, SchemaMismatch, ValuePath};
 use serde_json::{Map, Value};
 
 /// Deepest nesting of a schema; the parser allows no more either.
@@ -23,7 +23,7 @@ const PATTERN_BYTES: usize = 4096;
 pub struct Schema;
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "null", "array", "object"];
-/// Keywords that say nothing about validity. `format` is one of them, as the standard has it where nobody asks for more.
+/// Keywords that say nothing about validity. `format` is one of them, as by default in the standard.
 const NOTES: [&str; 13] = [
     "title",
     "description",
@@ -62,7 +62,7 @@ impl Schema {
 
     /// Whether a value fits a schema that passed [`Schema::check`]; in words where and why not.
     pub fn fits(schema: &Value, value: &Value) -> Result<(), String> {
-        Judge::new(schema).fits(schema, value, &ValuePath::Top, 0).map_err(Unfit::into_words)
+        Judge::new(schema).fits(schema, value, &ValuePath::Top, 0).map_err(SchemaMismatch::into_words)
     }
 }
 

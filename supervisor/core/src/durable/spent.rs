@@ -1,9 +1,9 @@
-//! What an execution has used of its limits since somebody else answered it, and what its record may take in its whole life. A
-//! program that answers itself (`default`, a time that is over) gets nothing back but by waiting.
+//! What an execution has used of its limits since the last submitted answer, and the bounds of its stored record over its whole
+//! life. A task that ends without an answer (default, expiry) restores limits only in proportion to the time waited.
 
 use super::input::DurableAction as Action;
 use super::machine::DurableMachine;
-use super::state::Next;
+use super::state::NextStep;
 use crate::Now;
 use vm_system_protocol::durable::DurableLimit;
 use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
@@ -24,7 +24,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Behind a question that ended so.
+    /// Behind a task that ended so.
     fn behind(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
         if !answers_itself(outcome) {
             return Self::default();
@@ -42,7 +42,7 @@ impl Spent {
         }
     }
 
-    /// The limit of time of which nothing is left. A worker looks at its clocks only now and then, and not at all if its
+    /// The limit of time that is used up. A worker checks its clocks only now and then, and not at all if its
     /// segments are short enough: it is the sum that counts.
     pub(super) fn out_of_time(self, limits: &Limits) -> Option<DurableLimit> {
         if self.cpu_us / 1_000 >= u64::from(limits.cpu_ms) {
@@ -66,7 +66,7 @@ fn answers_itself(outcome: TaskOutcome) -> bool {
     matches!(outcome, TaskOutcome::Defaulted | TaskOutcome::Expired)
 }
 
-/// How long a question has waited, as far as that counts (milliseconds).
+/// How long a task has waited, as far as that counts (milliseconds).
 fn waited(task: &TaskRow, now: Now) -> u64 {
     u64::try_from(now.unix_ms.saturating_sub(task.created_at.0)).unwrap_or(0).min(REFILL_MS)
 }
@@ -74,7 +74,7 @@ fn waited(task: &TaskRow, now: Now) -> u64 {
 impl DurableMachine {
     /// What is to be remembered of an execution that waits for a moment, while it has no machine.
     pub fn spent(&self) -> Option<Spent> {
-        let timed = self.next == Next::Wait && self.deadline_of_question().is_some();
+        let timed = self.next == NextStep::Wait && self.deadline_of_question().is_some();
         timed.then_some(self.counters.scope_kept)
     }
 
@@ -89,7 +89,7 @@ impl DurableMachine {
         self.counters.scope_kept = spent;
     }
 
-    /// A question is over; whether the program may go on.
+    /// A task is over; whether the program may go on.
     pub(super) fn settle(
         &mut self,
         (outcome, task): (TaskOutcome, &TaskRow),
@@ -107,7 +107,7 @@ impl DurableMachine {
         false
     }
 
-    /// What the record may still take (bytes of output and questions).
+    /// What the record may still take (bytes of output and tasks).
     pub(super) fn record_left(&self) -> u64 {
         let gathered = self.counters.scope.output.saturating_sub(self.counters.scope_kept.output);
         let lines = self.counters.scope.events.saturating_sub(self.counters.scope_kept.events);
@@ -142,7 +142,7 @@ mod tests {
 
     const PROMPT: usize = 100_000;
 
-    /// A program that asks the same for ever.
+    /// A program that repeats the same task for ever.
     struct Prompter {
         machine: DurableMachine,
         now_ms: u64,
@@ -167,7 +167,7 @@ mod tests {
             let mut prompter = Self { machine: DurableMachine::fresh(spec, record, fresh), now_ms: 0 };
             prompter.step(DurableInput::Start { token: Token(1), wait: true });
             prompter.step(DurableInput::Loaded { small: false });
-            prompter.says(Cause::Started);
+            prompter.on_worker_message(Cause::Started);
             prompter
         }
 
@@ -188,20 +188,20 @@ mod tests {
             }
         }
 
-        fn says(&mut self, cause: Cause) {
+        fn on_worker_message(&mut self, cause: Cause) {
             let stop = Stop { cause, cpu_us: 0, heap_bytes: 0 };
             self.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
         }
 
-        /// Asks; the time of the question is over after `wait_ms`, or somebody answers it then. False: it was ended.
+        /// Begins a task that expires after `wait_ms`, or is answered then. False: the execution was ended.
         fn ask(&mut self, wait_ms: u64, answered: bool) -> bool {
-            self.asks("p".repeat(PROMPT), wait_ms, answered)
+            self.on_task("p".repeat(PROMPT), wait_ms, answered)
         }
 
-        fn asks(&mut self, prompt: String, wait_ms: u64, answered: bool) -> bool {
+        fn on_task(&mut self, prompt: String, wait_ms: u64, answered: bool) -> bool {
             let options = format!("{{\"timeout_ms\": {}, \"default\": 0}}", wait_ms + u64::from(answered));
             let options = Some(JsonText::from_untrusted(options));
-            self.says(Cause::Pause { prompt, options });
+            self.on_worker_message(Cause::Pause { prompt, options });
             self.now_ms += wait_ms;
             if answered {
                 let (token, answer) = (Token(2), GivenAnswer::Typed("yes".to_owned()));
@@ -242,7 +242,7 @@ mod tests {
     fn what_was_used_is_still_known_to_the_next_machine() {
         let mut prompter = Prompter::new();
         assert!(prompter.ask(0, false));
-        prompter.says(Cause::Pause {
+        prompter.on_worker_message(Cause::Pause {
             prompt: String::new(),
             options: Some(JsonText::from_untrusted("{\"timeout_ms\": 9}".to_owned())),
         });
@@ -265,9 +265,9 @@ mod tests {
     #[test]
     fn questions_without_a_text_come_to_the_end_of_the_record_too() {
         let mut prompter = Prompter::new();
-        assert!(prompter.asks(String::new(), 1, true));
+        assert!(prompter.on_task(String::new(), 1, true));
         prompter.machine.record.metrics.events = DURABLE_RECORD_BYTES / DURABLE_ROW_BYTES - 10;
-        let rounds = (0..20).take_while(|_| prompter.asks(String::new(), 1, true)).count();
+        let rounds = (0..20).take_while(|_| prompter.on_task(String::new(), 1, true)).count();
         assert!((1..=10).contains(&rounds), "{rounds}");
         assert_eq!(prompter.error(), "OUTPUT_LIMIT_EXCEEDED");
     }

@@ -1,6 +1,6 @@
-//! The parts of the machine's state. Nothing here decides anything.
+//! The parts of the machine's state, as data. Decides nothing.
 
-use super::input::{DurableInput as Input, Refused, RunStatus};
+use super::input::{DurableInput as Input, DurableRefusal, RunStatus};
 use super::spent::Spent;
 use crate::{Now, Token, WriteId};
 use std::collections::{BTreeMap, VecDeque};
@@ -8,16 +8,16 @@ use vm_system_protocol::durable::{HostCall, TaskAnswer};
 use vm_system_protocol::model::EventPayload;
 use vm_system_record::Write;
 
-/// What the program does next, from where its last checkpoint stands.
+/// The program's next step from its last checkpoint.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// It begins.
     Begin,
     /// It goes on by itself.
     GoOn,
     /// It gets this answer.
     Answer(TaskAnswer),
-    /// It had wanted an effect; the worker will say so again.
+    /// It had requested an effect; the worker will request it again.
     Effect,
     /// It waits.
     Wait,
@@ -28,7 +28,7 @@ pub(super) enum Next {
 pub(super) enum Stage {
     /// There is none.
     Cold,
-    /// Ordered; the machine hears `Loaded`.
+    /// Being started; `Loaded` will be reported.
     Starting,
     /// Makes a state of its pages.
     Restoring,
@@ -36,36 +36,36 @@ pub(super) enum Stage {
     Running,
     /// Runs nothing: a host call is under way.
     Calling,
-    /// Stands at a checkpoint that is being written.
+    /// Waits at a checkpoint that is being written.
     Held,
     /// Changes a variable.
     Setting,
     /// Waits for an answer until then (monotonic milliseconds).
     Warm(u64),
-    /// Was killed or let go by this machine; its death is awaited.
+    /// Was killed or let go by this machine; its exit is awaited.
     Exiting,
 }
 
 /// What happens once a batch is stored.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Then {
+pub(super) enum AfterCommit {
     /// Nothing.
     Nothing,
     /// The worker goes on.
     GoOn,
     /// The effect is made.
     Effect(HostCall),
-    /// Everybody hears that the program waits.
+    /// All waiting callers get the status `waiting`.
     Wait,
-    /// One caller hears that its answer did not fit.
-    Refuse(Token, Refused),
-    /// One caller hears that its variable is changed.
+    /// One caller gets the refusal of its answer.
+    Refuse(Token, DurableRefusal),
+    /// One caller gets the reply that its variable is changed.
     Edited(Token),
-    /// Everybody hears that it has ended.
+    /// All waiting callers get the end.
     End,
 }
 
-/// What the worker said since its last checkpoint.
+/// Messages of the worker since its last checkpoint.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub(super) pages: BTreeMap<u64, Vec<u8>>,
@@ -80,26 +80,26 @@ pub(super) struct WriteQueue {
     pub(super) unwritten: Vec<Write>,
     pub(super) commit_at: Option<u64>,
     /// Batches that are not stored yet, in order.
-    pub(super) writing: Vec<(WriteId, Then)>,
-    /// Callers whose batch is being written, and what they hear: where the program stands with that batch.
+    pub(super) writing: Vec<(WriteId, AfterCommit)>,
+    /// Callers with a batch that is being written, and their replies: the status with that batch.
     pub(super) promised: Vec<(WriteId, Token, Box<RunStatus>)>,
     /// All of them but the first, which the store has.
     pub(super) held: VecDeque<(WriteId, Vec<Write>)>,
     pub(super) last_write: u64,
-    /// A batch whose state is weighed, without what is about that state: all that is left of it if the state is too large.
+    /// A batch with a state that is being measured, without the writes of that state: only these are written if it is too large.
     pub(super) weighed: Option<(WriteId, Vec<Write>)>,
 }
 
 /// What callers wait for.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// Callers that hear as soon as the next batch is stored.
+    /// Callers that get a reply as soon as the next batch is stored.
     pub(super) early: Vec<Token>,
-    /// Callers that hear when the program stands still.
+    /// Callers that get a reply when the program pauses or ends.
     pub(super) waiting: Vec<Token>,
     /// Came while a batch was being written.
     pub(super) deferred: Vec<Input>,
-    /// The worker is to be sent this change when it stands.
+    /// The worker is to be sent this change when it is paused.
     pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
     /// The worker was sent one, and has not reported what came of it.
     pub(super) setting: Option<Token>,
@@ -121,7 +121,7 @@ pub(super) struct Counters {
 
 /// The time of a segment.
 #[derive(Debug, Default)]
-pub(super) struct SegmentClock {
+pub(super) struct SegmentTimer {
     /// When the segment began.
     pub(super) began: Now,
     /// The worker is killed then.
@@ -135,7 +135,7 @@ pub(super) struct SegmentClock {
 pub(super) struct WorkerNotes {
     /// It was started to announce the effect that the last checkpoint is about.
     pub(super) effect_known: bool,
-    /// It was sent what comes next before it has reported that its state stands.
+    /// It was sent what comes next before it has reported that its state is restored.
     pub(super) owes_restored: bool,
     /// Exits of workers behind the same checkpoint.
     pub(super) exits: u32,

@@ -1,10 +1,10 @@
-//! What a worker says, and its death.
+//! A worker's messages, and its exit.
 
-use super::input::{DurableAction as Action, Refused};
+use super::input::{DurableAction as Action, DurableRefusal};
 use super::machine::{COMMIT_MS, DurableMachine, EXITS_MAX, OWN_EVENTS};
 use super::options::task_of_pause;
-use super::state::{Next, Stage, Then};
-use crate::{ExitStatus, Now, signal_name};
+use super::state::{AfterCommit, NextStep, Stage};
+use crate::{Now, WorkerExitStatus, signal_name};
 use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, StatePage,
     Stop, TaskAnswer,
@@ -19,7 +19,7 @@ use vm_system_protocol::worker::WorkerEvent;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
-pub(super) type Failure<'a> = (&'a str, &'a str, Option<String>);
+pub(super) type FailureFields<'a> = (&'a str, &'a str, Option<String>);
 
 impl DurableMachine {
     pub(super) fn on_message(&mut self, message: FromDurable, now: Now, actions: &mut Vec<Action>) {
@@ -45,7 +45,7 @@ impl DurableMachine {
                 return;
             }
             (Stage::Setting, FromDurable::NotSet) => {
-                self.refuse_setter(&Refused::NoVariable, actions);
+                self.refuse_setter(&DurableRefusal::NoVariable, actions);
                 self.clock.hard_stop = None;
                 self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 self.catch_up(now, actions);
@@ -127,21 +127,21 @@ impl DurableMachine {
         Ok(())
     }
 
-    /// The worker stands at a checkpoint.
+    /// The worker is at a checkpoint.
     fn stands(&mut self, cause: Cause, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
         if let (Cause::Edited, Stage::Setting, Some(token)) = (&cause, &self.stage, self.requests.setting) {
             self.requests.setting = None;
             self.clock.hard_stop = None;
             self.stage = Stage::Held;
             self.add_checkpoint("edit", now);
-            self.flush(now, Then::Edited(token), actions);
+            self.flush(now, AfterCommit::Edited(token), actions);
             return Ok(());
         }
         if self.stage != Stage::Running {
             return Err("a checkpoint out of turn");
         }
         if cause == Cause::Started {
-            if self.next != Next::Begin || self.seq != 0 || self.start_pages.is_some() {
+            if self.next != NextStep::Begin || self.seq != 0 || self.start_pages.is_some() {
                 return Err("a second beginning");
             }
             self.start_pages = Some(std::mem::take(&mut self.gathered.pages));
@@ -162,9 +162,9 @@ impl DurableMachine {
             Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions),
             Cause::Effect(call) => self.wants_effect(call, now, actions),
             Cause::Steps => {
-                self.take_checkpoint("steps", Next::GoOn, now);
+                self.take_checkpoint("steps", NextStep::GoOn, now);
                 self.add_progress(ExecutionStatus::Running);
-                self.flush(now, Then::GoOn, actions);
+                self.flush(now, AfterCommit::GoOn, actions);
             }
             Cause::Ended(end) => self.program_ended(&end, now, actions)?,
             Cause::Edited | Cause::Started => return Err("a checkpoint out of turn"),
@@ -184,7 +184,7 @@ impl DurableMachine {
         self.end(status, failure, now, actions);
     }
 
-    fn take_checkpoint(&mut self, cause: &str, next: Next, now: Now) {
+    fn take_checkpoint(&mut self, cause: &str, next: NextStep, now: Now) {
         self.add_events(now);
         self.add_checkpoint(cause, now);
         self.next = next;
@@ -210,11 +210,11 @@ impl DurableMachine {
                 self.gathered.events.push((u64::try_from(since).unwrap_or(0) * 1_000, event));
                 // The prompt counts as that event.
                 self.record.metrics.output_bytes += more as u64;
-                self.take_checkpoint("pause", Next::Wait, now);
+                self.take_checkpoint("pause", NextStep::Wait, now);
                 self.writes.unwritten.push(vm_system_record::Write::TaskInsert(Box::new(task.clone())));
                 self.task = Some(task);
                 self.add_progress(ExecutionStatus::Waiting);
-                self.flush(now, Then::Wait, actions);
+                self.flush(now, AfterCommit::Wait, actions);
                 if self.spec.warm_ms == 0 {
                     // Nothing is kept warm: it ends while its checkpoint is being stored.
                     self.let_worker_go(actions);
@@ -222,7 +222,7 @@ impl DurableMachine {
             }
             Err(_) if self.end_out_of_time(now, actions) => {}
             Err(why) => {
-                // The program hears at once that it asked wrongly; nobody else has to know. Its pages stay gathered.
+                // The program gets the error of its options at once, without a stored task. Its pages stay gathered.
                 let segment = self.begin_segment(now, actions);
                 let answer = TaskAnswer::Wrong(why);
                 let order = vm_system_protocol::durable::ToDurable::Answer { answer, segment };
@@ -232,21 +232,21 @@ impl DurableMachine {
     }
 
     fn wants_effect(&mut self, call: HostCall, now: Now, actions: &mut Vec<Action>) {
-        if self.worker.effect_known && self.next == Next::Effect {
-            // Restored from the checkpoint of this very effect: what is stored stands.
+        if self.worker.effect_known && self.next == NextStep::Effect {
+            // Restored from the checkpoint of this very effect: the stored rows are valid.
             self.worker.effect_known = false;
             self.gathered.pages.clear();
             self.gathered.page_bytes = 0;
             self.make_call(call, Some(self.seq), now, actions);
             return;
         }
-        self.take_checkpoint("effect", Next::Effect, now);
+        self.take_checkpoint("effect", NextStep::Effect, now);
         self.add_progress(ExecutionStatus::Running);
-        self.flush(now, Then::Effect(call), actions);
+        self.flush(now, AfterCommit::Effect(call), actions);
     }
 
     fn program_ended(&mut self, end: &End, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
-        let (status, failure): (_, Option<Failure<'_>>) = match end {
+        let (status, failure): (_, Option<FailureFields<'_>>) = match end {
             End::Ok { result } => {
                 if !result.is_valid() {
                     return Err("a result that is not JSON");
@@ -261,7 +261,7 @@ impl DurableMachine {
             End::Interrupted => (ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None))),
             End::Corrupt(what) => (ExecutionStatus::Error, Some(("WORKER_DIED", what.as_str(), None))),
         };
-        self.take_checkpoint("end", Next::GoOn, now);
+        self.take_checkpoint("end", NextStep::GoOn, now);
         self.end(status, failure, now, actions);
         Ok(())
     }
@@ -270,7 +270,7 @@ impl DurableMachine {
     pub(super) fn end(
         &mut self,
         status: ExecutionStatus,
-        failure: Option<Failure<'_>>,
+        failure: Option<FailureFields<'_>>,
         now: Now,
         actions: &mut Vec<Action>,
     ) {
@@ -280,13 +280,13 @@ impl DurableMachine {
             message: message.to_owned(),
             reason,
         });
-        self.refuse_setter(&Refused::Ended, actions);
+        self.refuse_setter(&DurableRefusal::Ended, actions);
         if let Some((token, ..)) = self.requests.set.take() {
-            actions.push(Action::Reply { token, result: Err(Refused::Ended) });
+            actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
         }
         self.add_events(now);
         self.add_end(now);
-        self.flush(now, Then::End, actions);
+        self.flush(now, AfterCommit::End, actions);
         if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
             self.let_worker_go(actions);
         }
@@ -301,19 +301,19 @@ impl DurableMachine {
         actions: &mut Vec<Action>,
     ) {
         if self.creation_pending() && self.gathered.pages.is_empty() && self.seq == 0 {
-            // It fails before it began: its rows say so, without a state.
+            // It fails before it began: its rows record that, without a state.
             self.gathered.events.clear();
         }
         self.end(ExecutionStatus::Error, Some((code, message, reason)), now, actions);
     }
 
-    pub(super) fn on_exit(&mut self, death: ExitStatus, now: Now, actions: &mut Vec<Action>) {
+    pub(super) fn on_exit(&mut self, exit_status: WorkerExitStatus, now: Now, actions: &mut Vec<Action>) {
         let stage = std::mem::replace(&mut self.stage, Stage::Cold);
         (self.clock.hard_stop, self.clock.stalled) = (None, None);
         let verdict = self.worker.verdict.take();
-        let why = Refused::NoWorker("the worker died while it changed the variable".to_owned());
+        let why = DurableRefusal::NoWorker("the worker exited while it changed the variable".to_owned());
         self.refuse_setter(&why, actions);
-        let writing_end = self.writes.writing.iter().any(|(_, then)| *then == Then::End);
+        let writing_end = self.writes.writing.iter().any(|(_, then)| *then == AfterCommit::End);
         if self.ended || self.released || writing_end {
             return;
         }
@@ -322,11 +322,11 @@ impl DurableMachine {
             || (stage == Stage::Exiting && !asked)
         {
             self.end_segment(now);
-            self.exited_at_work(verdict, death, now, actions);
+            self.exited_at_work(verdict, exit_status, now, actions);
             return;
         }
-        // It died at rest. What came meanwhile, or was being written, goes on from the last checkpoint.
-        if self.writes.writing.is_empty() && (self.next != Next::Wait || self.requests.set.is_some()) {
+        // It exited while idle. Deferred requests and pending writes continue from the last checkpoint.
+        if self.writes.writing.is_empty() && (self.next != NextStep::Wait || self.requests.set.is_some()) {
             self.spawn(actions);
         }
         self.catch_up(now, actions);
@@ -335,30 +335,30 @@ impl DurableMachine {
     fn exited_at_work(
         &mut self,
         verdict: Option<String>,
-        death: ExitStatus,
+        exit_status: WorkerExitStatus,
         now: Now,
         actions: &mut Vec<Action>,
     ) {
-        let limit = match (verdict.as_deref(), death) {
+        let limit = match (verdict.as_deref(), exit_status) {
             (Some("limit(wall)"), _) => Some(DurableLimit::Wall),
-            (_, ExitStatus::Signaled(SIGXCPU)) => Some(DurableLimit::Cpu),
+            (_, WorkerExitStatus::Signaled(SIGXCPU)) => Some(DurableLimit::Cpu),
             _ => None,
         };
         if let Some(limit) = limit {
             return self.end_by_limit(limit, now, actions);
         }
-        let reason = verdict.unwrap_or_else(|| match death {
-            ExitStatus::Exited(code) => format!("exited({code})"),
-            ExitStatus::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
-            ExitStatus::Signaled(signal) => format!("signal({})", signal_name(signal)),
-            ExitStatus::KeeperLost => "keeper_lost".to_owned(),
-            ExitStatus::Unknown => "signal(unknown)".to_owned(),
+        let reason = verdict.unwrap_or_else(|| match exit_status {
+            WorkerExitStatus::Exited(code) => format!("exited({code})"),
+            WorkerExitStatus::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
+            WorkerExitStatus::Signaled(signal) => format!("signal({})", signal_name(signal)),
+            WorkerExitStatus::KeeperLost => "keeper_lost".to_owned(),
+            WorkerExitStatus::Unknown => "signal(unknown)".to_owned(),
         });
-        // A jail that is lost says nothing about the program.
-        self.worker.exits += u32::from(death != ExitStatus::KeeperLost);
+        // The loss of the jail is not the program's fault.
+        self.worker.exits += u32::from(exit_status != WorkerExitStatus::KeeperLost);
         if self.worker.exits >= EXITS_MAX {
             let message =
-                format!("its worker died {EXITS_MAX} times at the same point, the last time by {reason}");
+                format!("its worker exited {EXITS_MAX} times at the same point, the last time by {reason}");
             self.gathered = super::state::Gathered::default();
             self.give_up("WORKER_DIED", &message, Some(reason), now, actions);
             return;
@@ -386,7 +386,7 @@ fn too_long(cause: &Cause) -> Result<(), &'static str> {
     }
 }
 
-fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<Failure<'static>>) {
+fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<FailureFields<'static>>) {
     let (status, code, message) = match limit {
         DurableLimit::Heap => {
             (ExecutionStatus::Error, "MEMORY_LIMIT", "the state is larger than max_state_mb")

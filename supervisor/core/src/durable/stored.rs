@@ -1,7 +1,7 @@
-//! What the rows of an execution mean for how it goes on.
+//! From stored rows to the machine's first state: how an execution is resumed.
 
 use super::input::StoredExecution;
-use super::state::Next;
+use super::state::NextStep;
 use vm_system_protocol::durable::TaskAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
@@ -11,19 +11,19 @@ use vm_system_protocol::model::{
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow};
 
-pub(super) fn next(found: &StoredExecution) -> Next {
+pub(super) fn next(found: &StoredExecution) -> NextStep {
     match found.checkpoint.as_ref().map(|(_, cause)| cause.as_str()) {
-        None => Next::Begin,
+        None => NextStep::Begin,
         Some("pause" | "edit") => match &found.task {
-            Some(task) => answer_of(task).map_or(Next::Wait, Next::Answer),
-            None => Next::Wait,
+            Some(task) => answer_of(task).map_or(NextStep::Wait, NextStep::Answer),
+            None => NextStep::Wait,
         },
-        Some("effect") => Next::Effect,
-        Some(_) => Next::GoOn,
+        Some("effect") => NextStep::Effect,
+        Some(_) => NextStep::GoOn,
     }
 }
 
-/// The answer that a question got; none while it is pending.
+/// The answer that a task got; none while it is pending.
 pub(crate) fn answer_of(task: &TaskRow) -> Option<TaskAnswer> {
     let text = || task.answer.clone().unwrap_or_default();
     let json = || TaskAnswer::Json(JsonText::from_untrusted(text()));

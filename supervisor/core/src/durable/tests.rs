@@ -1,15 +1,15 @@
-//! Histories of one execution with crashes, stops and refusals of the store at every place: after each the model reads the
-//! store again, as a supervisor that starts would. What is checked: every answer that was acknowledged is used exactly once,
-//! nothing is asked again after its answer was acknowledged, output has no gap, effects are repeated under the same id only,
-//! whoever asks is answered, and a machine that lets go leaves no worker behind.
+//! Seeded histories of one execution with crashes, stops and errors of the store at every point: after each the model reads the
+//! store again, as a supervisor does at its start. Checked: every acknowledged answer is used exactly once, no task is repeated
+//! after its answer was acknowledged, output has no gap, effects are repeated under the same id only, every request gets a
+//! reply, and a released machine leaves no worker behind.
 
 mod cases;
 
 use super::input::{
-    DurableAction, DurableInput, DurableSpec, Fresh, LoadFrom, Refused, StoredExecution, Unstored,
+    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, LoadFrom, StoredExecution, Unstored,
 };
 use super::{DurableMachine, fresh_record};
-use crate::{ExitStatus, Now, Token, WriteId};
+use crate::{Now, Token, WorkerExitStatus, WriteId};
 use std::collections::{BTreeMap, VecDeque};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{
@@ -23,7 +23,7 @@ use vm_system_protocol::worker::WorkerEvent;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
 use vm_system_testkit::SeededRandom;
 
-/// Questions that the model's program asks before it ends.
+/// Tasks of the model's program before it ends.
 const QUESTIONS: u64 = 6;
 
 fn json(text: &str) -> JsonText {
@@ -51,8 +51,8 @@ fn record() -> Execution {
     fresh_record(execution(), spec().session, ExecutionStatus::Running, json("[]"), json("{}"), at)
 }
 
-/// The model's program: its whole state is one page with the answers so far. It asks, prints what it got, and before
-/// every odd question wants an effect.
+/// The model's program: its whole state is one page with the answers so far. It begins a task, prints the answer, and before
+/// every odd task wants an effect.
 #[derive(Debug, Clone, Default)]
 struct Worker {
     answers: Vec<String>,
@@ -79,32 +79,32 @@ impl Worker {
     }
 
     fn next(&self) -> Vec<FromDurable> {
-        let asked = self.answers.len() as u64;
-        if asked == QUESTIONS {
+        let tasks = self.answers.len() as u64;
+        if tasks == QUESTIONS {
             let result = json(&format!("\"{}\"", self.answers.join(",")));
             return self.stop(Cause::Ended(End::Ok { result }));
         }
-        if asked % 2 == 1 && !self.effect_done {
+        if tasks % 2 == 1 && !self.effect_done {
             return self.stop(Cause::Effect(HostCall { name: "writeFile".to_owned(), args: json("[]") }));
         }
-        self.stop(Cause::Pause { prompt: format!("question {asked}"), options: None })
+        self.stop(Cause::Pause { prompt: format!("question {tasks}"), options: None })
     }
 
-    fn hear(&mut self, order: &ToDurable) -> Vec<FromDurable> {
+    fn on_message(&mut self, order: &ToDurable) -> Vec<FromDurable> {
         match order {
             ToDurable::Start { .. } => {
                 self.started = true;
-                let mut said = self.stop(Cause::Started);
-                said.extend(self.next());
-                said
+                let mut sent = self.stop(Cause::Started);
+                sent.extend(self.next());
+                sent
             }
             ToDurable::Answer { answer: TaskAnswer::Text(text), .. } => {
                 self.answers.push(text.clone());
                 self.effect_done = false;
                 let payload = EventPayload::Console { level: ConsoleLevel::Log, text: text.clone() };
-                let mut said = vec![FromDurable::Events(vec![WorkerEvent { at_us: 1, payload }])];
-                said.extend(self.next());
-                said
+                let mut sent = vec![FromDurable::Events(vec![WorkerEvent { at_us: 1, payload }])];
+                sent.extend(self.next());
+                sent
             }
             ToDurable::HostResult { .. } => {
                 self.effect_done = true;
@@ -149,7 +149,10 @@ impl Rows {
                 }
                 Write::TaskInsert(task) => {
                     assert!(self.tasks.iter().all(|known| known.ended_at.is_some()), "two questions pending");
-                    assert!(self.tasks.iter().all(|known| known.prompt != task.prompt), "asked again");
+                    assert!(
+                        self.tasks.iter().all(|known| known.prompt != task.prompt),
+                        "the same task again"
+                    );
                     self.tasks.push(*task);
                 }
                 Write::TaskEnd { id, outcome, answer, at } => {
@@ -182,8 +185,8 @@ impl Rows {
             }
         }
         let waits = self.record.as_ref().is_some_and(|record| record.status == ExecutionStatus::Waiting);
-        let asks = self.tasks.iter().any(|task| task.ended_at.is_none());
-        assert_eq!(waits, asks, "who waits has a question, and nobody else: the status is the work list");
+        let on_task = self.tasks.iter().any(|task| task.ended_at.is_none());
+        assert_eq!(waits, on_task, "who waits has a question, and nobody else: the status is the work list");
     }
 
     fn found(&self) -> Option<StoredExecution> {
@@ -206,12 +209,12 @@ struct World {
     machine: Option<DurableMachine>,
     worker: Option<Worker>,
     loading: Option<LoadFrom>,
-    said: VecDeque<FromDurable>,
+    sent: VecDeque<FromDurable>,
     writing: VecDeque<(WriteId, Vec<Write>)>,
     calling: bool,
     dying: bool,
-    /// Answers under way: which question, and with what.
-    asked: BTreeMap<u64, (u64, String)>,
+    /// Answers under way: which task, and with what.
+    unanswered: BTreeMap<u64, (u64, String)>,
     acknowledged: Vec<(u64, String)>,
     effects: Vec<u64>,
     tokens: u64,
@@ -221,8 +224,8 @@ struct World {
     lost: u64,
     /// How long a worker is kept after a pause (milliseconds).
     warm_ms: u64,
-    /// Callers that change variables, and what they heard.
-    refused: Vec<(Token, Refused)>,
+    /// Callers that change variables, and their refusals.
+    refused: Vec<(Token, DurableRefusal)>,
 }
 
 impl World {
@@ -234,11 +237,11 @@ impl World {
             machine: None,
             worker: None,
             loading: None,
-            said: VecDeque::new(),
+            sent: VecDeque::new(),
             writing: VecDeque::new(),
             calling: false,
             dying: false,
-            asked: BTreeMap::new(),
+            unanswered: BTreeMap::new(),
             acknowledged: Vec::new(),
             effects: Vec::new(),
             tokens: 0,
@@ -279,7 +282,7 @@ impl World {
             }
             DurableAction::Send(order) => {
                 if let Some(worker) = &mut self.worker {
-                    self.said.extend(worker.hear(&order));
+                    self.sent.extend(worker.on_message(&order));
                 }
             }
             DurableAction::AllowCpu(_) => {}
@@ -298,18 +301,18 @@ impl World {
                 self.calling = true;
             }
             DurableAction::Reply { token, result } => {
-                let asked = self.asked.remove(&token.0);
-                match (asked, result) {
+                let unanswered = self.unanswered.remove(&token.0);
+                match (unanswered, result) {
                     (Some(answer), Ok(_)) => self.acknowledged.push(answer),
                     (None, Ok(_))
                     | (
                         Some(_),
                         Err(
-                            Refused::NotPending
-                            | Refused::Ended
-                            | Refused::NoWorker(_)
-                            | Refused::Storage(_)
-                            | Refused::Stopping,
+                            DurableRefusal::NotPending
+                            | DurableRefusal::Ended
+                            | DurableRefusal::NoWorker(_)
+                            | DurableRefusal::Storage(_)
+                            | DurableRefusal::Stopping,
                         ),
                     ) => {}
                     (None, Err(why)) => self.refused.push((token, why)),
@@ -323,13 +326,13 @@ impl World {
     fn crash(&mut self) {
         self.crashes += 1;
         (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
-        self.said.clear();
+        self.sent.clear();
         // What was given to the store may have become durable, in order, or not.
         let kept = self.rng.below(self.writing.len() as u64 + 1);
         for (_, batch) in std::mem::take(&mut self.writing).into_iter().take(kept as usize) {
             self.rows.apply(batch);
         }
-        self.asked.clear();
+        self.unanswered.clear();
         self.machine = None;
         self.begin();
     }
@@ -373,8 +376,8 @@ impl World {
             }
             5..=9 => {
                 if self.dying {
-                    self.dead(ExitStatus::Signaled(9));
-                } else if let Some(message) = self.said.pop_front() {
+                    self.exited(WorkerExitStatus::Signaled(9));
+                } else if let Some(message) = self.sent.pop_front() {
                     self.step(DurableInput::Message(message));
                 }
             }
@@ -384,7 +387,7 @@ impl World {
                     self.step(DurableInput::NotLoaded { why, permanent: false });
                 }
             }
-            10..=12 => self.born(),
+            10..=12 => self.spawned(),
             13 => {
                 if std::mem::take(&mut self.calling) {
                     self.step(DurableInput::Called { result: Ok(json("true")), written: 0 });
@@ -399,8 +402,10 @@ impl World {
                 }
             }
             20 => self.step(DurableInput::Pressure),
-            // Not too often: a program whose worker dies again and again is given up, as it should be.
-            21 if self.worker.is_some() && self.rng.below(8) == 0 => self.dead(ExitStatus::KeeperLost),
+            // Not too often: a program is given up after repeated exits of its worker, as it should be.
+            21 if self.worker.is_some() && self.rng.below(8) == 0 => {
+                self.exited(WorkerExitStatus::KeeperLost);
+            }
             22 if self.rng.below(12) == 0 && !self.is_leaving() => {
                 self.stops += 1;
                 self.step(DurableInput::Stop);
@@ -418,7 +423,7 @@ impl World {
     }
 
     /// A machine that lets go is done once its worker is dead and its batches are stored or not; then its owner goes, and
-    /// somebody finds the execution again: the alarm, or the next supervisor.
+    /// the execution is found again: by the alarm, or by the next supervisor.
     fn leave(&mut self) {
         if !self.is_leaving() {
             return;
@@ -428,7 +433,7 @@ impl World {
         if !worker && self.writing.is_empty() {
             let machine = self.machine.as_ref();
             assert!(machine.is_some_and(DurableMachine::is_released), "it never goes: {machine:?}");
-            assert!(self.asked.is_empty(), "somebody is never answered: {machine:?}");
+            assert!(self.unanswered.is_empty(), "a caller never gets a reply: {machine:?}");
             self.begin();
         }
     }
@@ -442,40 +447,40 @@ impl World {
         }
     }
 
-    fn dead(&mut self, death: ExitStatus) {
-        self.ends(DurableInput::Exited(death));
+    fn exited(&mut self, exit_status: WorkerExitStatus) {
+        self.ends(DurableInput::Exited(exit_status));
     }
 
-    /// The worker is gone, and the machine hears this of it.
-    fn ends(&mut self, heard: DurableInput) {
+    /// The worker is gone, and the machine gets this input.
+    fn ends(&mut self, input: DurableInput) {
         (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
-        self.said.clear();
-        self.step(heard);
+        self.sent.clear();
+        self.step(input);
     }
 
     /// Each worker ends so, until the program is given up.
-    fn each_ends(&mut self, heard: impl Fn() -> DurableInput) {
+    fn each_ends(&mut self, input: impl Fn() -> DurableInput) {
         for _ in 0..10_000 {
             if self.is_over() {
                 return;
             }
             if self.worker.is_some() {
-                self.ends(heard());
+                self.ends(input());
             }
             self.go(false);
         }
     }
 
-    fn born(&mut self) {
+    fn spawned(&mut self) {
         let Some(from) = self.loading.take() else { return };
         if self.dying {
-            self.dead(ExitStatus::Signaled(9));
+            self.exited(WorkerExitStatus::Signaled(9));
             return;
         }
         self.worker = Some(match from {
             LoadFrom::Beginning => Worker::default(),
             LoadFrom::Checkpoint(seq) => {
-                self.said.push_back(FromDurable::Restored);
+                self.sent.push_back(FromDurable::Restored);
                 Worker::restore(&self.rows.checkpoints.get(&seq).expect("stored").1)
             }
         });
@@ -489,9 +494,9 @@ impl World {
         self.submitted += 1;
         let answer = format!("a{}", self.submitted);
         let token = self.token();
-        self.asked.insert(token.0, (task.checkpoint, answer.clone()));
+        self.unanswered.insert(token.0, (task.checkpoint, answer.clone()));
         let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(2) == 0);
-        // Without a name it means the question that stands now, whatever is being stored.
+        // Without a name it means the task that stands now, whatever is being stored.
         let named = self.rng.below(2) == 0;
         let task = named.then_some(task.id);
         self.step(DurableInput::Submit { token, task, answer, with: Vec::new(), wait });

@@ -1,7 +1,7 @@
-//! The invariants, seen from outside: every action is looked at, and the end of each history.
+//! The invariants, from outside: inspects every action, and the end of each history.
 
 use super::database::Database;
-use crate::{Action, SessionReply, Write};
+use crate::{SessionAction, SessionReply, SessionWrite};
 use std::collections::{BTreeMap, BTreeSet};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::ExecutionStatus;
@@ -40,7 +40,7 @@ impl Checks {
         self.asked.insert(token);
     }
 
-    /// The supervisor died: its callers are gone, its memory too.
+    /// The supervisor exited: its callers and its memory are gone.
     pub(super) fn forget(&mut self, database: &Database) {
         self.answered.extend(self.asked.iter().copied());
         self.last_write = 0;
@@ -71,7 +71,7 @@ impl Checks {
         Err("cancelled without an interrupt".to_owned())
     }
 
-    /// The worker said something with a number that was not the next one, and the step is over.
+    /// The worker sent a message with a wrong sequence number, and the step is over.
     pub(super) fn out_of_order(&self) -> Result<(), String> {
         if self.killed || self.session_ended {
             return Ok(());
@@ -79,55 +79,59 @@ impl Checks {
         Err("a skipped sequence was let pass".to_owned())
     }
 
-    pub(super) fn action(&mut self, action: &Action, database: &Database) -> Result<(), String> {
-        if self.released && !matches!(action, Action::Reply { .. }) {
+    pub(super) fn action(&mut self, action: &SessionAction, database: &Database) -> Result<(), String> {
+        if self.released && !matches!(action, SessionAction::Reply { .. }) {
             return Err("more than an answer after Release".to_owned());
         }
         match action {
-            Action::Send(message) => self.send(message, database),
-            Action::Interrupt if self.dispatched.is_none() => Err("Interrupt while nothing runs".to_owned()),
-            Action::Interrupt if !self.killed && !self.session_ended => {
+            SessionAction::Send(message) => self.send(message, database),
+            SessionAction::Interrupt if self.dispatched.is_none() => {
+                Err("Interrupt while nothing runs".to_owned())
+            }
+            SessionAction::Interrupt if !self.killed && !self.session_ended => {
                 self.interrupted = true;
                 Ok(())
             }
-            Action::Interrupt | Action::AllowCpu { .. } if self.killed || self.session_ended => {
+            SessionAction::Interrupt | SessionAction::AllowCpu { .. }
+                if self.killed || self.session_ended =>
+            {
                 Err("the worker is bothered after its end".to_owned())
             }
-            Action::Kill if self.killed => Err("Kill twice".to_owned()),
-            Action::Kill => {
+            SessionAction::Kill if self.killed => Err("Kill twice".to_owned()),
+            SessionAction::Kill => {
                 self.killed = true;
                 Ok(())
             }
-            Action::Fork { .. } => self.fork(),
-            Action::ForkTaken if self.forking && !self.taken && !self.killed => {
+            SessionAction::Fork { .. } => self.fork(),
+            SessionAction::ForkTaken if self.forking && !self.taken && !self.killed => {
                 self.taken = true;
                 Ok(())
             }
-            Action::ForkTaken => Err("a child was taken that nobody made".to_owned()),
-            Action::ForksOver if std::mem::take(&mut self.forking) => Ok(()),
-            Action::ForksOver => Err("forks are over that were not".to_owned()),
-            Action::HostCall { call, .. } => match self.host_call.replace(*call) {
+            SessionAction::ForkTaken => Err("a child was taken that nobody made".to_owned()),
+            SessionAction::ForksOver if std::mem::take(&mut self.forking) => Ok(()),
+            SessionAction::ForksOver => Err("forks are over that were not".to_owned()),
+            SessionAction::HostCall { call, .. } => match self.host_call.replace(*call) {
                 Some(other) => Err(format!("host call {call} while {other} is under way")),
                 None => Ok(()),
             },
-            Action::DropHostWork => {
+            SessionAction::DropHostWork => {
                 self.host_call = None;
                 Ok(())
             }
-            Action::Write { id, batch, .. } => {
+            SessionAction::Write { id, batch, .. } => {
                 if id.0 <= self.last_write {
                     return Err("write ids must grow".to_owned());
                 }
                 self.last_write = id.0;
                 batch.iter().try_for_each(|write| self.write(write, database))
             }
-            Action::Reply { token, result } => {
+            SessionAction::Reply { token, result } => {
                 if !self.asked.contains(&token.0) || !self.answered.insert(token.0) {
-                    return Err(format!("token {} answered twice or never asked", token.0));
+                    return Err(format!("token {} got two replies or was never used", token.0));
                 }
                 Self::reply(result, database)
             }
-            Action::Publish { execution, events } => {
+            SessionAction::Publish { execution, events } => {
                 let next = self.next_published.entry(*execution).or_insert(1);
                 for event in events.iter() {
                     if event.seq != *next {
@@ -137,13 +141,13 @@ impl Checks {
                 }
                 Ok(())
             }
-            Action::PublishEnd { execution } => {
+            SessionAction::PublishEnd { execution } => {
                 if self.publish_ended.insert(*execution) {
                     return Ok(());
                 }
                 Err("PublishEnd twice".to_owned())
             }
-            Action::Release => {
+            SessionAction::Release => {
                 self.released = true;
                 Ok(())
             }
@@ -196,9 +200,9 @@ impl Checks {
         }
     }
 
-    fn write(&mut self, write: &Write, database: &Database) -> Result<(), String> {
+    fn write(&mut self, write: &SessionWrite, database: &Database) -> Result<(), String> {
         match write {
-            Write::ExecutionStarted(record) => {
+            SessionWrite::ExecutionStarted(record) => {
                 let again = !self.began.insert(record.id);
                 if again && !database.holes.contains(&record.id) {
                     return Err("an execution began twice".to_owned());
@@ -207,7 +211,7 @@ impl Checks {
                     return Err("an execution began after the session's end".to_owned());
                 }
             }
-            Write::Events(events) => {
+            SessionWrite::Events(events) => {
                 for event in events.iter() {
                     let next = self.next_seq.entry(event.execution_id).or_insert(1);
                     if event.seq != *next {
@@ -224,7 +228,7 @@ impl Checks {
                     }
                 }
             }
-            Write::ExecutionEnded(record) => {
+            SessionWrite::ExecutionEnded(record) => {
                 let again = !self.ended.insert(record.id);
                 if again && !(record.degraded && database.holes.contains(&record.id)) {
                     return Err("an execution ended twice".to_owned());
@@ -247,7 +251,7 @@ impl Checks {
                     self.dispatched = None;
                 }
             }
-            Write::SessionEnded { reason, .. } => {
+            SessionWrite::SessionEnded { reason, .. } => {
                 let again = std::mem::replace(&mut self.session_ended, true);
                 if again && !database.end_lost {
                     return Err("the session ended twice".to_owned());
@@ -307,7 +311,7 @@ impl Checks {
                 ));
             }
             if hole && !stored.record.degraded {
-                return Err(format!("{id} has lost something and bears no mark"));
+                return Err(format!("{id} has lost a write and is not marked as degraded"));
             }
             if !self.publish_ended.contains(id) && self.began.contains(id) {
                 return Err(format!("followers of {id} wait for ever"));

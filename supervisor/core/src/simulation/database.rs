@@ -1,6 +1,6 @@
-//! What is stored: refuses what the real store refuses, and remembers what was lost.
+//! A simulated store: refuses what the real store refuses, and records which batches were lost.
 
-use crate::{Write, WriteId};
+use crate::{SessionWrite, WriteId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, SessionStatus};
@@ -9,7 +9,7 @@ use vm_system_record::{TaskOutcome, TaskRow};
 
 #[derive(Default)]
 pub(super) struct Database {
-    pub(super) queue: VecDeque<(WriteId, Vec<Write>)>,
+    pub(super) queue: VecDeque<(WriteId, Vec<SessionWrite>)>,
     pub(super) session: Option<SessionStatus>,
     pub(super) executions: BTreeMap<ExecutionId, Stored>,
     /// Executions of which a batch was lost.
@@ -28,7 +28,7 @@ pub(super) struct Stored {
     pub(super) last_ts: Timestamp,
 }
 
-pub(super) enum Outcome {
+pub(super) enum BatchOutcome {
     Committed(WriteId),
     Lost(WriteId),
     Rejected(WriteId, String),
@@ -36,60 +36,62 @@ pub(super) enum Outcome {
 
 impl Database {
     /// Answers the oldest batch.
-    pub(super) fn turn(&mut self, fail: bool) -> Option<Outcome> {
+    pub(super) fn turn(&mut self, fail: bool) -> Option<BatchOutcome> {
         let (id, batch) = self.queue.pop_front()?;
         if fail {
             self.lose(&batch);
-            return Some(Outcome::Lost(id));
+            return Some(BatchOutcome::Lost(id));
         }
         if let Some(why) = batch_error(self, &batch) {
             self.lose(&batch);
-            return Some(Outcome::Rejected(id, why));
+            return Some(BatchOutcome::Rejected(id, why));
         }
         for write in batch {
             self.apply(write);
         }
-        Some(Outcome::Committed(id))
+        Some(BatchOutcome::Committed(id))
     }
 
-    fn lose(&mut self, batch: &[Write]) {
+    fn lose(&mut self, batch: &[SessionWrite]) {
         for write in batch {
             match write {
-                Write::ExecutionStarted(record) | Write::ExecutionEnded(record) => {
+                SessionWrite::ExecutionStarted(record) | SessionWrite::ExecutionEnded(record) => {
                     self.holes.insert(record.id);
                 }
-                Write::Events(events) => self.holes.extend(events.first().map(|event| event.execution_id)),
-                Write::WorkerSeq { seq, .. } => self.let_go_seq = self.let_go_seq.max(*seq),
-                Write::SessionEnded { .. } => self.end_lost = true,
-                Write::Asked(row) => drop(self.holes.insert(row.execution)),
-                Write::Progress { execution, .. } => drop(self.holes.insert(*execution)),
+                SessionWrite::Events(events) => {
+                    self.holes.extend(events.first().map(|event| event.execution_id));
+                }
+                SessionWrite::WorkerSeq { seq, .. } => self.let_go_seq = self.let_go_seq.max(*seq),
+                SessionWrite::SessionEnded { .. } => self.end_lost = true,
+                SessionWrite::TaskInserted(row) => drop(self.holes.insert(row.execution)),
+                SessionWrite::Progress { execution, .. } => drop(self.holes.insert(*execution)),
                 _ => {}
             }
         }
     }
 
-    fn apply(&mut self, write: Write) {
+    fn apply(&mut self, write: SessionWrite) {
         match write {
-            Write::SessionInserted(session) => self.session = Some(session.status),
-            Write::SessionReady { .. } => self.session = Some(SessionStatus::Ready),
-            Write::SessionEnded { status, .. } => self.session = Some(status),
-            Write::ExecutionStarted(record) => {
+            SessionWrite::SessionInserted(session) => self.session = Some(session.status),
+            SessionWrite::SessionReady { .. } => self.session = Some(SessionStatus::Ready),
+            SessionWrite::SessionEnded { status, .. } => self.session = Some(status),
+            SessionWrite::ExecutionStarted(record) => {
                 let last_ts = record.started_at;
                 let stored =
                     Stored { record: Execution::clone(&record), events: 0, output_bytes: 0, last_ts };
                 self.executions.insert(record.id, stored);
             }
-            Write::ExecutionEnded(record) => {
+            SessionWrite::ExecutionEnded(record) => {
                 if let Some(stored) = self.executions.get_mut(&record.id) {
                     stored.record = Execution::clone(&record);
                 }
             }
-            Write::ExecutionDegraded(id) => {
+            SessionWrite::ExecutionDegraded(id) => {
                 if let Some(stored) = self.executions.get_mut(&id) {
                     stored.record.degraded = true;
                 }
             }
-            Write::Events(events) => {
+            SessionWrite::Events(events) => {
                 for event in events.iter() {
                     if let Some(stored) = self.executions.get_mut(&event.execution_id) {
                         stored.events = event.seq;
@@ -98,42 +100,42 @@ impl Database {
                     }
                 }
             }
-            Write::Asked(row) => drop(self.questions.insert(row.id, *row)),
-            Write::AnswerUnfit { task, .. } => {
+            SessionWrite::TaskInserted(row) => drop(self.questions.insert(row.id, *row)),
+            SessionWrite::TaskAttempt { task, .. } => {
                 if let Some(row) = self.questions.get_mut(&task) {
                     row.attempts += 1;
                 }
             }
-            Write::QuestionEnded { task, outcome, answer, at } => {
+            SessionWrite::TaskEnded { task, outcome, answer, at } => {
                 if let Some(row) = self.questions.get_mut(&task) {
                     (row.outcome, row.answer, row.ended_at) = (Some(outcome), answer, Some(at));
                 }
             }
-            Write::QuestionsWithdrawn { execution, at } => {
+            SessionWrite::TasksWithdrawn { execution, at } => {
                 for row in self.questions.values_mut() {
                     if row.execution == execution && row.ended_at.is_none() {
                         (row.outcome, row.ended_at) = (Some(TaskOutcome::Withdrawn), Some(at));
                     }
                 }
             }
-            Write::Progress { execution, status, metrics } => {
+            SessionWrite::Progress { execution, status, metrics } => {
                 if let Some(stored) = self.executions.get_mut(&execution) {
                     (stored.record.status, stored.record.metrics) = (status, metrics);
                 }
             }
-            Write::WorkerSeq { seq, .. } => {
+            SessionWrite::WorkerSeq { seq, .. } => {
                 self.worker_seq = self.worker_seq.max(seq);
                 self.let_go_seq = self.let_go_seq.max(seq);
             }
         }
     }
 
-    /// The question that an execution waits for, as anybody can see.
+    /// The task that an execution waits for, as anybody can see.
     pub(super) fn pending(&self) -> Option<&TaskRow> {
         self.questions.values().find(|row| row.ended_at.is_none())
     }
 
-    /// The last question of an execution.
+    /// The last task of an execution.
     pub(super) fn last_question(&self, execution: ExecutionId) -> Option<&TaskRow> {
         let mine = self.questions.values().filter(|row| row.execution == execution);
         mine.max_by_key(|row| row.checkpoint)
@@ -144,55 +146,60 @@ impl Database {
     }
 }
 
-/// What the store says to a batch as a whole. `started` are the executions that the batch itself begins.
-fn batch_error(database: &Database, batch: &[Write]) -> Option<String> {
+/// The store's result for a whole batch. `started` are the executions that the batch itself begins.
+fn batch_error(database: &Database, batch: &[SessionWrite]) -> Option<String> {
     let mut started = BTreeSet::new();
     let mut inserted = database.session.is_some();
     for write in batch {
         let known = |id| database.executions.get(&id).map(|stored| stored.record.status.is_final());
         match write {
-            Write::SessionInserted(_) if inserted => return Some("the session exists already".to_owned()),
-            Write::SessionInserted(_) => inserted = true,
-            Write::SessionReady { .. } | Write::SessionEnded { .. } if !inserted => {
+            SessionWrite::SessionInserted(_) if inserted => {
+                return Some("the session exists already".to_owned());
+            }
+            SessionWrite::SessionInserted(_) => inserted = true,
+            SessionWrite::SessionReady { .. } | SessionWrite::SessionEnded { .. } if !inserted => {
                 return Some("there is no such session".to_owned());
             }
-            Write::SessionReady { .. } | Write::SessionEnded { .. }
+            SessionWrite::SessionReady { .. } | SessionWrite::SessionEnded { .. }
                 if matches!(database.session, Some(SessionStatus::Closed | SessionStatus::Crashed)) =>
             {
                 return Some("the session has ended".to_owned());
             }
-            Write::ExecutionStarted(record) if known(record.id).is_some() => {
+            SessionWrite::ExecutionStarted(record) if known(record.id).is_some() => {
                 return Some("the execution exists already".to_owned());
             }
-            Write::ExecutionStarted(record) => {
+            SessionWrite::ExecutionStarted(record) => {
                 started.insert(record.id);
             }
-            Write::ExecutionEnded(record) => match known(record.id) {
+            SessionWrite::ExecutionEnded(record) => match known(record.id) {
                 Some(true) => return Some("the execution has ended".to_owned()),
                 None if !started.contains(&record.id) => {
                     return Some("there is no such execution".to_owned());
                 }
                 _ => {}
             },
-            Write::Asked(row) if known(row.execution) != Some(false) && !started.contains(&row.execution) => {
+            SessionWrite::TaskInserted(row)
+                if known(row.execution) != Some(false) && !started.contains(&row.execution) =>
+            {
                 return Some("there is no such unfinished execution".to_owned());
             }
-            Write::Asked(row) => {
-                let withdrawn = batch.iter().any(|write| matches!(write, Write::QuestionsWithdrawn { .. }));
+            SessionWrite::TaskInserted(row) => {
+                let withdrawn =
+                    batch.iter().any(|write| matches!(write, SessionWrite::TasksWithdrawn { .. }));
                 let pending = database.last_question(row.execution).is_some_and(|row| row.ended_at.is_none());
                 if database.questions.contains_key(&row.id) || (pending && !withdrawn) {
                     return Some("the question exists already".to_owned());
                 }
             }
-            Write::AnswerUnfit { task, .. } | Write::QuestionEnded { task, .. }
+            SessionWrite::TaskAttempt { task, .. } | SessionWrite::TaskEnded { task, .. }
                 if database.questions.get(task).is_none_or(|row| row.ended_at.is_some()) =>
             {
                 return Some("there is no such pending question".to_owned());
             }
-            Write::ExecutionDegraded(id) if known(*id).is_none() => {
+            SessionWrite::ExecutionDegraded(id) if known(*id).is_none() => {
                 return Some("there is no such execution".to_owned());
             }
-            Write::Events(events) => {
+            SessionWrite::Events(events) => {
                 let id = events.first().map(|event| event.execution_id)?;
                 if known(id).is_none() && !started.contains(&id) {
                     return Some("there is no such execution".to_owned());

@@ -1,20 +1,20 @@
-//! Seeded histories: the machine that ships against a worker, a store, clients and a clock that are made up.
+//! Seeded histories: the production machine against a simulated worker, store, clients and clock.
 //!
 //! Each seed is one history of one session: what happens next is drawn from a small generator, and after each step the
-//! [`checks`] look at every action. A failure names its seed and plays it again with a transcript. Nothing
-//! here knows the machine's insides: it sees what the owner task sees.
+//! [`checks`] inspect every action. A failure names its seed and replays it with a transcript. Knows nothing of the
+//! machine's internals: it sees what the owner task sees.
 
 mod checks;
 mod database;
 mod worker;
 mod world;
 
-use world::{Faults, World};
+use world::{SimulatedFaults, World};
 
 /// Histories of each kind: enough to meet every pair of events, few enough for every test run.
 const HISTORIES: u64 = 4_000;
 
-fn play(kind: &str, faults: Faults) {
+fn play(kind: &str, faults: SimulatedFaults) {
     let mut crashed = 0_u64;
     let mut executions = 0_u64;
     for seed in 0..HISTORIES {
@@ -35,30 +35,30 @@ fn play(kind: &str, faults: Faults) {
 
 #[test]
 fn honest_worker_and_healthy_store_never_end_a_session_unasked() {
-    play("honest", Faults::NONE);
+    play("honest", SimulatedFaults::NONE);
 }
 
 #[test]
 fn every_invariant_holds_with_a_hostile_worker() {
-    play("hostile", Faults { hostile: true, ..Faults::NONE });
+    play("hostile", SimulatedFaults { hostile: true, ..SimulatedFaults::NONE });
 }
 
 #[test]
 fn every_invariant_holds_when_workers_die_at_any_moment() {
-    play("deaths", Faults { deaths: true, ..Faults::NONE });
+    play("exits", SimulatedFaults { exits: true, ..SimulatedFaults::NONE });
 }
 
 #[test]
 fn every_invariant_holds_when_the_store_fails() {
-    play("store", Faults { store: true, deaths: true, ..Faults::NONE });
+    play("store", SimulatedFaults { store: true, exits: true, ..SimulatedFaults::NONE });
 }
 
 #[test]
 fn every_invariant_holds_when_supervisors_die_and_adopt() {
-    play("adoption", Faults { adoption: true, deaths: true, ..Faults::NONE });
+    play("adoption", SimulatedFaults { adoption: true, exits: true, ..SimulatedFaults::NONE });
 }
 
 #[test]
 fn every_invariant_holds_with_all_faults_at_once() {
-    play("all", Faults { hostile: true, deaths: true, store: true, adoption: false });
+    play("all", SimulatedFaults { hostile: true, exits: true, store: true, adoption: false });
 }

@@ -1,6 +1,6 @@
-//! A worker: honest by its rules, hostile by the dice.
+//! A simulated worker: correct by default, hostile at random steps.
 
-use crate::ExitStatus;
+use crate::WorkerExitStatus;
 use std::collections::VecDeque;
 use vm_system_protocol::broker::FsRequest;
 use vm_system_protocol::ids::ExecutionId;
@@ -27,14 +27,14 @@ struct Script {
     execution: ExecutionId,
     moves: VecDeque<Move>,
     waiting: Option<u64>,
-    /// Questions so far.
-    asked: u64,
+    /// Tasks so far.
+    tasks: u64,
 }
 
-pub(super) struct Worker {
-    /// Said and not read yet.
-    pub(super) said: VecDeque<(u64, FromWorker)>,
-    /// Said and not acknowledged yet.
+pub(super) struct SimulatedWorker {
+    /// Sent and not read yet.
+    pub(super) sent: VecDeque<(u64, FromWorker)>,
+    /// Sent and not acknowledged yet.
     kept: VecDeque<(u64, FromWorker)>,
     next_seq: u64,
     next_call: u64,
@@ -42,17 +42,17 @@ pub(super) struct Worker {
     interrupted: bool,
     started: bool,
     adopted: bool,
-    pub(super) dead: Option<ExitStatus>,
+    pub(super) exited: Option<WorkerExitStatus>,
     pub(super) acked: u64,
     pub(super) lied: bool,
-    /// Ordered, and nothing said about it.
+    /// Ordered, and not reported yet.
     fork: Option<u64>,
 }
 
-impl Worker {
+impl SimulatedWorker {
     pub(super) fn new() -> Self {
         Self {
-            said: VecDeque::new(),
+            sent: VecDeque::new(),
             kept: VecDeque::new(),
             next_seq: 1,
             next_call: 1,
@@ -60,34 +60,34 @@ impl Worker {
             interrupted: false,
             started: false,
             adopted: false,
-            dead: None,
+            exited: None,
             acked: 0,
             lied: false,
             fork: None,
         }
     }
 
-    fn say(&mut self, message: FromWorker) {
+    fn send(&mut self, message: FromWorker) {
         let seq = self.next_seq;
         self.next_seq += 1;
         self.kept.push_back((seq, message.clone()));
-        self.said.push_back((seq, message));
+        self.sent.push_back((seq, message));
     }
 
     pub(super) fn is_busy(&self) -> bool {
         self.script.is_some()
     }
 
-    pub(super) fn die(&mut self, death: ExitStatus) {
-        if self.dead.is_none() {
-            self.dead = Some(death);
+    pub(super) fn exit(&mut self, exit_status: WorkerExitStatus) {
+        if self.exited.is_none() {
+            self.exited = Some(exit_status);
         }
         self.script = None;
     }
 
-    /// Takes a message; says what is wrong with it, if the supervisor may not send it now.
-    pub(super) fn hear(&mut self, message: ToWorker, rng: &mut SeededRandom) -> Result<(), String> {
-        if self.dead.is_some() {
+    /// Takes a message; an error if the supervisor may not send it now.
+    pub(super) fn on_message(&mut self, message: ToWorker, rng: &mut SeededRandom) -> Result<(), String> {
+        if self.exited.is_some() {
             return Ok(());
         }
         match message {
@@ -96,18 +96,18 @@ impl Worker {
             ToWorker::Start(_) if std::mem::replace(&mut self.started, true) => {
                 return Err("Start twice".to_owned());
             }
-            ToWorker::Start(_) => self.say(FromWorker::Started { heap_bytes: 1 }),
+            ToWorker::Start(_) => self.send(FromWorker::Started { heap_bytes: 1 }),
             ToWorker::Execute(_) if self.script.is_some() && !self.lied => {
                 return Err("Execute while one runs".to_owned());
             }
             ToWorker::Execute(job) => {
                 self.interrupted = false;
                 self.script =
-                    Some(Script { execution: job.execution, moves: script(rng), waiting: None, asked: 0 });
+                    Some(Script { execution: job.execution, moves: script(rng), waiting: None, tasks: 0 });
             }
             ToWorker::HostReply { call, .. } => match &mut self.script {
                 Some(script) if script.waiting == Some(call) => script.waiting = None,
-                // It had the answer from a supervisor that died, and repeated the call for the next one.
+                // It had the answer from a supervisor that exited, and repeated the call for the next one.
                 _ if self.lied || self.adopted => {}
                 _ => return Err(format!("HostReply {call} that nobody waits for")),
             },
@@ -127,17 +127,17 @@ impl Worker {
                 }
                 self.adopted = true;
                 self.kept.retain(|(kept, _)| *kept > last_committed);
-                self.said.push_back((0, FromWorker::Adopted { last_committed }));
-                self.said.extend(self.kept.iter().cloned());
+                self.sent.push_back((0, FromWorker::Adopted { last_committed }));
+                self.sent.extend(self.kept.iter().cloned());
             }
-            ToWorker::Shutdown => self.die(ExitStatus::Exited(0)),
+            ToWorker::Shutdown => self.exit(WorkerExitStatus::Exited(0)),
         }
         Ok(())
     }
 
-    /// Is told to fork.
+    /// Gets a fork order.
     pub(super) fn order_fork(&mut self, order: u64) -> Result<(), String> {
-        if self.dead.is_some() {
+        if self.exited.is_some() {
             return Ok(());
         }
         if (self.script.is_some() && !self.lied) || self.fork.is_some() {
@@ -147,11 +147,11 @@ impl Worker {
         Ok(())
     }
 
-    /// Says how its fork went, if it was ordered one; whether there is a child.
+    /// Reports its fork, if one was ordered; returns whether there is a child.
     pub(super) fn fork(&mut self, rng: &mut SeededRandom) -> Option<bool> {
-        let order = self.fork.take().filter(|_| self.dead.is_none())?;
+        let order = self.fork.take().filter(|_| self.exited.is_none())?;
         let made = rng.below(4) > 0;
-        self.say(if made {
+        self.send(if made {
             FromWorker::Forked { order }
         } else {
             FromWorker::ForkFailed { order, errno: 11 }
@@ -165,7 +165,7 @@ impl Worker {
 
     /// Runs a little. `hostile`: may break the rules.
     pub(super) fn run(&mut self, hostile: bool, rng: &mut SeededRandom) {
-        if self.dead.is_some() {
+        if self.exited.is_some() {
             return;
         }
         if hostile && rng.one_in(12) {
@@ -185,7 +185,7 @@ impl Worker {
             Some(Move::Spin) => script.moves.push_front(Move::Spin),
             Some(Move::Print(count)) => {
                 let events = (0..count.max(1)).map(|at| print(at * 700, rng)).collect();
-                self.say(FromWorker::Events { execution, events });
+                self.send(FromWorker::Events { execution, events });
             }
             Some(Move::Call) => {
                 let call = self.next_call;
@@ -200,14 +200,14 @@ impl Worker {
                         import: false,
                     }
                 };
-                self.say(FromWorker::HostCall { execution, call, request });
+                self.send(FromWorker::HostCall { execution, call, request });
             }
             Some(Move::Ask) => {
                 let call = self.next_call;
                 self.next_call += 1;
                 script.waiting = Some(call);
-                script.asked += 1;
-                let number = script.asked;
+                script.tasks += 1;
+                let number = script.tasks;
                 let options = match rng.below(6) {
                     0 => Some(r#"{"timeout_ms":20}"#),
                     1 => Some(r#"{"timeout_ms":0,"default":1}"#),
@@ -217,7 +217,7 @@ impl Worker {
                 };
                 let options = options.map(|json| JsonText::from_untrusted(json.to_owned()));
                 let request = HostRequest::Ask { number, prompt: "what next?".to_owned(), options };
-                self.say(FromWorker::HostCall { execution, call, request });
+                self.send(FromWorker::HostCall { execution, call, request });
             }
             Some(Move::Finish(outcome)) => self.finish(execution, outcome),
             Some(Move::Hang) | None => self.finish(execution, Outcome::Ok),
@@ -226,10 +226,10 @@ impl Worker {
 
     fn finish(&mut self, execution: ExecutionId, outcome: Outcome) {
         self.script = None;
-        self.say(done(execution, outcome));
+        self.send(done(execution, outcome));
     }
 
-    /// Something that no honest worker says now.
+    /// A message that no correct worker sends now.
     fn lie(&mut self, rng: &mut SeededRandom) {
         let stranger = ExecutionId::from_bytes(rng.id());
         let current = self.script.as_ref().map_or(stranger, |script| script.execution);
@@ -244,40 +244,40 @@ impl Worker {
             },
         };
         match rng.below(15) {
-            13 => self.say(FromWorker::Forked { order: self.fork.unwrap_or(rng.below(4)) }),
+            13 => self.send(FromWorker::Forked { order: self.fork.unwrap_or(rng.below(4)) }),
             14 => {
                 let order = self.fork.unwrap_or(rng.below(4));
-                self.say(FromWorker::ForkFailed { order, errno: 12 });
+                self.send(FromWorker::ForkFailed { order, errno: 12 });
             }
             12 => {
                 let number = rng.below(4);
                 let request = HostRequest::Ask { number, prompt: "?".to_owned(), options: None };
-                self.say(FromWorker::HostCall { execution: current, call: self.next_call, request });
+                self.send(FromWorker::HostCall { execution: current, call: self.next_call, request });
             }
-            0 => self.say(FromWorker::Started { heap_bytes: u64::MAX }),
-            1 => self.say(FromWorker::Events { execution: stranger, events: vec![print(0, rng)] }),
-            2 => self.say(FromWorker::Events { execution: current, events: Vec::new() }),
-            3 => self.say(FromWorker::Events { execution: current, events: vec![forbidden] }),
-            4 => self.say(FromWorker::Events { execution: current, events: vec![broken] }),
-            5 => self.say(done(stranger, Outcome::Ok)),
+            0 => self.send(FromWorker::Started { heap_bytes: u64::MAX }),
+            1 => self.send(FromWorker::Events { execution: stranger, events: vec![print(0, rng)] }),
+            2 => self.send(FromWorker::Events { execution: current, events: Vec::new() }),
+            3 => self.send(FromWorker::Events { execution: current, events: vec![forbidden] }),
+            4 => self.send(FromWorker::Events { execution: current, events: vec![broken] }),
+            5 => self.send(done(stranger, Outcome::Ok)),
             6 => {
-                self.say(done(current, Outcome::Ok));
-                self.say(done(current, Outcome::Ok));
+                self.send(done(current, Outcome::Ok));
+                self.send(done(current, Outcome::Ok));
             }
             7 => {
                 self.next_seq += 1 + rng.below(3);
-                self.say(FromWorker::Started { heap_bytes: 0 });
+                self.send(FromWorker::Started { heap_bytes: 0 });
             }
-            8 => self.say(FromWorker::Adopted { last_committed: rng.below(9) }),
+            8 => self.send(FromWorker::Adopted { last_committed: rng.below(9) }),
             9 => {
                 let request = HostRequest::Fs(FsRequest::Exists { path: String::new() });
-                self.say(FromWorker::HostCall { execution: current, call: u64::MAX, request });
+                self.send(FromWorker::HostCall { execution: current, call: u64::MAX, request });
             }
             10 => {
                 let events = (0..3_000).map(|_| print(0, rng)).collect();
-                self.say(FromWorker::Events { execution: current, events });
+                self.send(FromWorker::Events { execution: current, events });
             }
-            _ => self.say(done(current, Outcome::Limit(LimitKind::Pids))),
+            _ => self.send(done(current, Outcome::Limit(LimitKind::Pids))),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! One history: clients, clock, worker and store around one machine.
 
 use super::checks::Checks;
-use super::database::{Database, Outcome};
-use super::worker::Worker;
+use super::database::{BatchOutcome, Database};
+use super::worker::SimulatedWorker;
 use crate::{
-    Action, AdoptedExecution, ChannelFault, CloseCause, ExecuteRequest, ExitStatus, ForkFault, Input,
-    LoadFailure, LoadedSource, Now, SessionMachine, SessionSpec, Source, SpawnFailure, Token,
+    AdoptedExecution, ChannelFault, CloseCause, ExecuteRequest, ForkFault, LoadFailure, LoadedSource, Now,
+    SessionAction, SessionInput, SessionMachine, SessionSpec, Source, SpawnFailure, Token, WorkerExitStatus,
 };
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
@@ -20,24 +20,24 @@ use vm_system_testkit::SeededRandom;
 
 /// What may go wrong in a history.
 #[derive(Clone, Copy)]
-pub(super) struct Faults {
+pub(super) struct SimulatedFaults {
     pub(super) hostile: bool,
-    pub(super) deaths: bool,
+    pub(super) exits: bool,
     pub(super) store: bool,
     pub(super) adoption: bool,
 }
 
-impl Faults {
-    pub(super) const NONE: Self = Self { hostile: false, deaths: false, store: false, adoption: false };
+impl SimulatedFaults {
+    pub(super) const NONE: Self = Self { hostile: false, exits: false, store: false, adoption: false };
 
     pub(super) fn any(self) -> bool {
-        self.hostile || self.deaths || self.store || self.adoption
+        self.hostile || self.exits || self.store || self.adoption
     }
 }
 
 /// Characters of a line of the transcript.
 const LINE: usize = 300;
-/// Steps before everybody wants to go home.
+/// Steps before the history is wound up.
 const STEPS: u64 = 200;
 /// Steps in which a history must then come to its end.
 const LAST_STEPS: u64 = 3_000;
@@ -47,8 +47,8 @@ enum Fork {
     /// It could not even be ordered.
     Unordered,
     Ordered,
-    /// The worker has had its say.
-    Said {
+    /// The worker has reported.
+    Reported {
         made: bool,
     },
     Over,
@@ -56,10 +56,10 @@ enum Fork {
 
 pub(super) struct World {
     rng: SeededRandom,
-    faults: Faults,
+    faults: SimulatedFaults,
     machine: SessionMachine,
     checks: Checks,
-    worker: Worker,
+    worker: SimulatedWorker,
     database: Database,
     now: Now,
     next_token: u64,
@@ -67,12 +67,12 @@ pub(super) struct World {
     spawning: bool,
     host_call: Option<u64>,
     loading: Option<ExecutionId>,
-    /// A fork that was asked for, and how far it is.
+    /// A requested fork, and its progress.
     fork: Option<(u64, Fork)>,
-    told_dead: bool,
-    heard: u64,
+    exit_reported: bool,
+    received: u64,
     adopted: bool,
-    asked_to_end: bool,
+    end_requested: bool,
     broken: Option<String>,
     transcript: Option<String>,
     policy: Arc<EffectivePolicy>,
@@ -131,7 +131,7 @@ fn request(rng: &mut SeededRandom, kind: ExecutionKind) -> ExecuteRequest {
 }
 
 impl World {
-    pub(super) fn new(seed: u64, faults: Faults, recorded: bool) -> Self {
+    pub(super) fn new(seed: u64, faults: SimulatedFaults, recorded: bool) -> Self {
         let mut rng = SeededRandom::new(seed);
         let mut snapshot = Snapshot::default();
         if rng.one_in(2) {
@@ -145,7 +145,7 @@ impl World {
             rng,
             faults,
             checks: Checks::default(),
-            worker: Worker::new(),
+            worker: SimulatedWorker::new(),
             database: Database::default(),
             now: Now { mono_ms: 1_000, unix_ms: 1_700_000_000_000, cpu_us: 0 },
             next_token: 0,
@@ -154,10 +154,10 @@ impl World {
             host_call: None,
             loading: None,
             fork: None,
-            told_dead: false,
-            heard: 0,
+            exit_reported: false,
+            received: 0,
             adopted: false,
-            asked_to_end: false,
+            end_requested: false,
             broken: None,
             transcript: recorded.then(String::new),
             policy,
@@ -166,14 +166,14 @@ impl World {
 
     pub(super) fn play(&mut self) {
         let token = self.token();
-        self.input(Input::Create { token });
+        self.input(SessionInput::Create { token });
         for _ in 0..STEPS {
             self.happen();
         }
         let token = self.token();
-        self.asked_to_end = true;
-        self.faults = Faults { store: false, adoption: false, ..self.faults };
-        self.input(Input::Close { token, cause: CloseCause::Request });
+        self.end_requested = true;
+        self.faults = SimulatedFaults { store: false, adoption: false, ..self.faults };
+        self.input(SessionInput::Close { token, cause: CloseCause::Request });
         for _ in 0..LAST_STEPS {
             if self.machine.is_released() && self.database.queue.is_empty() {
                 break;
@@ -190,7 +190,7 @@ impl World {
             return Err("a deadline is left behind".to_owned());
         }
         self.checks.at_the_end(&self.database)?;
-        let blameless = !self.faults.hostile && !self.faults.deaths;
+        let blameless = !self.faults.hostile && !self.faults.exits;
         if blameless
             && self.machine.record().close_reason.as_deref().is_some_and(|why| why.starts_with("protocol"))
         {
@@ -230,7 +230,7 @@ impl World {
         Token(self.next_token)
     }
 
-    fn input(&mut self, input: Input) {
+    fn input(&mut self, input: SessionInput) {
         if self.broken.is_some() {
             return;
         }
@@ -241,7 +241,7 @@ impl World {
         self.carry_out(out);
     }
 
-    fn carry_out(&mut self, actions: Vec<Action>) {
+    fn carry_out(&mut self, actions: Vec<SessionAction>) {
         for action in actions {
             self.note(|| format!("          → {action:?}"));
             if let Err(broken) = self.checks.action(&action, &self.database) {
@@ -249,31 +249,33 @@ impl World {
                 return;
             }
             match action {
-                Action::Spawn => self.spawning = true,
-                Action::Send(message) => {
-                    if let Err(broken) = self.worker.hear(message, &mut self.rng) {
+                SessionAction::Spawn => self.spawning = true,
+                SessionAction::Send(message) => {
+                    if let Err(broken) = self.worker.on_message(message, &mut self.rng) {
                         self.broken.get_or_insert(broken);
                     }
                 }
-                Action::Interrupt => self.worker.interrupt(),
-                Action::Kill | Action::Signal(9) => self.worker.die(ExitStatus::Signaled(9)),
-                Action::Signal(15) => self.worker.die(ExitStatus::Signaled(15)),
-                Action::LoadSource { execution, .. } => self.loading = Some(execution),
-                Action::Fork { order } => {
-                    let ordered = !self.faults.deaths || self.rng.below(10) > 0;
+                SessionAction::Interrupt => self.worker.interrupt(),
+                SessionAction::Kill | SessionAction::Signal(9) => {
+                    self.worker.exit(WorkerExitStatus::Signaled(9));
+                }
+                SessionAction::Signal(15) => self.worker.exit(WorkerExitStatus::Signaled(15)),
+                SessionAction::LoadSource { execution, .. } => self.loading = Some(execution),
+                SessionAction::Fork { order } => {
+                    let ordered = !self.faults.exits || self.rng.below(10) > 0;
                     self.fork = Some((order, if ordered { Fork::Ordered } else { Fork::Unordered }));
                     if ordered && let Err(broken) = self.worker.order_fork(order) {
                         self.broken.get_or_insert(broken);
                     }
                 }
-                Action::ForksOver => self.fork = None,
-                Action::HostCall { call, .. } => self.host_call = Some(call),
+                SessionAction::ForksOver => self.fork = None,
+                SessionAction::HostCall { call, .. } => self.host_call = Some(call),
                 // Sometimes an answer is under way already.
-                Action::DropHostWork if self.rng.one_in(2) => {
+                SessionAction::DropHostWork if self.rng.one_in(2) => {
                     self.host_call = None;
                     self.loading = None;
                 }
-                Action::Write { id, batch, .. } => self.database.queue.push_back((id, batch)),
+                SessionAction::Write { id, batch, .. } => self.database.queue.push_back((id, batch)),
                 _ => {}
             }
         }
@@ -285,13 +287,13 @@ impl World {
             0..=3 => self.store_turns(),
             4 if self.fork.is_some() => self.fork_goes_on(),
             4..=7 if self.machine.has_worker() => self.worker.run(self.faults.hostile, &mut self.rng),
-            8..=11 => self.worker_is_heard(),
+            8..=11 => self.deliver_worker_message(),
             12 => self.host_answers(),
             13 => self.file_is_read(),
             14 => self.time_passes(),
-            15 => self.worker_is_born(),
-            16 if !self.asked_to_end => self.accident(),
-            _ if !self.asked_to_end => self.client_wants(),
+            15 => self.finish_worker_start(),
+            16 if !self.end_requested => self.accident(),
+            _ if !self.end_requested => self.client_wants(),
             _ => self.time_passes(),
         }
     }
@@ -299,55 +301,59 @@ impl World {
     fn store_turns(&mut self) {
         let fail = self.faults.store && self.rng.one_in(4);
         match self.database.turn(fail) {
-            Some(Outcome::Committed(write)) => self.input(Input::Stored(write)),
-            Some(Outcome::Lost(write)) => {
-                self.input(Input::StoreFailed { write, error: "disk full".to_owned(), permanent: false });
+            Some(BatchOutcome::Committed(write)) => self.input(SessionInput::Stored(write)),
+            Some(BatchOutcome::Lost(write)) => {
+                self.input(SessionInput::StoreFailed {
+                    write,
+                    error: "disk full".to_owned(),
+                    permanent: false,
+                });
             }
-            Some(Outcome::Rejected(write, error)) => {
+            Some(BatchOutcome::Rejected(write, error)) => {
                 if self.database.holes.is_empty()
                     && !self.database.end_lost
                     && self.database.session.is_some()
                 {
                     self.broken.get_or_insert(format!("the store refused: {error}"));
                 }
-                self.input(Input::StoreFailed { write, error, permanent: true });
+                self.input(SessionInput::StoreFailed { write, error, permanent: true });
             }
             None => {}
         }
     }
 
-    fn worker_is_born(&mut self) {
+    fn finish_worker_start(&mut self) {
         if !std::mem::take(&mut self.spawning) {
             return;
         }
-        if self.faults.deaths && self.rng.one_in(10) {
-            self.input(Input::SpawnFailed(SpawnFailure::late("no memory".to_owned())));
+        if self.faults.exits && self.rng.one_in(10) {
+            self.input(SessionInput::SpawnFailed(SpawnFailure::late("no memory".to_owned())));
         } else {
-            self.input(Input::Spawned);
+            self.input(SessionInput::Spawned);
         }
     }
 
-    /// What it said comes before its death.
-    fn worker_is_heard(&mut self) {
-        if let Some((seq, message)) = self.worker.said.pop_front() {
-            self.input(Input::Message { seq, message });
+    /// Its messages are delivered before its exit.
+    fn deliver_worker_message(&mut self) {
+        if let Some((seq, message)) = self.worker.sent.pop_front() {
+            self.input(SessionInput::Message { seq, message });
             // Sequence 0 is the answer to an adoption, and what comes before it is discarded.
-            if seq > self.heard + 1 && !self.adopted {
+            if seq > self.received + 1 && !self.adopted {
                 self.check(self.checks.out_of_order());
             }
-            self.heard = seq;
+            self.received = seq;
             return;
         }
-        if let Some(death) = self.worker.dead.filter(|_| !self.told_dead) {
+        if let Some(exit_status) = self.worker.exited.filter(|_| !self.exit_reported) {
             if self.rng.one_in(2) {
-                return self.input(Input::ChannelFailed(ChannelFault::Closed));
+                return self.input(SessionInput::ChannelFailed(ChannelFault::Closed));
             }
-            self.told_dead = true;
-            self.input(Input::Exited(death));
+            self.exit_reported = true;
+            self.input(SessionInput::Exited(exit_status));
         }
     }
 
-    /// The worker says how it went, then what became of the child is seen; both may be read in either order.
+    /// The worker reports its clone, and the owner task reports the child; in either order.
     fn fork_goes_on(&mut self) {
         let Some((order, stage)) = self.fork else { return };
         let (next, result) = match stage {
@@ -357,30 +363,30 @@ impl World {
             }
             Fork::Ordered => match self.worker.fork(&mut self.rng) {
                 Some(made) => {
-                    let liar = self.faults.hostile && self.rng.one_in(8);
-                    (Fork::Said { made: made != liar }, None)
+                    let lies = self.faults.hostile && self.rng.one_in(8);
+                    (Fork::Reported { made: made != lies }, None)
                 }
                 None => (Fork::Over, None),
             },
-            Fork::Said { made: true } => (Fork::Over, Some(Ok(()))),
-            Fork::Said { made: false } if self.faults.hostile && self.rng.one_in(4) => {
+            Fork::Reported { made: true } => (Fork::Over, Some(Ok(()))),
+            Fork::Reported { made: false } if self.faults.hostile && self.rng.one_in(4) => {
                 (Fork::Over, Some(Err(ForkFault::Violation("two children".to_owned()))))
             }
-            Fork::Said { made: false } => {
-                let why = SpawnFailure::late("it died".to_owned());
+            Fork::Reported { made: false } => {
+                let why = SpawnFailure::late("it exited".to_owned());
                 (Fork::Over, Some(Err(ForkFault::Failed(why))))
             }
             Fork::Over => return,
         };
         self.fork = Some((order, next));
         if let Some(result) = result {
-            self.input(Input::ForkEnded { order, result });
+            self.input(SessionInput::ForkEnded { order, result });
         }
     }
 
     fn host_answers(&mut self) {
         if let Some(call) = self.host_call.take() {
-            self.input(Input::HostReplied { call, reply: HostReply::Fs(FsReply::Bool(true)) });
+            self.input(SessionInput::HostReplied { call, reply: HostReply::Fs(FsReply::Bool(true)) });
         }
     }
 
@@ -390,19 +396,19 @@ impl World {
             0 => Err(LoadFailure::NotFound("no such file".to_owned())),
             _ => Ok(LoadedSource { text: "1".to_owned(), format: SourceFormat::Script }),
         };
-        self.input(Input::SourceLoaded { execution, result });
+        self.input(SessionInput::SourceLoaded { execution, result });
     }
 
     fn time_passes(&mut self) {
-        if self.worker.dead.is_some() && !self.told_dead && !self.faults.deaths {
+        if self.worker.exited.is_some() && !self.exit_reported && !self.faults.exits {
             // The kernel is quick; only a faulty world brings the news late.
-            return self.worker_is_heard();
+            return self.deliver_worker_message();
         }
-        let blameless = !self.faults.hostile && !self.faults.deaths;
+        let blameless = !self.faults.hostile && !self.faults.exits;
         if self.fork.is_some() && blameless {
             // A fork takes no time that anybody would wait for.
             self.fork_goes_on();
-            return self.worker_is_heard();
+            return self.deliver_worker_message();
         }
         let step = match self.machine.deadline() {
             Some(deadline) if self.rng.one_in(2) => deadline.saturating_sub(self.now.mono_ms),
@@ -414,30 +420,35 @@ impl World {
         if self.worker.is_busy() {
             self.now.cpu_us += self.rng.below(step * 1_000 + 1);
         }
-        self.input(Input::Tick);
+        self.input(SessionInput::Tick);
     }
 
     fn client_wants(&mut self) {
         let token = self.token();
         let input = match self.rng.below(60) {
-            0 => Input::Close { token, cause: CloseCause::Request },
-            1 => Input::Kill { token, signal: if self.rng.one_in(2) { 9 } else { 15 } },
+            0 => SessionInput::Close { token, cause: CloseCause::Request },
+            1 => SessionInput::Kill { token, signal: if self.rng.one_in(2) { 9 } else { 15 } },
             2..=7 => {
                 let at = self.rng.below(self.known.len() as u64 + 1) as usize;
                 let execution = self.known.get(at).copied().or(self.known.last().copied());
-                Input::Cancel { token, execution: execution.unwrap_or(ExecutionId::from_bytes([0; 16])) }
+                SessionInput::Cancel {
+                    token,
+                    execution: execution.unwrap_or(ExecutionId::from_bytes([0; 16])),
+                }
             }
-            8..=25 => self.somebody_answers(token),
-            26..=30 => Input::Fork { token, count: self.rng.below(3) as u32 + 1 },
+            8..=25 => self.submit_answer(token),
+            26..=30 => SessionInput::Fork { token, count: self.rng.below(3) as u32 + 1 },
             _ => {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };
                 let request = Box::new(request(&mut self.rng, kind));
                 self.known.push(request.id);
-                Input::Execute { token, request, policy: Arc::clone(&self.policy) }
+                SessionInput::Execute { token, request, policy: Arc::clone(&self.policy) }
             }
         };
         let cancelled = match &input {
-            Input::Cancel { execution, .. } if self.machine.running() == Some(*execution) => Some(*execution),
+            SessionInput::Cancel { execution, .. } if self.machine.running() == Some(*execution) => {
+                Some(*execution)
+            }
             _ => None,
         };
         self.input(input);
@@ -447,19 +458,23 @@ impl World {
         }
     }
 
-    /// Mostly the pending question; sometimes one that is not.
-    fn somebody_answers(&mut self, token: Token) -> Input {
+    /// Mostly the pending task; sometimes one that is not.
+    fn submit_answer(&mut self, token: Token) -> SessionInput {
         let pending = self.database.pending().map(|row| (row.execution, row.id));
         let answer = ["1", "so", "true", "null"][self.rng.below(4) as usize].to_owned();
         let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(4) > 0);
         match pending {
-            Some((execution, task)) if self.rng.below(8) > 0 => {
-                Input::Submit { token, execution, task: self.rng.one_in(2).then_some(task), answer, wait }
-            }
+            Some((execution, task)) if self.rng.below(8) > 0 => SessionInput::Submit {
+                token,
+                execution,
+                task: self.rng.one_in(2).then_some(task),
+                answer,
+                wait,
+            },
             _ => {
                 let execution = self.known.last().copied().unwrap_or(ExecutionId::from_bytes([0; 16]));
                 let task = self.rng.one_in(2).then_some(TaskId::from_bytes([9; 16]));
-                Input::Submit { token, execution, task, answer, wait }
+                SessionInput::Submit { token, execution, task, answer, wait }
             }
         }
     }
@@ -471,20 +486,20 @@ impl World {
     }
 
     fn accident(&mut self) {
-        let worker_lives = self.machine.has_worker() && self.worker.dead.is_none();
+        let worker_lives = self.machine.has_worker() && self.worker.exited.is_none();
         match self.rng.below(6) {
-            0 if self.faults.deaths && worker_lives => {
-                let deaths = [
-                    ExitStatus::Signaled(11),
-                    ExitStatus::Signaled(9),
-                    ExitStatus::Signaled(31),
-                    ExitStatus::Signaled(24),
-                    ExitStatus::Exited(3),
-                    ExitStatus::KeeperLost,
-                    ExitStatus::Unknown,
+            0 if self.faults.exits && worker_lives => {
+                let exits = [
+                    WorkerExitStatus::Signaled(11),
+                    WorkerExitStatus::Signaled(9),
+                    WorkerExitStatus::Signaled(31),
+                    WorkerExitStatus::Signaled(24),
+                    WorkerExitStatus::Exited(3),
+                    WorkerExitStatus::KeeperLost,
+                    WorkerExitStatus::Unknown,
                 ];
-                let at = self.rng.below(deaths.len() as u64) as usize;
-                self.worker.die(deaths[at]);
+                let at = self.rng.below(exits.len() as u64) as usize;
+                self.worker.exit(exits[at]);
             }
             1 if self.faults.hostile && worker_lives => {
                 self.worker.lied = true;
@@ -493,7 +508,7 @@ impl World {
                     1 => ChannelFault::Stuck,
                     _ => ChannelFault::Violation("an empty packet".to_owned()),
                 };
-                self.input(Input::ChannelFailed(fault));
+                self.input(SessionInput::ChannelFailed(fault));
             }
             2 if self.faults.adoption => self.supervisor_dies(),
             _ => {}
@@ -506,7 +521,7 @@ impl World {
         let settled = self.database.queue.is_empty() && self.loading.is_none();
         let ready = self.machine.record().status == SessionStatus::Ready
             && self.database.session == Some(SessionStatus::Ready);
-        let unharmed = self.worker.dead.is_none() && self.machine.deadline() != Some(0);
+        let unharmed = self.worker.exited.is_none() && self.machine.deadline() != Some(0);
         if !(settled && ready && unharmed) {
             return;
         }

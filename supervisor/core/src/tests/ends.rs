@@ -1,4 +1,4 @@
-//! How sessions end, and what that is called.
+//! How sessions end, and their closing reasons.
 
 use super::*;
 
@@ -8,13 +8,13 @@ fn what_does_not_end_within_the_grace_is_killed_for_what_stopped_it() {
     wall.after(10);
     wall.after(INTERRUPT_GRACE_MS);
     assert!(wall.killed);
-    wall.input(Input::Exited(ExitStatus::Signaled(9)));
+    wall.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!((wall.ended().status, wall.reason().as_str()), (ExecutionStatus::Timeout, "limit(wall)"));
 
     let mut cancel = Bench::running();
-    cancel.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    cancel.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     cancel.after(INTERRUPT_GRACE_MS);
-    cancel.input(Input::Exited(ExitStatus::Signaled(9)));
+    cancel.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(
         (cancel.ended().status, cancel.reason().as_str()),
         (ExecutionStatus::Cancelled, "killed(operator)")
@@ -23,26 +23,26 @@ fn what_does_not_end_within_the_grace_is_killed_for_what_stopped_it() {
 
 #[test]
 fn deaths_have_the_kernels_reason() {
-    for (death, reason) in [
-        (ExitStatus::Signaled(11), "signal(SIGSEGV)"),
-        (ExitStatus::Signaled(9), "signal(SIGKILL)"),
-        (ExitStatus::Signaled(31), "seccomp(unknown)"),
-        (ExitStatus::Signaled(24), "limit(cpu)"),
-        (ExitStatus::Signaled(40), "signal(SIG40)"),
-        (ExitStatus::Exited(3), "exited(3)"),
-        (ExitStatus::Exited(0), "exited(0)"),
-        (ExitStatus::KeeperLost, "keeper_lost"),
-        (ExitStatus::Unknown, "signal(unknown)"),
+    for (exit_status, reason) in [
+        (WorkerExitStatus::Signaled(11), "signal(SIGSEGV)"),
+        (WorkerExitStatus::Signaled(9), "signal(SIGKILL)"),
+        (WorkerExitStatus::Signaled(31), "seccomp(unknown)"),
+        (WorkerExitStatus::Signaled(24), "limit(cpu)"),
+        (WorkerExitStatus::Signaled(40), "signal(SIG40)"),
+        (WorkerExitStatus::Exited(3), "exited(3)"),
+        (WorkerExitStatus::Exited(0), "exited(0)"),
+        (WorkerExitStatus::KeeperLost, "keeper_lost"),
+        (WorkerExitStatus::Unknown, "signal(unknown)"),
     ] {
         let mut bench = Bench::running();
-        bench.input(Input::Exited(death));
-        assert_eq!(bench.reason(), reason, "{death:?}");
+        bench.input(SessionInput::Exited(exit_status));
+        assert_eq!(bench.reason(), reason, "{exit_status:?}");
         assert_eq!(bench.machine.record().status, SessionStatus::Crashed);
         let ended = bench.ended();
-        if death == ExitStatus::Signaled(24) {
+        if exit_status == WorkerExitStatus::Signaled(24) {
             assert_eq!(ended.status, ExecutionStatus::Timeout);
         } else {
-            let error = ended.error.expect("says why");
+            let error = ended.error.expect("on_worker_message why");
             assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some(reason)));
         }
         assert!(bench.reply(2).is_some() && bench.machine.is_released());
@@ -52,36 +52,36 @@ fn deaths_have_the_kernels_reason() {
 #[test]
 fn a_forbidden_call_is_named_although_the_kernel_only_saw_our_kill() {
     let mut bench = Bench::running();
-    bench.input(Input::ForbiddenCall("ptrace".to_owned()));
+    bench.input(SessionInput::ForbiddenCall("ptrace".to_owned()));
     assert!(bench.killed);
-    bench.input(Input::Exited(ExitStatus::Signaled(9)));
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(bench.reason(), "seccomp(ptrace)");
-    let error = bench.ended().error.expect("says why");
+    let error = bench.ended().error.expect("on_worker_message why");
     assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some("seccomp(ptrace)")));
 }
 
 #[test]
 fn a_worker_that_our_interruption_kills_has_not_handled_it() {
     let mut bench = Bench::running();
-    bench.input(Input::Cancel { token: Token(3), execution: EXECUTION });
-    bench.input(Input::Exited(ExitStatus::Signaled(10)));
+    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(10)));
     assert_eq!(bench.reason(), "protocol_violation(was ended by an interruption that it must handle)");
 
     let mut others = Bench::running();
-    others.input(Input::Exited(ExitStatus::Signaled(10)));
+    others.input(SessionInput::Exited(WorkerExitStatus::Signaled(10)));
     assert_eq!(others.reason(), "signal(SIGUSR1)", "nobody here had interrupted it");
 }
 
 #[test]
 fn closing_cancels_what_runs_and_waits_for_the_exit() {
     let mut bench = Bench::running();
-    bench.input(Input::Close { token: Token(3), cause: CloseCause::Request });
+    bench.input(SessionInput::Close { token: Token(3), cause: CloseCause::Request });
     assert_eq!(bench.interrupts, 1);
     bench.ends(Outcome::Interrupted);
     assert_eq!(bench.ended().status, ExecutionStatus::Cancelled);
     assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)));
     assert_eq!(bench.reply(3), None);
-    bench.input(Input::Exited(ExitStatus::Exited(0)));
+    bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
     assert!(
         matches!(bench.reply(3), Some(Ok(SessionReply::Session(session))) if session.status == SessionStatus::Closed)
     );
@@ -91,31 +91,31 @@ fn closing_cancels_what_runs_and_waits_for_the_exit() {
 #[test]
 fn a_worker_that_does_not_exit_is_killed_and_the_session_is_closed_all_the_same() {
     let mut bench = Bench::ready();
-    bench.input(Input::Close { token: Token(3), cause: CloseCause::Request });
+    bench.input(SessionInput::Close { token: Token(3), cause: CloseCause::Request });
     bench.after(CLOSE_GRACE_MS);
     assert!(bench.killed);
-    bench.input(Input::Exited(ExitStatus::Signaled(9)));
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!((bench.machine.record().status, bench.reason().as_str()), (SessionStatus::Closed, "exited"));
 }
 
 #[test]
 fn an_operators_signal_is_the_reason_only_if_it_kills() {
     let mut bench = Bench::ready();
-    bench.input(Input::Kill { token: Token(3), signal: 15 });
+    bench.input(SessionInput::Kill { token: Token(3), signal: 15 });
     assert_eq!(bench.reply(3), Some(&Ok(SessionReply::Done)));
-    bench.input(Input::Exited(ExitStatus::Signaled(15)));
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(15)));
     assert_eq!(bench.reason(), "killed(operator)");
     let mut other = Bench::ready();
-    other.input(Input::Kill { token: Token(3), signal: 19 });
-    other.input(Input::Exited(ExitStatus::Signaled(11)));
+    other.input(SessionInput::Kill { token: Token(3), signal: 19 });
+    other.input(SessionInput::Exited(WorkerExitStatus::Signaled(11)));
     assert_eq!(other.reason(), "signal(SIGSEGV)");
 }
 
 #[test]
 fn a_death_that_nobody_reports_is_recorded_after_its_deadline() {
     let mut bench = Bench::running();
-    bench.input(Input::Kill { token: Token(3), signal: 9 });
-    bench.after(crate::deadlines::DEATH_MS);
+    bench.input(SessionInput::Kill { token: Token(3), signal: 9 });
+    bench.after(crate::deadlines::EXIT_MS);
     assert_eq!(bench.reason(), "killed(operator)");
     assert!(bench.machine.is_released());
 }
@@ -123,9 +123,9 @@ fn a_death_that_nobody_reports_is_recorded_after_its_deadline() {
 #[test]
 fn an_idle_session_ends_but_not_while_something_runs() {
     let mut bench = Bench::new(rights(|_| {}), 10);
-    bench.input(Input::Create { token: Token(1) });
-    bench.input(Input::Spawned);
-    bench.says(FromWorker::Started { heap_bytes: 1 });
+    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Spawned);
+    bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
     bench.after(9_000);
     bench.execute(2);
     bench.after(9_000);
@@ -134,16 +134,16 @@ fn an_idle_session_ends_but_not_while_something_runs() {
     assert!(!bench.sent.iter().any(|message| matches!(message, ToWorker::Shutdown)));
     bench.after(1);
     assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)));
-    bench.input(Input::Exited(ExitStatus::Exited(0)));
+    bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
     assert_eq!(bench.reason(), "idle");
 }
 
 #[test]
 fn a_session_that_is_closed_before_it_is_made_is_made_and_closed() {
     let mut bench = Bench::new(rights(|_| {}), 0);
-    bench.input(Input::Close { token: Token(1), cause: CloseCause::Shutdown });
+    bench.input(SessionInput::Close { token: Token(1), cause: CloseCause::Shutdown });
     assert!(bench.reply(1).is_none(), "there is nothing to be closed yet");
-    bench.input(Input::Create { token: Token(2) });
+    bench.input(SessionInput::Create { token: Token(2) });
     let Some(Ok(SessionReply::Session(record))) = bench.reply(1) else { panic!("{:?}", bench.replies) };
     assert_eq!(record.status, SessionStatus::Closed);
     assert!(matches!(bench.reply(2), Some(Err(Refusal::NotReady(_)))), "{:?}", bench.replies);

@@ -18,7 +18,7 @@ fn an_execution_is_answered_with_its_events_after_the_commit() {
 }
 
 #[test]
-fn who_waits_is_told_what_was_lost_first_and_not_what_it_took_along() {
+fn the_caller_gets_the_first_lost_write_and_not_its_consequences() {
     for known_before_the_end in [false, true] {
         let mut bench = Bench::ready();
         bench.held = Some(Vec::new());
@@ -117,7 +117,7 @@ fn the_wall_clock_stands_still_during_a_host_call() {
     bench.calls(1);
     bench.after(30_000);
     assert_eq!(bench.interrupts, 0);
-    bench.input(Input::HostReplied { call: 1, reply: HostReply::Fs(FsReply::Bool(true)) });
+    bench.input(SessionInput::HostReplied { call: 1, reply: HostReply::Fs(FsReply::Bool(true)) });
     bench.after(599);
     assert_eq!(bench.interrupts, 0);
     bench.after(1);
@@ -137,7 +137,7 @@ fn a_host_that_does_not_answer_fails_the_call_and_not_the_session() {
         bench.sent.last(),
         Some(ToWorker::HostReply { call: 1, reply: HostReply::Failed(error) }) if error.code == "ETIMEDOUT"
     ));
-    bench.input(Input::HostReplied { call: 1, reply: HostReply::Fs(FsReply::Bool(true)) });
+    bench.input(SessionInput::HostReplied { call: 1, reply: HostReply::Fs(FsReply::Bool(true)) });
     bench.ends(Outcome::Ok);
     assert_eq!(bench.ended().status, ExecutionStatus::Ok);
 }
@@ -156,13 +156,13 @@ fn a_module_that_is_not_granted_never_reaches_the_host() {
 #[test]
 fn our_own_record_decides_between_timeout_and_cancelled() {
     let mut cancelled = Bench::running();
-    cancelled.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    cancelled.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     assert_eq!(cancelled.reply(3), Some(&Ok(SessionReply::Done)));
     cancelled.ends(Outcome::Limit(LimitKind::Wall));
     assert_eq!(cancelled.ended().status, ExecutionStatus::Cancelled);
     let mut late = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
     late.after(10);
-    late.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    late.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     late.ends(Outcome::Interrupted);
     assert_eq!(late.ended().status, ExecutionStatus::Timeout, "the first reason stands");
 }
@@ -171,7 +171,7 @@ fn our_own_record_decides_between_timeout_and_cancelled() {
 fn a_cancel_answers_the_pending_host_call() {
     let mut bench = Bench::running();
     bench.calls(1);
-    bench.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     assert_eq!(bench.interrupts, 1);
     assert!(matches!(bench.sent.last(), Some(ToWorker::HostReply { call: 1, reply: HostReply::Failed(_) })));
     bench.ends(Outcome::Interrupted);
@@ -182,7 +182,7 @@ fn a_cancel_answers_the_pending_host_call() {
 #[test]
 fn an_interruption_is_repeated_because_the_first_may_come_before_the_execution_begins() {
     let mut bench = Bench::running();
-    bench.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     for repeated in 2..5 {
         bench.after(crate::deadlines::INTERRUPT_AGAIN_MS);
         assert_eq!(bench.interrupts, repeated);
@@ -211,7 +211,7 @@ fn cpu_time_is_judged_by_the_kernels_clock() {
 fn a_result_that_is_larger_than_all_output_may_be_is_dropped_and_said_so() {
     let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.max_output_kb = 1));
     let result = JsonText::from_untrusted(format!("\"{}\"", "x".repeat(2_000)));
-    bench.says(FromWorker::Done(Box::new(Done { result: Some(result), ..done(Outcome::Ok) })));
+    bench.on_worker_message(FromWorker::Done(Box::new(Done { result: Some(result), ..done(Outcome::Ok) })));
     let ended = bench.ended();
     assert_eq!((ended.status, ended.result), (ExecutionStatus::Ok, None));
     assert_eq!(ended.metrics.events, 2, "the echo and the note");

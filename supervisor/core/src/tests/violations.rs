@@ -1,4 +1,4 @@
-//! A worker that breaks the rules, and one that only exaggerates.
+//! Protocol violations of workers, and messages that only exceed a limit.
 
 use super::*;
 
@@ -45,9 +45,9 @@ fn what_no_honest_worker_says_is_a_violation() {
     ];
     for (name, lie) in lies {
         let mut bench = Bench::running();
-        bench.says(lie);
+        bench.on_worker_message(lie);
         assert!(bench.killed, "{name}");
-        bench.input(Input::Exited(ExitStatus::Exited(0)));
+        bench.input(SessionInput::Exited(WorkerExitStatus::Exited(0)));
         assert!(bench.reason().starts_with("protocol_violation("), "{name}: {}", bench.reason());
         assert_eq!(
             (bench.ended().status, bench.code().as_str()),
@@ -74,16 +74,16 @@ fn sequences_and_repetitions_are_judged() {
     impatient.calls(2);
     assert!(impatient.killed, "a host call while one is pending");
     let mut faulty = Bench::running();
-    faulty.input(Input::ChannelFailed(ChannelFault::Violation("an empty packet".to_owned())));
-    faulty.input(Input::Exited(ExitStatus::Signaled(9)));
+    faulty.input(SessionInput::ChannelFailed(ChannelFault::Violation("an empty packet".to_owned())));
+    faulty.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(faulty.reason(), "protocol_violation(an empty packet)");
 }
 
 #[test]
 fn a_message_before_started_is_a_violation() {
     let mut bench = Bench::new(rights(|_| {}), 0);
-    bench.input(Input::Create { token: Token(1) });
-    bench.input(Input::Spawned);
+    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Spawned);
     bench.prints(0, "x");
     assert!(bench.killed);
 }
@@ -91,11 +91,11 @@ fn a_message_before_started_is_a_violation() {
 #[test]
 fn a_worker_that_never_starts_is_killed() {
     let mut bench = Bench::new(rights(|_| {}), 0);
-    bench.input(Input::Create { token: Token(1) });
-    bench.input(Input::Spawned);
+    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Spawned);
     bench.after(HELLO_MS);
     assert!(bench.killed);
-    bench.input(Input::Exited(ExitStatus::Signaled(9)));
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert!(matches!(bench.reply(1), Some(Err(Refusal::SpawnFailed(_)))));
     assert!(bench.machine.is_released());
 }
@@ -107,22 +107,22 @@ fn output_beyond_the_workers_own_limit_ends_the_worker() {
         bench.prints(0, "x");
     }
     assert!(bench.killed);
-    bench.input(Input::Exited(ExitStatus::Signaled(9)));
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!((bench.reason().as_str(), bench.code().as_str()), ("limit(events)", "OUTPUT_LIMIT_EXCEEDED"));
     let mut loud = Bench::running_with(rights(|snapshot| snapshot.settings.limits.max_output_kb = 1));
     loud.prints(0, &"x".repeat(600 * 1024));
-    loud.input(Input::Exited(ExitStatus::Signaled(9)));
+    loud.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!((loud.reason().as_str(), loud.code().as_str()), ("limit(output)", "OUTPUT_LIMIT_EXCEEDED"));
 }
 
 #[test]
 fn a_worker_that_hangs_up_and_lives_on_is_killed() {
     let mut bench = Bench::ready();
-    bench.input(Input::ChannelFailed(ChannelFault::Closed));
+    bench.input(SessionInput::ChannelFailed(ChannelFault::Closed));
     assert!(!bench.killed);
     bench.after(CLOSE_GRACE_MS);
     assert!(bench.killed);
-    bench.input(Input::Exited(ExitStatus::Signaled(9)));
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(bench.reason(), "protocol_violation(closed its channel)");
 }
 
@@ -131,8 +131,11 @@ fn numbers_and_texts_of_a_worker_are_cut_to_what_can_be_stored() {
     let mut bench = Bench::running();
     let message = "é".repeat(1024 * 1024);
     let usage = Usage { cpu_us: u64::MAX, heap_bytes: u64::MAX, heap_peak_bytes: u64::MAX };
-    bench.says(FromWorker::Done(Box::new(Done { usage, ..done(Outcome::Exception { message }) })));
+    bench.on_worker_message(FromWorker::Done(Box::new(Done {
+        usage,
+        ..done(Outcome::Exception { message })
+    })));
     let ended = bench.ended();
     assert!(i64::try_from(ended.metrics.heap_peak_bytes).is_ok());
-    assert!(ended.error.expect("says why").message.len() < 300 * 1024);
+    assert!(ended.error.expect("on_worker_message why").message.len() < 300 * 1024);
 }

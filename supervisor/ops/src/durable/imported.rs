@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
-use vm_system_core::durable::{Refused, fresh_record, session_record, task_id};
+use vm_system_core::durable::{DurableRefusal, fresh_record, session_record, task_id};
 use vm_system_protocol::control::{DurableReply, ErrorCode, NewImport, OpError};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
@@ -113,7 +113,9 @@ impl Ops {
             });
         }
         self.store.apply(writes).await.map_err(|error| match error {
-            StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => refused(&Refused::NameTaken, id),
+            StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => {
+                refused(&DurableRefusal::NameTaken, id)
+            }
             // Another request took the program's name first.
             StoreError::Rejected(Rejection::Missing(Entity::Program)) => program_taken(program),
             other => stored(other),

@@ -9,7 +9,7 @@ use crate::sessions::worktree;
 use crate::{Ops, VerbCall, fitting, now, page, redact};
 use std::sync::Arc;
 use uuid::Uuid;
-use vm_system_core::durable::{Fresh, Refused, fresh_record, session_record};
+use vm_system_core::durable::{DurableRefusal, Fresh, fresh_record, session_record};
 use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, NewRun, OpError, ProgramCounts};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
@@ -101,7 +101,7 @@ impl Ops {
     /// Ends an execution of a program; one that has ended is fine.
     pub(crate) async fn cancel_program(&self, id: ExecutionId) -> Result<(), OpError> {
         match self.durables()?.cancel(id, Vec::new()).await {
-            Ok(_) | Err(Refused::Ended) => Ok(()),
+            Ok(_) | Err(DurableRefusal::Ended) => Ok(()),
             Err(why) => Err(refused(&why, id)),
         }
     }

@@ -5,7 +5,7 @@ use crate::errors::{invalid, not_found, stored};
 use crate::{Ops, VerbCall, now};
 use std::sync::Arc;
 use uuid::Uuid;
-use vm_system_core::durable::{Refused, fresh_record, session_record};
+use vm_system_core::durable::{DurableRefusal, fresh_record, session_record};
 use vm_system_protocol::control::{DurableReply, ErrorCode, OpError};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
@@ -57,7 +57,7 @@ impl Ops {
                 .with_hint("a text needs quotes: '\"like this\"'"));
         }
         let result = self.durables()?.set(id, frame, name, value).await.map_err(|why| match why {
-            Refused::NotPending | Refused::Ended => {
+            DurableRefusal::NotPending | DurableRefusal::Ended => {
                 OpError::new(ErrorCode::TaskNotPending, "variables are changed while an execution waits")
                     .with_details(&serde_json::json!({ "execution_id": id }))
             }
@@ -84,7 +84,7 @@ impl Ops {
         let result = match durables.cancel(old_id, writes.clone()).await {
             Ok(_) => Ok(()),
             // It has ended: nothing is in the way.
-            Err(Refused::Ended) => self.store.apply(writes).await.map(|_| ()).map_err(stored),
+            Err(DurableRefusal::Ended) => self.store.apply(writes).await.map(|_| ()).map_err(stored),
             Err(why) => Err(refused(&why, old_id)),
         };
         self.audit(call, old_id, &result).await;
@@ -110,7 +110,9 @@ impl Ops {
         let mut writes = Vec::new();
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
         let result = self.store.apply(writes).await.map(|_| ()).map_err(|error| match error {
-            StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => refused(&Refused::NameTaken, id),
+            StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => {
+                refused(&DurableRefusal::NameTaken, id)
+            }
             other => stored(other),
         });
         self.audit(call, old.row.execution.id, &result).await;

@@ -20,7 +20,7 @@ use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, Write};
 use vm_system_runtime::{CreateSession, Follower, ForkSession, RuntimeError};
-use vm_system_spawn::libraries::Shelf;
+use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{BoxFuture, Faults, StoreHandle, open_temporary};
 
 /// What the fake does next.
@@ -345,7 +345,8 @@ impl OpsBench {
         let fake = Fake { store: store.clone(), script: Arc::default(), executing: Arc::default() };
         let stop = CancellationToken::new();
         let runtime: Arc<dyn RuntimeApi> = Arc::new(fake.clone());
-        let ops = Arc::new(Ops::new(store.clone(), runtime, options, Shelf::in_memory(), stop.clone()));
+        let ops =
+            Arc::new(Ops::new(store.clone(), runtime, options, LibraryStore::in_memory(), stop.clone()));
         Self { ops, fake, store, faults, stop }
     }
 

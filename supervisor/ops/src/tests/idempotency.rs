@@ -184,7 +184,7 @@ async fn stored_answer_that_cannot_be_read_is_given_from_the_record_and_never_ru
     let kill = || Op::SessionKill { session: session.clone(), signal: 9 };
     bench.request_with_key(kill(), "l").await.expect("live");
     for key in ["k", "l"] {
-        let damage = Write::KeyAnswer { owner: alice().owner, key: key.to_owned(), reply: vec![0xff; 9] };
+        let damage = Write::KeyResponse { owner: alice().owner, key: key.to_owned(), reply: vec![0xff; 9] };
         bench.store.apply(damage).await.expect("claimed");
     }
     assert_eq!(bench.request_with_key(repl(&session, "1"), "k").await, first);

@@ -214,7 +214,7 @@ async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
     }
     // As after a supervisor that exited between the commit of the sessions and its response.
     let owner = admin().owner;
-    let damage = vm_system_record::Write::KeyAnswer { owner, key: "k".to_owned(), reply: vec![0xff; 9] };
+    let damage = vm_system_record::Write::KeyResponse { owner, key: "k".to_owned(), reply: vec![0xff; 9] };
     bench.store.apply(damage).await.expect("claimed");
     let again = bench.ops.call(&admin(), fork(3), Some("k"), None).await;
     assert!(matches!(again, Ok(Reply::Sessions(again)) if again.len() == 3));

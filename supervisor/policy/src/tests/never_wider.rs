@@ -1,4 +1,4 @@
-//! Whatever a session kept and whatever its template says now: what an execution may do is never more than either gives
+//! For any copy of a template and any current template: the rights of an execution are never more than either gives
 //! alone, and of paths, modules and commands exactly what both give.
 
 use crate::paths::{CleanPath, PathRules};
@@ -141,8 +141,8 @@ proptest! {
     ) {
         let now = effective(&session, Some(&template), &operator);
         let kept = effective(&session, None, &operator);
-        let said = effective(&template, None, &operator);
-        for side in [&kept, &said] {
+        let current = effective(&template, None, &operator);
+        for side in [&kept, &current] {
             at_most(&now, side)?;
             no_other(&now, side)?;
         }
@@ -150,16 +150,16 @@ proptest! {
         prop_assert!(now.exec.iter().flat_map(|exec| &exec.commands).all(offered));
         // Of what has names it is exactly what both give.
         for module in ["fs", "database", "exec"] {
-            prop_assert_eq!(now.allows_module(module), kept.allows_module(module) && said.allows_module(module));
+            prop_assert_eq!(now.allows_module(module), kept.allows_module(module) && current.allows_module(module));
         }
         for text in PATHS {
             let path = CleanPath::of(text).expect("a path of the worktree");
             let read = |policy: &EffectivePolicy| covered(policy.fs.as_ref().and_then(|fs| fs.read.as_ref()), &path);
             let write = |policy: &EffectivePolicy| covered(policy.fs.as_ref().and_then(|fs| fs.write.as_ref()), &path);
-            prop_assert_eq!(read(&now), both(read(&kept), read(&said)), "read {}", text);
-            prop_assert_eq!(write(&now), both(write(&kept), write(&said)), "write {}", text);
+            prop_assert_eq!(read(&now), both(read(&kept), read(&current)), "read {}", text);
+            prop_assert_eq!(write(&now), both(write(&kept), write(&current)), "write {}", text);
             let load = |policy: &EffectivePolicy| covered(policy.load.as_ref(), &path);
-            prop_assert_eq!(load(&now), both(load(&kept), load(&said)), "load {}", text);
+            prop_assert_eq!(load(&now), both(load(&kept), load(&current)), "load {}", text);
             prop_assert!(now.fs.is_none() || load(&now) == read(&now), "what is read is loaded: {}", text);
         }
     }

@@ -1,7 +1,7 @@
 //! Paths that no honest script writes: judging one takes no time that grows with them.
 
 use super::{effective, row};
-use crate::usage::{SessionUsage, Usage};
+use crate::usage::{HostUsage, SessionUsage};
 use crate::{EffectivePolicy, Permit, Snapshot, judge};
 use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::json::JsonText;
@@ -19,13 +19,13 @@ fn with_pattern(pattern: &str) -> EffectivePolicy {
     effective(&session, None)
 }
 
-fn asked(policy: &EffectivePolicy, request: FsRequest) -> Result<Permit, HostError> {
-    judge(policy, HostRequest::Fs(request), &mut Usage::default(), &mut SessionUsage::default())
+fn decide(policy: &EffectivePolicy, request: FsRequest) -> Result<Permit, HostError> {
+    judge(policy, HostRequest::Fs(request), &mut HostUsage::default(), &mut SessionUsage::default())
         .map_err(|denial| denial.error)
 }
 
 #[test]
-fn a_path_of_millions_of_names_is_refused_before_it_is_looked_at() {
+fn a_path_of_millions_of_names_is_refused_before_it_is_parsed() {
     let path = "a/".repeat(2_000_000);
     for patterns in ["a/**", "**/a/**", "**"] {
         let policy = with_pattern(patterns);
@@ -34,7 +34,7 @@ fn a_path_of_millions_of_names_is_refused_before_it_is_looked_at() {
             FsRequest::MakeDir { path: path.clone(), recursive: true, mode: 0o777 },
             FsRequest::Rename { from: "a/b".to_owned(), to: path.clone() },
         ] {
-            let error = asked(&policy, request).expect_err("longer than any path");
+            let error = decide(&policy, request).expect_err("longer than any path");
             assert_eq!(error.code, "ENAMETOOLONG", "{patterns}");
             assert!(error.message.len() < 500, "a message repeats no more than anybody reads");
         }
@@ -44,17 +44,17 @@ fn a_path_of_millions_of_names_is_refused_before_it_is_looked_at() {
 #[test]
 fn the_longest_path_that_the_kernel_takes_is_judged_by_the_patterns() {
     let path = format!("out/{}", "n".repeat(4_091));
-    let judged = asked(&with_pattern("out/**"), FsRequest::Exists { path: path.clone() });
+    let judged = decide(&with_pattern("out/**"), FsRequest::Exists { path: path.clone() });
     let Ok(Permit::Broker(BrokerCall::Fs { request, .. })) = judged else { unreachable!("{judged:?}") };
     assert_eq!(request, FsRequest::Exists { path: path.clone() });
-    let error = asked(&with_pattern("out/**"), FsRequest::Exists { path: format!("{path}n") });
+    let error = decide(&with_pattern("out/**"), FsRequest::Exists { path: format!("{path}n") });
     assert_eq!(error.expect_err("one byte more").code, "ENAMETOOLONG");
 }
 
 #[test]
 fn folders_that_must_be_there_are_counted_only_where_folders_are_made() {
     let policy = with_pattern("a/b/**");
-    let levels = |request| match asked(&policy, request) {
+    let levels = |request| match decide(&policy, request) {
         Ok(Permit::Broker(BrokerCall::Fs { terms, .. })) => terms.existing_levels,
         other => unreachable!("{other:?}"),
     };

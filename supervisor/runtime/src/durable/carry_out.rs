@@ -8,9 +8,9 @@ use super::worker::{Order, order};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use vm_system_core::ExitStatus;
+use vm_system_core::WorkerExitStatus;
 use vm_system_core::durable::{
-    DurableAction as Action, DurableInput as Input, DurableMachine, HostWork, LoadFrom,
+    DurableAction as Action, DurableInput as Input, DurableMachine, HostCallRequest, LoadFrom,
 };
 use vm_system_protocol::durable::{FromDurable, ToDurable};
 use vm_system_record::Batch;
@@ -129,11 +129,11 @@ impl RunTask {
                 starting.unwanted = true;
                 None
             }
-            None => Some(Input::Exited(ExitStatus::Unknown)),
+            None => Some(Input::Exited(WorkerExitStatus::Unknown)),
         }
     }
 
-    fn call(&mut self, machine: &DurableMachine, context: &ProgramContext, work: HostWork) {
+    fn call(&mut self, machine: &DurableMachine, context: &ProgramContext, work: HostCallRequest) {
         let shared = Arc::clone(&self.durables.shared);
         let session = machine.record().session_id;
         let files = (context.clone(), Arc::clone(&self.files.used), self.files.reservation.clone());

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
-use vm_system_core::durable::{HostWork, REFILL_MS};
-use vm_system_policy::{EffectivePolicy, Permit, SessionUsage, Usage, judge};
+use vm_system_core::durable::{HostCallRequest, REFILL_MS};
+use vm_system_policy::{EffectivePolicy, HostUsage, Permit, SessionUsage, judge};
 use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest, WriteMode};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
@@ -53,7 +53,7 @@ const ABOUT_THE_FILE: [&str; 11] = [
 ];
 
 /// What an execution used of its files: since a client last answered it, and in all.
-pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;
+pub(super) type Used = Arc<Mutex<(HostUsage, SessionUsage)>>;
 
 /// A question has ended: so much waiting (milliseconds) gives as much of the limits back as of all others.
 pub(super) fn give_back(used: &Used, policy: &EffectivePolicy, waited_ms: u64) {
@@ -72,7 +72,7 @@ pub(super) async fn call(
     shared: Arc<RuntimeContext>,
     (execution, session): (ExecutionId, SessionId),
     (context, used, reservation): (ProgramContext, Used, Reservation),
-    work: HostWork,
+    work: HostCallRequest,
 ) -> Result<JsonText, String> {
     if context.worktree.is_empty() {
         let why = "this execution has no worktree: to use files, start it with one (--worktree-path DIR; `worktree` of \

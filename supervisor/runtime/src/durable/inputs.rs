@@ -7,12 +7,12 @@ use super::worker::{LoadedWorker, WorkerStartError};
 use crate::link::{LinkEvent, WorkerLink};
 use crate::task::fault;
 use crate::writes::WriteOutcome;
-use vm_system_core::ExitStatus;
+use vm_system_core::WorkerExitStatus;
 use vm_system_core::WriteId;
 use vm_system_core::durable::{DurableInput as Input, Unstored};
 use vm_system_protocol::worker::FromWorker;
 use vm_system_record::{Entity, Rejection, StoreError};
-use vm_system_spawn::{ChannelError, Received, WorkerDeath};
+use vm_system_spawn::{Received, WorkerChannelError, WorkerExit};
 
 impl RunTask {
     /// None: the machine need not know.
@@ -23,7 +23,7 @@ impl RunTask {
             Woken::Started(started) => self.started(started),
             Woken::Link(LinkEvent::Received(received)) => self.received(received),
             // Its exit is still to come.
-            Woken::Link(LinkEvent::ReceiveFailed(ChannelError::Closed)) => return None,
+            Woken::Link(LinkEvent::ReceiveFailed(WorkerChannelError::Closed)) => return None,
             Woken::Link(LinkEvent::ReceiveFailed(error)) => Input::Violation(format!("{:?}", fault(error))),
             Woken::Link(LinkEvent::SendFailed(error)) => {
                 self.cannot_send(&error);
@@ -89,7 +89,7 @@ impl RunTask {
                 });
                 Input::Loaded { small }
             }
-            Err(_) if unwanted => Input::Exited(ExitStatus::Unknown),
+            Err(_) if unwanted => Input::Exited(WorkerExitStatus::Unknown),
             Err(error) => {
                 let permanent = matches!(error, WorkerStartError::NoCode);
                 Input::NotLoaded { why: error.to_string(), permanent }
@@ -109,7 +109,7 @@ impl RunTask {
         }
     }
 
-    fn exited(&mut self, exit: WorkerDeath) -> Input {
+    fn exited(&mut self, exit: WorkerExit) -> Input {
         self.files.under_way = None;
         self.pages.acquiring = None;
         let mut forbidden = None;
@@ -135,7 +135,7 @@ impl RunTask {
     }
 
     /// A worker that takes nothing more has exited, or is to: its exit is an input.
-    pub(super) fn cannot_send(&self, error: &ChannelError) {
+    pub(super) fn cannot_send(&self, error: &WorkerChannelError) {
         if let Some(worker) = &self.worker {
             tracing::debug!(execution = %self.execution, %error, "cannot send to a worker");
             let _ = worker.link.process.kill();

@@ -6,7 +6,7 @@ use super::task::{ProgramContext, RunTask};
 use super::{Durables, stored};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use vm_system_core::durable::{DurableMachine, Refused, RunStatus, Spent};
+use vm_system_core::durable::{DurableMachine, DurableRefusal, RunStatus, Spent};
 use vm_system_policy::SessionUsage;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
@@ -30,7 +30,7 @@ pub(super) enum RunRequest {
 }
 
 /// Where the result of a request goes.
-pub(super) type RunResponder = oneshot::Sender<Result<RunStatus, Refused>>;
+pub(super) type RunResponder = oneshot::Sender<Result<RunStatus, DurableRefusal>>;
 
 /// A request with its caller.
 #[derive(Debug)]
@@ -86,10 +86,10 @@ impl Durables {
         execution: ExecutionId,
         identity: Option<Arc<RunIdentity>>,
         request: RunRequest,
-    ) -> Result<RunStatus, Refused> {
+    ) -> Result<RunStatus, DurableRefusal> {
         let (responder, response) = oneshot::channel();
         self.hand_over(execution, identity, QueuedRequest::new(request, responder))?;
-        response.await.unwrap_or(Err(Refused::Stopping))
+        response.await.unwrap_or(Err(DurableRefusal::Stopping))
     }
 
     /// An owner task for an execution that begins.
@@ -99,14 +99,14 @@ impl Durables {
         (machine, context): (DurableMachine, ProgramContext),
         identity: Arc<RunIdentity>,
         command: QueuedRequest,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), DurableRefusal> {
         let mut live = lock(&self.live);
         if self.stop.is_cancelled() {
-            return Err(Refused::Stopping);
+            return Err(DurableRefusal::Stopping);
         }
         let (commands, inbox) = mpsc::channel(COMMANDS);
         if commands.try_send(command).is_err() {
-            return Err(Refused::Stopping);
+            return Err(DurableRefusal::Stopping);
         }
         live.insert(execution, LiveRun { commands, identity: Some(identity) });
         self.tasks.spawn(RunTask::new(Arc::clone(self), execution, inbox).run(Some((machine, context))));
@@ -118,10 +118,10 @@ impl Durables {
         execution: ExecutionId,
         identity: Option<Arc<RunIdentity>>,
         command: QueuedRequest,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), DurableRefusal> {
         let mut live = lock(&self.live);
         if self.stop.is_cancelled() {
-            return Err(Refused::Stopping);
+            return Err(DurableRefusal::Stopping);
         }
         let begin = || {
             let (commands, inbox) = mpsc::channel(COMMANDS);
@@ -136,7 +136,9 @@ impl Durables {
         if identity.is_some() {
             live.identity = identity;
         }
-        live.commands.try_send(command).map_err(|_| Refused::NoWorker("it is busy; try again".to_owned()))
+        live.commands
+            .try_send(command)
+            .map_err(|_| DurableRefusal::NoWorker("it is busy; try again".to_owned()))
     }
 
     /// An owner task that has nothing left to do leaves; false if there is a new request.
@@ -161,7 +163,7 @@ impl Durables {
     pub(super) async fn find(
         &self,
         execution: ExecutionId,
-    ) -> Result<(DurableMachine, ProgramContext, Option<stored::StoredState>, Used), Refused> {
+    ) -> Result<(DurableMachine, ProgramContext, Option<stored::StoredState>, Used), DurableRefusal> {
         let (mut machine, context, whole) = stored::load(self, execution).await?;
         let (spent, files) = lock(&self.spent).remove(&execution).unwrap_or_default();
         machine.remember(spent);

@@ -42,8 +42,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use vm_system_core::durable::{DurableMachine, DurableSpec, Fresh, Refused, RunStatus, Spent};
-use vm_system_policy::{EffectivePolicy, Operator, Snapshot, Usage, effective};
+use vm_system_core::durable::{DurableMachine, DurableRefusal, DurableSpec, Fresh, RunStatus, Spent};
+use vm_system_policy::{EffectivePolicy, HostUsage, Operator, Snapshot, effective};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
@@ -128,7 +128,7 @@ pub struct Durables {
     workers: Mutex<HashMap<SessionId, ProgramWorker>>,
     /// What executions without an owner task that wait for a task with a deadline have used of their limits; as long as this
     /// daemon runs.
-    spent: Mutex<HashMap<ExecutionId, (Spent, Usage)>>,
+    spent: Mutex<HashMap<ExecutionId, (Spent, HostUsage)>>,
     /// The memory of pages that are not stored yet.
     page_budget: pages::PageBudget,
     /// An execution waits for a worker: those that are only kept warm are to go.
@@ -175,7 +175,7 @@ impl Durables {
     }
 
     /// Runs a program: to its first stop, or (without `wait`) until its beginning is stored.
-    pub async fn run(self: &Arc<Self>, start: StartProgram, wait: bool) -> Result<RunStatus, Refused> {
+    pub async fn run(self: &Arc<Self>, start: StartProgram, wait: bool) -> Result<RunStatus, DurableRefusal> {
         let policy = Arc::new(policy(&start.policy, None, &self.shared.operator));
         let spec = self.spec(&start.record, &policy);
         let id = start.record.id;
@@ -186,7 +186,7 @@ impl Durables {
         let (responder, response) = oneshot::channel();
         let command = QueuedRequest::new(RunRequest::Start { wait }, responder);
         self.begin(id, (machine, context), start.identity, command)?;
-        response.await.unwrap_or(Err(Refused::Stopping))
+        response.await.unwrap_or(Err(DurableRefusal::Stopping))
     }
 
     /// Submits the answer to a task and runs the program: to its next stop, or (without `wait`) until the answer is stored. The
@@ -198,7 +198,7 @@ impl Durables {
         (task, answer): (Option<TaskId>, GivenAnswer),
         wait: bool,
         with: Vec<Write>,
-    ) -> Result<RunStatus, Refused> {
+    ) -> Result<RunStatus, DurableRefusal> {
         self.request(execution, Some(identity), RunRequest::Submit { task, answer, with, wait }).await
     }
 
@@ -209,7 +209,7 @@ impl Durables {
         frame: u32,
         name: String,
         value: JsonText,
-    ) -> Result<RunStatus, Refused> {
+    ) -> Result<RunStatus, DurableRefusal> {
         self.request(execution, None, RunRequest::Set { frame, name, value }).await
     }
 
@@ -218,7 +218,7 @@ impl Durables {
         self: &Arc<Self>,
         execution: ExecutionId,
         with: Vec<Write>,
-    ) -> Result<RunStatus, Refused> {
+    ) -> Result<RunStatus, DurableRefusal> {
         self.request(execution, None, RunRequest::Cancel { with }).await
     }
 

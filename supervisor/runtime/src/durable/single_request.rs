@@ -11,7 +11,7 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Diagnostic, Limits, ProgramState};
 use vm_system_protocol::worker::FromWorker;
 use vm_system_record::Scope;
-use vm_system_spawn::{ChannelError, Spawner, WorkerHandle, WorkerKind, WorkerLimits};
+use vm_system_spawn::{Spawner, WorkerChannelError, WorkerHandle, WorkerKind, WorkerLimits};
 
 /// A request must have its reply within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -143,7 +143,7 @@ async fn send_job(
     code: Vec<u8>,
     limits: DurableLimits,
     pages: impl Iterator<Item = (u64, &[u8])> + Send,
-) -> Result<(), ChannelError> {
+) -> Result<(), WorkerChannelError> {
     handle.sender.send(&order(ToDurable::Load { code, limits })).await?;
     let (mut batch, mut bytes) = (Vec::new(), 0);
     for (number, page) in pages {

@@ -4,12 +4,12 @@ use super::task::ProgramContext;
 use super::worker::Part;
 use super::{Durables, policy};
 use std::sync::Arc;
-use vm_system_core::durable::{DurableMachine, Refused, StoredExecution};
+use vm_system_core::durable::{DurableMachine, DurableRefusal, StoredExecution};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_record::{Standing, StoreError};
+use vm_system_record::{RunHead, StoreError};
 
-fn failed(error: &StoreError) -> Refused {
-    Refused::Storage(error.to_string())
+fn failed(error: &StoreError) -> DurableRefusal {
+    DurableRefusal::Storage(error.to_string())
 }
 
 /// The whole state of a checkpoint.
@@ -18,10 +18,10 @@ pub(super) type StoredState = (u64, Part);
 pub(super) async fn load(
     durables: &Durables,
     execution: ExecutionId,
-) -> Result<(DurableMachine, ProgramContext, Option<StoredState>), Refused> {
-    let found = durables.shared.store.standing(execution).await.map_err(|error| failed(&error))?;
-    let found = *found.ok_or(Refused::Ended)?;
-    let Standing {
+) -> Result<(DurableMachine, ProgramContext, Option<StoredState>), DurableRefusal> {
+    let found = durables.shared.store.run_head(execution).await.map_err(|error| failed(&error))?;
+    let found = *found.ok_or(DurableRefusal::Ended)?;
+    let RunHead {
         execution: record,
         program,
         version,
@@ -34,7 +34,7 @@ pub(super) async fn load(
         state,
     } = found;
     if record.status.is_final() {
-        return Err(Refused::Ended);
+        return Err(DurableRefusal::Ended);
     }
     let policy = Arc::new(policy(&kept, template.as_ref(), &durables.shared.operator));
     let spec = durables.spec(&record, &policy);

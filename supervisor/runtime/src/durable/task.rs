@@ -18,7 +18,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use vm_system_core::durable::{DurableMachine, Refused, RunStatus};
+use vm_system_core::durable::{DurableMachine, DurableRefusal, RunStatus};
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
@@ -71,7 +71,7 @@ pub(super) struct FileCalls {
 pub(super) struct RunTask {
     pub(super) durables: Arc<Durables>,
     pub(super) execution: ExecutionId,
-    pub(super) callers: Callers<RunStatus, Refused>,
+    pub(super) callers: Callers<RunStatus, DurableRefusal>,
     pub(super) writes: Writes<News>,
     pub(super) clock: Clock,
     pub(super) starting: Option<Starting>,
@@ -144,7 +144,7 @@ impl RunTask {
             }
             if machine.is_released() && self.is_idle() {
                 if stopping {
-                    return self.refuse_all(&Refused::Stopping);
+                    return self.refuse_all(&DurableRefusal::Stopping);
                 }
                 if machine.task().is_some_and(|task| task.deadline.is_some()) {
                     self.durables.alarm.notify_one();
@@ -170,7 +170,7 @@ impl RunTask {
         self.worker.is_none() && self.starting.is_none() && self.writes.is_empty()
     }
 
-    fn refuse_all(mut self, why: &Refused) {
+    fn refuse_all(mut self, why: &DurableRefusal) {
         loop {
             while let Ok(command) = self.inbox.try_recv() {
                 let _ = command.responder.send(Err(why.clone()));

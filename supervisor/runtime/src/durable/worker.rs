@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
-use vm_system_core::durable::{LoadFrom, Refused};
+use vm_system_core::durable::{DurableRefusal, LoadFrom};
 use vm_system_protocol::durable::{DurableLimits, PAGE_BATCH_BYTES, StatePage, ToDurable};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::ToWorker;
 use vm_system_record::StoreError;
 use vm_system_spawn::{
-    ChannelError, SpawnError, Spawner, WorkerHandle, WorkerKind, WorkerLimits, WorkerProcess,
+    SpawnError, Spawner, WorkerChannelError, WorkerHandle, WorkerKind, WorkerLimits, WorkerProcess,
 };
 
 /// Starts that are tried for one worker.
@@ -67,7 +67,7 @@ pub(super) enum WorkerStartError {
     #[error("{0}")]
     Store(#[from] StoreError),
     #[error("it could not be sent what to do: {0}")]
-    Channel(#[from] ChannelError),
+    Channel(#[from] WorkerChannelError),
     #[error("its program is not in the store")]
     NoCode,
     #[error("the supervisor is stopping")]
@@ -86,7 +86,7 @@ impl WorkerStartError {
     }
 }
 
-impl From<WorkerStartError> for Refused {
+impl From<WorkerStartError> for DurableRefusal {
     fn from(error: WorkerStartError) -> Self {
         match error {
             WorkerStartError::Store(error) => Self::Storage(error.to_string()),

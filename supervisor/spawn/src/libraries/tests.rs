@@ -52,45 +52,51 @@ fn catalog_is_found_by_id_and_by_name() {
 #[test]
 fn a_source_comes_back_as_it_was_kept_and_only_the_owner_may_read_it() {
     let state = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::open(state.path()).expect("a shelf");
-    let hash = shelf.put("module.exports = 1").expect("kept");
-    assert_eq!(shelf.get(&hash).as_deref(), Ok("module.exports = 1"));
+    let library_store = LibraryStore::open(state.path()).expect("a library_store");
+    let hash = library_store.put("module.exports = 1").expect("kept");
+    assert_eq!(library_store.get(&hash).as_deref(), Ok("module.exports = 1"));
     let folder = state.path().join("libraries");
     let file = folder.join(format!("{}.js", hex(&hash)));
     let mode = |path: &std::path::Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
     assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
-    assert_eq!(Shelf::open(state.path()).expect("again").get(&hash).as_deref(), Ok("module.exports = 1"));
-    shelf.remove(&hash).expect("removed");
-    shelf.remove(&hash).expect("gone already");
-    assert_eq!(shelf.get(&hash), Err(ShelfError::Missing));
+    assert_eq!(
+        LibraryStore::open(state.path()).expect("again").get(&hash).as_deref(),
+        Ok("module.exports = 1")
+    );
+    library_store.remove(&hash).expect("removed");
+    library_store.remove(&hash).expect("gone already");
+    assert_eq!(library_store.get(&hash), Err(LibraryStoreError::Missing));
 }
 
 #[test]
 fn a_source_that_is_not_what_was_kept_is_not_given_out() {
     let state = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::open(state.path()).expect("a shelf");
-    let hash = shelf.put("1").expect("kept");
+    let library_store = LibraryStore::open(state.path()).expect("a library_store");
+    let hash = library_store.put("1").expect("kept");
     let file = state.path().join("libraries").join(format!("{}.js", hex(&hash)));
     std::fs::write(&file, "2").expect("writable");
-    assert_eq!(shelf.get(&hash), Err(ShelfError::Changed));
+    assert_eq!(library_store.get(&hash), Err(LibraryStoreError::Changed));
     std::fs::remove_file(&file).expect("there");
     symlink("/dev/zero", &file).expect("a link");
-    assert_eq!(shelf.get(&hash), Err(ShelfError::Changed));
+    assert_eq!(library_store.get(&hash), Err(LibraryStoreError::Changed));
     std::fs::remove_file(&file).expect("there");
     std::fs::create_dir(&file).expect("a folder");
-    assert_eq!(shelf.get(&hash), Err(ShelfError::Changed));
+    assert_eq!(library_store.get(&hash), Err(LibraryStoreError::Changed));
 }
 
 #[test]
 fn what_a_crash_left_is_swept_away_and_files_of_others_stay() {
     let state = tempfile::tempdir().expect("a folder");
-    let shelf = Shelf::open(state.path()).expect("a shelf");
-    let (kept, lost) = (shelf.put("1").expect("kept"), shelf.put("2").expect("kept"));
+    let library_store = LibraryStore::open(state.path()).expect("a library_store");
+    let (kept, lost) = (library_store.put("1").expect("kept"), library_store.put("2").expect("kept"));
     let folder = state.path().join("libraries");
     std::fs::write(folder.join(format!("{}.js.new", hex(&[7; 32]))), "half").expect("writable");
     std::fs::write(folder.join("README"), "mine").expect("writable");
-    shelf.sweep(&HashSet::from([kept])).expect("swept");
-    assert_eq!((shelf.get(&kept).as_deref(), shelf.get(&lost)), (Ok("1"), Err(ShelfError::Missing)));
+    library_store.sweep(&HashSet::from([kept])).expect("swept");
+    assert_eq!(
+        (library_store.get(&kept).as_deref(), library_store.get(&lost)),
+        (Ok("1"), Err(LibraryStoreError::Missing))
+    );
     let mut names: Vec<_> = std::fs::read_dir(&folder)
         .expect("readable")
         .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())

@@ -1,5 +1,5 @@
 //! A connected byte stream in two halves, watched for reading alone: else the reactor would wake up each time the peer has
-//! taken an answer, to hear that there is room again. Only a writer that has found no room watches for it.
+//! read a response, because the socket is writable again. Only a writer that finds the socket's buffer full watches for that.
 
 use super::watch;
 use nix::sys::socket::{MsgFlags, recv, send};
@@ -17,7 +17,7 @@ pub struct StreamReader(Arc<AsyncFd<OwnedFd>>);
 /// The half that writes.
 pub struct StreamWriter {
     stream: Arc<AsyncFd<OwnedFd>>,
-    /// A descriptor of its own, as long as there is no room.
+    /// A descriptor of its own, while the socket's buffer is full.
     full: Option<AsyncFd<OwnedFd>>,
 }
 
@@ -35,15 +35,15 @@ impl AsyncRead for StreamReader {
     ) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.0.poll_read_ready(context))?;
-            let room = buffer.remaining();
+            let free = buffer.remaining();
             let result = ready.try_io(|stream| {
                 let place = buffer.initialize_unfilled();
                 uninterrupted(|| recv(stream.as_raw_fd(), place, MsgFlags::empty()))
             });
             match result {
                 Ok(Ok(read)) => {
-                    // Less than there was room for: that was all. What comes later is told anew, so that nobody has to ask.
-                    if read > 0 && read < room {
+                    // A short read: there was no more. The reactor reports later data, so that no further read is needed.
+                    if read > 0 && read < free {
                         ready.clear_ready();
                     }
                     buffer.advance(read);
@@ -89,7 +89,7 @@ impl AsyncWrite for StreamWriter {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Both halves are dropped together; nobody needs to know of this one alone.
+        // Both halves are dropped together; the peer need not be notified of this one alone.
         Poll::Ready(Ok(()))
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     #[tokio::test]
-    async fn a_stream_carries_more_than_it_has_room_for_in_both_directions() {
+    async fn a_stream_carries_more_than_its_buffer_in_both_directions() {
         const BYTES: usize = 4 << 20;
         let (ours, theirs) = UnixStream::pair().expect("pair");
         ours.set_nonblocking(true).expect("nonblocking");

@@ -1,4 +1,4 @@
-//! The one thing of this room that the compiler cannot check: registering a descriptor with the runtime's reactor.
+//! The only unsafe code of this crate: registering a descriptor with the runtime's reactor.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! SQLite's errors → ours. The only place that judges what an error code means for the caller and for the writer.
+//! Maps SQLite's errors to the store's. The only module that interprets SQLite's error codes, for the caller and for the writer.
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
@@ -6,26 +6,26 @@ use vm_system_record::{Entity, StoreError};
 
 /// What went wrong inside a transaction.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum SqliteFailure {
     /// The batch itself is at fault; the transaction goes on without it.
     Batch(StoreError),
     /// The database is at fault.
     Database(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for SqliteFailure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for SqliteFailure {
     fn from(error: StoreError) -> Self {
         Self::Batch(error)
     }
 }
 
-impl Failure {
+impl SqliteFailure {
     pub(super) fn into_store_error(self) -> StoreError {
         match self {
             Self::Batch(error) => error,
@@ -37,24 +37,24 @@ impl Failure {
 /// Turns violated constraints into rejections of what the statement is about.
 pub(super) trait Constrained<T> {
     /// A taken key is `Conflict(conflict)`, a missing parent (or what is taken over from it) `Missing(missing)`.
-    fn constrained(self, conflict: Entity, missing: Entity) -> Result<T, Failure>;
+    fn constrained(self, conflict: Entity, missing: Entity) -> Result<T, SqliteFailure>;
 }
 
 impl<T> Constrained<T> for Result<T, rusqlite::Error> {
-    fn constrained(self, conflict: Entity, missing: Entity) -> Result<T, Failure> {
+    fn constrained(self, conflict: Entity, missing: Entity) -> Result<T, SqliteFailure> {
         self.map_err(|error| match error.sqlite_extended_error_code() {
             Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => {
-                Failure::Batch(StoreError::conflict(conflict))
+                SqliteFailure::Batch(StoreError::conflict(conflict))
             }
             Some(ffi::SQLITE_CONSTRAINT_FOREIGNKEY | ffi::SQLITE_CONSTRAINT_NOTNULL) => {
-                Failure::Batch(StoreError::missing(missing))
+                SqliteFailure::Batch(StoreError::missing(missing))
             }
-            _ => Failure::Database(error),
+            _ => SqliteFailure::Database(error),
         })
     }
 }
 
-/// What the caller is told. Messages carry no statement and no path.
+/// The caller's error. Messages carry no statement and no path.
 pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
     let text = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full",

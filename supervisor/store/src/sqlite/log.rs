@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// A frame of the log is this header, then a page (`walformat.html`, section 2 of SQLite's documentation).
 const FRAME_HEADER_BYTES: usize = 24;
-/// Where a frame's header says how many pages the database has behind this commit; 0 in frames that do not end one.
+/// Offset in a frame's header of the database's size in pages after this commit; 0 in frames that do not end one.
 const COMMIT_FIELD: std::ops::Range<usize> = 4..8;
 /// Frames of one transaction that are gathered at most (bytes).
 const GATHERED_BYTES: usize = 256 * 1024;
@@ -24,16 +24,16 @@ const GROWTH_BYTES: u64 = 1 << 20;
 
 /// The log, open for writing.
 ///
-/// What is gathered is not in the file yet. That is told to nobody: SQLite lets others see a commit only after all of its
-/// frames were written, and the frame that ends a commit writes what is gathered. Whatever else looks at the file does so
-/// too. A process that dies before has lost a transaction that was never committed.
+/// Gathered frames are not in the file yet. No reader notices: SQLite lets other connections see a commit only after all of its
+/// frames were written, and the frame that ends a commit writes what is gathered. Every other access to the file
+/// writes it too. A process that exits before has lost a transaction that was never committed.
 #[derive(Debug)]
 struct Log {
     file: File,
     is_writable: bool,
     /// As long as its folder does not surely name it.
     unnamed: Option<PathBuf>,
-    /// Frames in order, for the place where they begin.
+    /// Frames in order, from the offset `begin` on.
     gathered: Vec<u8>,
     begin: u64,
     /// Whether the last header was one of a frame that ends a commit.
@@ -45,8 +45,8 @@ struct Log {
 }
 
 impl Log {
-    /// Opens it, makes it if it is not there and `create` says so. One that may not be written is opened for reading, as by
-    /// SQLite itself, which then says what is wrong when it is asked to write.
+    /// Opens it, or creates it if it does not exist and `create` is set. A file without write permission is opened for reading,
+    /// as by SQLite itself, which then reports the error at the first write.
     fn open(path: &Path, create: bool, grows_ahead: bool) -> io::Result<Self> {
         let is_new = create && !path.try_exists()?;
         let mut options = OpenOptions::new();
@@ -76,16 +76,16 @@ impl Log {
         self.begin + self.gathered.len() as u64
     }
 
-    fn write(&mut self, bytes: &[u8], place: u64) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let is_header = bytes.len() == FRAME_HEADER_BYTES;
         if is_header {
             self.ends_commit = bytes[COMMIT_FIELD] != [0; 4];
         }
-        if place != self.end() {
+        if offset != self.end() {
             // The log's own header, a frame that is written again, the first one after a transaction that was undone.
             self.write_gathered()?;
-            self.file.write_all_at(bytes, place)?;
-            self.begin = place + bytes.len() as u64;
+            self.file.write_all_at(bytes, offset)?;
+            self.begin = offset + bytes.len() as u64;
             return Ok(());
         }
         self.gathered.extend_from_slice(bytes);
@@ -115,7 +115,7 @@ impl Log {
     fn grow(&mut self, end: u64) {
         let grown = end.next_multiple_of(GROWTH_BYTES);
         let zeros = vec![0; usize::try_from(grown - end).unwrap_or(0)];
-        // A disk without room for it may still have room for the commit.
+        // A disk that is too full for it may still hold the commit.
         self.grows_ahead = self.file.write_all_at(&zeros, end).is_ok();
         self.grown = grown;
     }
@@ -133,11 +133,11 @@ impl Log {
     }
 
     /// Reads as much as there is; gives its length (bytes).
-    fn read(&mut self, buffer: &mut [u8], place: u64) -> io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.write_gathered()?;
         let mut read = 0;
         while read < buffer.len() {
-            match self.file.read_at(&mut buffer[read..], place + read as u64) {
+            match self.file.read_at(&mut buffer[read..], offset + read as u64) {
                 Ok(0) => break,
                 Ok(more) => read += more,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 use vm_system_record::StoreError;
 
-/// `vmsy`: tells our database from any other.
+/// `vmsy`: the application id that identifies our database.
 const APPLICATION_ID: i32 = 0x766d_7379;
 /// Statements that each connection keeps prepared.
 const STATEMENTS: usize = 128;

@@ -1,6 +1,6 @@
-//! One [`Query`] → its [`Answer`], on a read-only connection. Every list is served by an index in its order.
+//! Runs one [`Query`] on a read-only connection and returns its [`QueryResult`]. Every list is read in the order of an index.
 
-mod books;
+mod audit_and_keys;
 #[cfg(test)]
 pub(super) mod costs;
 mod durable;
@@ -14,7 +14,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, StatementStatus, params_from_iter};
 use std::str::FromStr;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Answer, Cursor, PAGE_BYTES, Page, Query, Scope, StoreError};
+use vm_system_record::{Cursor, PAGE_BYTES, Page, Query, QueryResult, Scope, StoreError};
 
 /// Why a query failed.
 pub(super) enum ReadError {
@@ -56,78 +56,90 @@ impl From<ReadError> for StoreError {
 
 type Read<T> = Result<T, ReadError>;
 
-pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
+pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
     Ok(match query {
-        Query::Template(scope, id) => Answer::Template(templates::by_id(c, scope, *id)?.map(Box::new)),
+        Query::Template(scope, id) => QueryResult::Template(templates::by_id(c, scope, *id)?.map(Box::new)),
         Query::TemplateByName(scope, name) => {
-            Answer::Template(templates::by_name(c, scope, name)?.map(Box::new))
+            QueryResult::Template(templates::by_name(c, scope, name)?.map(Box::new))
         }
-        Query::Templates(scope, page) => Answer::Templates(templates::list(c, scope, *page)?),
-        Query::Libraries => Answer::Libraries(templates::libraries(c)?),
-        Query::Session(scope, id) => Answer::Session(sessions::by_id(c, scope, *id)?.map(Box::new)),
-        Query::SessionPolicy(id) => Answer::Policy(sessions::policy(c, *id)?),
-        Query::Sessions(scope, filter, page) => Answer::Sessions(sessions::list(c, scope, filter, *page)?),
-        Query::Execution(scope, id) => Answer::Execution(executions::by_id(c, scope, *id)?.map(Box::new)),
+        Query::Templates(scope, page) => QueryResult::Templates(templates::list(c, scope, *page)?),
+        Query::Libraries => QueryResult::Libraries(templates::libraries(c)?),
+        Query::Session(scope, id) => QueryResult::Session(sessions::by_id(c, scope, *id)?.map(Box::new)),
+        Query::SessionPolicy(id) => QueryResult::Policy(sessions::policy(c, *id)?),
+        Query::Sessions(scope, filter, page) => {
+            QueryResult::Sessions(sessions::list(c, scope, filter, *page)?)
+        }
+        Query::Execution(scope, id) => {
+            QueryResult::Execution(executions::by_id(c, scope, *id)?.map(Box::new))
+        }
         Query::ExecutionByName(scope, name) => {
-            Answer::Execution(executions::by_name(c, scope, name)?.map(Box::new))
+            QueryResult::Execution(executions::by_name(c, scope, name)?.map(Box::new))
         }
         Query::Executions(scope, session, page) => {
-            Answer::Executions(executions::list(c, scope, *session, *page)?)
+            QueryResult::Executions(executions::list(c, scope, *session, *page)?)
         }
         Query::Events(execution, after, limit) => {
-            Answer::Events(executions::events(c, *execution, *after, *limit)?)
+            QueryResult::Events(executions::events(c, *execution, *after, *limit)?)
         }
         Query::Ids { scope, kind, from, to, limit } => {
-            Answer::Ids(books::ids(c, scope, *kind, *from, *to, *limit)?)
+            QueryResult::Ids(audit_and_keys::ids(c, scope, *kind, *from, *to, *limit)?)
         }
-        Query::Program(scope, id) => Answer::Program(durable::program(c, scope, *id)?.map(Box::new)),
+        Query::Program(scope, id) => QueryResult::Program(durable::program(c, scope, *id)?.map(Box::new)),
         Query::ProgramByName(scope, name) => {
-            Answer::Program(durable::program_by_name(c, scope, name)?.map(Box::new))
+            QueryResult::Program(durable::program_by_name(c, scope, name)?.map(Box::new))
         }
-        Query::Programs(scope, page) => Answer::Programs(durable::programs(c, scope, *page)?),
-        Query::ProgramCode(id, version) => Answer::Code(durable::code(c, *id, *version)?.map(Box::new)),
+        Query::Programs(scope, page) => QueryResult::Programs(durable::programs(c, scope, *page)?),
+        Query::ProgramCode(id, version) => QueryResult::Code(durable::code(c, *id, *version)?.map(Box::new)),
         Query::ProgramVersions { program, below, limit } => {
-            Answer::Versions(durable::versions(c, *program, *below, *limit)?)
+            QueryResult::Versions(durable::versions(c, *program, *below, *limit)?)
         }
-        Query::ProgramRun(execution) => Answer::Run(durable::run(c, *execution)?),
-        Query::Current(owner, client) => Answer::Current(durable::current(c, owner, client)?),
-        Query::Task(scope, id) => Answer::Task(durable::task(c, scope, *id)?.map(Box::new)),
-        Query::PendingTask(execution) => Answer::Task(durable::pending_task(c, *execution)?.map(Box::new)),
+        Query::ProgramRun(execution) => QueryResult::Run(durable::run(c, *execution)?),
+        Query::Current(owner, client) => QueryResult::Current(durable::current(c, owner, client)?),
+        Query::Task(scope, id) => QueryResult::Task(durable::task(c, scope, *id)?.map(Box::new)),
+        Query::PendingTask(execution) => {
+            QueryResult::Task(durable::pending_task(c, *execution)?.map(Box::new))
+        }
         Query::Prompts { scope, executions, bytes } => {
-            Answer::Prompts(durable::prompts(c, scope, executions, *bytes)?)
+            QueryResult::Prompts(durable::prompts(c, scope, executions, *bytes)?)
         }
-        Query::ProgramCounts(scope) => Answer::Counts(durable::counts(c, scope)?),
-        Query::PendingTasks(scope, page) => Answer::Tasks(durable::pending_tasks(c, scope, *page)?),
-        Query::TaskOf(execution, at) => Answer::Task(durable::task_of(c, *execution, *at)?.map(Box::new)),
+        Query::ProgramCounts(scope) => QueryResult::Counts(durable::counts(c, scope)?),
+        Query::PendingTasks(scope, page) => QueryResult::Tasks(durable::pending_tasks(c, scope, *page)?),
+        Query::TaskOf(execution, at) => {
+            QueryResult::Task(durable::task_of(c, *execution, *at)?.map(Box::new))
+        }
         Query::DueTasks { until, after, limit } => {
-            Answer::Due(durable::due_tasks(c, *until, *after, *limit)?)
+            QueryResult::Due(durable::due_tasks(c, *until, *after, *limit)?)
         }
-        Query::RunningPrograms { after, limit } => Answer::Ids(durable::running(c, *after, *limit)?),
+        Query::RunningPrograms { after, limit } => QueryResult::Ids(durable::running(c, *after, *limit)?),
         Query::Runs { scope, program, execution, page } => {
-            Answer::Runs(durable::runs(c, scope, *program, *execution, *page)?)
+            QueryResult::Runs(durable::runs(c, scope, *program, *execution, *page)?)
         }
         Query::TasksOfRun { execution, after, limit } => {
-            Answer::Tasks(durable::tasks_of_run(c, *execution, *after, *limit)?)
+            QueryResult::Tasks(durable::tasks_of_run(c, *execution, *after, *limit)?)
         }
         Query::PageVersions { execution, after, bytes } => {
-            Answer::PageVersions(durable::page_versions(c, *execution, *after, *bytes)?)
+            QueryResult::PageVersions(durable::page_versions(c, *execution, *after, *bytes)?)
         }
         Query::VersionsOfSource { program, source_hash, limit } => {
-            Answer::Versions(durable::versions_of_source(c, *program, source_hash, *limit)?)
+            QueryResult::Versions(durable::versions_of_source(c, *program, source_hash, *limit)?)
         }
-        Query::RunByName(scope, name) => Answer::Runs(match executions::by_name(c, scope, name)? {
+        Query::RunByName(scope, name) => QueryResult::Runs(match executions::by_name(c, scope, name)? {
             Some(row) => durable::runs(c, scope, None, Some(row.execution.id), Page::first(1))?,
             None => Vec::new(),
         }),
-        Query::Standing(execution) => Answer::Standing(durable::standing(c, *execution)?.map(Box::new)),
-        Query::LastCheckpoint(execution) => Answer::Checkpoints(durable::last_checkpoint(c, *execution)?),
-        Query::Checkpoints(execution) => Answer::Checkpoints(durable::checkpoints(c, *execution)?),
-        Query::State { execution, checkpoint, behind, bytes } => {
-            Answer::Pages(pages::state(c, *execution, *checkpoint, *behind, *bytes)?)
+        Query::RunHead(execution) => QueryResult::RunHead(durable::run_head(c, *execution)?.map(Box::new)),
+        Query::LastCheckpoint(execution) => {
+            QueryResult::Checkpoints(durable::last_checkpoint(c, *execution)?)
         }
-        Query::Key(owner, key) => Answer::Key(books::key(c, owner, key)?),
-        Query::Audit { scope, before, limit } => Answer::Audit(books::audit(c, scope, *before, *limit)?),
-        Query::Meta(key) => Answer::Meta(books::meta(c, key)?),
+        Query::Checkpoints(execution) => QueryResult::Checkpoints(durable::checkpoints(c, *execution)?),
+        Query::State { execution, checkpoint, behind, bytes } => {
+            QueryResult::Pages(pages::state(c, *execution, *checkpoint, *behind, *bytes)?)
+        }
+        Query::Key(owner, key) => QueryResult::Key(audit_and_keys::key(c, owner, key)?),
+        Query::Audit { scope, before, limit } => {
+            QueryResult::Audit(audit_and_keys::audit(c, scope, *before, *limit)?)
+        }
+        Query::Meta(key) => QueryResult::Meta(audit_and_keys::meta(c, key)?),
     })
 }
 
@@ -194,7 +206,7 @@ impl Select {
         Ok(out)
     }
 
-    /// Of a list: as many rows as have room by their `weight` (bytes), and one at least. A row that cannot be read costs itself
+    /// Of a list: as many rows as fit by their `weight` (bytes), and one at least. A row that cannot be read costs itself
     /// and not the others.
     fn readable_rows<T>(
         &self,
@@ -202,11 +214,11 @@ impl Select {
         weight: impl Fn(&T) -> usize,
         mut map: impl FnMut(&Row<'_>) -> Read<T>,
     ) -> Read<Vec<T>> {
-        let (mut out, mut room) = (Vec::new(), PAGE_BYTES);
+        let (mut out, mut left_bytes) = (Vec::new(), PAGE_BYTES);
         self.each(c, |row| {
             match map(row) {
                 Ok(value) => {
-                    room = room.saturating_sub(weight(&value));
+                    left_bytes = left_bytes.saturating_sub(weight(&value));
                     out.push(value);
                 }
                 Err(error) if error.is_of_one_row() => {
@@ -214,7 +226,7 @@ impl Select {
                 }
                 Err(error) => return Err(error),
             }
-            Ok(room > 0)
+            Ok(left_bytes > 0)
         })?;
         Ok(out)
     }
@@ -228,7 +240,7 @@ impl Select {
         Ok(first)
     }
 
-    /// Until there are no more rows or `row` says false.
+    /// Until there are no more rows or `row` returns false.
     fn each(&self, c: &Connection, mut row: impl FnMut(&Row<'_>) -> Read<bool>) -> Read<()> {
         let mut statement = c.prepare_cached(&self.sql)?;
         let mut rows = statement.query(params_from_iter(self.values.iter()))?;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use vm_system_record::{Answer, Query, StoreError};
+use vm_system_record::{Query, QueryResult, StoreError};
 
 /// Queries at a time; the rest wait. More would only compete for the same disk and cores.
 const CONNECTIONS: u32 = 4;
@@ -16,7 +16,7 @@ pub(super) struct Readers {
     path: PathBuf,
     busy_timeout: Duration,
     idle: Mutex<Vec<Connection>>,
-    room: Arc<Semaphore>,
+    capacity: Arc<Semaphore>,
 }
 
 impl Readers {
@@ -25,23 +25,23 @@ impl Readers {
             path,
             busy_timeout,
             idle: Mutex::default(),
-            room: Arc::new(Semaphore::new(CONNECTIONS as usize)),
+            capacity: Arc::new(Semaphore::new(CONNECTIONS as usize)),
         }
     }
 
-    pub(super) async fn read(self: Arc<Self>, query: Query) -> Result<Answer, StoreError> {
-        // The permit goes with the query: it is running until it is answered, also when the caller has gone.
-        let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+    pub(super) async fn read(self: Arc<Self>, query: Query) -> Result<QueryResult, StoreError> {
+        // The permit belongs to the query: it runs to its end also when the caller has gone.
+        let permit = Arc::clone(&self.capacity).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         tokio::task::spawn_blocking(move || {
-            let answer = self.answer(&query);
-            drop(room);
-            answer
+            let result = self.run(&query);
+            drop(permit);
+            result
         })
         .await
         .unwrap_or_else(|_| Err(StoreError::Unavailable("a query was broken off".to_owned())))
     }
 
-    fn answer(&self, query: &Query) -> Result<Answer, StoreError> {
+    fn run(&self, query: &Query) -> Result<QueryResult, StoreError> {
         let connection = match self.idle().pop() {
             Some(connection) => connection,
             None => open::read_only(&self.path, self.busy_timeout).map_err(|error| store_error(&error))?,
@@ -60,20 +60,20 @@ impl Readers {
 
     /// Waits for running queries and closes the connections.
     pub(super) async fn close(&self) {
-        if let Ok(all) = self.room.acquire_many(CONNECTIONS).await {
+        if let Ok(all) = self.capacity.acquire_many(CONNECTIONS).await {
             all.forget();
         }
-        self.room.close();
+        self.capacity.close();
         self.idle().clear();
     }
 }
 
-fn transaction(connection: &Connection, query: &Query) -> Result<Answer, StoreError> {
+fn transaction(connection: &Connection, query: &Query) -> Result<QueryResult, StoreError> {
     let judged = |error: rusqlite::Error| store_error(&error);
     // Prepared once; SQLite's own helper compiles both anew each time. After a failure the connection is closed.
     let run = |sql| connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
     run("BEGIN").map_err(judged)?;
-    let answer = read::answer(connection, query)?;
+    let result = read::run_query(connection, query)?;
     run("COMMIT").map_err(judged)?;
-    Ok(answer)
+    Ok(result)
 }

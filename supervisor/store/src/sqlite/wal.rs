@@ -1,8 +1,8 @@
 //! Keeps the write-ahead log short without stalling commits: a thread of its own copies it into the database whenever
-//! it has grown. The writer itself copies only a short rest, so that the log can start over, and all of it only when the
+//! it has grown. The writer copies only the last few pages, so that the log can start over, and all of it only when the
 //! thread has fallen far behind.
 
-use super::Place;
+use super::DatabaseLocation;
 use rusqlite::Connection;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,9 +19,9 @@ const REST_SHARE: i64 = 16;
 /// Pages in the log at which the writer waits for all of it to be copied (256 MiB): the disk is too slow for what comes.
 const FULL_PAGES: i64 = 65_536;
 
-/// Bytes of content that a commit may have added before the log is looked at again. Looking is a statement that SQLite
+/// Bytes of content that a commit may have added before the log is checked again. A check is a statement that SQLite
 /// compiles anew each time, as much work as the insertion of a row.
-const LOOK_BYTES: usize = 1 << 20;
+const CHECK_BYTES: usize = 1 << 20;
 /// What a batch adds besides its content, at most: every page that its rows and their indexes lie on (bytes).
 const BATCH_BYTES: usize = 16 * 4_096;
 
@@ -29,13 +29,13 @@ pub(super) struct Checkpoints {
     connection: Arc<Mutex<Connection>>,
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// About what was written since the last look (bytes).
+    /// Approximate size of what was written since the last check (bytes).
     unseen_bytes: usize,
 }
 
 impl Checkpoints {
-    pub(super) fn start(place: &Place) -> Result<Self, rusqlite::Error> {
-        let connection = Arc::new(Mutex::new(place.connect()?));
+    pub(super) fn start(location: &DatabaseLocation) -> Result<Self, rusqlite::Error> {
+        let connection = Arc::new(Mutex::new(location.connect()?));
         let (wake, woken) = sync_channel(1);
         let shared = Arc::clone(&connection);
         // Without the thread the writer makes the checkpoints itself, at the hard bound.
@@ -49,7 +49,7 @@ impl Checkpoints {
     /// After a commit of `batches` with this much content: `writer` is the connection that made it.
     pub(super) fn after_commit(&mut self, writer: &Connection, batches: usize, content_bytes: usize) {
         self.unseen_bytes += batches * BATCH_BYTES + content_bytes;
-        if self.unseen_bytes < LOOK_BYTES {
+        if self.unseen_bytes < CHECK_BYTES {
             return;
         }
         self.unseen_bytes = 0;
@@ -60,8 +60,8 @@ impl Checkpoints {
         if log.pages >= FULL_PAGES {
             checkpoint(&self.connection.lock().unwrap_or_else(PoisonError::into_inner));
         } else if log.pages >= HARD_PAGES && rest <= short {
-            // Nobody writes meanwhile, so the checkpoint reaches the end, and the next commit starts the log over. While
-            // the thread still copies, the next look is early enough.
+            // No other connection writes meanwhile, so the checkpoint reaches the end, and the next commit starts the log over. While
+            // the thread still copies, the next check is early enough.
             if let Ok(connection) = self.connection.try_lock() {
                 checkpoint(&connection);
             }
@@ -88,8 +88,8 @@ fn work(connection: &Mutex<Connection>, woken: &Receiver<()>) {
     }
 }
 
-/// Copies what no reader needs any more; waits for nobody. A failure leaves the log as it is: nothing is lost, and the
-/// next attempt or the next commit meets the same error where somebody can be told.
+/// Copies what no reader needs any more, without waiting. A failure leaves the log as it is: nothing is lost, and the
+/// next attempt or the next commit gets the same error and reports it.
 fn checkpoint(connection: &Connection) {
     let result = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     if let Err(error) = result {

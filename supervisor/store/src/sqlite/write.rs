@@ -1,4 +1,4 @@
-//! One [`Write`] → statements, inside a transaction that the writer thread opened. Knows nothing of queues or commits.
+//! Applies one [`Write`] as statements inside a transaction that the writer thread opened. Knows nothing of queues or commits.
 
 mod compact;
 mod durable;
@@ -9,14 +9,14 @@ mod sessions;
 mod templates;
 
 pub(super) use ends::Ends;
-pub(super) use keep::{Passed, prune_piece};
+pub(super) use keep::{ScanPosition, prune_step};
 
-use super::failure::Failure;
+use super::failure::SqliteFailure;
 use rusqlite::{Connection, Params};
 use vm_system_record::{Batch, Write};
 
 /// Applies all writes of a batch; on an error the caller rolls back.
-pub(super) fn apply(connection: &Connection, batch: &Batch, ends: &Ends<'_>) -> Result<u64, Failure> {
+pub(super) fn apply(connection: &Connection, batch: &Batch, ends: &Ends<'_>) -> Result<u64, SqliteFailure> {
     let mut rows = 0;
     for write in &batch.0 {
         rows += apply_one(connection, write, ends)?;
@@ -24,7 +24,7 @@ pub(super) fn apply(connection: &Connection, batch: &Batch, ends: &Ends<'_>) -> 
     Ok(rows)
 }
 
-fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Failure> {
+fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, SqliteFailure> {
     match write {
         Write::TemplateInsert { owner, detail } => templates::insert(c, owner, detail),
         Write::TemplateUpdate { id, name, settings, at } => {
@@ -89,7 +89,7 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Fail
             durable::current_set(c, owner, client, *execution, *at)
         }
         Write::KeyClaim(claim) => keep::claim(c, claim),
-        Write::KeyAnswer { owner, key, reply } => keep::answer(c, owner, key, reply),
+        Write::KeyResponse { owner, key, reply } => keep::respond(c, owner, key, reply),
         Write::KeyRelease { owner, key } => keep::release(c, owner, key),
         Write::Audit(entry) => keep::audit(c, entry),
         Write::MetaSet { key, value } => keep::meta(c, key, value.as_deref()),

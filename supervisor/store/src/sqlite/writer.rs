@@ -1,15 +1,15 @@
-//! The one thread that writes: each turn takes everything that is queued, commits once, then answers all callers.
+//! The one thread that writes: each turn takes all queued batches, commits once, then reports to all callers.
 //!
 //! A batch that is refused does not harm its neighbours: the turn is first tried as a whole (the usual case, no
 //! savepoints), then with a savepoint for each batch, and, when the database itself fails, with a transaction for each.
 //! The thread survives every failure; executions whose writes were lost are marked `degraded` with the next commit.
 
-use super::failure::{Failure, hopeless, poisoned, store_error};
-use super::heaviest::Heaviest;
+use super::failure::{SqliteFailure, hopeless, poisoned, store_error};
+use super::quota_eviction::QuotaEviction;
 use super::wal::Checkpoints;
-use super::write::{Ends, Passed, prune_piece};
-use super::{Durability, Place, write};
-use crate::queue::{Job, Queue, Turn};
+use super::write::{Ends, ScanPosition, prune_step};
+use super::{DatabaseLocation, Durability, write};
+use crate::queue::{Queue, QueuedBatch, Turn};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,20 +21,20 @@ use vm_system_record::{Applied, Batch, PRUNE_EVERY, PRUNE_ROWS, Retention, Store
 
 /// Lost executions that are remembered at most; beyond it the oldest ids are forgotten first.
 const LOST_MAX: usize = 100_000;
-/// Time between looks at the database's size.
+/// Time between checks of the database's size.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
-/// What was unfinished when it was looked at for forgetting is looked at again after this long.
+/// The retention scan starts over after this time: rows that were unfinished may have ended.
 const PASS_AGAIN: Duration = Duration::from_hours(1);
 
 /// What other threads may see of the writer.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct WriterShared {
     bytes_used: AtomicU64,
     over_quota: AtomicBool,
     failing: Mutex<Option<String>>,
 }
 
-impl Shared {
+impl WriterShared {
     pub(super) fn bytes_used(&self) -> u64 {
         self.bytes_used.load(Ordering::Relaxed)
     }
@@ -52,17 +52,17 @@ impl Shared {
 pub(super) struct Writer {
     connection: Option<Connection>,
     checkpoints: Checkpoints,
-    place: Place,
+    location: DatabaseLocation,
     retention: Retention,
     queue: Arc<Queue>,
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
     lost: BTreeSet<ExecutionId>,
     prune_at: Instant,
-    /// What was looked at for forgetting, and since when: it is looked at again only after a while.
-    passed: Passed,
-    passed_since: Instant,
+    /// The position of the retention scan, and when it began.
+    position: ScanPosition,
+    position_since: Instant,
     measure_at: Instant,
-    heaviest: Heaviest,
+    eviction: QuotaEviction,
 }
 
 /// What came of each batch of a turn.
@@ -71,26 +71,26 @@ type Verdicts = Vec<Result<Applied, StoreError>>;
 impl Writer {
     pub(super) fn new(
         connection: Connection,
-        place: Place,
+        location: DatabaseLocation,
         retention: Retention,
         queue: Arc<Queue>,
-        shared: Arc<Shared>,
+        shared: Arc<WriterShared>,
     ) -> Result<Self, StoreError> {
-        let checkpoints = Checkpoints::start(&place).map_err(|error| store_error(&error))?;
+        let checkpoints = Checkpoints::start(&location).map_err(|error| store_error(&error))?;
         let now = Instant::now();
         Ok(Self {
             connection: Some(connection),
             checkpoints,
-            place,
+            location,
             retention,
             queue,
             shared,
             lost: BTreeSet::new(),
             prune_at: now,
-            passed: Passed::default(),
-            passed_since: now,
+            position: ScanPosition::default(),
+            position_since: now,
             measure_at: now,
-            heaviest: Heaviest::default(),
+            eviction: QuotaEviction::default(),
         })
     }
 
@@ -107,7 +107,7 @@ impl Writer {
         }
         self.checkpoints.stop();
         if let Some(connection) = self.connection
-            && self.place.durability != Durability::Off
+            && self.location.durability != Durability::Off
         {
             // The last connection to close would do the same, but silently.
             let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -117,12 +117,12 @@ impl Writer {
         }
     }
 
-    fn turn(&mut self, jobs: Vec<Job>) {
+    fn turn(&mut self, jobs: Vec<QueuedBatch>) {
         let batches = jobs.len();
-        let content_bytes = jobs.iter().map(Job::content_bytes).sum();
+        let content_bytes = jobs.iter().map(QueuedBatch::content_bytes).sum();
         let verdicts = self.commit(&jobs);
         self.remember_lost(&jobs, &verdicts);
-        // The last first: a caller waits for its batches in order, and when it hears of the first one, the answers to
+        // The last first: a caller waits for its batches in order, and when the first one is reported, the results of
         // all others of this turn are there too. Else it would be woken for each of them.
         for (job, verdict) in jobs.into_iter().zip(verdicts).rev() {
             job.finish(verdict);
@@ -132,9 +132,9 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, jobs: &[Job]) -> Verdicts {
+    fn commit(&mut self, jobs: &[QueuedBatch]) -> Verdicts {
         if self.connection.is_none() {
-            match self.place.connect() {
+            match self.location.connect() {
                 Ok(connection) => self.connection = Some(connection),
                 Err(error) => return all(jobs, &self.failed(&error)),
             }
@@ -155,13 +155,13 @@ impl Writer {
         }
     }
 
-    /// The database failed somewhere in the turn: finds out whose batch it was.
-    fn singly(&mut self, jobs: &[Job]) -> Verdicts {
+    /// The database failed somewhere in the turn: finds the batch at which it did.
+    fn singly(&mut self, jobs: &[QueuedBatch]) -> Verdicts {
         let mut verdicts = Verdicts::with_capacity(jobs.len());
         for job in jobs {
             let result = match &self.connection {
                 Some(connection) => together(connection, std::slice::from_ref(job), &self.lost),
-                None => self.place.connect().and_then(|connection| {
+                None => self.location.connect().and_then(|connection| {
                     let connection = self.connection.insert(connection);
                     together(connection, std::slice::from_ref(job), &self.lost)
                 }),
@@ -177,7 +177,7 @@ impl Writer {
         verdicts
     }
 
-    /// The database did as it was told. Where all batches were refused, or changed nothing, it had nothing to write: that says
+    /// The commit succeeded. Where all batches were refused, or changed nothing, it had nothing to write: that says
     /// nothing about whether it can.
     fn succeeded(&mut self, verdicts: &Verdicts) {
         let has_written =
@@ -193,16 +193,16 @@ impl Writer {
     }
 
     fn failed(&mut self, error: &rusqlite::Error) -> StoreError {
-        let told = store_error(error);
+        let reported = store_error(error);
         if self.shared.failing().is_none() {
             tracing::error!(%error, "the store cannot write");
         }
-        self.shared.set_failing(Some(told.to_string()));
+        self.shared.set_failing(Some(reported.to_string()));
         if poisoned(error) {
             self.connection = None;
         }
         self.drop_stuck();
-        told
+        reported
     }
 
     /// A transaction that could not even be rolled back would refuse every later one.
@@ -210,7 +210,7 @@ impl Writer {
         self.connection.take_if(|connection| !connection.is_autocommit());
     }
 
-    fn remember_lost(&mut self, jobs: &[Job], verdicts: &Verdicts) {
+    fn remember_lost(&mut self, jobs: &[QueuedBatch], verdicts: &Verdicts) {
         for (job, verdict) in jobs.iter().zip(verdicts) {
             if matches!(verdict, Err(StoreError::Unavailable(_) | StoreError::Corrupt(_))) {
                 self.lost.extend(job.batch.incomplete());
@@ -221,13 +221,13 @@ impl Writer {
         }
     }
 
-    /// A bounded piece of the work that nobody waits for.
+    /// A bounded part of the work in the background.
     fn maintain(&mut self) {
         let now = Instant::now();
         if now >= self.measure_at {
             self.measure();
             self.measure_at = now + MEASURE_EVERY;
-            // Too much does not wait for the next look at what is too old.
+            // The quota does not wait for the next step of the retention by age.
             if self.shared.bytes_used() > self.retention.prune_above_bytes {
                 self.prune_at = now;
             }
@@ -244,22 +244,22 @@ impl Writer {
         let Some(connection) = &self.connection else { return false };
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = Timestamp(i64::try_from(clock.as_millis()).unwrap_or(i64::MAX));
-        if self.passed_since.elapsed() >= PASS_AGAIN {
-            (self.passed, self.passed_since) = (Passed::default(), Instant::now());
+        if self.position_since.elapsed() >= PASS_AGAIN {
+            (self.position, self.position_since) = (ScanPosition::default(), Instant::now());
         }
         let (before, keys_before) = (self.retention.cutoff(now), earlier(now, self.retention.key_life));
-        let passed = self.passed;
-        let piece = transaction(connection, |c| prune_piece(c, before, keys_before, PRUNE_ROWS, passed));
-        match piece.and_then(|piece| Ok((piece, self.relieve(now)?))) {
-            Ok((piece, relieved)) => {
-                self.passed = piece.passed;
-                if piece.rows > 0 || relieved {
+        let position = self.position;
+        let step = transaction(connection, |c| prune_step(c, before, keys_before, PRUNE_ROWS, position));
+        match step.and_then(|step| Ok((step, self.relieve(now)?))) {
+            Ok((step, relieved)) => {
+                self.position = step.position;
+                if step.rows > 0 || relieved {
                     self.after_pruning();
                 }
-                piece.more || relieved
+                step.more || relieved
             }
             Err(failure) => {
-                // Tried again at the next time; callers are told by their own batches.
+                // Tried again at the next time; callers get the error of their own batches.
                 tracing::warn!(error = %failure.into_store_error(), "the store could not forget old records");
                 self.drop_stuck();
                 false
@@ -267,18 +267,18 @@ impl Writer {
         }
     }
 
-    /// While the database is too large, a piece of what its heaviest owner has; whether there may be more to do.
-    fn relieve(&mut self, now: Timestamp) -> Result<bool, Failure> {
+    /// While the database is too large, deletes some records of its largest owner; returns whether there may be more to do.
+    fn relieve(&mut self, now: Timestamp) -> Result<bool, SqliteFailure> {
         let before = self.shared.bytes_used();
         let Some(connection) = &self.connection else { return Ok(false) };
         if before <= self.retention.prune_above_bytes {
             return Ok(false);
         }
-        let Some(owner) = self.heaviest.next(connection, Instant::now())? else { return Ok(false) };
-        let piece = Write::PruneOwner { owner: owner.clone(), before: now, max_rows: PRUNE_ROWS };
-        let rows = alone(connection, &Batch::from(piece))?;
+        let Some(owner) = self.eviction.next(connection, Instant::now())? else { return Ok(false) };
+        let step = Write::PruneOwner { owner: owner.clone(), before: now, max_rows: PRUNE_ROWS };
+        let rows = alone(connection, &Batch::from(step))?;
         self.measure();
-        self.heaviest.forgotten(&owner, rows, before.saturating_sub(self.shared.bytes_used()));
+        self.eviction.forgotten(&owner, rows, before.saturating_sub(self.shared.bytes_used()));
         Ok(true)
     }
 
@@ -300,34 +300,38 @@ impl Writer {
     }
 }
 
-fn all(jobs: &[Job], error: &StoreError) -> Verdicts {
+fn all(jobs: &[QueuedBatch], error: &StoreError) -> Verdicts {
     jobs.iter().map(|_| Err(error.clone())).collect()
 }
 
 /// One transaction for all batches. An error means that nothing was written.
-fn together(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, rusqlite::Error> {
+fn together(
+    c: &Connection,
+    jobs: &[QueuedBatch],
+    lost: &BTreeSet<ExecutionId>,
+) -> Result<Verdicts, rusqlite::Error> {
     match transaction(c, |c| plain(c, jobs, lost)) {
         Ok(verdicts) => Ok(verdicts),
-        Err(Failure::Database(error)) => Err(error),
+        Err(SqliteFailure::Database(error)) => Err(error),
         // A caller's mistake: the others must not pay for it.
-        Err(Failure::Batch(error)) if jobs.len() == 1 && lost.is_empty() => Ok(all(jobs, &error)),
-        Err(Failure::Batch(_)) => {
+        Err(SqliteFailure::Batch(error)) if jobs.len() == 1 && lost.is_empty() => Ok(all(jobs, &error)),
+        Err(SqliteFailure::Batch(_)) => {
             transaction(c, |c| guarded(c, jobs, lost)).map_err(|failure| match failure {
-                Failure::Database(error) => error,
-                Failure::Batch(_) => rusqlite::Error::InvalidQuery,
+                SqliteFailure::Database(error) => error,
+                SqliteFailure::Batch(_) => rusqlite::Error::InvalidQuery,
             })
         }
     }
 }
 
-fn alone(c: &Connection, batch: &Batch) -> Result<u64, Failure> {
+fn alone(c: &Connection, batch: &Batch) -> Result<u64, SqliteFailure> {
     transaction(c, |c| write::apply(c, batch, &Ends::default()))
 }
 
 fn transaction<T>(
     c: &Connection,
-    body: impl FnOnce(&Connection) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
+) -> Result<T, SqliteFailure> {
     c.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     let result = body(c).and_then(|value| {
         c.prepare_cached("COMMIT")?.execute([])?;
@@ -340,13 +344,21 @@ fn transaction<T>(
     result
 }
 
-fn plain(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, Failure> {
+fn plain(
+    c: &Connection,
+    jobs: &[QueuedBatch],
+    lost: &BTreeSet<ExecutionId>,
+) -> Result<Verdicts, SqliteFailure> {
     mark_lost(c, lost)?;
     let ends = Ends::among(jobs.iter().map(|job| &job.batch));
     jobs.iter().map(|job| write::apply(c, &job.batch, &ends).map(|rows| Ok(Applied { rows }))).collect()
 }
 
-fn guarded(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, Failure> {
+fn guarded(
+    c: &Connection,
+    jobs: &[QueuedBatch],
+    lost: &BTreeSet<ExecutionId>,
+) -> Result<Verdicts, SqliteFailure> {
     mark_lost(c, lost)?;
     // Each batch may fail alone: nothing is merged.
     let ends = Ends::default();
@@ -355,7 +367,7 @@ fn guarded(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result
         c.prepare_cached("SAVEPOINT batch")?.execute([])?;
         let verdict = match write::apply(c, &job.batch, &ends) {
             Ok(rows) => Ok(Applied { rows }),
-            Err(Failure::Batch(error)) => {
+            Err(SqliteFailure::Batch(error)) => {
                 c.prepare_cached("ROLLBACK TO batch")?.execute([])?;
                 Err(error)
             }
@@ -367,7 +379,7 @@ fn guarded(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result
     Ok(verdicts)
 }
 
-fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), Failure> {
+fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), SqliteFailure> {
     for id in lost {
         c.prepare_cached("UPDATE executions SET degraded = 1 WHERE id = ?1")?
             .execute(params![id.as_bytes()])?;
@@ -377,7 +389,7 @@ fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), Failure
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, Shared, Writer};
+    use super::{DatabaseLocation, Writer, WriterShared};
     use crate::queue::{Queue, Turn};
     use crate::sqlite::open::first_connection;
     use crate::{Durability, Urgency};
@@ -391,17 +403,17 @@ mod tests {
         let path = folder.path().join("store.db");
         let (durability, busy_timeout) = (Durability::Normal, Duration::ZERO);
         let connection = first_connection(&path, durability, busy_timeout).expect("an empty folder");
-        let place = Place { path, durability, busy_timeout };
-        let (queue, shared) = (Arc::new(Queue::new()), Arc::new(Shared::default()));
+        let location = DatabaseLocation { path, durability, busy_timeout };
+        let (queue, shared) = (Arc::new(Queue::new()), Arc::new(WriterShared::default()));
         let mut writer =
-            Writer::new(connection, place, Retention::default(), Arc::clone(&queue), Arc::clone(&shared))
+            Writer::new(connection, location, Retention::default(), Arc::clone(&queue), Arc::clone(&shared))
                 .expect("the folder is ours");
         let stuck = writer.connection.as_ref().expect("it was just opened");
         stuck.execute_batch("BEGIN IMMEDIATE").expect("it is idle");
         let mut tickets = Vec::new();
         for _ in 0..2 {
             let set = Write::MetaSet { key: "k".to_owned(), value: Some(Vec::new()) };
-            tickets.push(queue.push(set.into(), Urgency::Now).await.expect("there is room"));
+            tickets.push(queue.push(set.into(), Urgency::Now).await.expect("the store accepts it"));
             let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
             writer.turn(jobs);
         }

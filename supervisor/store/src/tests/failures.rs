@@ -1,4 +1,4 @@
-//! A disk that fills up, a database that somebody locks: an error to the caller, a mark on what is incomplete, and a
+//! A disk that fills up, a database that another process locks: an error to the caller, a mark on what is incomplete, and a
 //! writer that goes on when the disk does.
 
 use super::fixture::{
@@ -83,7 +83,7 @@ async fn a_durable_step_that_is_made_again_leaves_no_mark() {
     faults.set(Some("the disk is full"));
     store.apply(step.clone()).await.expect_err("it cannot be stored");
     faults.set(None);
-    store.apply(step).await.expect("there is room again");
+    store.apply(step).await.expect("the store accepts it again");
     let row = store.execution(&mine(), id).await.expect("readable").expect("there");
     assert!(!row.execution.degraded, "nothing of it is missing");
 }
@@ -94,19 +94,19 @@ async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back()
     let ballast = disk.path().join("ballast");
     // As much as the log may hold at the worst: closing copies it into the database before it goes.
     std::fs::write(&ballast, vec![0; 4 << 20]).expect("the disk is empty");
-    let store = open_sqlite(options(disk.path())).expect("there is room for an empty database");
-    store.apply(running()).await.expect("there is room");
-    store.apply(started(2, 1)).await.expect("there is room");
+    let store = open_sqlite(options(disk.path())).expect("an empty database fits");
+    store.apply(running()).await.expect("the store accepts it");
+    store.apply(started(2, 1)).await.expect("the store accepts it");
     let acknowledged = fill(&store).await;
-    assert!(acknowledged > 0, "some events had room");
-    assert!(store.status().failing.expect("the status says so").contains("full"));
+    assert!(acknowledged > 0, "some events were stored");
+    assert!(store.status().failing.expect("the status reports it").contains("full"));
     let read = store.events(execution_id(1), 0, 0).await.expect("reading goes on");
     assert_eq!(read.len() as u64, acknowledged, "what was acknowledged is there, and nothing else");
     let row = store.execution(&mine(), execution_id(1)).await.expect("readable").expect("there");
     assert!(!row.execution.degraded, "the mark needs a commit");
 
     std::fs::remove_file(ballast).expect("the ballast is ours");
-    store.apply(ended(1, 1)).await.expect("there is room again");
+    store.apply(ended(1, 1)).await.expect("the store accepts it again");
     assert_eq!(store.status().failing, None);
     let row = store.execution(&mine(), execution_id(1)).await.expect("readable").expect("there");
     assert!(row.execution.degraded, "its events are incomplete");
@@ -121,23 +121,23 @@ async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back()
 #[tokio::test]
 async fn batch_too_large_for_the_disk_does_not_fail_a_small_one_beside_it() {
     let Some(disk) = SmallDisk::mount(3) else { return };
-    let store = open_sqlite(options(disk.path())).expect("there is room for an empty database");
-    store.apply(running()).await.expect("there is room");
+    let store = open_sqlite(options(disk.path())).expect("an empty database fits");
+    store.apply(running()).await.expect("the store accepts it");
     let large: Arc<[Event]> = (1..=40).map(large_event).collect();
     // Lazy: both wait for the urgent one, and share its turn.
     let large = store.submit_lazy(Write::Events(large)).await.expect("open");
     let small = store.submit_lazy(started(2, 1)).await.expect("open");
     store.apply(Batch::default()).await.expect("nothing to write");
     assert!(matches!(large.await, Err(StoreError::Unavailable(_))));
-    small.await.expect("there is room for this one");
+    small.await.expect("the store accepts this one");
     store.shutdown().await;
 }
 
 #[tokio::test]
 async fn read_only_disk_is_refused_at_opening_by_name() {
     let Some(disk) = SmallDisk::mount(4) else { return };
-    let store = open_sqlite(options(disk.path())).expect("there is room");
-    store.apply(running()).await.expect("there is room");
+    let store = open_sqlite(options(disk.path())).expect("the store accepts it");
+    store.apply(running()).await.expect("the store accepts it");
     store.shutdown().await;
     disk.make_read_only();
     let error = open_sqlite(options(disk.path())).expect_err("nothing can be written");
@@ -153,7 +153,7 @@ async fn database_locked_by_another_process_is_an_error_until_it_lets_go() {
     let store = open_sqlite(options.clone()).expect("our own database");
     store.apply(running()).await.expect("new");
     let other = Connection::open(disk.folder.path().join("vm-system.db")).expect("readable");
-    other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
+    other.execute_batch("BEGIN IMMEDIATE").expect("no connection writes");
     let refused = store.apply(events(1, [1])).await;
     assert_eq!(refused, Err(StoreError::Unavailable("the database is locked by another process".to_owned())));
     assert!(store.execution(&mine(), execution_id(1)).await.expect("readers are not stopped").is_some());
@@ -192,7 +192,7 @@ async fn lost_start_leaves_no_row_and_no_mark() {
     assert_eq!(store.execution(&mine(), execution_id(2)).await, Ok(None));
 }
 
-/// The log stays short although nobody ever closes the store, and readers come and go.
+/// The log stays short although the store is never closed, and readers come and go.
 #[tokio::test]
 async fn log_stays_bounded_under_constant_writing() {
     let disk = on_disk();
@@ -201,7 +201,7 @@ async fn log_stays_bounded_under_constant_writing() {
     let mut largest = 0;
     for turn in 0..400_u64 {
         let batch: Arc<[Event]> = (1..=1).map(|n| large_event(turn + n)).collect();
-        disk.store.apply(Write::Events(batch)).await.expect("there is room");
+        disk.store.apply(Write::Events(batch)).await.expect("the store accepts it");
         largest = largest.max(std::fs::metadata(&log).expect("the log is there").len());
     }
     // 100 MiB went through a log that may hold 32 MiB and what arrives during one checkpoint.

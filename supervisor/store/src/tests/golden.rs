@@ -149,7 +149,7 @@ fn checkpoint(seq: u64, pages: Vec<(u64, Option<Vec<u8>>)>) -> Write {
     Write::Checkpoint(Box::new(Checkpoint { execution, seq, at, cause, pages, unweighed, written }))
 }
 
-/// An execution of a program that waits for the answer to its second question.
+/// An execution of a program that waits for the answer to its second task.
 fn program_rows() -> Vec<Write> {
     let session = vm_system_protocol::model::Session { engine: Engine::Cvm, ..session_record(2, 1) };
     let policy = Arc::new(PolicySnapshot { engine: Engine::Cvm, ..PolicySnapshot::from(&template()) });
@@ -254,7 +254,7 @@ fn queries() -> Vec<Query> {
         Query::ProgramVersions { program: PROGRAM, below: None, limit: 100 },
         Query::ProgramCode(PROGRAM, 1),
         Query::Runs { scope: mine(), program: None, execution: None, page },
-        Query::Standing(execution_id(3)),
+        Query::RunHead(execution_id(3)),
         Query::Checkpoints(execution_id(3)),
         Query::State { execution: execution_id(3), checkpoint: 1, behind: None, bytes: usize::MAX },
         Query::PageVersions { execution: execution_id(3), after: None, bytes: usize::MAX },

@@ -61,7 +61,7 @@ async fn what_was_acknowledged_is_there_after_opening_again() {
 
 /// Copies the files as a crash would leave them: in mid-life, with everything still in the log.
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_death_without_a_close() {
+async fn acknowledged_writes_survive_an_exit_without_a_close() {
     let disk = on_disk();
     disk.store.apply(running()).await.expect("new");
     let after = tempfile::tempdir().expect("a temporary folder can be made");
@@ -81,7 +81,7 @@ async fn database_of_a_newer_program_is_refused_by_name() {
     let path = database(disk.folder.path());
     Connection::open(&path)
         .and_then(|connection| connection.pragma_update(None, "user_version", 999))
-        .expect("nobody else has it");
+        .expect("it is not locked");
     let error = open_sqlite(options(disk.folder.path())).expect_err("it is newer");
     assert!(matches!(error, OpenError::Newer { found: 999, known: 10, .. }), "{error}");
     assert!(error.to_string().contains("version 999"), "{error}");
@@ -93,7 +93,7 @@ async fn database_of_a_program_before_the_first_release_is_refused_by_name() {
     disk.store.shutdown().await;
     Connection::open(database(disk.folder.path()))
         .and_then(|connection| connection.pragma_update(None, "user_version", 9))
-        .expect("nobody else has it");
+        .expect("it is not locked");
     let error = open_sqlite(options(disk.folder.path())).expect_err("no release wrote it");
     assert!(matches!(error, OpenError::Unreleased { found: 9, .. }), "{error}");
     assert!(error.to_string().contains("--state-dir"), "{error}");
@@ -104,7 +104,7 @@ async fn database_of_another_program_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     Connection::open(database(folder.path()))
         .and_then(|connection| connection.execute_batch("CREATE TABLE mine (a)"))
-        .expect("nobody else has it");
+        .expect("it is not locked");
     let error = open_sqlite(options(folder.path())).expect_err("it is not ours");
     assert!(error.to_string().contains("another program"), "{error}");
 }
@@ -136,10 +136,10 @@ async fn damaged_page_is_found_when_the_database_is_opened() {
 async fn database_locked_by_another_process_is_refused_at_opening() {
     let disk = on_disk();
     disk.store.shutdown().await;
-    let other = Connection::open(database(disk.folder.path())).expect("nobody else has it");
+    let other = Connection::open(database(disk.folder.path())).expect("it is not locked");
     other
         .execute_batch("PRAGMA locking_mode = exclusive; BEGIN IMMEDIATE; DELETE FROM meta")
-        .expect("nobody else has it");
+        .expect("it is not locked");
     let options = StoreOptions { busy_timeout: Duration::from_millis(20), ..options(disk.folder.path()) };
     let error = open_sqlite(options.clone()).expect_err("it is locked");
     assert!(matches!(error, OpenError::Locked { .. }), "{error}");
@@ -153,7 +153,7 @@ fn state_directory_that_is_a_file_is_refused() {
 }
 
 #[tokio::test]
-async fn old_records_are_forgotten_without_being_asked() {
+async fn old_records_are_deleted_without_a_request() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let store = open_sqlite(options(folder.path())).expect("an empty folder can be opened");
     store.apply(running()).await.expect("new");

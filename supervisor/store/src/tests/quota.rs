@@ -1,4 +1,4 @@
-//! What is forgotten when there is too much, and what is said until then.
+//! Deletion above the quota, and the store's status until then.
 
 use super::fixture::{
     console, ended, execution_id, execution_record, mine, options, owner, policy, running, session_id,
@@ -36,7 +36,7 @@ async fn fill(store: &StoreHandle, mebibytes: u64) {
     for seq in 1..=4 * mebibytes {
         let payload = EventPayload::Stdout { text: "x".repeat(256 << 10) };
         let event = Event { payload, ..console(1, seq) };
-        store.apply(Write::Events([event].into())).await.expect("there is room");
+        store.apply(Write::Events([event].into())).await.expect("the store accepts it");
     }
 }
 
@@ -71,7 +71,7 @@ async fn above_its_mark_the_oldest_ended_records_go_and_live_ones_stay() {
 }
 
 #[tokio::test]
-async fn above_its_quota_the_store_says_so_until_it_has_forgotten_enough() {
+async fn above_its_quota_the_store_reports_it_until_enough_is_deleted() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let retention = retention(1, 2);
     let store = open_sqlite(StoreOptions { retention, ..options(folder.path()) }).expect("empty");
@@ -79,7 +79,7 @@ async fn above_its_quota_the_store_says_so_until_it_has_forgotten_enough() {
     store.apply(running()).await.expect("new");
     fill(&store, 4).await;
     until(&store, "over its quota and silent", async |store| store.status().over_quota).await;
-    // Admission is for those who ask; what runs is written to its end.
+    // Admission concerns new requests; running executions are written to their end.
     store.apply(started(2, 1)).await.expect("still written");
     store.apply(vec![ended(1, 1), ended(2, 1), session_ended()]).await.expect("still written");
     until(&store, "over its quota for ever", async |store| !store.status().over_quota).await;
@@ -87,7 +87,7 @@ async fn above_its_quota_the_store_says_so_until_it_has_forgotten_enough() {
 }
 
 #[tokio::test]
-async fn who_takes_most_loses_records_first_and_nobody_else_and_no_line_of_the_audit_log() {
+async fn the_largest_owner_loses_records_first_and_no_other_owner_and_no_line_of_the_audit_log() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let store =
         open_sqlite(StoreOptions { retention: retention(2, 64), ..options(folder.path()) }).expect("empty");
@@ -116,11 +116,11 @@ async fn who_takes_most_loses_records_first_and_nobody_else_and_no_line_of_the_a
     ]);
     store.apply(Batch(writes)).await.expect("new");
     fill(&store, 4).await;
-    until(&store, "what has ended of the heaviest stays", async |store| {
+    until(&store, "ended records of the largest owner stay", async |store| {
         store.execution(&Scope::All, execution_id(3)).await.expect("readable").is_none()
     })
     .await;
-    // It goes on taking; the next looks find nothing more of it.
+    // It goes on taking; the next searches find nothing more of it.
     let until_measured = Instant::now() + Duration::from_secs(2);
     until(&store, "time stands still", async |_| Instant::now() > until_measured).await;
     let others = store.execution(&Scope::All, execution_id(2)).await.expect("readable");
@@ -161,7 +161,7 @@ fn version(name: &str, text: &str, at: i64) -> Write {
 }
 
 #[tokio::test]
-async fn versions_that_nobody_runs_go_when_their_owner_takes_most_however_young_they_are() {
+async fn unused_versions_of_the_largest_owner_are_deleted_however_young_they_are() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let store = open_sqlite(StoreOptions { retention: retention(2, 64), ..options(folder.path()) });
     let store = store.expect("empty");

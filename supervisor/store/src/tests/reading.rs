@@ -1,4 +1,4 @@
-//! A disk that cannot be read: the query that meets it fails and says so, all else goes on, and nothing is cached.
+//! A disk that cannot be read: the query that reads it fails, other queries work, and nothing is cached.
 
 use super::fixture::{events, execution_id, faulty, mine, on_disk, options, running};
 use crate::open_sqlite;
@@ -18,14 +18,14 @@ async fn damaged_pages_fail_the_query_that_meets_them_and_heal() {
     // Behind the daemon's back: the end of the file, where nothing but events is.
     let path = disk.folder.path().join("vm-system.db");
     let whole = std::fs::read(&path).expect("the file is there");
-    let place = whole.len() / 4 * 3 / 4_096 * 4_096;
+    let offset = whole.len() / 4 * 3 / 4_096 * 4_096;
     let file = File::options().write(true).open(&path).expect("the file is ours");
-    file.write_all_at(&vec![0xa5; whole.len() - place], place as u64).expect("room is there");
+    file.write_all_at(&vec![0xa5; whole.len() - offset], offset as u64).expect("writable");
     let error = store.events(execution_id(1), 0, 0).await.expect_err("its pages are damaged");
     assert_eq!(error, StoreError::Corrupt("the database file is damaged".to_owned()));
     let row = store.execution(&mine(), execution_id(1)).await.expect("its page is whole");
     assert!(row.is_some_and(|row| !row.execution.degraded));
-    file.write_all_at(&whole[place..], place as u64).expect("room is there");
+    file.write_all_at(&whole[offset..], offset as u64).expect("writable");
     let read = store.events(execution_id(1), 0, 0).await.expect("whole again");
     assert_eq!(read.len() as u64, EVENTS);
     store.shutdown().await;
@@ -40,7 +40,7 @@ async fn a_file_that_is_out_of_reach_fails_queries_until_it_is_back() {
     // No reader has been needed before, so one is opened now.
     let error = disk.store.execution(&mine(), execution_id(1)).await.expect_err("there is no file");
     assert_eq!(error, StoreError::Unavailable("the database file cannot be opened".to_owned()));
-    assert!(!path.exists(), "no empty database takes its place");
+    assert!(!path.exists(), "no empty database takes its offset");
     std::fs::rename(&away, &path).expect("the file is ours");
     let row = disk.store.execution(&mine(), execution_id(1)).await.expect("readable");
     assert!(row.is_some());

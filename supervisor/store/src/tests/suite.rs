@@ -2,7 +2,7 @@
 
 use vm_system_record::{Rejection, StoreError};
 
-mod books;
+mod audit_and_keys;
 mod durable;
 mod executions;
 mod sessions;

@@ -1,7 +1,7 @@
-//! Judging: whether a value fits a schema that was looked through.
+//! Validation: whether a value fits a checked schema.
 //!
-//! Owns: the budget, and the words in which a misfit is told. Every comparison costs; where the budget ends, the value does not
-//! fit, whatever the schema says: references and alternatives can ask for more than anybody could wait for.
+//! Owns: the budget, and the messages about mismatches. Every comparison costs fuel; a value that exhausts it does not fit,
+//! whatever the schema: references and alternatives can require unbounded work.
 
 use super::{BOUNDS, patterns, referred, texts};
 use regex::Regex;
@@ -20,14 +20,14 @@ const SHOWN: usize = 60;
 const SHOWN_VALUES: usize = 12;
 
 /// A value does not fit.
-pub(super) enum Unfit {
+pub(super) enum SchemaMismatch {
     /// Where and why, in words. Alternatives may still fit.
     Here(String),
-    /// It takes too much: nothing can be said about it.
+    /// The budget is exhausted: the result is unknown.
     TooMuch(&'static str),
 }
 
-impl Unfit {
+impl SchemaMismatch {
     pub(super) fn into_words(self) -> String {
         match self {
             Self::Here(words) => words,
@@ -36,7 +36,7 @@ impl Unfit {
     }
 }
 
-type Verdict = Result<(), Unfit>;
+type Verdict = Result<(), SchemaMismatch>;
 
 /// Where in the answer.
 pub(super) enum ValuePath<'a> {
@@ -76,9 +76,9 @@ impl<'s> Judge<'s> {
                 self.fuel = left;
                 Ok(())
             }
-            None => {
-                Err(Unfit::TooMuch("answer takes too long to be checked: it is too large for its schema"))
-            }
+            None => Err(SchemaMismatch::TooMuch(
+                "answer takes too long to be checked: it is too large for its schema",
+            )),
         }
     }
 
@@ -86,30 +86,32 @@ impl<'s> Judge<'s> {
         &mut self,
         schema: &'s Value,
         value: &Value,
-        place: &ValuePath<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
         self.spend(1)?;
         if depth > DEPTH {
-            return Err(Unfit::TooMuch("answer cannot be checked: its schema goes round in circles"));
+            return Err(SchemaMismatch::TooMuch(
+                "answer cannot be checked: its schema goes round in circles",
+            ));
         }
         let fields = match schema {
             Value::Object(fields) => fields,
-            Value::Bool(false) => return Err(Unfit::Here(format!("{place} must not be there"))),
+            Value::Bool(false) => return Err(SchemaMismatch::Here(format!("{path} must not be there"))),
             _ => return Ok(()),
         };
-        self.kind(fields, value, place)?;
-        self.sizes(fields, value, place)?;
+        self.kind(fields, value, path)?;
+        self.sizes(fields, value, path)?;
         match value {
-            Value::Object(object) => self.object(fields, object, place, depth)?,
-            Value::Array(items) => self.array(fields, items, place, depth)?,
+            Value::Object(object) => self.object(fields, object, path, depth)?,
+            Value::Array(items) => self.array(fields, items, path, depth)?,
             _ => {}
         }
         if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
             let schema = referred(self.root, reference).unwrap_or(&Value::Bool(false));
-            self.fits(schema, value, place, depth + 1)?;
+            self.fits(schema, value, path, depth + 1)?;
         }
-        self.combined(fields, value, place, depth)
+        self.combined(fields, value, path, depth)
     }
 
     /// Whether it fits, where it is no error if it does not.
@@ -117,19 +119,19 @@ impl<'s> Judge<'s> {
         &mut self,
         schema: &'s Value,
         value: &Value,
-        place: &ValuePath<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
-    ) -> Result<bool, Unfit> {
-        match self.fits(schema, value, place, depth + 1) {
+    ) -> Result<bool, SchemaMismatch> {
+        match self.fits(schema, value, path, depth + 1) {
             Ok(()) => Ok(true),
-            Err(Unfit::Here(_)) => Ok(false),
+            Err(SchemaMismatch::Here(_)) => Ok(false),
             Err(stop) => Err(stop),
         }
     }
 
     /// `type`, `enum`, `const`.
-    fn kind(&mut self, fields: &'s Map<String, Value>, value: &Value, place: &ValuePath<'_>) -> Verdict {
-        let wrong = |what: String| Err(Unfit::Here(format!("{place} {what}")));
+    fn kind(&mut self, fields: &'s Map<String, Value>, value: &Value, path: &ValuePath<'_>) -> Verdict {
+        let wrong = |what: String| Err(SchemaMismatch::Here(format!("{path} {what}")));
         match fields.get("type") {
             Some(Value::String(name)) if !is_type(value, name) => {
                 return wrong(format!("must be of type {name}"));
@@ -157,7 +159,7 @@ impl<'s> Judge<'s> {
     }
 
     /// Equal by value, numbers by what they are worth, as JSON Schema has it.
-    fn same(&mut self, a: &Value, b: &Value) -> Result<bool, Unfit> {
+    fn same(&mut self, a: &Value, b: &Value) -> Result<bool, SchemaMismatch> {
         self.spend(1)?;
         match (a, b) {
             (Value::Number(a), Value::Number(b)) => Ok(a == b || a.as_f64() == b.as_f64()),
@@ -187,35 +189,37 @@ impl<'s> Judge<'s> {
     }
 
     /// Counts, bounds and patterns.
-    fn sizes(&mut self, fields: &'s Map<String, Value>, value: &Value, place: &ValuePath<'_>) -> Verdict {
+    fn sizes(&mut self, fields: &'s Map<String, Value>, value: &Value, path: &ValuePath<'_>) -> Verdict {
         match value {
             Value::String(text) => {
                 self.spend(text.len() / 64)?;
-                count(fields, place, "characters", ["minLength", "maxLength"], text.chars().count())?;
+                count(fields, path, "characters", ["minLength", "maxLength"], text.chars().count())?;
                 if let Some(pattern) = fields.get("pattern").and_then(Value::as_str)
                     && !self.matches(pattern, text)?
                 {
                     let pattern: String = pattern.chars().take(SHOWN).collect();
-                    return Err(Unfit::Here(format!("{place} does not match the pattern {pattern:?}")));
+                    return Err(SchemaMismatch::Here(format!(
+                        "{path} does not match the pattern {pattern:?}"
+                    )));
                 }
                 Ok(())
             }
-            Value::Array(items) => count(fields, place, "items", ["minItems", "maxItems"], items.len()),
+            Value::Array(items) => count(fields, path, "items", ["minItems", "maxItems"], items.len()),
             Value::Object(object) => {
-                count(fields, place, "properties", ["minProperties", "maxProperties"], object.len())
+                count(fields, path, "properties", ["minProperties", "maxProperties"], object.len())
             }
             Value::Number(number) => match number.as_f64() {
-                Some(number) => bounds(fields, place, number),
+                Some(number) => bounds(fields, path, number),
                 None => Ok(()),
             },
             _ => Ok(()),
         }
     }
 
-    fn matches(&mut self, pattern: &'s str, text: &str) -> Result<bool, Unfit> {
+    fn matches(&mut self, pattern: &'s str, text: &str) -> Result<bool, SchemaMismatch> {
         self.spend(1 + text.len() * (1 + pattern.len() / 8) / 8)?;
         let compiled = self.patterns.entry(pattern).or_insert_with(|| patterns::compile(pattern).ok());
-        // It was compiled when the schema was looked through.
+        // It was compiled when the schema was checked.
         Ok(compiled.as_ref().is_some_and(|pattern| pattern.is_match(text)))
     }
 
@@ -223,12 +227,12 @@ impl<'s> Judge<'s> {
         &mut self,
         fields: &'s Map<String, Value>,
         object: &Map<String, Value>,
-        place: &ValuePath<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
         let lacks = |name: &str| {
             let name: String = name.chars().take(SHOWN).collect();
-            Unfit::Here(format!("{place} lacks the property {name}"))
+            SchemaMismatch::Here(format!("{path} lacks the property {name}"))
         };
         for name in texts(fields, "required") {
             self.spend(1)?;
@@ -249,22 +253,22 @@ impl<'s> Judge<'s> {
         let known = fields.get("properties").and_then(Value::as_object);
         let patterns = fields.get("patternProperties").and_then(Value::as_object);
         for (name, part) in object {
-            let inner = ValuePath::Key(place, name);
+            let inner = ValuePath::Key(path, name);
             if let Some(schema) = fields.get("propertyNames") {
                 self.fits(schema, &Value::from(name.as_str()), &inner, depth + 1)?;
             }
-            let mut told = false;
+            let mut matched = false;
             if let Some(schema) = known.and_then(|known| known.get(name)) {
-                told = true;
+                matched = true;
                 self.fits(schema, part, &inner, depth + 1)?;
             }
             for (pattern, schema) in patterns.into_iter().flatten() {
                 if self.matches(pattern, name)? {
-                    told = true;
+                    matched = true;
                     self.fits(schema, part, &inner, depth + 1)?;
                 }
             }
-            if let Some(schema) = fields.get("additionalProperties").filter(|_| !told) {
+            if let Some(schema) = fields.get("additionalProperties").filter(|_| !matched) {
                 self.fits(schema, part, &inner, depth + 1)?;
             }
         }
@@ -275,25 +279,25 @@ impl<'s> Judge<'s> {
         &mut self,
         fields: &'s Map<String, Value>,
         items: &[Value],
-        place: &ValuePath<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
         let first =
             fields.get("prefixItems").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for (index, item) in items.iter().enumerate() {
             if let Some(schema) = first.get(index).or_else(|| fields.get("items")) {
-                self.fits(schema, item, &ValuePath::Item(place, index), depth + 1)?;
+                self.fits(schema, item, &ValuePath::Item(path, index), depth + 1)?;
             }
         }
         if let Some(schema) = fields.get("contains") {
             let mut found = 0;
             for (index, item) in items.iter().enumerate() {
-                found += usize::from(self.would(schema, item, &ValuePath::Item(place, index), depth)?);
+                found += usize::from(self.would(schema, item, &ValuePath::Item(path, index), depth)?);
             }
             if fields.get("minContains").is_none() && found == 0 {
-                return Err(Unfit::Here(format!("{place} has no item that it must contain")));
+                return Err(SchemaMismatch::Here(format!("{path} has no item that it must contain")));
             }
-            count(fields, place, "items that it must contain", ["minContains", "maxContains"], found)?;
+            count(fields, path, "items that it must contain", ["minContains", "maxContains"], found)?;
         }
         if fields.get("uniqueItems") == Some(&Value::Bool(true)) {
             let mut seen = HashSet::new();
@@ -302,7 +306,7 @@ impl<'s> Judge<'s> {
                 canonical(item, &mut text);
                 self.spend(1 + text.len() / 16)?;
                 if !seen.insert(text) {
-                    return Err(Unfit::Here(format!("{place} must not have an item twice")));
+                    return Err(SchemaMismatch::Here(format!("{path} must not have an item twice")));
                 }
             }
         }
@@ -313,12 +317,12 @@ impl<'s> Judge<'s> {
         &mut self,
         fields: &'s Map<String, Value>,
         value: &Value,
-        place: &ValuePath<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
         let list = |name: &str| fields.get(name).and_then(Value::as_array);
         for schema in list("allOf").into_iter().flatten() {
-            self.fits(schema, value, place, depth + 1)?;
+            self.fits(schema, value, path, depth + 1)?;
         }
         for (name, wrong) in [
             ("anyOf", "fits none of the alternatives"),
@@ -327,20 +331,20 @@ impl<'s> Judge<'s> {
             let Some(schemas) = list(name) else { continue };
             let mut fitting = 0;
             for schema in schemas {
-                fitting += usize::from(self.would(schema, value, place, depth)?);
+                fitting += usize::from(self.would(schema, value, path, depth)?);
             }
             if fitting == 0 || (name == "oneOf" && fitting > 1) {
-                return Err(Unfit::Here(format!("{place} {wrong}")));
+                return Err(SchemaMismatch::Here(format!("{path} {wrong}")));
             }
         }
         if let Some(schema) = fields.get("not")
-            && self.would(schema, value, place, depth)?
+            && self.would(schema, value, path, depth)?
         {
-            return Err(Unfit::Here(format!("{place} is what it must not be")));
+            return Err(SchemaMismatch::Here(format!("{path} is what it must not be")));
         }
         let Some(condition) = fields.get("if") else { return Ok(()) };
-        let branch = if self.would(condition, value, place, depth)? { "then" } else { "else" };
-        fields.get(branch).map_or(Ok(()), |schema| self.fits(schema, value, place, depth + 1))
+        let branch = if self.would(condition, value, path, depth)? { "then" } else { "else" };
+        fields.get(branch).map_or(Ok(()), |schema| self.fits(schema, value, path, depth + 1))
     }
 }
 
@@ -359,22 +363,22 @@ fn is_type(value: &Value, name: &str) -> bool {
 
 fn count(
     fields: &Map<String, Value>,
-    place: &ValuePath<'_>,
+    path: &ValuePath<'_>,
     what: &str,
     [least, most]: [&str; 2],
     is: usize,
 ) -> Verdict {
     let limit = |name: &str| fields.get(name).and_then(Value::as_u64);
     if let Some(least) = limit(least).filter(|least| (is as u64) < *least) {
-        return Err(Unfit::Here(format!("{place} must have at least {least} {what}")));
+        return Err(SchemaMismatch::Here(format!("{path} must have at least {least} {what}")));
     }
     match limit(most).filter(|most| is as u64 > *most) {
-        Some(most) => Err(Unfit::Here(format!("{place} must have at most {most} {what}"))),
+        Some(most) => Err(SchemaMismatch::Here(format!("{path} must have at most {most} {what}"))),
         None => Ok(()),
     }
 }
 
-fn bounds(fields: &Map<String, Value>, place: &ValuePath<'_>, number: f64) -> Verdict {
+fn bounds(fields: &Map<String, Value>, path: &ValuePath<'_>, number: f64) -> Verdict {
     for name in BOUNDS {
         let Some(bound) = fields.get(name).and_then(Value::as_f64) else { continue };
         let good = match name {
@@ -385,7 +389,7 @@ fn bounds(fields: &Map<String, Value>, place: &ValuePath<'_>, number: f64) -> Ve
             _ => bound == 0.0 || (number / bound).fract() == 0.0,
         };
         if !good {
-            return Err(Unfit::Here(format!("{place} does not fit {name} {bound}")));
+            return Err(SchemaMismatch::Here(format!("{path} does not fit {name} {bound}")));
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Patterns of schemas, in the notation of JavaScript, matched in time of text times pattern.
 //!
-//! Owns: what JavaScript's notation is called where the matcher has another one. Look-around and back-references have no such
+//! Owns: the translation from JavaScript's notation to the matcher's. Look-around and back-references have no linear-time
 //! matching: a pattern with them is refused.
 
 use regex::{Regex, RegexBuilder};

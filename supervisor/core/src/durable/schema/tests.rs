@@ -1,4 +1,4 @@
-//! Which schemas are taken, what fits them, and that a hostile schema gets no more time than anybody else.
+//! Accepted schemas, values that fit them, and the bounded time of hostile schemas.
 
 use super::Schema;
 use serde_json::{Value, json};

@@ -1,19 +1,19 @@
-//! What single cases are called; what holds for every history is checked by the histories.
+//! Tests of single cases, named by behaviour. The invariants of all histories are checked by the histories.
 
 use super::*;
 
-/// A world whose worker runs, and has said nothing yet.
+/// A world with a worker that runs and has sent nothing yet.
 fn running() -> World {
     let mut world = World::new(1);
     world.begin();
-    world.born();
-    world.said.clear();
+    world.spawned();
+    world.sent.clear();
     world
 }
 
-/// The machine hears everything that the worker has said.
-fn hear_all(world: &mut World) {
-    while let Some(message) = world.said.pop_front() {
+/// Delivers all messages of the worker to the machine.
+fn on_messages(world: &mut World) {
+    while let Some(message) = world.sent.pop_front() {
         world.step(DurableInput::Message(message));
     }
 }
@@ -26,12 +26,12 @@ fn store_all(world: &mut World) {
     }
 }
 
-/// A world whose worker is warm behind its first question.
+/// A world with a warm worker behind its first task.
 fn warm() -> World {
     let mut world = World::new(1);
     world.begin();
-    world.born();
-    hear_all(&mut world);
+    world.spawned();
+    on_messages(&mut world);
     store_all(&mut world);
     world
 }
@@ -49,7 +49,7 @@ fn turns_until_its_end(world: &mut World, said: &FromDurable) -> (u32, String) {
         if std::mem::take(&mut world.calling) {
             world.step(DurableInput::Called { result: Ok(json("null")), written: 0 });
         }
-        world.said.clear();
+        world.sent.clear();
     }
     panic!("it goes on for ever");
 }
@@ -74,10 +74,10 @@ fn a_loop_of_short_segments_ends_when_its_time_is_used_up() {
 }
 
 #[test]
-fn whoever_changes_a_variable_hears_at_once_why_it_is_not_changed() {
+fn a_refused_change_of_a_variable_is_reported_at_once() {
     let set = |token| DurableInput::Set { token, frame: 0, name: "x".to_owned(), value: json("1") };
     let (token, other) = (Token(100), Token(101));
-    let heard = |input: Option<DurableInput>| {
+    let refusal = |input: Option<DurableInput>| {
         let mut world = warm();
         world.step(set(token));
         if input.is_none() {
@@ -86,9 +86,12 @@ fn whoever_changes_a_variable_hears_at_once_why_it_is_not_changed() {
         world.step(input.unwrap_or(DurableInput::Tick));
         world.refused.into_iter().find(|(asking, _)| *asking == token).map(|(_, why)| why)
     };
-    assert!(matches!(heard(None), Some(Refused::NoWorker(_))), "its worker hangs");
-    assert_eq!(heard(Some(DurableInput::Stop)), Some(Refused::Stopping));
-    assert_eq!(heard(Some(DurableInput::Cancel { token: other, with: Vec::new() })), Some(Refused::Ended));
+    assert!(matches!(refusal(None), Some(DurableRefusal::NoWorker(_))), "its worker hangs");
+    assert_eq!(refusal(Some(DurableInput::Stop)), Some(DurableRefusal::Stopping));
+    assert_eq!(
+        refusal(Some(DurableInput::Cancel { token: other, with: Vec::new() })),
+        Some(DurableRefusal::Ended)
+    );
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn a_worker_cannot_say_more_than_may_be_stored() {
 fn a_program_whose_worker_dies_again_and_again_is_given_up() {
     let mut world = World::new(1);
     world.begin();
-    world.each_ends(|| DurableInput::Exited(ExitStatus::Signaled(11)));
+    world.each_ends(|| DurableInput::Exited(WorkerExitStatus::Signaled(11)));
     let record = world.rows.record.expect("a row");
     let error = record.error.expect("an error");
     assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "WORKER_DIED"));
@@ -126,7 +129,7 @@ fn a_worker_that_speaks_out_of_turn_is_killed() {
     while world.worker.is_none() {
         world.go(false);
     }
-    world.said.clear();
+    world.sent.clear();
     world.step(DurableInput::Message(FromDurable::Compiled { code: Vec::new() }));
     assert!(world.dying);
 }
@@ -135,13 +138,13 @@ fn a_worker_that_speaks_out_of_turn_is_killed() {
 fn an_answer_that_comes_while_the_last_worker_ends_is_stored_with_the_checkpoint_it_leads_to() {
     let mut world = warm();
     world.step(DurableInput::Pressure);
-    assert!(world.dying, "somebody else needs its place");
+    assert!(world.dying, "another execution needs the worker");
     let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
     world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
     assert!(world.writing.is_empty() && world.loading.is_none());
-    world.dead(ExitStatus::Signaled(9));
-    world.born();
-    hear_all(&mut world);
+    world.exited(WorkerExitStatus::Signaled(9));
+    world.spawned();
+    on_messages(&mut world);
     let batches: Vec<Vec<Write>> = world.writing.drain(..).map(|(_, batch)| batch).collect();
     let [batch] = &batches[..] else { panic!("{batches:?}") };
     let has = |wanted: fn(&Write) -> bool| batch.iter().any(wanted);
@@ -154,10 +157,10 @@ fn where_nothing_is_kept_warm_a_worker_ends_while_its_checkpoint_is_being_stored
     let mut world = World::new(1);
     world.warm_ms = 0;
     world.begin();
-    world.born();
-    hear_all(&mut world);
+    world.spawned();
+    on_messages(&mut world);
     assert!(world.dying && !world.writing.is_empty());
-    world.dead(ExitStatus::Signaled(9));
+    world.exited(WorkerExitStatus::Signaled(9));
     store_all(&mut world);
     assert!(world.machine.as_ref().is_some_and(DurableMachine::is_released), "{:?}", world.machine);
 }
@@ -170,15 +173,15 @@ fn a_state_that_is_too_large_ends_its_execution_and_what_else_was_in_the_batch_i
     let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
     world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
     let page = StatePage { number: 1, bytes: vec![1; 1 << 20] };
-    world.said.push_front(FromDurable::Pages(vec![page]));
-    hear_all(&mut world);
+    world.sent.push_front(FromDurable::Pages(vec![page]));
+    on_messages(&mut world);
     let (write, batch) = world.writing.pop_front().expect("the step");
     let bound = |write: &Write| matches!(write, Write::StateBound { most, .. } if *most == 18 << 20);
     assert!(batch.iter().any(bound), "twice max_state_mb and 16 MiB: {batch:?}");
     let why = Unstored::TooLarge;
     world.step(DurableInput::NotStored { write, why, error: "the checkpoint is too large".to_owned() });
     store_all(&mut world);
-    world.dead(ExitStatus::Signaled(9));
+    world.exited(WorkerExitStatus::Signaled(9));
     let machine = world.machine.as_ref().expect("a machine");
     assert!(machine.is_released(), "nobody waits: {machine:?}");
     let record = world.rows.record.expect("a row");
@@ -216,7 +219,7 @@ fn a_state_is_weighed_after_as_much_as_the_largest_has_whoever_writes_it() {
 
 #[test]
 fn pages_that_no_state_has_and_more_than_any_state_has_are_refused() {
-    let says = |pages: Vec<StatePage>| {
+    let on_worker_message = |pages: Vec<StatePage>| {
         let mut world = running();
         world.machine.as_mut().expect("a machine").spec.limits.max_state_mb = 1;
         world.step(DurableInput::Message(FromDurable::Pages(pages)));
@@ -224,13 +227,19 @@ fn pages_that_no_state_has_and_more_than_any_state_has_are_refused() {
     };
     let page = |number, bytes| StatePage { number, bytes: vec![0; bytes] };
     let last = [1 << 26, 1 << 62, (1 << 62) + (1 << 56) - 1];
-    assert!(says(last.map(|number| page(number, 1)).into()));
+    assert!(on_worker_message(last.map(|number| page(number, 1)).into()));
     for number in [(1 << 26) + 1, (1 << 62) - 1, (1 << 62) + (1 << 56), u64::MAX] {
-        assert!(!says(vec![page(number, 1)]), "{number}");
+        assert!(!on_worker_message(vec![page(number, 1)]), "{number}");
     }
-    assert!(says((0..40).map(|_| page(1, 1 << 20)).collect()), "one takes the place of the other");
-    assert!(!says((0..40).map(|number| page(number, 1 << 20)).collect()));
-    assert!(!says((0..=18 << 14).map(|number| page(number, 0)).collect()), "empty ones take room, too");
+    assert!(
+        on_worker_message((0..40).map(|_| page(1, 1 << 20)).collect()),
+        "one takes the position of the other"
+    );
+    assert!(!on_worker_message((0..40).map(|number| page(number, 1 << 20)).collect()));
+    assert!(
+        !on_worker_message((0..=18 << 14).map(|number| page(number, 0)).collect()),
+        "empty ones count, too"
+    );
 }
 
 fn set(token: Token) -> DurableInput {
@@ -249,55 +258,55 @@ fn an_answer_that_comes_while_a_variable_is_changed_is_taken_behind_that() {
     world.step(submit(Token(101), "yes"));
     assert!(world.refused.is_empty(), "{:?}", world.refused);
     world.step(DurableInput::Message(FromDurable::NotSet));
-    assert_eq!(world.refused, [(Token(100), Refused::NoVariable)]);
+    assert_eq!(world.refused, [(Token(100), DurableRefusal::NoVariable)]);
     assert_eq!(world.worker.as_ref().expect("a worker").answers, ["yes"]);
-    // The same where the worker dies of it.
+    // The same where the worker exits at it.
     let mut world = warm();
     world.step(set(Token(100)));
     world.step(submit(Token(101), "yes"));
-    world.dead(ExitStatus::Signaled(11));
-    world.born();
-    hear_all(&mut world);
+    world.exited(WorkerExitStatus::Signaled(11));
+    world.spawned();
+    on_messages(&mut world);
     assert_eq!(world.worker.as_ref().expect("a new one").answers, ["yes"]);
 }
 
 const WRITTEN: WriteId = WriteId(1_000);
 
-/// Something is at the store, and stays there until it is said to be stored.
+/// A batch is being written, until the test reports it as stored.
 fn writes(world: &mut World) {
     let machine = world.machine.as_mut().expect("a machine");
-    machine.writes.writing.push((WRITTEN, super::super::state::Then::Nothing));
+    machine.writes.writing.push((WRITTEN, super::super::state::AfterCommit::Nothing));
 }
 
 #[test]
-fn who_changes_a_variable_is_heard_though_the_worker_for_it_dies_while_something_is_written() {
+fn a_change_of_a_variable_is_kept_when_its_worker_exits_during_a_write() {
     let mut world = warm();
     world.step(DurableInput::Pressure);
-    world.dead(ExitStatus::Signaled(9));
+    world.exited(WorkerExitStatus::Signaled(9));
     world.step(set(Token(100)));
     writes(&mut world);
     world.loading = None;
-    world.step(DurableInput::Exited(ExitStatus::Signaled(11)));
-    assert!(!world.machine.as_ref().expect("a machine").is_released(), "somebody waits");
+    world.step(DurableInput::Exited(WorkerExitStatus::Signaled(11)));
+    assert!(!world.machine.as_ref().expect("a machine").is_released(), "a caller waits");
     world.step(DurableInput::Stored(WRITTEN));
     assert!(world.loading.is_some(), "another worker is to change it");
 }
 
 #[test]
-fn what_goes_on_behind_a_birth_that_failed_is_not_left_to_lie_when_its_worker_dies() {
+fn an_execution_that_goes_on_after_a_failed_start_goes_on_after_the_exit_of_its_worker() {
     let mut world = warm();
     world.step(DurableInput::Pressure);
-    world.dead(ExitStatus::Signaled(9));
+    world.exited(WorkerExitStatus::Signaled(9));
     world.step(set(Token(100)));
-    // Something is being written when the worker for it is not born; the answer comes behind that.
+    // A batch is being written when the start of the worker fails; the answer comes after that.
     writes(&mut world);
     world.step(submit(Token(101), "yes"));
     world.loading = None;
     world.step(DurableInput::NotLoaded { why: "none is left".to_owned(), permanent: false });
     world.step(DurableInput::Stored(WRITTEN));
     assert!(world.loading.is_some(), "the answer is taken");
-    world.born();
-    world.dead(ExitStatus::Signaled(11));
+    world.spawned();
+    world.exited(WorkerExitStatus::Signaled(11));
     assert!(world.loading.is_some(), "and tried again");
 }
 

@@ -1,5 +1,5 @@
-//! Hands our log file to SQLite: a file system (`sqlite3_vfs`) that is SQLite's own but for files that it opens as a
-//! write-ahead log. Holds nothing but that translation.
+//! A file system for SQLite (`sqlite3_vfs`) that delegates to SQLite's own, except for write-ahead logs, which are our
+//! [`super::LogFile`]s. Contains only this translation.
 
 use super::Log;
 use crate::Durability;
@@ -54,7 +54,7 @@ fn register(name: &'static CStr, grows_ahead: bool) -> bool {
     let ours = Box::new(Ours { parent, grows_ahead });
     // SAFETY: just checked, and SQLite does not change a registered file system but for its link.
     let mut vfs = unsafe { *parent };
-    // All other methods are the parent's own: those of its Unix file systems do not look at which one they are called for.
+    // All other methods are the parent's own: those of its Unix file systems do not depend on the file system that they are called for.
     vfs.xOpen = Some(open);
     vfs.zName = name.as_ptr();
     vfs.pNext = std::ptr::null_mut();
@@ -106,12 +106,12 @@ unsafe extern "C" fn open(
     }
     // SAFETY: SQLite's names end with a zero and live as long as the file.
     let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
-    // SAFETY: `szOsFile` made room for a `LogFile`. Without methods SQLite does not close a file that did not open.
+    // SAFETY: `szOsFile` allocated a `LogFile`. Without methods SQLite does not close a file that did not open.
     unsafe { (*file).pMethods = std::ptr::null() };
     let Ok(log) = Log::open(path, flags & SQLITE_OPEN_CREATE != 0, ours.grows_ahead) else {
         return SQLITE_CANTOPEN;
     };
-    // SAFETY: as above; the place is SQLite's and aligned as any allocation of it.
+    // SAFETY: as above; the pointer is SQLite's and aligned like all its allocations.
     unsafe {
         let file = file.cast::<LogFile>();
         if !out_flags.is_null() {
@@ -146,14 +146,14 @@ unsafe extern "C" fn read(
     file: *mut sqlite3_file,
     into: *mut c_void,
     bytes: c_int,
-    place: sqlite3_int64,
+    offset: sqlite3_int64,
 ) -> c_int {
-    // SAFETY: an open log; SQLite's buffer has room for so many bytes, and they are initialised here first.
+    // SAFETY: an open log; SQLite's buffer has this many bytes, and they are initialised here first.
     let (log, buffer) = unsafe {
         into.cast::<u8>().write_bytes(0, usize::try_from(bytes).unwrap_or(0));
         (log(file), std::slice::from_raw_parts_mut(into.cast::<u8>(), usize::try_from(bytes).unwrap_or(0)))
     };
-    match log.read(buffer, u64::try_from(place).unwrap_or(0)) {
+    match log.read(buffer, u64::try_from(offset).unwrap_or(0)) {
         Ok(read) if read == buffer.len() => SQLITE_OK,
         Ok(_) => SQLITE_IOERR_SHORT_READ,
         Err(error) => code(Err(error), SQLITE_IOERR_READ),
@@ -164,13 +164,13 @@ unsafe extern "C" fn write(
     file: *mut sqlite3_file,
     from: *const c_void,
     bytes: c_int,
-    place: sqlite3_int64,
+    offset: sqlite3_int64,
 ) -> c_int {
     // SAFETY: an open log; SQLite's buffer has so many bytes.
     let (log, bytes) = unsafe {
         (log(file), std::slice::from_raw_parts(from.cast::<u8>(), usize::try_from(bytes).unwrap_or(0)))
     };
-    code(log.write(bytes, u64::try_from(place).unwrap_or(0)), SQLITE_IOERR_WRITE)
+    code(log.write(bytes, u64::try_from(offset).unwrap_or(0)), SQLITE_IOERR_WRITE)
 }
 
 unsafe extern "C" fn truncate(file: *mut sqlite3_file, bytes: sqlite3_int64) -> c_int {
@@ -188,7 +188,7 @@ unsafe extern "C" fn file_size(file: *mut sqlite3_file, size: *mut sqlite3_int64
     // SAFETY: an open log.
     match unsafe { log(file) }.size() {
         Ok(bytes) => {
-            // SAFETY: SQLite's place for the answer.
+            // SAFETY: SQLite's pointer for the result.
             unsafe { *size = sqlite3_int64::try_from(bytes).unwrap_or(sqlite3_int64::MAX) };
             SQLITE_OK
         }
@@ -202,7 +202,7 @@ unsafe extern "C" fn lock(_file: *mut sqlite3_file, _level: c_int) -> c_int {
 }
 
 unsafe extern "C" fn check_reserved_lock(_file: *mut sqlite3_file, is_locked: *mut c_int) -> c_int {
-    // SAFETY: SQLite's place for the answer.
+    // SAFETY: SQLite's pointer for the result.
     unsafe { *is_locked = 0 };
     SQLITE_OK
 }
@@ -219,7 +219,7 @@ unsafe extern "C" fn device_characteristics(_file: *mut sqlite3_file) -> c_int {
     SQLITE_IOCAP_POWERSAFE_OVERWRITE
 }
 
-/// What SQLite is told; `otherwise` if it is not a matter of room.
+/// SQLite's error code; `otherwise` if the disk is not full.
 fn code(result: io::Result<()>, otherwise: c_int) -> c_int {
     match result {
         Ok(()) => SQLITE_OK,

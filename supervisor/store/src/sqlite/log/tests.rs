@@ -1,4 +1,4 @@
-//! The log file against SQLite: at every moment its bytes on the disk hold what was committed, and nothing else.
+//! The log file against SQLite: at any time its bytes on the disk hold what was committed, and nothing else.
 
 use super::{FRAME_HEADER_BYTES, GROWTH_BYTES, Log};
 use crate::Durability;
@@ -23,21 +23,21 @@ fn size(folder: &Path) -> u64 {
     std::fs::metadata(folder.join("log")).expect("it was made").len()
 }
 
-/// Writes a frame as SQLite does; gives the place behind it.
-fn frame(log: &mut Log, place: u64, ends_commit: bool) -> u64 {
-    log.write(&header(ends_commit), place).expect("there is room");
-    log.write(&[9; PAGE_BYTES], place + FRAME_HEADER_BYTES as u64).expect("there is room");
-    place + (FRAME_HEADER_BYTES + PAGE_BYTES) as u64
+/// Writes a frame as SQLite does; returns the offset behind it.
+fn frame(log: &mut Log, offset: u64, ends_commit: bool) -> u64 {
+    log.write(&header(ends_commit), offset).expect("the store accepts it");
+    log.write(&[9; PAGE_BYTES], offset + FRAME_HEADER_BYTES as u64).expect("the store accepts it");
+    offset + (FRAME_HEADER_BYTES + PAGE_BYTES) as u64
 }
 
 #[test]
 fn frames_of_a_commit_reach_the_file_with_its_last_one() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let mut log = open(folder.path(), false);
-    log.write(&[1; 32], 0).expect("there is room");
-    let place = frame(&mut log, 32, false);
+    log.write(&[1; 32], 0).expect("the store accepts it");
+    let offset = frame(&mut log, 32, false);
     assert_eq!(size(folder.path()), 0, "not yet");
-    let end = frame(&mut log, place, true);
+    let end = frame(&mut log, offset, true);
     assert_eq!(size(folder.path()), end);
     assert!(log.gathered.is_empty());
 }
@@ -48,12 +48,12 @@ fn header_that_is_written_again_without_its_page_does_not_wait() {
     let mut log = open(folder.path(), false);
     let second = frame(&mut log, 0, false);
     frame(&mut log, second, true);
-    for place in [0, second] {
-        let mut again = header(place == second);
+    for offset in [0, second] {
+        let mut again = header(offset == second);
         again[0] = 1;
-        log.write(&again, place).expect("there is room");
+        log.write(&again, offset).expect("the store accepts it");
         assert!(log.gathered.is_empty());
-        assert_eq!(std::fs::read(folder.path().join("log")).expect("ours")[place as usize], 1);
+        assert_eq!(std::fs::read(folder.path().join("log")).expect("ours")[offset as usize], 1);
     }
     let mut log = open(folder.path(), false);
     frame(&mut log, 0, false);
@@ -66,14 +66,14 @@ fn header_that_is_written_again_without_its_page_does_not_wait() {
 fn log_that_is_flushed_with_each_commit_grows_in_steps() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let mut log = open(folder.path(), true);
-    let mut place = 0;
+    let mut offset = 0;
     for _ in 0..2 {
-        place = frame(&mut log, place, true);
+        offset = frame(&mut log, offset, true);
         log.sync().expect("the disk is fine");
         assert_eq!(size(folder.path()), GROWTH_BYTES);
     }
-    log.truncate(place).expect("ours");
-    frame(&mut log, place, true);
+    log.truncate(offset).expect("ours");
+    frame(&mut log, offset, true);
     assert_eq!(size(folder.path()), GROWTH_BYTES, "what was cut off grows again");
 }
 
@@ -112,28 +112,28 @@ fn keeps_what_was_committed(durability: Durability) {
     let mut random = move |below: u64| random.below(below);
     let mut committed = Vec::new();
     for _ in 0..120 {
-        ours.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
+        ours.execute_batch("BEGIN IMMEDIATE").expect("no other connection writes");
         let most = if random(4) == 0 { 60 } else { 3 };
         for _ in 0..=random(most) {
             let (id, length) = (random(200), random(9_000));
             let sql = "INSERT OR REPLACE INTO t VALUES (?1, printf('%.*c', ?2, 'x'))";
-            ours.execute(sql, [id as i64, length as i64]).expect("there is room");
+            ours.execute(sql, [id as i64, length as i64]).expect("the store accepts it");
         }
         if random(4) == 0 {
             assert_eq!(after_a_crash(folder.path()), committed, "of what is not committed nothing is found");
             ours.execute_batch("ROLLBACK").expect("open");
         } else {
             let expected = rows(&ours);
-            ours.execute_batch("COMMIT").expect("there is room");
+            ours.execute_batch("COMMIT").expect("the store accepts it");
             committed = expected;
         }
         assert_eq!(rows(&reader), committed);
         assert_eq!(after_a_crash(folder.path()), committed);
         if random(6) == 0 {
-            other.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).expect("nobody reads");
+            other.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).expect("no connection reads");
         }
     }
-    ours.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("nobody reads");
+    ours.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("no connection reads");
     assert_eq!(std::fs::metadata(folder.path().join("t.db-wal")).expect("open").len(), 0);
     assert_eq!(rows(&reader), committed);
 }

@@ -1,15 +1,15 @@
-//! What lists cost does not depend on what others have: instructions of SQLite's machine are counted, not time.
+//! The cost of a list does not depend on the rows of other owners: counts instructions of SQLite's virtual machine, not time.
 
-use super::answer;
+use super::run_query;
 use crate::Durability;
 use crate::sqlite::open::first_connection;
-use crate::sqlite::write::{Passed, prune_piece};
+use crate::sqlite::write::{ScanPosition, prune_step};
 use rusqlite::Connection;
 use std::cell::Cell;
 use std::time::Duration;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Answer, Cursor, Owner, Page, Query, Scope, SessionQuery};
+use vm_system_record::{Cursor, Owner, Page, Query, QueryResult, Scope, SessionQuery};
 
 thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
@@ -20,7 +20,7 @@ pub(super) fn add(steps: i32) {
     STEPS.set(STEPS.get() + u64::from(steps.unsigned_abs()));
 }
 
-/// What somebody else has of everything.
+/// Rows of each kind that another owner has.
 const OTHERS: u32 = 10_000;
 /// What a query for three rows may cost, with all that is looked up for each.
 const FEW: u64 = 3_000;
@@ -53,7 +53,7 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
     .expect("rows of a schema of our own");
 }
 
-/// Mine are the oldest: whoever walks from the newest passes everybody else's first.
+/// Mine are the oldest: a scan from the newest passes the rows of all others first.
 pub(in crate::sqlite) fn filled() -> (tempfile::TempDir, Connection) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("store.db");
@@ -67,7 +67,7 @@ pub(in crate::sqlite) fn filled() -> (tempfile::TempDir, Connection) {
 
 fn cost(c: &Connection, query: &Query) -> u64 {
     STEPS.set(0);
-    assert!(answer(c, query).is_ok(), "{query:?}");
+    assert!(run_query(c, query).is_ok(), "{query:?}");
     STEPS.get()
 }
 
@@ -127,7 +127,7 @@ fn a_state_costs_its_pages_and_not_what_is_kept_to_go_back_to() {
     let steps = cost(&c, &whole);
     assert!(steps <= FEW / 10, "{steps} instructions for three pages");
     let pages = |query: &Query| {
-        let Ok(Answer::Pages(pages)) = answer(&c, query) else { panic!("no pages for {query:?}") };
+        let Ok(QueryResult::Pages(pages)) = run_query(&c, query) else { panic!("no pages for {query:?}") };
         pages
     };
     let page = |number, version: u16| (number, version.to_be_bytes().to_vec());
@@ -145,21 +145,21 @@ fn a_state_costs_its_pages_and_not_what_is_kept_to_go_back_to() {
 #[test]
 fn what_does_not_end_is_passed_in_pieces_and_once() {
     let (_folder, c) = filled();
-    let (mut passed, mut pieces) = (Passed::default(), 0);
-    let next = |passed| {
-        let piece = prune_piece(&c, Timestamp(1 << 40), Timestamp(0), 1_000_000, passed).ok();
-        piece.expect("a database of our own")
+    let (mut position, mut steps) = (ScanPosition::default(), 0);
+    let next = |position| {
+        let step = prune_step(&c, Timestamp(1 << 40), Timestamp(0), 1_000_000, position).ok();
+        step.expect("a database of our own")
     };
     let rows = loop {
-        let piece = next(passed);
-        (passed, pieces) = (piece.passed, pieces + 1);
-        if !piece.more {
-            break piece.rows;
+        let step = next(position);
+        (position, steps) = (step.position, steps + 1);
+        if !step.more {
+            break step.rows;
         }
     };
-    assert_eq!((pieces, rows), (3, 0), "4 096 rows are looked at in one piece");
-    let again = next(passed);
-    assert!(!again.more && again.passed == passed, "nothing is looked at twice");
+    assert_eq!((steps, rows), (3, 0), "4 096 rows are scanned in one step");
+    let again = next(position);
+    assert!(!again.more && again.position == position, "nothing is scanned twice");
 }
 
 #[test]
@@ -176,11 +176,11 @@ fn a_row_that_cannot_be_read_costs_itself_and_not_the_others() {
     .expect("rows of a schema of our own");
     let me = || Scope::Owner(Owner::new("me"));
     let page = || Page::first(100);
-    let count = |query: &Query| match answer(&c, query) {
-        Ok(Answer::Tasks(rows)) => rows.len(),
-        Ok(Answer::Due(rows)) => rows.len(),
-        Ok(Answer::Runs(rows)) => rows.len(),
-        Ok(Answer::Programs(rows)) => rows.len(),
+    let count = |query: &Query| match run_query(&c, query) {
+        Ok(QueryResult::Tasks(rows)) => rows.len(),
+        Ok(QueryResult::Due(rows)) => rows.len(),
+        Ok(QueryResult::Runs(rows)) => rows.len(),
+        Ok(QueryResult::Programs(rows)) => rows.len(),
         other => panic!("{query:?}: {}", other.is_ok()),
     };
     assert_eq!(count(&Query::PendingTasks(me(), page())), 2);
@@ -188,7 +188,7 @@ fn a_row_that_cannot_be_read_costs_itself_and_not_the_others() {
     assert_eq!(count(&Query::Programs(me(), page())), 1);
     let due = |after| Query::DueTasks { until: Timestamp(3), after, limit: 100 };
     assert_eq!(count(&due(None)), 3, "when a question ends can be read of every one");
-    let Ok(Answer::Due(rows)) = answer(&c, &due(None)) else { panic!("it was just read") };
+    let Ok(QueryResult::Due(rows)) = run_query(&c, &due(None)) else { panic!("it was just read") };
     assert_eq!(rows.iter().map(|row| row.deadline.0).collect::<Vec<_>>(), [0, 2, 3]);
     assert_eq!(count(&due(Some((rows[0].deadline, rows[0].id)))), 2);
     assert_eq!(count(&due(Some((rows[2].deadline, rows[2].id)))), 0);
@@ -201,9 +201,9 @@ fn a_page_of_large_rows_ends_early_and_the_next_one_goes_on_behind_it() {
         .expect("rows of a schema of our own");
     let read = |after| {
         let page = Page { after, ..Page::first(100) };
-        match answer(&c, &Query::PendingTasks(Scope::Owner(Owner::new("me")), page)) {
-            Ok(Answer::Tasks(rows)) => rows,
-            _ => panic!("another answer"),
+        match run_query(&c, &Query::PendingTasks(Scope::Owner(Owner::new("me")), page)) {
+            Ok(QueryResult::Tasks(rows)) => rows,
+            _ => panic!("another result"),
         }
     };
     let first = read(None);

@@ -7,8 +7,8 @@ use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    CheckpointRow, Cursor, DueTask, Owner, Page, PageVersion, ProgramCode, ProgramRow, RunRow,
-    STANDING_BYTES, Scope, Standing, TaskOutcome, TaskRow, VersionRow,
+    CheckpointRow, Cursor, DueTask, Owner, Page, PageVersion, ProgramCode, ProgramRow, RUN_HEAD_STATE_BYTES,
+    RunHead, RunRow, Scope, TaskOutcome, TaskRow, VersionRow,
 };
 
 const PROGRAM: &str = "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
@@ -233,18 +233,23 @@ pub(super) fn page_versions(
     let mut select = Select::new("SELECT page, checkpoint, bytes FROM state_pages");
     select.and_value("execution =", execution.as_bytes().to_vec());
     if let Some((page, checkpoint)) = after {
-        let place = |number| i64::try_from(number).unwrap_or(i64::MAX);
-        select.and("(page, checkpoint) > (").value(place(page)).text(",").value(place(checkpoint)).text(")");
+        let stored = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        select
+            .and("(page, checkpoint) > (")
+            .value(stored(page))
+            .text(",")
+            .value(stored(checkpoint))
+            .text(")");
     }
     select.paged = true;
     select.text(" ORDER BY page, checkpoint");
-    let (mut versions, mut room) = (Vec::new(), bytes);
+    let (mut versions, mut left_bytes) = (Vec::new(), bytes);
     select.each(c, |row| {
         let version: PageVersion = (count(row, 0)?, count(row, 1)?, row.get(2)?);
         // Rows cost, too.
-        room = room.saturating_sub(64 + version.2.as_ref().map_or(0, Vec::len));
+        left_bytes = left_bytes.saturating_sub(64 + version.2.as_ref().map_or(0, Vec::len));
         versions.push(version);
-        Ok(room > 0)
+        Ok(left_bytes > 0)
     })?;
     Ok(versions)
 }
@@ -332,7 +337,7 @@ pub(super) fn runs(
     if execution.is_some() { select.rows(c, found) } else { select.readable_rows(c, run_weight, found) }
 }
 
-pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<Standing>> {
+pub(super) fn run_head(c: &Connection, execution: ExecutionId) -> Read<Option<RunHead>> {
     let Some(row) = executions::by_id(c, &Scope::All, execution)? else { return Ok(None) };
     let Some((program, version)) = run(c, execution)? else { return Ok(None) };
     let session = row.execution.session_id;
@@ -341,10 +346,10 @@ pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<St
     let session = sessions::by_id(c, &Scope::All, session)?.ok_or_else(damaged)?.session;
     let checkpoint = last_checkpoint(c, execution)?.pop();
     let state = match &checkpoint {
-        Some(last) => complete(pages::state(c, execution, last.seq, None, STANDING_BYTES)?),
+        Some(last) => complete(pages::state(c, execution, last.seq, None, RUN_HEAD_STATE_BYTES)?),
         None => None,
     };
-    Ok(Some(Standing {
+    Ok(Some(RunHead {
         execution: row.execution,
         program,
         version,
@@ -361,7 +366,7 @@ pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<St
 /// All pages of a state; none if there may be more than these.
 fn complete(pages: Vec<(u64, Vec<u8>)>) -> Option<Vec<(u64, Vec<u8>)>> {
     let bytes: usize = pages.iter().map(|(_, page)| page.len()).sum();
-    (bytes < STANDING_BYTES).then_some(pages)
+    (bytes < RUN_HEAD_STATE_BYTES).then_some(pages)
 }
 
 pub(super) fn last_checkpoint(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {

@@ -89,12 +89,12 @@ pub(super) fn events(c: &Connection, id: ExecutionId, after: u64, limit: u32) ->
         return select.rows(c, event);
     }
     // One that cannot be read is an error: whoever follows would not see that it is missing.
-    let (mut events, mut room) = (Vec::new(), PAGE_BYTES);
+    let (mut events, mut left_bytes) = (Vec::new(), PAGE_BYTES);
     select.each(c, |row| {
         let event = event(row)?;
-        room = room.saturating_sub(weight_of_event(&event));
+        left_bytes = left_bytes.saturating_sub(weight_of_event(&event));
         events.push(event);
-        Ok(room > 0)
+        Ok(left_bytes > 0)
     })?;
     Ok(events)
 }

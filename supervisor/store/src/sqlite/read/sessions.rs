@@ -116,7 +116,7 @@ mod tests {
         let mut select = Select::new(&format!("EXPLAIN QUERY PLAN {COLUMNS}"));
         conditions(&mut select, scope, filter, Page::first(1));
         let lines = select.rows(connection, |row| Ok(row.get::<_, String>(3)?));
-        // The execution of a program's session is looked up behind it.
+        // The execution of a program's session is read by it.
         lines.unwrap_or_else(|_| panic!("cannot be prepared: {}", select.sql)).swap_remove(0)
     }
 

@@ -1,15 +1,15 @@
-//! Forgetting versions of pages that no checkpoint to keep needs. Costs what the checkpoints wrote that are looked at, never
-//! the whole state: each checkpoint's row names the pages that it wrote, or at least those of which there was a version.
+//! Deletes page versions that no retained checkpoint needs. The cost grows with the pages of the compacted checkpoints, never
+//! with the whole state: each checkpoint's row names the pages that it wrote, or at least those with an older version.
 
 use super::{int, run};
-use crate::sqlite::failure::Failure;
+use crate::sqlite::failure::SqliteFailure;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, BTreeSet};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_record::{Checkpoint, Entity, StoreError};
 
-/// Of a checkpoint with more pages than this only those are named that are gone or take the place of something: finding that out costs
+/// Of a checkpoint with more pages than this only those are named that are gone or replace a version: finding that out costs
 /// about as much as looking for what is not there when versions are forgotten, but then all of it would be one turn's work.
 const MANY: usize = 64;
 
@@ -53,7 +53,7 @@ fn packed(sorted: &[u64]) -> Vec<u8> {
     out
 }
 
-/// The way back; `None` for bytes that nobody packed.
+/// The way back; `None` for bytes that are no packed list.
 fn unpacked(bytes: &[u8]) -> Option<Vec<u64>> {
     let (mut out, mut last, mut difference, mut shift) = (Vec::new(), 0_u64, 0_u64, 0);
     for byte in bytes {
@@ -79,7 +79,7 @@ pub(super) fn compact(
     execution: ExecutionId,
     keep_from: u64,
     keep_bytes: Option<u64>,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let keep_from = match keep_bytes {
         Some(bytes) => keep_from.max(oldest_within(c, execution, bytes)?),
         None => keep_from,
@@ -126,7 +126,7 @@ fn compact_all(
 }
 
 /// Refuses the batch if a state is too large: its newest pages are counted. Of each page only the length is read.
-pub(super) fn bound(c: &Connection, execution: ExecutionId, most: u64) -> Result<u64, Failure> {
+pub(super) fn bound(c: &Connection, execution: ExecutionId, most: u64) -> Result<u64, SqliteFailure> {
     let sql = "SELECT page, length(bytes) FROM state_pages WHERE execution = ?1 ORDER BY page, checkpoint";
     let mut statement = c.prepare_cached(sql)?;
     let mut rows = statement.query([execution.as_bytes()])?;
@@ -195,7 +195,7 @@ mod tests {
     use vm_system_record::Checkpoint;
 
     #[test]
-    fn a_large_checkpoint_names_only_the_pages_that_take_the_place_of_something() {
+    fn a_large_checkpoint_names_only_the_pages_that_replace_a_version() {
         let (_folder, c) = filled();
         let execution = c
             .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_nobody_packed_are_refused() {
+    fn bytes_that_are_no_packed_list_are_refused() {
         for bytes in [&[0x80][..], &[0xff; 11], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1]]
         {
             assert_eq!(unpacked(bytes), None, "{bytes:?}");

@@ -1,7 +1,7 @@
 //! Programs, tasks, checkpoints and pages of durable executions. Code and pages are opaque bytes.
 
 use super::{exists, int, run};
-use crate::sqlite::failure::{Constrained, Failure};
+use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, OptionalExtension, params};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
@@ -10,7 +10,7 @@ use vm_system_record::{
     CLIENTS_OF_AN_OWNER, Checkpoint, Entity, NewProgramVersion, Owner, StoreError, TaskOutcome, TaskRow,
 };
 
-pub(super) fn program_version(c: &Connection, new: &NewProgramVersion) -> Result<u64, Failure> {
+pub(super) fn program_version(c: &Connection, new: &NewProgramVersion) -> Result<u64, SqliteFailure> {
     let known: Option<([u8; 16], i64)> = c
         .prepare_cached("SELECT id, version FROM programs WHERE owner = ?1 AND name = ?2 AND is_active = 1")?
         .query_row(params![new.owner.as_str(), new.name], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -53,7 +53,7 @@ pub(super) fn program_run(
     execution: ExecutionId,
     program: ProgramId,
     version: u32,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let rows = run(
         c,
         "INSERT INTO program_runs (execution, owner, program, version)
@@ -64,7 +64,7 @@ pub(super) fn program_run(
     if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
 }
 
-pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Result<u64, Failure> {
+pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE programs SET is_active = 0, modified_at = ?2 WHERE id = ?1 AND is_active = 1";
     match run(c, sql, params![id.as_bytes(), at.0])? {
         0 => Err(StoreError::missing(Entity::Program).into()),
@@ -72,14 +72,14 @@ pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Re
     }
 }
 
-/// One row for each client; the ones that were not used for longest make room.
+/// One row for each client; the least recently used are deleted.
 pub(super) fn current_set(
     c: &Connection,
     owner: &Owner,
     client: &str,
     execution: ExecutionId,
     at: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let rows = run(
         c,
         "INSERT INTO current_executions (owner, client, execution, at) VALUES (?1, ?2, ?3, ?4)
@@ -93,7 +93,7 @@ pub(super) fn current_set(
     Ok(rows)
 }
 
-pub(super) fn task_insert(c: &Connection, task: &TaskRow) -> Result<u64, Failure> {
+pub(super) fn task_insert(c: &Connection, task: &TaskRow) -> Result<u64, SqliteFailure> {
     let rows = run(
         c,
         "INSERT INTO tasks (id, execution, owner, prompt, schema, attempts, created_at, deadline, ended_at, answer,
@@ -121,7 +121,7 @@ pub(super) fn task_insert(c: &Connection, task: &TaskRow) -> Result<u64, Failure
     if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
 }
 
-fn missing_or_finished(c: &Connection, id: TaskId) -> Failure {
+fn missing_or_finished(c: &Connection, id: TaskId) -> SqliteFailure {
     match exists(c, "SELECT 1 FROM tasks WHERE id = ?1", params![id.as_bytes()]) {
         Ok(true) => StoreError::finished(Entity::Task).into(),
         Ok(false) => StoreError::missing(Entity::Task).into(),
@@ -129,7 +129,7 @@ fn missing_or_finished(c: &Connection, id: TaskId) -> Failure {
     }
 }
 
-pub(super) fn task_attempt(c: &Connection, id: TaskId, at: Timestamp) -> Result<u64, Failure> {
+pub(super) fn task_attempt(c: &Connection, id: TaskId, at: Timestamp) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE tasks SET attempts = min(attempts + 1, 4294967295), first_attempt_at = coalesce(first_attempt_at, ?2),
             last_attempt_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
     let rows = run(c, sql, params![id.as_bytes(), at.0])?;
@@ -142,18 +142,22 @@ pub(super) fn task_end(
     outcome: TaskOutcome,
     answer: Option<&str>,
     at: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE tasks SET ended_at = ?2, answer = ?3, outcome = ?4 WHERE id = ?1 AND ended_at IS NULL";
     let rows = run(c, sql, params![id.as_bytes(), at.0, answer, outcome.as_str()])?;
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
 }
 
-pub(super) fn tasks_withdraw(c: &Connection, execution: ExecutionId, at: Timestamp) -> Result<u64, Failure> {
+pub(super) fn tasks_withdraw(
+    c: &Connection,
+    execution: ExecutionId,
+    at: Timestamp,
+) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE tasks SET ended_at = ?2, outcome = ?3 WHERE execution = ?1 AND ended_at IS NULL";
     Ok(run(c, sql, params![execution.as_bytes(), at.0, TaskOutcome::Withdrawn.as_str()])?)
 }
 
-pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64, Failure> {
+pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64, SqliteFailure> {
     run(
         c,
         "INSERT INTO checkpoints (execution, seq, at, cause, bytes, pages, unweighed, written)
@@ -188,7 +192,7 @@ pub(super) fn copy(
     checkpoint: u64,
     to: ExecutionId,
     at: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let source = params![from.as_bytes(), int(checkpoint)];
     if !exists(c, "SELECT 1 FROM checkpoints WHERE execution = ?1 AND seq = ?2", source)? {
         return Err(StoreError::missing(Entity::Checkpoint).into());

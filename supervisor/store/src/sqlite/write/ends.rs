@@ -1,6 +1,5 @@
-//! Ends of executions that are committed together with their starts: a short execution is one row that is written once,
-//! not a row that is inserted, entered among the unfinished ones, changed and taken out again. Decides what may be
-//! merged; writes nothing.
+//! Merges the start and the end of an execution that are committed together: the row of a short execution is inserted once,
+//! instead of inserted, added to the index of unfinished executions, updated and removed from it. Writes nothing.
 
 use std::collections::{HashMap, HashSet};
 use vm_system_protocol::ids::ExecutionId;
@@ -42,7 +41,7 @@ impl<'a> Ends<'a> {
                 | Write::SessionReady { .. }
                 | Write::SessionMeta { .. }
                 | Write::KeyClaim(_)
-                | Write::KeyAnswer { .. }
+                | Write::KeyResponse { .. }
                 | Write::KeyRelease { .. }
                 | Write::Audit(_) => {}
                 _ => started.clear(),

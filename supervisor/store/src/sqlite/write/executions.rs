@@ -1,7 +1,7 @@
 //! Executions and their events.
 
 use super::{exists, int, run};
-use crate::sqlite::failure::{Constrained, Failure};
+use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, params};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics};
@@ -13,7 +13,7 @@ pub(super) fn start(
     name: Option<&str>,
     execution: &Execution,
     end: &Execution,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let error = end.error.as_ref();
     let metrics = &end.metrics;
     // Not `INSERT … SELECT`: before a statement that may insert many rows SQLite keeps a copy of each page that it changes.
@@ -53,7 +53,7 @@ pub(super) fn start(
 }
 
 /// A statement that found no row: is there none, or has it ended?
-fn missing_or_finished(c: &Connection, id: ExecutionId) -> Failure {
+fn missing_or_finished(c: &Connection, id: ExecutionId) -> SqliteFailure {
     match exists(c, "SELECT 1 FROM executions WHERE id = ?1", params![id.as_bytes()]) {
         Ok(true) => StoreError::finished(Entity::Execution).into(),
         Ok(false) => StoreError::missing(Entity::Execution).into(),
@@ -61,7 +61,7 @@ fn missing_or_finished(c: &Connection, id: ExecutionId) -> Failure {
     }
 }
 
-pub(super) fn status(c: &Connection, id: ExecutionId, status: ExecutionStatus) -> Result<u64, Failure> {
+pub(super) fn status(c: &Connection, id: ExecutionId, status: ExecutionStatus) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE executions SET status = ?2 WHERE id = ?1 AND status IN ('running', 'waiting')";
     let rows = run(c, sql, params![id.as_bytes(), status.as_str()])?;
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
@@ -72,7 +72,7 @@ pub(super) fn progress(
     id: ExecutionId,
     status: ExecutionStatus,
     metrics: &Metrics,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     // SQLite writes the entry of each index that knows the status, also if the status is what it was: most are.
     const SAME: &str = "UPDATE executions SET duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5, events = ?6,
              output_bytes = ?7, heap_peak_bytes = ?8
@@ -99,14 +99,14 @@ pub(super) fn progress(
     Err(missing_or_finished(c, id))
 }
 
-pub(super) fn unname(c: &Connection, id: ExecutionId) -> Result<u64, Failure> {
+pub(super) fn unname(c: &Connection, id: ExecutionId) -> Result<u64, SqliteFailure> {
     match run(c, "UPDATE executions SET name = NULL WHERE id = ?1", params![id.as_bytes()])? {
         0 => Err(StoreError::missing(Entity::Execution).into()),
         rows => Ok(rows),
     }
 }
 
-pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, Failure> {
+pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, SqliteFailure> {
     let error = execution.error.as_ref();
     let metrics = &execution.metrics;
     let rows = run(
@@ -135,14 +135,14 @@ pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, Failure>
     if rows == 0 { Err(missing_or_finished(c, execution.id)) } else { Ok(rows) }
 }
 
-pub(super) fn degraded(c: &Connection, id: ExecutionId) -> Result<u64, Failure> {
+pub(super) fn degraded(c: &Connection, id: ExecutionId) -> Result<u64, SqliteFailure> {
     match run(c, "UPDATE executions SET degraded = 1 WHERE id = ?1", params![id.as_bytes()])? {
         0 => Err(StoreError::missing(Entity::Execution).into()),
         rows => Ok(rows),
     }
 }
 
-pub(super) fn events(c: &Connection, events: &[Event]) -> Result<u64, Failure> {
+pub(super) fn events(c: &Connection, events: &[Event]) -> Result<u64, SqliteFailure> {
     let mut statement = c.prepare_cached(
         "INSERT INTO events (execution, seq, ts, type, label, text, extra) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;

@@ -1,13 +1,13 @@
-//! The books: idempotency keys, audit log, meta values, and forgetting.
+//! Idempotency keys, audit log, meta values, and the deletion of old rows.
 
 use super::run;
-use crate::sqlite::failure::{Constrained, Failure};
+use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{AuditEntry, Entity, KeyClaim, Owner, StoreError, oldest_id_at};
 
-pub(super) fn claim(c: &Connection, claim: &KeyClaim) -> Result<u64, Failure> {
+pub(super) fn claim(c: &Connection, claim: &KeyClaim) -> Result<u64, SqliteFailure> {
     run(
         c,
         "DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2 AND created_at < ?3",
@@ -22,7 +22,7 @@ pub(super) fn claim(c: &Connection, claim: &KeyClaim) -> Result<u64, Failure> {
     .constrained(Entity::Key, Entity::Key)
 }
 
-pub(super) fn answer(c: &Connection, owner: &Owner, key: &str, reply: &[u8]) -> Result<u64, Failure> {
+pub(super) fn respond(c: &Connection, owner: &Owner, key: &str, reply: &[u8]) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE idempotency_keys SET reply = ?3 WHERE owner = ?1 AND key = ?2";
     match run(c, sql, params![owner.as_str(), key, reply])? {
         0 => Err(StoreError::missing(Entity::Key).into()),
@@ -30,12 +30,12 @@ pub(super) fn answer(c: &Connection, owner: &Owner, key: &str, reply: &[u8]) -> 
     }
 }
 
-pub(super) fn release(c: &Connection, owner: &Owner, key: &str) -> Result<u64, Failure> {
+pub(super) fn release(c: &Connection, owner: &Owner, key: &str) -> Result<u64, SqliteFailure> {
     let sql = "DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2";
     Ok(run(c, sql, params![owner.as_str(), key])?)
 }
 
-pub(super) fn audit(c: &Connection, entry: &AuditEntry) -> Result<u64, Failure> {
+pub(super) fn audit(c: &Connection, entry: &AuditEntry) -> Result<u64, SqliteFailure> {
     Ok(run(
         c,
         "INSERT INTO audit_log (at, owner, verb, subject, outcome, door) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -43,7 +43,7 @@ pub(super) fn audit(c: &Connection, entry: &AuditEntry) -> Result<u64, Failure> 
     )?)
 }
 
-pub(super) fn meta(c: &Connection, key: &str, value: Option<&[u8]>) -> Result<u64, Failure> {
+pub(super) fn meta(c: &Connection, key: &str, value: Option<&[u8]>) -> Result<u64, SqliteFailure> {
     Ok(match value {
         Some(value) => run(
             c,
@@ -56,24 +56,24 @@ pub(super) fn meta(c: &Connection, key: &str, value: Option<&[u8]>) -> Result<u6
 
 /// How far a pass over what is in the order of its making has come: the next piece of it goes on behind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::sqlite) struct Passed {
+pub(in crate::sqlite) struct ScanPosition {
     executions: [u8; 16],
     versions: i64,
 }
 
 /// What one piece did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::sqlite) struct Piece {
+pub(in crate::sqlite) struct PruneStep {
     /// Rows that went.
     pub(in crate::sqlite) rows: u64,
     /// The pass is not over: there may be more to go.
     pub(in crate::sqlite) more: bool,
     /// Where it goes on.
-    pub(in crate::sqlite) passed: Passed,
+    pub(in crate::sqlite) position: ScanPosition,
 }
 
-/// Rows of a kind that one piece looks at: what is unfinished, however much of it there is, holds up nobody.
-const LOOKS: u64 = 4_096;
+/// Rows of a kind that one step scans: unfinished rows, however many, do not block the deletion of others.
+const SCAN_ROWS: u64 = 4_096;
 
 /// A whole pass, up to its bound.
 pub(super) fn prune(
@@ -81,27 +81,27 @@ pub(super) fn prune(
     before: Timestamp,
     keys_before: Timestamp,
     max_rows: u32,
-) -> Result<u64, Failure> {
-    let (mut rows, mut passed) = (0, Passed::default());
+) -> Result<u64, SqliteFailure> {
+    let (mut rows, mut position) = (0, ScanPosition::default());
     loop {
         let left = max_rows.saturating_sub(u32::try_from(rows).unwrap_or(u32::MAX));
-        let piece = prune_piece(c, before, keys_before, left, passed)?;
-        rows += piece.rows;
-        if !piece.more || rows >= u64::from(max_rows) {
+        let step = prune_step(c, before, keys_before, left, position)?;
+        rows += step.rows;
+        if !step.more || rows >= u64::from(max_rows) {
             return Ok(rows);
         }
-        passed = piece.passed;
+        position = step.position;
     }
 }
 
 /// Whole executions and sessions go, oldest first, so that no reader ever sees half of one's events.
-pub(in crate::sqlite) fn prune_piece(
+pub(in crate::sqlite) fn prune_step(
     c: &Connection,
     before: Timestamp,
     keys_before: Timestamp,
     max_rows: u32,
-    passed: Passed,
-) -> Result<Piece, Failure> {
+    position: ScanPosition,
+) -> Result<PruneStep, SqliteFailure> {
     let budget = u64::from(max_rows);
     let mut rows = run(
         c,
@@ -109,50 +109,55 @@ pub(in crate::sqlite) fn prune_piece(
              (SELECT owner, key FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
         params![keys_before.0, max_rows],
     )?;
-    // The first lines are the oldest, but for those of a calendar that was set: they are looked at, and too new ones stay.
+    // The first lines are the oldest, but for those of a calendar that was set: they are read, and too new ones stay.
     rows += run(
         c,
         "DELETE FROM audit_log WHERE at < ?1 AND id IN (SELECT id FROM audit_log ORDER BY id LIMIT ?2)",
         params![before.0, budget.saturating_sub(rows).cast_signed()],
     )?;
-    let mut piece = Piece { rows, more: rows >= budget, passed };
-    prune_executions(c, before, budget, &mut piece)?;
-    piece.rows += prune_sessions(c, before, budget.saturating_sub(piece.rows))?;
-    prune_versions(c, before, budget, &mut piece)?;
-    piece.more |= piece.rows >= budget;
-    Ok(piece)
+    let mut step = PruneStep { rows, more: rows >= budget, position };
+    prune_executions(c, before, budget, &mut step)?;
+    step.rows += prune_sessions(c, before, budget.saturating_sub(step.rows))?;
+    prune_versions(c, before, budget, &mut step)?;
+    step.more |= step.rows >= budget;
+    Ok(step)
 }
 
 fn prune_executions(
     c: &Connection,
     before: Timestamp,
     budget: u64,
-    piece: &mut Piece,
-) -> Result<(), Failure> {
+    step: &mut PruneStep,
+) -> Result<(), SqliteFailure> {
     // Ids are time-ordered, so the primary key finds the oldest without an index of its own.
     let mut statement = c.prepare_cached(
         "SELECT id, ended_at < ?3 FROM executions WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?4",
     )?;
-    let looks = params![piece.passed.executions, oldest_id_at(before), before.0, LOOKS.cast_signed()];
+    let scanned = params![step.position.executions, oldest_id_at(before), before.0, SCAN_ROWS.cast_signed()];
     let seen: Vec<([u8; 16], Option<bool>)> =
-        statement.query_map(looks, |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
-    piece.more |= seen.len() as u64 == LOOKS;
+        statement.query_map(scanned, |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    step.more |= seen.len() as u64 == SCAN_ROWS;
     for (id, may_go) in seen {
-        if piece.rows >= budget {
-            piece.more = true;
+        if step.rows >= budget {
+            step.more = true;
             break;
         }
         if may_go == Some(true) {
-            piece.rows += delete_execution(c, id)?;
+            step.rows += delete_execution(c, id)?;
         }
-        piece.passed.executions = id;
+        step.position.executions = id;
     }
     Ok(())
 }
 
 /// Versions of programs that are not the newest of theirs and that no execution has any more; programs that were deleted go
 /// with their last one.
-fn prune_versions(c: &Connection, before: Timestamp, budget: u64, piece: &mut Piece) -> Result<(), Failure> {
+fn prune_versions(
+    c: &Connection,
+    before: Timestamp,
+    budget: u64,
+    step: &mut PruneStep,
+) -> Result<(), SqliteFailure> {
     let mut statement = c.prepare_cached(
         "SELECT v.rowid, v.created_at, v.program, p.is_active = 0, (p.is_active = 0 OR p.version <> v.version)
              AND NOT EXISTS (SELECT 1 FROM program_runs WHERE program = v.program AND version = v.version)
@@ -160,39 +165,39 @@ fn prune_versions(c: &Connection, before: Timestamp, budget: u64, piece: &mut Pi
          WHERE v.rowid > ?1 ORDER BY v.rowid LIMIT ?2",
     )?;
     let mut gone = Vec::new();
-    let mut rows = statement.query(params![piece.passed.versions, LOOKS.cast_signed()])?;
-    let (mut seen, mut looks) = (0, 0);
+    let mut rows = statement.query(params![step.position.versions, SCAN_ROWS.cast_signed()])?;
+    let (mut seen, mut scanned) = (0, 0);
     while let Some(row) = rows.next()? {
-        if piece.rows + gone.len() as u64 >= budget {
-            piece.more = true;
+        if step.rows + gone.len() as u64 >= budget {
+            step.more = true;
             break;
         }
         let version: i64 = row.get(0)?;
         let old = row.get::<_, i64>(1)? < before.0;
-        // What is too new is looked at again, unless what came later is old: then its time is wrong.
+        // Rows that are too new are scanned again, unless later ones are old: then their time is wrong.
         seen += 1;
         if old {
-            looks = seen;
-            piece.passed.versions = version;
+            scanned = seen;
+            step.position.versions = version;
         }
         if old && row.get(4)? {
             gone.push((version, row.get::<_, [u8; 16]>(2)?, row.get::<_, bool>(3)?));
         }
     }
     drop(rows);
-    piece.more |= looks == LOOKS;
+    step.more |= scanned == SCAN_ROWS;
     for (version, program, deleted) in gone {
-        piece.rows += run(c, "DELETE FROM program_versions WHERE rowid = ?1", params![version])?;
+        step.rows += run(c, "DELETE FROM program_versions WHERE rowid = ?1", params![version])?;
         if deleted {
             let sql = "DELETE FROM programs WHERE id = ?1
                  AND NOT EXISTS (SELECT 1 FROM program_versions WHERE program = ?1)";
-            piece.rows += run(c, sql, params![program])?;
+            step.rows += run(c, sql, params![program])?;
         }
     }
     Ok(())
 }
 
-fn delete_executions(c: &Connection, ids: &[[u8; 16]], budget: u64) -> Result<u64, Failure> {
+fn delete_executions(c: &Connection, ids: &[[u8; 16]], budget: u64) -> Result<u64, SqliteFailure> {
     let mut rows = 0;
     for id in ids {
         if rows >= budget {
@@ -209,9 +214,9 @@ pub(super) fn prune_owner(
     owner: &Owner,
     before: Timestamp,
     max_rows: u32,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let budget = u64::from(max_rows);
-    // In the order of two indexes, so that nothing is sorted and nothing of others is looked at.
+    // In the order of two indexes, so that nothing is sorted and no rows of others are read.
     let ids: Vec<[u8; 16]> = c
         .prepare_cached(
             "SELECT executions.id FROM sessions CROSS JOIN executions ON executions.session = sessions.id
@@ -236,7 +241,12 @@ pub(super) fn prune_owner(
 }
 
 /// Forgets versions of one owner's programs as [`prune_versions`] does, but the newest of each.
-fn unused_versions(c: &Connection, owner: &Owner, before: Timestamp, budget: u64) -> Result<u64, Failure> {
+fn unused_versions(
+    c: &Connection,
+    owner: &Owner,
+    before: Timestamp,
+    budget: u64,
+) -> Result<u64, SqliteFailure> {
     let gone: Vec<i64> = c
         .prepare_cached(
             "SELECT v.rowid FROM programs AS p CROSS JOIN program_versions AS v ON v.program = p.id
@@ -253,7 +263,7 @@ fn unused_versions(c: &Connection, owner: &Owner, before: Timestamp, budget: u64
     Ok(rows)
 }
 
-fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<u64, Failure> {
+fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<u64, SqliteFailure> {
     let mut rows = 0;
     for sql in [
         "DELETE FROM events WHERE execution = ?1",
@@ -269,7 +279,7 @@ fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<u64, Failure> {
     Ok(rows)
 }
 
-pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, Failure> {
+pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, SqliteFailure> {
     let ended: Option<(bool, [u8; 16])> = c
         .prepare_cached("SELECT ended_at IS NOT NULL, session FROM executions WHERE id = ?1")?
         .query_row(params![id.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -291,7 +301,7 @@ pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, Failure
     }
 }
 
-fn prune_sessions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, Failure> {
+fn prune_sessions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, SqliteFailure> {
     // Only what has no executions left: those that end later than their session's age limit keep it.
     let gone = c
         .prepare_cached(
@@ -311,7 +321,7 @@ fn gone_session(row: &Row<'_>) -> rusqlite::Result<GoneSession> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?))
 }
 
-fn delete_sessions(c: &Connection, gone: Vec<GoneSession>) -> Result<u64, Failure> {
+fn delete_sessions(c: &Connection, gone: Vec<GoneSession>) -> Result<u64, SqliteFailure> {
     let mut rows = 0;
     for session in gone {
         rows += delete_session(c, session)?;
@@ -323,7 +333,7 @@ fn delete_sessions(c: &Connection, gone: Vec<GoneSession>) -> Result<u64, Failur
 fn delete_session(
     c: &Connection,
     (session, policy, template): ([u8; 16], [u8; 32], [u8; 16]),
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let rows = run(c, "DELETE FROM sessions WHERE id = ?1", params![session])?;
     run(
         c,
@@ -341,7 +351,7 @@ fn delete_session(
 
 #[cfg(test)]
 mod tests {
-    use super::{LOOKS, Passed, delete_run, prune_piece};
+    use super::{SCAN_ROWS, ScanPosition, delete_run, prune_step};
     use crate::sqlite::read::costs::filled;
     use vm_system_protocol::ids::ExecutionId;
     use vm_system_protocol::time::Timestamp;
@@ -372,8 +382,8 @@ mod tests {
     #[test]
     fn a_version_of_a_wrong_calendar_does_not_keep_those_behind_it() {
         let (_folder, c) = filled();
-        // One in the far future, more than one look sees that are the newest of theirs, and one that may go.
-        let many = LOOKS + 100;
+        // One in the far future, more newest versions than one step scans, and one that may go.
+        let many = SCAN_ROWS + 100;
         c.execute_batch(&format!(
             "INSERT INTO programs VALUES (zeroblob(16), 'me', 'q', 1, 3, 0, 0);
              INSERT INTO program_versions VALUES (zeroblob(16), 1, zeroblob(32), 1, {future}, '', x'');
@@ -386,10 +396,10 @@ mod tests {
             future = i64::MAX / 2,
         ))
         .expect("rows of a schema of our own");
-        let mut passed = Passed::default();
+        let mut position = ScanPosition::default();
         for _ in 0..4 {
-            let piece = prune_piece(&c, Timestamp(10), Timestamp(0), 1_000, passed);
-            passed = piece.expect("rows of our own").passed;
+            let step = prune_step(&c, Timestamp(10), Timestamp(0), 1_000, position);
+            position = step.expect("rows of our own").position;
         }
         let versions = "SELECT group_concat(version) FROM program_versions WHERE program = zeroblob(16)";
         let left: String = c.query_row(versions, [], |row| row.get(0)).expect("some are left");

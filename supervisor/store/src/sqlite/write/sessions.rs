@@ -1,7 +1,7 @@
-//! Sessions and the snapshots that they keep.
+//! Sessions and their policy snapshots.
 
 use super::{exists, int, run};
-use crate::sqlite::failure::{Constrained, Failure};
+use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 use vm_system_protocol::ids::SessionId;
@@ -16,7 +16,7 @@ pub(super) fn insert(
     owner: &Owner,
     session: &Session,
     policy: &PolicySnapshot,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let snapshot = serde_json::to_string(policy)
         .map_err(|error| StoreError::Corrupt(format!("a snapshot has no JSON form: {error}")))?;
     let hash: [u8; 32] = Sha256::digest(snapshot.as_bytes()).into();
@@ -52,7 +52,7 @@ pub(super) fn insert(
 }
 
 /// A statement that found no row: is there none, or has it ended?
-fn missing_or_finished(c: &Connection, id: SessionId) -> Failure {
+fn missing_or_finished(c: &Connection, id: SessionId) -> SqliteFailure {
     match exists(c, "SELECT 1 FROM sessions WHERE id = ?1", params![id.as_bytes()]) {
         Ok(true) => StoreError::finished(Entity::Session).into(),
         Ok(false) => StoreError::missing(Entity::Session).into(),
@@ -60,7 +60,7 @@ fn missing_or_finished(c: &Connection, id: SessionId) -> Failure {
     }
 }
 
-pub(super) fn ready(c: &Connection, id: SessionId) -> Result<u64, Failure> {
+pub(super) fn ready(c: &Connection, id: SessionId) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE sessions SET status = 'ready' WHERE id = ?1 AND status IN ('starting', 'ready')";
     match run(c, sql, params![id.as_bytes()])? {
         0 => Err(missing_or_finished(c, id)),
@@ -75,7 +75,7 @@ pub(super) fn end(
     at: Timestamp,
     reason: &CloseReason,
     last_error: Option<&str>,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let rows = run(
         c,
         "UPDATE sessions SET status = ?2, closed_at = ?3, close_reason = ?4, last_error = ?5
@@ -85,16 +85,16 @@ pub(super) fn end(
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
 }
 
-pub(super) fn meta(c: &Connection, id: SessionId, runtime_meta: &JsonText) -> Result<u64, Failure> {
+pub(super) fn meta(c: &Connection, id: SessionId, runtime_meta: &JsonText) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE sessions SET runtime_meta = ?2 WHERE id = ?1";
     found(run(c, sql, params![id.as_bytes(), runtime_meta.as_str()])?)
 }
 
-pub(super) fn worker_seq(c: &Connection, id: SessionId, seq: u64) -> Result<u64, Failure> {
+pub(super) fn worker_seq(c: &Connection, id: SessionId, seq: u64) -> Result<u64, SqliteFailure> {
     found(run(c, "UPDATE sessions SET worker_seq = ?2 WHERE id = ?1", params![id.as_bytes(), int(seq)])?)
 }
 
-fn found(rows: u64) -> Result<u64, Failure> {
+fn found(rows: u64) -> Result<u64, SqliteFailure> {
     if rows == 0 { Err(StoreError::missing(Entity::Session).into()) } else { Ok(rows) }
 }
 
@@ -102,7 +102,7 @@ fn found(rows: u64) -> Result<u64, Failure> {
 const LIVE: &str = "SELECT id FROM sessions INDEXED BY sessions_live
      WHERE durable = 0 AND status IN ('starting', 'ready')";
 
-pub(super) fn host_restart(c: &Connection, at: Timestamp, alive: &[SessionId]) -> Result<u64, Failure> {
+pub(super) fn host_restart(c: &Connection, at: Timestamp, alive: &[SessionId]) -> Result<u64, SqliteFailure> {
     let reason = CloseReason::HostRestart.to_string();
     let alive: std::collections::HashSet<&SessionId> = alive.iter().collect();
     let gone: Vec<[u8; 16]> = c
@@ -143,7 +143,7 @@ mod tests {
     use vm_system_protocol::time::Timestamp;
 
     #[test]
-    fn a_start_does_not_look_at_sessions_of_programs_that_wait() {
+    fn a_start_does_not_read_sessions_of_programs_that_wait() {
         let (_folder, c) = filled();
         assert_eq!(host_restart(&c, Timestamp(1), &[]).ok(), Some(0));
         let steps =

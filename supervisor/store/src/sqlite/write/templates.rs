@@ -1,19 +1,19 @@
 //! Templates and their parts.
 
 use super::{exists, int, run};
-use crate::sqlite::failure::{Constrained, Failure};
+use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, params};
 use vm_system_protocol::ids::{CapabilityId, StartupFileId, TemplateId};
 use vm_system_protocol::model::{Capability, Settings, StartupFile, TemplateDetail};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Entity, LibraryRow, Owner, StoreError};
 
-fn settings_text(settings: &Settings) -> Result<String, Failure> {
+fn settings_text(settings: &Settings) -> Result<String, SqliteFailure> {
     serde_json::to_string(settings)
         .map_err(|error| StoreError::Corrupt(format!("settings have no JSON form: {error}")).into())
 }
 
-pub(super) fn insert(c: &Connection, owner: &Owner, detail: &TemplateDetail) -> Result<u64, Failure> {
+pub(super) fn insert(c: &Connection, owner: &Owner, detail: &TemplateDetail) -> Result<u64, SqliteFailure> {
     let template = &detail.template;
     run(
         c,
@@ -51,7 +51,7 @@ pub(super) fn update(
     name: Option<&str>,
     settings: Option<&Settings>,
     at: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     let settings = settings.map(settings_text).transpose()?;
     let rows = run(
         c,
@@ -63,7 +63,7 @@ pub(super) fn update(
     found(rows)
 }
 
-pub(super) fn delete(c: &Connection, id: TemplateId, at: Timestamp) -> Result<u64, Failure> {
+pub(super) fn delete(c: &Connection, id: TemplateId, at: Timestamp) -> Result<u64, SqliteFailure> {
     found(run(
         c,
         "UPDATE templates SET is_active = 0, updated_at = ?2 WHERE id = ?1 AND is_active = 1",
@@ -86,22 +86,22 @@ pub(super) fn delete(c: &Connection, id: TemplateId, at: Timestamp) -> Result<u6
     Ok(1)
 }
 
-fn found(rows: u64) -> Result<u64, Failure> {
+fn found(rows: u64) -> Result<u64, SqliteFailure> {
     if rows == 0 { Err(StoreError::missing(Entity::Template).into()) } else { Ok(rows) }
 }
 
-fn is_active(c: &Connection, id: TemplateId) -> Result<(), Failure> {
+fn is_active(c: &Connection, id: TemplateId) -> Result<(), SqliteFailure> {
     let sql = "SELECT 1 FROM templates WHERE id = ?1 AND is_active = 1";
     found(u64::from(exists(c, sql, params![id.as_bytes()])?)).map(|_| ())
 }
 
-fn touch(c: &Connection, id: TemplateId, at: Timestamp) -> Result<(), Failure> {
+fn touch(c: &Connection, id: TemplateId, at: Timestamp) -> Result<(), SqliteFailure> {
     run(c, "UPDATE templates SET updated_at = ?2 WHERE id = ?1", params![id.as_bytes(), at.0])?;
     Ok(())
 }
 
 /// `list` is `modules` or `libraries`: the tables have the same shape.
-fn insert_name(c: &Connection, list: &str, id: TemplateId, name: &str) -> Result<u64, Failure> {
+fn insert_name(c: &Connection, list: &str, id: TemplateId, name: &str) -> Result<u64, SqliteFailure> {
     let sql = format!("INSERT INTO template_{list} (template, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING");
     Ok(run(c, &sql, params![id.as_bytes(), name])?)
 }
@@ -112,7 +112,7 @@ pub(super) fn add_name(
     id: TemplateId,
     name: &str,
     at: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     is_active(c, id)?;
     let rows = insert_name(c, list, id, name)?;
     if rows > 0 {
@@ -127,7 +127,7 @@ pub(super) fn remove_name(
     id: TemplateId,
     name: &str,
     at: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     is_active(c, id)?;
     let sql = format!("DELETE FROM template_{list} WHERE template = ?1 AND name = ?2");
     let rows = run(c, &sql, params![id.as_bytes(), name])?;
@@ -145,7 +145,7 @@ fn remove_part(
     template: TemplateId,
     id: &[u8; 16],
     at: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     is_active(c, template)?;
     let sql = format!("DELETE FROM {table} WHERE id = ?1 AND template = ?2");
     if run(c, &sql, params![id, template.as_bytes()])? == 0 {
@@ -155,7 +155,11 @@ fn remove_part(
     Ok(1)
 }
 
-fn insert_capability(c: &Connection, template: TemplateId, capability: &Capability) -> Result<u64, Failure> {
+fn insert_capability(
+    c: &Connection,
+    template: TemplateId,
+    capability: &Capability,
+) -> Result<u64, SqliteFailure> {
     run(
         c,
         "INSERT INTO capabilities (id, template, kind, name, enabled, config) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -171,7 +175,11 @@ fn insert_capability(c: &Connection, template: TemplateId, capability: &Capabili
     .constrained(Entity::Capability, Entity::Template)
 }
 
-pub(super) fn add_capability(c: &Connection, capability: &Capability, at: Timestamp) -> Result<u64, Failure> {
+pub(super) fn add_capability(
+    c: &Connection,
+    capability: &Capability,
+    at: Timestamp,
+) -> Result<u64, SqliteFailure> {
     is_active(c, capability.vm_id)?;
     insert_capability(c, capability.vm_id, capability)?;
     touch(c, capability.vm_id, at)?;
@@ -183,11 +191,15 @@ pub(super) fn remove_capability(
     template: TemplateId,
     id: CapabilityId,
     at: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     remove_part(c, "capabilities", Entity::Capability, template, id.as_bytes(), at)
 }
 
-fn insert_startup_file(c: &Connection, template: TemplateId, file: &StartupFile) -> Result<u64, Failure> {
+fn insert_startup_file(
+    c: &Connection,
+    template: TemplateId,
+    file: &StartupFile,
+) -> Result<u64, SqliteFailure> {
     run(
         c,
         "INSERT INTO startup_files (id, template, path, order_index, mode) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -196,7 +208,11 @@ fn insert_startup_file(c: &Connection, template: TemplateId, file: &StartupFile)
     .constrained(Entity::StartupFile, Entity::Template)
 }
 
-pub(super) fn add_startup_file(c: &Connection, file: &StartupFile, at: Timestamp) -> Result<u64, Failure> {
+pub(super) fn add_startup_file(
+    c: &Connection,
+    file: &StartupFile,
+    at: Timestamp,
+) -> Result<u64, SqliteFailure> {
     is_active(c, file.vm_id)?;
     insert_startup_file(c, file.vm_id, file)?;
     touch(c, file.vm_id, at)?;
@@ -208,11 +224,11 @@ pub(super) fn remove_startup_file(
     template: TemplateId,
     id: StartupFileId,
     at: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<u64, SqliteFailure> {
     remove_part(c, "startup_files", Entity::StartupFile, template, id.as_bytes(), at)
 }
 
-pub(super) fn install_library(c: &Connection, row: &LibraryRow) -> Result<u64, Failure> {
+pub(super) fn install_library(c: &Connection, row: &LibraryRow) -> Result<u64, SqliteFailure> {
     Ok(run(
         c,
         "INSERT INTO libraries (name, id, version, global, hash, bytes, installed_at)
@@ -223,7 +239,7 @@ pub(super) fn install_library(c: &Connection, row: &LibraryRow) -> Result<u64, F
     )?)
 }
 
-pub(super) fn uninstall_library(c: &Connection, name: &str) -> Result<u64, Failure> {
+pub(super) fn uninstall_library(c: &Connection, name: &str) -> Result<u64, SqliteFailure> {
     if run(c, "DELETE FROM libraries WHERE name = ?1", params![name])? == 0 {
         return Err(StoreError::missing(Entity::Library).into());
     }

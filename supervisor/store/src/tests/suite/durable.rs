@@ -44,7 +44,7 @@ async fn program_gets_a_version_each_time_it_is_loaded() {
 }
 
 #[tokio::test]
-async fn versions_that_nobody_runs_are_forgotten_when_there_are_newer_ones() {
+async fn unused_versions_are_deleted_when_there_are_newer_ones() {
     with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let load = |n: u8| {
@@ -72,7 +72,7 @@ async fn versions_that_nobody_runs_are_forgotten_when_there_are_newer_ones() {
         store.apply(load(3)).await.expect("another text");
         assert_eq!(store.apply(prune(2)).await.map(|applied| applied.rows), Ok(0), "it is too new");
         assert_eq!(store.apply(prune(10_000)).await.map(|applied| applied.rows), Ok(1));
-        assert_eq!(store.program_code(program, 2).await, Ok(None), "nobody runs it");
+        assert_eq!(store.program_code(program, 2).await, Ok(None), "no execution runs it");
         assert!(store.program_code(program, 1).await.expect("readable").is_some(), "an execution runs it");
         assert!(store.program_code(program, 3).await.expect("readable").is_some(), "it is the newest");
         let delete = Write::ProgramDelete { id: program, at: Timestamp(4) };
@@ -201,7 +201,7 @@ async fn a_clients_current_execution_is_kept_until_it_is_forgotten() {
         assert_eq!(store.current(&owner(1), "a").await, Ok(Some(execution)));
         assert_eq!(store.current(&owner(1), "b").await, Ok(None));
         assert_eq!(store.current(&owner(2), "a").await, Ok(None));
-        // A thousand others: the one that was not used for longest makes room.
+        // A thousand others: the least recently used is deleted.
         let others: Vec<Write> = (0..1_000).map(|n| set(&format!("other {n}"), execution, 2 + n)).collect();
         store.apply(others).await.expect("there");
         assert_eq!(store.current(&owner(1), "a").await, Ok(None));

@@ -1,41 +1,41 @@
-//! Whose records go first when the database is too large: those of the owner who takes most of it. An owner who takes less
-//! than the average keeps what it has, however much others take with what still runs.
+//! Decides which owner's ended records are deleted first when the database exceeds its quota: those of the largest owner. An owner
+//! below the average keeps its records, however much others store with executions that still run. Deletes nothing itself.
 
 use rusqlite::Connection;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use vm_system_record::Owner;
 
-/// Everything is added up again after this time; meanwhile what was forgotten is subtracted.
+/// The sums are computed again after this time; meanwhile deleted bytes are subtracted.
 const ADD_UP_EVERY: Duration = Duration::from_mins(1);
-/// At most this part of the writer's time goes into adding up, and into looking where nothing has ended.
+/// At most this part of the writer's time is spent on the sums, and on searches that find no ended records.
 const PART: u32 = 100;
-/// What a row says of itself counts up to this (bytes): one that is wrong makes nobody's sum unreadable.
-const SAID_MAX: u64 = 1 << 40;
+/// A size that is stored in a row counts up to this (bytes): a damaged row overflows no sum.
+const REPORTED_MAX: u64 = 1 << 40;
 /// What an execution takes besides its texts, its output and its state, roughly (bytes); a line of output an eighth of it.
 const ROW_BYTES: u64 = 1024;
 
-/// What each owner takes.
+/// The stored bytes of each owner.
 #[derive(Debug, Default)]
-pub(super) struct Heaviest {
+pub(super) struct QuotaEviction {
     owners: Vec<Owned>,
     add_up_at: Option<Instant>,
-    /// Since when somebody's are being forgotten.
-    asked_at: Option<Instant>,
-    /// Where nothing had ended, it is looked again then: it may cost a look at everything that has not.
-    look_again_at: Option<Instant>,
+    /// When the deletion of an owner's records began.
+    chosen_at: Option<Instant>,
+    /// After a search without ended records, the time of the next one: it may read every row that has not ended.
+    next_sum_at: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Owned {
     owner: Owner,
     bytes: u64,
-    /// Nothing that has ended was left when it was looked for.
+    /// The last search found no ended records.
     bare: bool,
 }
 
-impl Heaviest {
-    /// Whose ended records are to be forgotten next; nobody's, if those who take most have none left.
+impl QuotaEviction {
+    /// The owner with the ended records to be deleted next; `None` if the largest owners have none left.
     pub(super) fn next(&mut self, c: &Connection, now: Instant) -> Result<Option<Owner>, rusqlite::Error> {
         if self.add_up_at.is_none_or(|at| now >= at) {
             self.owners = add_up(c)?;
@@ -43,29 +43,29 @@ impl Heaviest {
         }
         let total = self.owners.iter().fold(0_u64, |sum, owned| sum.saturating_add(owned.bytes));
         let average = total / (self.owners.len() as u64).max(1);
-        let heaviest = self.owners.iter().filter(|owned| !owned.bare && owned.bytes >= average);
-        let heaviest = heaviest.max_by_key(|owned| owned.bytes).map(|owned| owned.owner.clone());
-        if heaviest.is_none() && self.look_again_at.is_none_or(|at| now >= at) {
-            // At the next look more may have ended.
+        let largest = self.owners.iter().filter(|owned| !owned.bare && owned.bytes >= average);
+        let largest = largest.max_by_key(|owned| owned.bytes).map(|owned| owned.owner.clone());
+        if largest.is_none() && self.next_sum_at.is_none_or(|at| now >= at) {
+            // Until the next search more may have ended.
             self.owners.iter_mut().for_each(|owned| owned.bare = false);
         }
-        self.asked_at = Some(now);
-        Ok(heaviest)
+        self.chosen_at = Some(now);
+        Ok(largest)
     }
 
-    /// Rows of an owner went, and with them so many bytes.
+    /// `rows` rows of an owner with this many bytes were deleted.
     pub(super) fn forgotten(&mut self, owner: &Owner, rows: u64, bytes: u64) {
         if let Some(owned) = self.owners.iter_mut().find(|owned| owned.owner == *owner) {
             owned.bytes = owned.bytes.saturating_sub(bytes);
             owned.bare = rows == 0;
         }
-        if let Some(asked_at) = self.asked_at.filter(|_| rows == 0) {
-            self.look_again_at = Some(Instant::now() + asked_at.elapsed() * PART);
+        if let Some(chosen_at) = self.chosen_at.filter(|_| rows == 0) {
+            self.next_sum_at = Some(Instant::now() + chosen_at.elapsed() * PART);
         }
     }
 }
 
-/// Looks at every execution, checkpoint, question and version of a program, not at what they consist of.
+/// Reads every execution, checkpoint, task and version of a program, not their contents.
 fn add_up(c: &Connection) -> Result<Vec<Owned>, rusqlite::Error> {
     let mut sums: HashMap<String, u64> = HashMap::new();
     for sql in [
@@ -80,13 +80,13 @@ fn add_up(c: &Connection) -> Result<Vec<Owned>, rusqlite::Error> {
              FROM program_versions CROSS JOIN programs ON id = program GROUP BY owner",
     ] {
         let mut statement = c.prepare_cached(sql)?;
-        let rows = statement.query_map([ROW_BYTES.cast_signed(), SAID_MAX.cast_signed()], |row| {
+        let rows = statement.query_map([ROW_BYTES.cast_signed(), REPORTED_MAX.cast_signed()], |row| {
             Ok((row.get::<_, String>(0)?, row.get::<_, f64>(1)?))
         })?;
         for row in rows {
             let (owner, bytes) = row?;
             let sum = sums.entry(owner).or_default();
-            // What is below zero counts nothing.
+            // A negative size counts as zero.
             *sum = sum.saturating_add(bytes as u64);
         }
     }
@@ -96,47 +96,47 @@ fn add_up(c: &Connection) -> Result<Vec<Owned>, rusqlite::Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ADD_UP_EVERY, Heaviest};
+    use super::{ADD_UP_EVERY, QuotaEviction};
     use crate::sqlite::read::costs::filled;
     use std::time::Instant;
     use vm_system_record::Owner;
 
     #[test]
-    fn what_a_row_says_of_itself_makes_nobodys_sum_unreadable() {
+    fn a_damaged_size_overflows_no_sum() {
         let (_folder, c) = filled();
         let wrong = "UPDATE executions SET output_bytes = 9223372036854775807 WHERE owner = 'me'";
         c.execute_batch(wrong).expect("rows of a schema of our own");
-        let next = Heaviest::default().next(&c, Instant::now()).expect("it can be added up");
+        let next = QuotaEviction::default().next(&c, Instant::now()).expect("it can be added up");
         assert_eq!(next, Some(Owner::new("me")));
     }
 
     #[test]
-    fn answers_and_versions_weigh_too() {
+    fn answers_and_versions_count_too() {
         for weight in [
             "UPDATE tasks SET answer = printf('%.50000000c', 'x') WHERE owner = 'me' AND created_at = 1",
             "UPDATE program_versions SET code = zeroblob(50000000)
                  WHERE program IN (SELECT id FROM programs WHERE owner = 'me')",
         ] {
             let (_folder, c) = filled();
-            let heaviest = |c| Heaviest::default().next(c, Instant::now()).expect("it can be added up");
-            assert_eq!(heaviest(&c), Some(Owner::new("they")));
+            let largest = |c| QuotaEviction::default().next(c, Instant::now()).expect("it can be added up");
+            assert_eq!(largest(&c), Some(Owner::new("they")));
             c.execute_batch(weight).expect("rows of a schema of our own");
-            assert_eq!(heaviest(&c), Some(Owner::new("me")), "{weight}");
+            assert_eq!(largest(&c), Some(Owner::new("me")), "{weight}");
         }
     }
 
     #[test]
-    fn who_has_nothing_left_that_ended_is_looked_at_again_only_after_a_while() {
+    fn an_owner_without_ended_records_is_searched_again_only_after_a_while() {
         let (_folder, c) = filled();
-        let (mut heaviest, begin) = (Heaviest::default(), Instant::now());
+        let (mut largest, begin) = (QuotaEviction::default(), Instant::now());
         let they = Owner::new("they");
-        assert_eq!(heaviest.next(&c, begin).expect("readable"), Some(they.clone()));
-        heaviest.forgotten(&they, 0, 0);
+        assert_eq!(largest.next(&c, begin).expect("readable"), Some(they.clone()));
+        largest.forgotten(&they, 0, 0);
         for _ in 0..3 {
-            assert_eq!(heaviest.next(&c, begin).expect("readable"), None);
+            assert_eq!(largest.next(&c, begin).expect("readable"), None);
         }
-        // Everything is added up anew by then, too.
+        // By then the sums are computed again, too.
         let later = begin + 100 * ADD_UP_EVERY;
-        assert_eq!(heaviest.next(&c, later).expect("readable"), Some(they));
+        assert_eq!(largest.next(&c, later).expect("readable"), Some(they));
     }
 }

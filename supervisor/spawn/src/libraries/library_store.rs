@@ -1,5 +1,5 @@
-//! Sources by the hash of their content: a source never changes under its name, so that one that is replaced or removed
-//! stays whole for whoever is reading it.
+//! Sources of libraries by the hash of their content: the source under a name never changes, so that a reader gets a complete
+//! source also while it is replaced or removed.
 //!
 //! In the state directory: `libraries/<sha256>.js`, folder 0700, files 0600; a file is complete when it has its name.
 
@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use vm_system_protocol::limits::LIBRARY_BYTES;
 
-/// Where sources lie. Cheap to clone. Its calls block.
+/// A store of library sources. Cheap to clone. Its calls block.
 #[derive(Debug, Clone)]
-pub struct Shelf(Place);
+pub struct LibraryStore(Storage);
 
 #[derive(Debug, Clone)]
-enum Place {
+enum Storage {
     Folder(PathBuf),
     Memory(Arc<Mutex<HashMap<[u8; 32], String>>>),
 }
 
-/// Why a source cannot be had or kept. Names no paths: these texts reach clients.
+/// Why a source cannot be read or stored. Names no paths: clients see these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ShelfError {
+pub enum LibraryStoreError {
     /// There is no file.
     #[error("its file is gone")]
     Missing,
@@ -36,7 +36,7 @@ pub enum ShelfError {
     Io(String),
 }
 
-impl From<io::Error> for ShelfError {
+impl From<io::Error> for LibraryStoreError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::Missing,
@@ -54,26 +54,26 @@ pub fn hex(hash: &[u8; 32]) -> String {
     })
 }
 
-impl Shelf {
+impl LibraryStore {
     /// Sources in the state directory.
     pub fn open(state_dir: &Path) -> Result<Self, io::Error> {
         let folder = state_dir.join("libraries");
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         std::fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
-        Ok(Self(Place::Folder(folder)))
+        Ok(Self(Storage::Folder(folder)))
     }
 
-    /// Sources that nobody else sees and that end with the process.
+    /// Sources in memory, for this process only.
     pub fn in_memory() -> Self {
-        Self(Place::Memory(Arc::default()))
+        Self(Storage::Memory(Arc::default()))
     }
 
-    /// Keeps a source; durable when this returns.
-    pub fn put(&self, source: &str) -> Result<[u8; 32], ShelfError> {
+    /// Stores a source; durable when this returns.
+    pub fn put(&self, source: &str) -> Result<[u8; 32], LibraryStoreError> {
         let hash: [u8; 32] = Sha256::digest(source.as_bytes()).into();
         match &self.0 {
-            Place::Folder(folder) => write_whole(folder, &file_name(&hash), source.as_bytes())?,
-            Place::Memory(sources) => {
+            Storage::Folder(folder) => write_whole(folder, &file_name(&hash), source.as_bytes())?,
+            Storage::Memory(sources) => {
                 sources.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, source.to_owned());
             }
         }
@@ -81,38 +81,38 @@ impl Shelf {
     }
 
     /// The source with this hash, as it was installed or not at all.
-    pub fn get(&self, hash: &[u8; 32]) -> Result<String, ShelfError> {
+    pub fn get(&self, hash: &[u8; 32]) -> Result<String, LibraryStoreError> {
         let source = match &self.0 {
-            Place::Folder(folder) => read_capped(&folder.join(file_name(hash)))?,
-            Place::Memory(sources) => {
+            Storage::Folder(folder) => read_capped(&folder.join(file_name(hash)))?,
+            Storage::Memory(sources) => {
                 let sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
-                sources.get(hash).cloned().ok_or(ShelfError::Missing)?.into_bytes()
+                sources.get(hash).cloned().ok_or(LibraryStoreError::Missing)?.into_bytes()
             }
         };
         let found: [u8; 32] = Sha256::digest(&source).into();
         if found != *hash {
-            return Err(ShelfError::Changed);
+            return Err(LibraryStoreError::Changed);
         }
-        String::from_utf8(source).map_err(|_| ShelfError::Changed)
+        String::from_utf8(source).map_err(|_| LibraryStoreError::Changed)
     }
 
-    /// Forgets a source; that it is not there is fine.
-    pub fn remove(&self, hash: &[u8; 32]) -> Result<(), ShelfError> {
+    /// Removes a source; an absent one is no error.
+    pub fn remove(&self, hash: &[u8; 32]) -> Result<(), LibraryStoreError> {
         match &self.0 {
-            Place::Folder(folder) => match std::fs::remove_file(folder.join(file_name(hash))) {
+            Storage::Folder(folder) => match std::fs::remove_file(folder.join(file_name(hash))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
                 _ => Ok(()),
             },
-            Place::Memory(sources) => {
+            Storage::Memory(sources) => {
                 sources.lock().unwrap_or_else(PoisonError::into_inner).remove(hash);
                 Ok(())
             }
         }
     }
 
-    /// Removes what a crash between a source and its record has left: every file that none of these hashes names.
-    pub fn sweep(&self, known: &HashSet<[u8; 32]>) -> Result<(), ShelfError> {
-        let Place::Folder(folder) = &self.0 else { return Ok(()) };
+    /// Removes files without a record, which a crash may leave: every file that none of these hashes names.
+    pub fn sweep(&self, known: &HashSet<[u8; 32]>) -> Result<(), LibraryStoreError> {
+        let Storage::Folder(folder) = &self.0 else { return Ok(()) };
         let names: HashSet<String> = known.iter().map(file_name).collect();
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
@@ -151,17 +151,17 @@ fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-fn read_capped(path: &Path) -> Result<Vec<u8>, ShelfError> {
-    // Without waiting for whoever put a FIFO there.
+fn read_capped(path: &Path) -> Result<Vec<u8>, LibraryStoreError> {
+    // Does not block on a FIFO.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(ShelfError::Changed),
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(LibraryStoreError::Changed),
         opened => opened?,
     };
     if !file.metadata()?.is_file() {
-        return Err(ShelfError::Changed);
+        return Err(LibraryStoreError::Changed);
     }
     let mut bytes = Vec::new();
     file.take(LIBRARY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > LIBRARY_BYTES { Err(ShelfError::Changed) } else { Ok(bytes) }
+    if bytes.len() > LIBRARY_BYTES { Err(LibraryStoreError::Changed) } else { Ok(bytes) }
 }

@@ -84,8 +84,8 @@ async fn idempotency_key_is_held_until_it_expires_or_is_given_back() {
         };
         store.apply(claim(100, 0)).await.expect("free");
         assert_eq!(store.apply(claim(101, 1)).await, rejected(Rejection::Conflict(Entity::Key)));
-        let answer = Write::KeyAnswer { owner: owner(1), key: "k".to_owned(), reply: vec![9] };
-        store.apply(answer).await.expect("held");
+        let response = Write::KeyResponse { owner: owner(1), key: "k".to_owned(), reply: vec![9] };
+        store.apply(response).await.expect("held");
         let row = store.key(&owner(1), "k").await.expect("readable").expect("held");
         assert_eq!((row.reply, row.subject), (Some(vec![9]), [2; 16]));
         assert_eq!(store.key(&owner(2), "k").await, Ok(None));
@@ -104,7 +104,7 @@ async fn audit_log_and_meta_values_are_kept() {
         let entry = |n: u8| AuditEntry {
             at: Timestamp(i64::from(n)),
             owner: owner(n % 2),
-            door: format!("door {n}"),
+            door: format!("api {n}"),
             verb: "template create".to_owned(),
             subject: format!("t{n}"),
             outcome: "ok".to_owned(),

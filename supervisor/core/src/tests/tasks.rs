@@ -1,21 +1,21 @@
-//! `CC` in a session: the pause, answers, time, and what a hostile worker makes of it.
+//! `CC` in a session: the pause, answers, deadlines, and hostile workers.
 
 use super::*;
-use crate::durable::Refused;
+use crate::durable::DurableRefusal;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{PROMPT_BYTES, TaskAnswer};
 use vm_system_protocol::ids::TaskId;
 use vm_system_record::{TaskOutcome, TaskRow};
 
-fn question(number: u64, options: Option<&str>) -> HostRequest {
+fn task(number: u64, options: Option<&str>) -> HostRequest {
     let options = options.map(|options| JsonText::from_untrusted(options.to_owned()));
     HostRequest::Ask { number, prompt: "which one?".to_owned(), options }
 }
 
 impl Bench {
-    fn asks(&mut self, call: u64, number: u64, options: Option<&str>) {
-        let request = question(number, options);
-        self.says(FromWorker::HostCall { execution: EXECUTION, call, request });
+    fn on_task(&mut self, call: u64, number: u64, options: Option<&str>) {
+        let request = task(number, options);
+        self.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call, request });
     }
 
     fn submits(&mut self, token: u64, answer: &str) {
@@ -24,12 +24,18 @@ impl Bench {
 
     fn submits_to(&mut self, token: u64, task: Option<TaskId>, answer: &str) {
         let answer = GivenAnswer::Typed(answer.to_owned());
-        self.input(Input::Submit { token: Token(token), execution: EXECUTION, task, answer, wait: true });
+        self.input(SessionInput::Submit {
+            token: Token(token),
+            execution: EXECUTION,
+            task,
+            answer,
+            wait: true,
+        });
     }
 
-    fn question(&self) -> TaskRow {
+    fn task(&self) -> TaskRow {
         let asked = self.writes.iter().rev().find_map(|write| match write {
-            Write::Asked(row) => Some(TaskRow::clone(row)),
+            SessionWrite::TaskInserted(row) => Some(TaskRow::clone(row)),
             _ => None,
         });
         asked.expect("a question was written")
@@ -37,7 +43,7 @@ impl Bench {
 
     fn outcomes(&self) -> Vec<TaskOutcome> {
         let ended = self.writes.iter().filter_map(|write| match write {
-            Write::QuestionEnded { outcome, .. } => Some(*outcome),
+            SessionWrite::TaskEnded { outcome, .. } => Some(*outcome),
             _ => None,
         });
         ended.collect()
@@ -59,26 +65,26 @@ impl Bench {
 }
 
 fn not_pending() -> Result<SessionReply, Refusal> {
-    Err(Refusal::Task(Refused::NotPending))
+    Err(Refusal::Task(DurableRefusal::NotPending))
 }
 
 #[test]
-fn the_caller_hears_of_the_pause_and_the_answerer_of_the_end() {
+fn the_caller_gets_the_pause_and_the_submitter_the_end() {
     let mut bench = Bench::running();
     bench.prints(0, "before");
-    bench.asks(1, 1, None);
+    bench.on_task(1, 1, None);
     let Some(Ok(SessionReply::Executed(Executed { record, events }))) = bench.reply(2) else {
         panic!("no answer")
     };
     assert_eq!((record.status, record.metrics.events), (ExecutionStatus::Waiting, 3));
     let last = events.iter().flatten().flat_map(|batch| batch.iter()).last().expect("there are events");
-    let task = bench.question().id;
+    let task = bench.task().id;
     let asked = EventPayload::Task { task_id: task, prompt: "which one?".to_owned() };
     assert_eq!(last.payload, asked);
     bench.submits_to(3, Some(task), "that one");
     assert_eq!(bench.answered(), Some(&TaskAnswer::Text("that one".to_owned())));
     assert_eq!(bench.reply(3), None, "it runs");
-    bench.asks(2, 2, None);
+    bench.on_task(2, 2, None);
     assert_eq!(bench.status(3), Some(ExecutionStatus::Waiting), "the next pause");
     bench.submits(4, "so");
     bench.ends(Outcome::Ok);
@@ -87,11 +93,11 @@ fn the_caller_hears_of_the_pause_and_the_answerer_of_the_end() {
 }
 
 #[test]
-fn only_the_first_answer_to_the_right_question_is_taken() {
+fn only_the_first_answer_to_the_right_task_is_taken() {
     let mut bench = Bench::running();
     bench.submits(3, "early");
     assert_eq!(bench.reply(3), Some(&not_pending()));
-    bench.asks(1, 1, None);
+    bench.on_task(1, 1, None);
     bench.submits_to(4, Some(TaskId::from_bytes([9; 16])), "another question's");
     assert_eq!(bench.reply(4), Some(&not_pending()));
     bench.submits(5, "first");
@@ -106,29 +112,29 @@ fn only_the_first_answer_to_the_right_question_is_taken() {
 #[test]
 fn an_answer_that_does_not_fit_is_refused_and_counted() {
     let mut bench = Bench::running();
-    bench.asks(1, 1, Some(r#"{"schema":{"type":"number"},"retries":1}"#));
+    bench.on_task(1, 1, Some(r#"{"schema":{"type":"number"},"retries":1}"#));
     bench.submits(3, "many");
     assert!(matches!(
         bench.reply(3),
-        Some(Err(Refusal::Task(Refused::Unfit { attempts: 1, last: false, .. })))
+        Some(Err(Refusal::Task(DurableRefusal::Unfit { attempts: 1, last: false, .. })))
     ));
     bench.submits(4, "\"2\"");
     assert!(matches!(
         bench.reply(4),
-        Some(Err(Refusal::Task(Refused::Unfit { attempts: 2, last: true, .. })))
+        Some(Err(Refusal::Task(DurableRefusal::Unfit { attempts: 2, last: true, .. })))
     ));
     assert!(matches!(bench.answered(), Some(TaskAnswer::Failed(why)) if why.contains("2 attempts")));
     assert_eq!(bench.outcomes(), [TaskOutcome::Failed]);
     let mut other = Bench::running();
-    other.asks(1, 1, Some(r#"{"schema":{"type":"number"}}"#));
+    other.on_task(1, 1, Some(r#"{"schema":{"type":"number"}}"#));
     other.submits(3, "7");
     assert_eq!(other.answered(), Some(&TaskAnswer::Json(JsonText::from_untrusted("7".to_owned()))));
 }
 
 #[test]
-fn a_question_whose_time_is_over_has_its_default_or_fails() {
+fn a_task_whose_time_is_over_has_its_default_or_fails() {
     let mut patient = Bench::running();
-    patient.asks(1, 1, Some(r#"{"timeout_ms":500,"default":[1]}"#));
+    patient.on_task(1, 1, Some(r#"{"timeout_ms":500,"default":[1]}"#));
     patient.after(499);
     assert_eq!(patient.answered(), None);
     patient.after(1);
@@ -136,7 +142,7 @@ fn a_question_whose_time_is_over_has_its_default_or_fails() {
     patient.submits(3, "late");
     assert_eq!(patient.reply(3), Some(&not_pending()));
     let mut hasty = Bench::running();
-    hasty.asks(1, 1, Some(r#"{"timeout_ms":0}"#));
+    hasty.on_task(1, 1, Some(r#"{"timeout_ms":0}"#));
     assert_eq!(hasty.status(2), Some(ExecutionStatus::Waiting));
     hasty.after(0);
     assert!(matches!(hasty.answered(), Some(TaskAnswer::Expired(_))));
@@ -144,12 +150,12 @@ fn a_question_whose_time_is_over_has_its_default_or_fails() {
 }
 
 #[test]
-fn options_that_are_wrong_are_the_scripts_error_and_no_question() {
+fn options_that_are_wrong_are_the_scripts_error_and_no_task() {
     let mut bench = Bench::running();
-    bench.asks(1, 1, Some(r#"{"shema":{}}"#));
+    bench.on_task(1, 1, Some(r#"{"shema":{}}"#));
     assert!(matches!(bench.answered(), Some(TaskAnswer::Wrong(why)) if why.contains("shema")));
-    assert!(!bench.writes.iter().any(|write| matches!(write, Write::Asked(_))));
-    bench.asks(2, 2, None);
+    assert!(!bench.writes.iter().any(|write| matches!(write, SessionWrite::TaskInserted(_))));
+    bench.on_task(2, 2, None);
     assert_eq!(bench.status(2), Some(ExecutionStatus::Waiting));
 }
 
@@ -157,7 +163,7 @@ fn options_that_are_wrong_are_the_scripts_error_and_no_question() {
 fn neither_clock_runs_while_an_answer_is_awaited() {
     let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 1_000));
     bench.after(400);
-    bench.asks(1, 1, None);
+    bench.on_task(1, 1, None);
     bench.after(30 * 24 * 3_600_000);
     assert_eq!((bench.interrupts, bench.killed), (0, false));
     bench.submits(3, "at last");
@@ -171,17 +177,17 @@ fn neither_clock_runs_while_an_answer_is_awaited() {
 }
 
 #[test]
-fn whatever_ends_a_waiting_execution_withdraws_its_question() {
+fn whatever_ends_a_waiting_execution_withdraws_its_task() {
     let withdrawn = |bench: &Bench| {
-        let place = |is: fn(&Write) -> bool| bench.writes.iter().position(is).expect("written");
+        let position = |is: fn(&SessionWrite) -> bool| bench.writes.iter().position(is).expect("written");
         assert!(
-            place(|write| matches!(write, Write::QuestionsWithdrawn { .. }))
-                < place(|write| matches!(write, Write::ExecutionEnded(_)))
+            position(|write| matches!(write, SessionWrite::TasksWithdrawn { .. }))
+                < position(|write| matches!(write, SessionWrite::ExecutionEnded(_)))
         );
     };
     let mut cancelled = Bench::running();
-    cancelled.asks(1, 1, None);
-    cancelled.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    cancelled.on_task(1, 1, None);
+    cancelled.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     assert_eq!(cancelled.interrupts, 1);
     assert!(matches!(cancelled.sent.last(), Some(ToWorker::HostReply { reply: HostReply::Failed(_), .. })));
     cancelled.submits(4, "too late");
@@ -190,27 +196,27 @@ fn whatever_ends_a_waiting_execution_withdraws_its_question() {
     assert_eq!(cancelled.ended().status, ExecutionStatus::Cancelled);
     withdrawn(&cancelled);
     let mut closed = Bench::running();
-    closed.asks(1, 1, None);
-    closed.input(Input::Close { token: Token(3), cause: CloseCause::Request });
+    closed.on_task(1, 1, None);
+    closed.input(SessionInput::Close { token: Token(3), cause: CloseCause::Request });
     closed.ends(Outcome::Interrupted);
     assert_eq!(closed.ended().status, ExecutionStatus::Cancelled);
     withdrawn(&closed);
-    let mut dead = Bench::running();
-    dead.asks(1, 1, None);
-    dead.input(Input::Exited(ExitStatus::Signaled(11)));
-    assert_eq!((dead.ended().status, dead.code().as_str()), (ExecutionStatus::Error, "WORKER_DIED"));
-    assert_eq!(dead.reason(), "signal(SIGSEGV)");
-    withdrawn(&dead);
+    let mut exited = Bench::running();
+    exited.on_task(1, 1, None);
+    exited.input(SessionInput::Exited(WorkerExitStatus::Signaled(11)));
+    assert_eq!((exited.ended().status, exited.code().as_str()), (ExecutionStatus::Error, "WORKER_DIED"));
+    assert_eq!(exited.reason(), "signal(SIGSEGV)");
+    withdrawn(&exited);
 }
 
 #[test]
 fn a_session_that_waits_is_busy_and_not_idle() {
     let mut bench = Bench::new(rights(|_| {}), 10);
-    bench.input(Input::Create { token: Token(1) });
-    bench.input(Input::Spawned);
-    bench.says(FromWorker::Started { heap_bytes: 1 });
+    bench.input(SessionInput::Create { token: Token(1) });
+    bench.input(SessionInput::Spawned);
+    bench.on_worker_message(FromWorker::Started { heap_bytes: 1 });
     bench.execute(2);
-    bench.asks(1, 1, None);
+    bench.on_task(1, 1, None);
     bench.after(60_000);
     bench.execute(3);
     assert_eq!(bench.reply(3), Some(&Err(Refusal::Busy)));
@@ -222,44 +228,44 @@ fn a_template_that_switches_it_off_is_obeyed_whatever_the_worker_does() {
     let mut policy = EffectivePolicy::clone(&rights(|_| {}));
     policy.wire.disabled_globals.push("CC".to_owned());
     let mut bench = Bench::running_with(Arc::new(policy));
-    bench.asks(1, 1, None);
+    bench.on_task(1, 1, None);
     assert!(matches!(bench.answered(), Some(TaskAnswer::Failed(why)) if why.contains("switched off")));
 }
 
 #[test]
-fn questions_that_no_honest_worker_asks_are_violations() {
+fn tasks_that_no_honest_worker_asks_are_violations() {
     let long = |bytes: usize| HostRequest::Ask { number: 1, prompt: "x".repeat(bytes), options: None };
     let call = |call, request| FromWorker::HostCall { execution: EXECUTION, call, request };
     for (name, lie) in [
         ("too long", call(1, long(PROMPT_BYTES + 1))),
-        ("options that are no JSON", call(1, question(1, Some("{")))),
-        ("number 0", call(1, question(0, None))),
-        ("number 2 first", call(1, question(2, None))),
-        ("call 2 first", call(2, question(1, None))),
+        ("options that are no JSON", call(1, task(1, Some("{")))),
+        ("number 0", call(1, task(0, None))),
+        ("number 2 first", call(1, task(2, None))),
+        ("call 2 first", call(2, task(1, None))),
     ] {
         let mut bench = Bench::running();
-        bench.says(lie);
+        bench.on_worker_message(lie);
         assert!(bench.killed, "{name}");
-        assert!(!bench.writes.iter().any(|write| matches!(write, Write::Asked(_))), "{name}");
+        assert!(!bench.writes.iter().any(|write| matches!(write, SessionWrite::TaskInserted(_))), "{name}");
     }
     let mut idle = Bench::ready();
-    idle.asks(1, 1, None);
+    idle.on_task(1, 1, None);
     assert!(idle.killed, "while nothing runs");
     let mut twice = Bench::running();
-    twice.asks(1, 1, None);
-    twice.asks(2, 2, None);
+    twice.on_task(1, 1, None);
+    twice.on_task(2, 2, None);
     assert!(twice.killed, "two at once");
     let mut impatient = Bench::running();
-    impatient.asks(1, 1, None);
+    impatient.on_task(1, 1, None);
     impatient.ends(Outcome::Ok);
     assert!(impatient.killed, "an end while it waits");
     let mut chatty = Bench::running_with(rights(|snapshot| snapshot.settings.limits.max_events = 2));
     for number in 1..40 {
         if !chatty.killed {
-            chatty.asks(number, number, Some(r#"{"timeout_ms":0}"#));
+            chatty.on_task(number, number, Some(r#"{"timeout_ms":0}"#));
             chatty.after(0);
         }
     }
-    chatty.input(Input::Exited(ExitStatus::Signaled(9)));
+    chatty.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
     assert_eq!(chatty.reason(), "limit(events)");
 }

@@ -1,0 +1,225 @@
+//! Zygotes of further worker kinds: one for each set of libraries, and one for durable programs. Each is started at the first
+//! request for its kind, and ended when its kind is idle or when there are too many.
+//!
+//! Their code is the operator's (only administrators install libraries) or our own, so workers of all owners share them. The
+//! keeper does not keep them: they end with this supervisor, and the next one starts its own. A zygote that is broken by its
+//! libraries affects only sessions with that set.
+
+use super::control::lock;
+use super::error::SpawnError;
+use super::kind::WorkerKind;
+use super::zygote::Zygote;
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout};
+use vm_system_protocol::limits::{HELLO_MS, LIBRARY_SET_MS};
+
+/// Kinds that have a zygote at a time.
+const KINDS_MAX: usize = 16;
+/// The zygote of a kind without requests for this long is ended.
+const IDLE: Duration = Duration::from_mins(10);
+/// How often idle zygotes are searched.
+pub(super) const SWEEP: Duration = Duration::from_mins(1);
+/// How long a request waits for a zygote that another request is starting: the longest time that this may take.
+const TURN: Duration = Duration::from_millis(HELLO_MS + LIBRARY_SET_MS);
+
+/// A kind with its zygote.
+#[derive(Debug)]
+struct Slot {
+    /// Locked while the zygote is started: further requests wait for it in the order of arrival.
+    zygote: Arc<tokio::sync::Mutex<Option<PreparedZygote>>>,
+    last_used: Instant,
+    forks: Arc<AtomicU64>,
+}
+
+/// A zygote with everything loaded, and the task that waits for its exit.
+#[derive(Debug)]
+pub(super) struct PreparedZygote {
+    zygote: Arc<Zygote>,
+    listening: AbortHandle,
+}
+
+impl PreparedZygote {
+    pub(super) fn new(zygote: Arc<Zygote>) -> Self {
+        let listener = Arc::clone(&zygote);
+        let listening = tokio::spawn(async move { listener.listen().await }).abort_handle();
+        Self { zygote, listening }
+    }
+}
+
+impl Drop for PreparedZygote {
+    fn drop(&mut self) {
+        // Its channel closes with the last fork that is under way, and it ends.
+        self.listening.abort();
+    }
+}
+
+/// The zygotes of one jail beyond those that are always there.
+#[derive(Debug)]
+pub(super) struct KindZygotes {
+    slots: Mutex<HashMap<WorkerKind, Slot>>,
+    /// How long a request waits for a zygote that another request is starting.
+    turn: Duration,
+}
+
+impl Default for KindZygotes {
+    fn default() -> Self {
+        Self { slots: Mutex::default(), turn: TURN }
+    }
+}
+
+/// Public description of such a zygote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindZygoteInfo {
+    pub kind: WorkerKind,
+    /// Its pid on the host.
+    pub pid: u32,
+    /// Workers that were forked from it and assigned.
+    pub forks: u64,
+}
+
+impl KindZygotes {
+    /// The zygote of a kind; `make` starts one if none is alive.
+    pub(super) async fn get<F: Future<Output = Result<PreparedZygote, SpawnError>>>(
+        &self,
+        kind: &WorkerKind,
+        make: impl FnOnce() -> F,
+    ) -> Result<Arc<Zygote>, SpawnError> {
+        let (zygote, forks) = self.slot(kind, Instant::now());
+        let mut zygote = timeout(self.turn, zygote.lock()).await.map_err(|_| SpawnError::ZygoteFailed {
+            kind: kind.to_string(),
+            what: "was not ready in time",
+        })?;
+        if let Some(prepared) = zygote.as_ref().filter(|prepared| !prepared.zygote.is_lost()) {
+            return Ok(Arc::clone(&prepared.zygote));
+        }
+        *zygote = None;
+        let prepared = zygote.insert(make().await?);
+        forks.store(0, Ordering::Relaxed);
+        Ok(Arc::clone(&prepared.zygote))
+    }
+
+    fn slot(
+        &self,
+        kind: &WorkerKind,
+        now: Instant,
+    ) -> (Arc<tokio::sync::Mutex<Option<PreparedZygote>>>, Arc<AtomicU64>) {
+        let mut kind_zygotes = lock(&self.slots);
+        if !kind_zygotes.contains_key(kind) && kind_zygotes.len() >= KINDS_MAX {
+            let oldest =
+                kind_zygotes.iter().min_by_key(|(_, slot)| slot.last_used).map(|(kind, _)| kind.clone());
+            oldest.and_then(|oldest| kind_zygotes.remove(&oldest));
+        }
+        let slot = kind_zygotes.entry(kind.clone()).or_insert_with(|| Slot {
+            zygote: Arc::default(),
+            last_used: now,
+            forks: Arc::default(),
+        });
+        slot.last_used = now;
+        (Arc::clone(&slot.zygote), Arc::clone(&slot.forks))
+    }
+
+    /// The zygote of a kind if one is alive. Does not count as a request.
+    pub(super) fn present(&self, kind: &WorkerKind) -> Option<Arc<Zygote>> {
+        let slot = Arc::clone(&lock(&self.slots).get(kind)?.zygote);
+        let prepared = slot.try_lock().ok()?;
+        prepared.as_ref().map(|prepared| Arc::clone(&prepared.zygote)).filter(|zygote| !zygote.is_lost())
+    }
+
+    /// Counts a worker of this kind that was assigned.
+    pub(super) fn note_use(&self, kind: &WorkerKind) {
+        if let Some(slot) = lock(&self.slots).get_mut(kind) {
+            slot.last_used = Instant::now();
+            slot.forks.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the zygotes of idle kinds.
+    pub(super) fn sweep(&self, now: Instant) {
+        lock(&self.slots).retain(|_, slot| now.saturating_duration_since(slot.last_used) < IDLE);
+    }
+
+    /// Those that are alive, without those that are being started.
+    pub(super) fn infos(&self) -> Vec<KindZygoteInfo> {
+        let kind_zygotes = lock(&self.slots);
+        let infos = |(kind, slot): (&WorkerKind, &Slot)| {
+            let prepared = slot.zygote.try_lock().ok()?;
+            let zygote = &prepared.as_ref().filter(|prepared| !prepared.zygote.is_lost())?.zygote;
+            let forks = slot.forks.load(Ordering::Relaxed);
+            Some(KindZygoteInfo { kind: kind.clone(), pid: zygote.pids.here, forks })
+        };
+        let mut all: Vec<KindZygoteInfo> = kind_zygotes.iter().filter_map(infos).collect();
+        all.sort_by_cached_key(|set| (set.kind.engine(), set.kind.libraries()));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kind::{Library, LibrarySet};
+    use super::*;
+
+    /// The first is that of programs: it has no reserved slot.
+    fn set(n: usize) -> WorkerKind {
+        if n == 0 {
+            return WorkerKind::Program;
+        }
+        WorkerKind::Session(LibrarySet::new(vec![Library {
+            name: format!("l{n}-1.0.0"),
+            id: format!("l{n}"),
+            global: None,
+            hash: [0; 32],
+        }]))
+    }
+
+    fn known(kind_zygotes: &KindZygotes) -> Vec<usize> {
+        (0..2 * KINDS_MAX).filter(|n| lock(&kind_zygotes.slots).contains_key(&set(*n))).collect()
+    }
+
+    #[test]
+    fn the_least_recently_used_kind_is_evicted() {
+        let (kind_zygotes, begin) = (KindZygotes::default(), Instant::now());
+        let at = |seconds: usize| begin + Duration::from_secs(seconds as u64);
+        for n in 0..KINDS_MAX {
+            kind_zygotes.slot(&set(n), at(n));
+        }
+        kind_zygotes.slot(&set(0), at(KINDS_MAX));
+        assert_eq!(known(&kind_zygotes), (0..KINDS_MAX).collect::<Vec<_>>(), "this many fit");
+        kind_zygotes.slot(&set(KINDS_MAX), at(KINDS_MAX + 1));
+        assert_eq!(known(&kind_zygotes), [0].into_iter().chain(2..=KINDS_MAX).collect::<Vec<_>>());
+        // A known kind evicts no other.
+        kind_zygotes.slot(&set(2), at(KINDS_MAX + 2));
+        assert_eq!(lock(&kind_zygotes.slots).len(), KINDS_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_request_waits_for_the_start_of_a_zygote_for_a_bounded_time() {
+        let kind_zygotes = KindZygotes { turn: Duration::ZERO, ..KindZygotes::default() };
+        let (slot, _) = kind_zygotes.slot(&set(0), Instant::now());
+        let making = slot.lock().await;
+        let make = || async { panic!("another request does") };
+        let late = kind_zygotes.get(&set(0), make).await.expect_err("it takes too long");
+        assert_eq!(late.to_string(), "the zygote of durable programs was not ready in time");
+        assert!(late.is_temporary());
+        drop(making);
+    }
+
+    #[test]
+    fn an_idle_kind_ends_and_a_used_one_stays() {
+        let (kind_zygotes, begin) = (KindZygotes::default(), Instant::now());
+        kind_zygotes.slot(&set(0), begin);
+        kind_zygotes.slot(&set(2), begin);
+        let soon = begin + IDLE.saturating_sub(Duration::from_millis(1));
+        kind_zygotes.sweep(soon);
+        assert_eq!(known(&kind_zygotes), [0, 2]);
+        kind_zygotes.slot(&set(2), soon);
+        kind_zygotes.sweep(begin + IDLE);
+        assert_eq!(known(&kind_zygotes), [2]);
+        kind_zygotes.sweep(soon + IDLE);
+        assert!(known(&kind_zygotes).is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! The pool of prestarted workers: one of each recently requested kind, so that a request does not wait for a start. Decides who
+//! takes one and when the next is due; the spawner starts them.
+//!
+//! ```text
+//!          first message of the last one          started
+//!  Empty ────────────────────────────────▶ Due ─▶ Making ─▶ Ready ──taken──▶ Empty
+//!    ▲                                              │ taken by a waiting request
+//!    └──────────────── the start fails   ◀──────────┘
+//! ```
+//! - It has run only our code, is identified by the kernel and was inspected from outside, like every unassigned worker. What
+//!   belongs to a session (limits, the registration with the keeper) is added when it is taken.
+//! - The keeper does not keep it: it exits when its channel closes, which only we hold. Its exit is not reported.
+//! - The next one is started after the first message of the last one: not while that needs the processor. One at a time; a
+//!   request that finds none ready or starting has one started for itself.
+//! - A worker of a zygote that has exited is not used: both may have failed for one reason.
+
+use super::control::lock;
+use super::kind::WorkerKind;
+use super::spawner::UnassignedWorker;
+use super::zygote::Zygote;
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+use vm_system_sandbox::socket;
+
+/// Kinds that have one at a time: the most recently requested.
+const KINDS: usize = 4;
+/// A kind without requests for this long has none.
+const IDLE: Duration = Duration::from_mins(10);
+
+/// A prestarted worker.
+pub(super) struct PrestartedWorker {
+    /// Its zygote, which is not kept alive by this.
+    pub(super) zygote: Weak<Zygote>,
+    /// Our end of its channel.
+    pub(super) ours: AsyncFd<OwnedFd>,
+    pub(super) worker: UnassignedWorker,
+    /// Its virtual memory when it was inspected (bytes).
+    pub(super) mapped_bytes: u64,
+}
+
+impl PrestartedWorker {
+    /// Whether it can be assigned: it is alive, and so is its zygote. Polls the descriptors, because an exit may not have been
+    /// noticed yet. An unassigned worker sends nothing, so its channel is readable only after its exit.
+    fn is_usable(&self) -> bool {
+        let Some(zygote) = self.zygote.upgrade().filter(|zygote| !zygote.is_lost()) else { return false };
+        let mut ends = socket::PollSet::with_capacity(2);
+        ends.add(self.ours.get_ref());
+        ends.add(&zygote.pidfd);
+        matches!(ends.wait(Some(Duration::ZERO)), Ok(false))
+    }
+}
+
+#[derive(Default)]
+enum SlotState {
+    #[default]
+    Empty,
+    /// One is to be started.
+    Due,
+    /// One is being started, with the request that waits for it, if any.
+    Making(Option<oneshot::Sender<PrestartedWorker>>),
+    Ready(Box<PrestartedWorker>),
+}
+
+struct Kind {
+    state: SlotState,
+    last_used: Instant,
+}
+
+#[derive(Default)]
+struct Table {
+    kinds: HashMap<WorkerKind, Kind>,
+    closed: bool,
+}
+
+/// The prestarted workers of one jail.
+#[derive(Default)]
+pub(super) struct WorkerPool {
+    table: Mutex<Table>,
+    /// One is due.
+    due: Notify,
+}
+
+impl std::fmt::Debug for WorkerPool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorkerPool").finish_non_exhaustive()
+    }
+}
+
+/// The result of a request to the pool.
+enum TakeResult {
+    Nothing,
+    Ready(Box<PrestartedWorker>),
+    OnItsWay(oneshot::Receiver<PrestartedWorker>),
+}
+
+/// Has the next one started once it is dropped: when its worker has sent a message, or never will.
+#[derive(Debug)]
+pub(super) struct Successor {
+    pool: Weak<WorkerPool>,
+    kind: WorkerKind,
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.is_due(&self.kind);
+        }
+    }
+}
+
+impl WorkerPool {
+    /// A usable worker of this kind, if there is one or one is being started.
+    pub(super) async fn take(&self, kind: &WorkerKind) -> Option<PrestartedWorker> {
+        let ready = match self.find(kind, Instant::now()) {
+            TakeResult::Nothing => return None,
+            TakeResult::Ready(ready) => *ready,
+            // A start has its own deadlines.
+            TakeResult::OnItsWay(ready) => ready.await.ok()?,
+        };
+        ready.is_usable().then_some(ready)
+    }
+
+    fn find(&self, kind: &WorkerKind, now: Instant) -> TakeResult {
+        let mut table = lock(&self.table);
+        let Some(known) = table.kinds.get_mut(kind) else { return TakeResult::Nothing };
+        known.last_used = now;
+        match std::mem::take(&mut known.state) {
+            // The worker that is started instead makes the next one due.
+            SlotState::Empty | SlotState::Due => TakeResult::Nothing,
+            SlotState::Ready(ready) => TakeResult::Ready(ready),
+            SlotState::Making(None) => {
+                let (sender, receiver) = oneshot::channel();
+                known.state = SlotState::Making(Some(sender));
+                TakeResult::OnItsWay(receiver)
+            }
+            taken @ SlotState::Making(Some(_)) => {
+                known.state = taken;
+                TakeResult::Nothing
+            }
+        }
+    }
+
+    /// For a worker that was just started: the next of its kind is due after its first message.
+    pub(super) fn successor(self: &Arc<Self>, kind: &WorkerKind) -> Successor {
+        Successor { pool: Arc::downgrade(self), kind: kind.clone() }
+    }
+
+    fn is_due(&self, kind: &WorkerKind) {
+        if self.note(kind, Instant::now()) {
+            self.due.notify_one();
+        }
+    }
+
+    fn note(&self, kind: &WorkerKind, now: Instant) -> bool {
+        let mut table = lock(&self.table);
+        if table.closed {
+            return false;
+        }
+        if !table.kinds.contains_key(kind) && table.kinds.len() >= KINDS {
+            let oldest =
+                table.kinds.iter().min_by_key(|(_, known)| known.last_used).map(|(kind, _)| kind.clone());
+            oldest.and_then(|oldest| table.kinds.remove(&oldest));
+        }
+        let known = table
+            .kinds
+            .entry(kind.clone())
+            .or_insert_with(|| Kind { state: SlotState::Empty, last_used: now });
+        let is_empty = matches!(known.state, SlotState::Empty);
+        if is_empty {
+            known.state = SlotState::Due;
+        }
+        is_empty
+    }
+
+    /// Waits until one is to be started, and returns its kind. The caller starts it and [puts](Self::put) it here.
+    pub(super) async fn wanted(&self) -> WorkerKind {
+        loop {
+            if let Some(kind) = self.next_due() {
+                return kind;
+            }
+            self.due.notified().await;
+        }
+    }
+
+    fn next_due(&self) -> Option<WorkerKind> {
+        let mut table = lock(&self.table);
+        let (kind, known) =
+            table.kinds.iter_mut().find(|(_, known)| matches!(known.state, SlotState::Due))?;
+        known.state = SlotState::Making(None);
+        Some(kind.clone())
+    }
+
+    /// Stores the result of a start; it is dropped if its kind was evicted meanwhile.
+    pub(super) fn put(&self, kind: &WorkerKind, made: Option<PrestartedWorker>) {
+        let mut table = lock(&self.table);
+        let Some(known) = table.kinds.get_mut(kind) else { return };
+        let SlotState::Making(waiting) = std::mem::take(&mut known.state) else { return };
+        let Some(made) = made else { return };
+        let left = match waiting {
+            Some(waiting) => waiting.send(made).err(),
+            None => Some(made),
+        };
+        if let Some(ready) = left {
+            known.state = SlotState::Ready(Box::new(ready));
+        }
+    }
+
+    /// Ends those of idle kinds, and those that are not usable.
+    pub(super) fn sweep(&self, now: Instant) {
+        let mut table = lock(&self.table);
+        table.kinds.retain(|_, known| now.saturating_duration_since(known.last_used) < IDLE);
+        for known in table.kinds.values_mut() {
+            if matches!(&known.state, SlotState::Ready(ready) if !ready.is_usable()) {
+                known.state = SlotState::Empty;
+            }
+        }
+    }
+
+    /// Ends all of them for good.
+    pub(super) fn close(&self) {
+        let kinds = {
+            let mut table = lock(&self.table);
+            table.closed = true;
+            std::mem::take(&mut table.kinds)
+        };
+        for known in kinds.into_values() {
+            if let SlotState::Ready(ready) = known.state {
+                // It would exit by itself; this way it is certain.
+                let _ = ready.worker.pidfd.kill();
+            }
+        }
+    }
+
+    /// Their pids on the host.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        let table = lock(&self.table);
+        let pid = |known: &Kind| match &known.state {
+            SlotState::Ready(ready) => Some(ready.worker.pids.here),
+            _ => None,
+        };
+        table.kinds.values().filter_map(pid).collect()
+    }
+}
