@@ -33,7 +33,7 @@ pub(super) struct Assembly {
 pub(super) struct Parts {
     pub(super) store: StoreHandle,
     /// Sources of installed libraries.
-    pub(super) shelf: LibraryStore,
+    pub(super) library_store: LibraryStore,
     pub(super) spawn: SpawnConfig,
     pub(super) roots: Roots,
     /// The operator has configured roots.
@@ -54,7 +54,7 @@ impl Assembly {
     pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
         let Parts {
             store,
-            shelf,
+            library_store,
             spawn,
             roots,
             worktrees_confined,
@@ -70,7 +70,7 @@ impl Assembly {
         let started = async {
             beneath::check().map_err(DaemonError::Files)?;
             let config = RuntimeConfig {
-                spawn: SpawnConfig { library_store: shelf.clone(), ..spawn },
+                spawn: SpawnConfig { library_store: library_store.clone(), ..spawn },
                 brokers: BrokerConfig::default(),
                 roots,
                 worktree_clients,
@@ -89,7 +89,7 @@ impl Assembly {
             }
         };
         let options = OpsOptions { ceilings, worktrees_confined, commands_listed };
-        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, shelf, stop);
+        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, library_store, stop);
         Ok(Self { ops: Arc::new(ops), runtime, store })
     }
 

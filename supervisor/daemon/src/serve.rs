@@ -34,8 +34,8 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
     let mut signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let stop = CancellationToken::new();
     let store = open(&config).await?;
-    let shelf = match open_shelf(&config, &store).await {
-        Ok(shelf) => shelf,
+    let library_store = match open_library_store(&config, &store).await {
+        Ok(library_store) => library_store,
         Err(error) => {
             store.shutdown().await;
             return Err(error);
@@ -56,7 +56,7 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
         }
     };
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
-    let parts = parts(&config, (store, shelf), (roots, worktree_clients), stop.clone());
+    let parts = parts(&config, (store, library_store), (roots, worktree_clients), stop.clone());
     let assembly = Assembly::start(parts).await?;
     let state = ServerState::default();
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
@@ -130,15 +130,15 @@ async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
 }
 
 /// The folder of the libraries, without what a crash has left there.
-async fn open_shelf(config: &Config, store: &StoreHandle) -> Result<LibraryStore, DaemonError> {
+async fn open_library_store(config: &Config, store: &StoreHandle) -> Result<LibraryStore, DaemonError> {
     let known = store.libraries().await.map_err(|error| DaemonError::Internal(error.to_string()))?;
     let state_dir = config.state_dir.clone();
     let opened = tokio::task::spawn_blocking(move || {
-        let shelf = LibraryStore::open(&state_dir)?;
-        if let Err(error) = shelf.sweep(&known.iter().map(|row| row.hash).collect()) {
+        let library_store = LibraryStore::open(&state_dir)?;
+        if let Err(error) = library_store.sweep(&known.iter().map(|row| row.hash).collect()) {
             tracing::warn!(%error, "the folder of the libraries was not cleaned");
         }
-        Ok(shelf)
+        Ok(library_store)
     });
     let opened = opened.await.map_err(|error| DaemonError::Internal(error.to_string()))?;
     opened.map_err(|source| DaemonError::Libraries { path: config.state_dir.clone(), source })
@@ -166,7 +166,7 @@ fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClient
 
 fn parts(
     config: &Config,
-    (store, shelf): (StoreHandle, LibraryStore),
+    (store, library_store): (StoreHandle, LibraryStore),
     (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
@@ -180,7 +180,7 @@ fn parts(
     };
     Parts {
         store,
-        shelf,
+        library_store,
         spawn,
         roots,
         worktrees_confined: !config.worktree_roots.is_empty(),

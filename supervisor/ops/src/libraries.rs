@@ -114,8 +114,8 @@ impl Ops {
             return Err(invalid(format!("at most {INSTALLED} libraries can be installed")));
         }
         let bytes = new.source.len() as u64;
-        let shelf = self.shelf.clone();
-        let hash = blocking(move || shelf.put(&new.source)).await?.map_err(|error| unkept(&error))?;
+        let library_store = self.library_store.clone();
+        let hash = blocking(move || library_store.put(&new.source)).await?.map_err(|error| unkept(&error))?;
         let row =
             LibraryRow { name, id: new.id, version: new.version, global, hash, bytes, installed_at: now() };
         let result = self.store.apply(Write::LibraryInstall(Box::new(row.clone()))).await.map_err(stored);
@@ -150,10 +150,10 @@ impl Ops {
             let row = installed(name, &rows)?.ok_or_else(|| not_found(Entity::Library, name))?;
             rows = vec![row.clone()];
         }
-        let shelf = self.shelf.clone();
+        let library_store = self.library_store.clone();
         let check = move || {
             let check = |row: LibraryRow| {
-                let problem = shelf.get(&row.hash).err().map(|error| error.to_string());
+                let problem = library_store.get(&row.hash).err().map(|error| error.to_string());
                 LibraryCheck { name: row.name, ok: problem.is_none(), problem }
             };
             rows.into_iter().map(check).collect()
@@ -203,8 +203,8 @@ impl Ops {
         if rows.iter().any(|other| other.name != row.name && other.hash == row.hash) {
             return;
         }
-        let (shelf, hash) = (self.shelf.clone(), row.hash);
-        match blocking(move || shelf.remove(&hash)).await {
+        let (library_store, hash) = (self.library_store.clone(), row.hash);
+        match blocking(move || library_store.remove(&hash)).await {
             Ok(Ok(())) => {}
             // The next start sweeps it away.
             Ok(Err(error)) => tracing::warn!(%error, library = row.name, "a removed library's file stays"),

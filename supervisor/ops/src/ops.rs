@@ -52,7 +52,7 @@ pub struct Ops {
     pub(crate) built_in_row: tokio::sync::OnceCell<()>,
     pub(crate) in_flight: InFlight,
     pub(crate) refusals: audit::Budget,
-    pub(crate) shelf: LibraryStore,
+    pub(crate) library_store: LibraryStore,
     pub(crate) installed: Mutex<InstalledLibraries>,
     /// Held while a verb reads something, decides, and writes: two changes of one template, two installations.
     pub(crate) deciding: tokio::sync::Mutex<()>,
@@ -77,12 +77,12 @@ pub(crate) struct VerbCall<'a> {
 }
 
 impl Ops {
-    /// `shelf` has the sources of installed libraries; `stop` is cancelled when a caller requests a stop of the supervisor.
+    /// `library_store` has the sources of installed libraries; `stop` is cancelled when a caller requests a stop of the supervisor.
     pub fn new(
         store: StoreHandle,
         runtime: Arc<dyn RuntimeApi>,
         options: OpsOptions,
-        shelf: LibraryStore,
+        library_store: LibraryStore,
         stop: CancellationToken,
     ) -> Self {
         let policies = Policies::new(store.clone(), options.ceilings.clone());
@@ -94,7 +94,7 @@ impl Ops {
             built_in_row: tokio::sync::OnceCell::new(),
             in_flight: InFlight::default(),
             refusals: audit::Budget::default(),
-            shelf,
+            library_store,
             installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
             imports: Arc::default(),
