@@ -1,7 +1,7 @@
 //! One command with a clean environment, a user and a deadline.
 
 use crate::PATIENCE;
-use crate::place::{NOBODY, Place, User};
+use crate::place::{NOBODY, TestDir, User};
 use crate::program;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::OsStr;
@@ -40,7 +40,7 @@ impl Output {
 }
 
 /// A command of a program in a place: its user, its home, the worktree as current folder, nothing else.
-pub fn command(place: &Place, program: &str) -> Command {
+pub fn command(place: &TestDir, program: &str) -> Command {
     let mut command = Command::new(program::path(program, place.user));
     command
         .env_clear()
@@ -57,7 +57,7 @@ pub fn command(place: &Place, program: &str) -> Command {
 }
 
 /// One command of the CLI.
-pub fn vm_system(place: &Place, arguments: &[&str]) -> Output {
+pub fn vm_system(place: &TestDir, arguments: &[&str]) -> Output {
     run(command(place, program::PRODUCT).args(arguments), "")
 }
 

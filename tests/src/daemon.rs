@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::command::{Output, command, readable, vm_system, wait};
 use crate::http::Http;
 use crate::observe;
-use crate::place::{Place, User};
+use crate::place::{TestDir, User};
 use crate::program;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -38,7 +38,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Daemon {
     /// Its folder.
-    pub place: Place,
+    pub place: TestDir,
     child: Child,
     pidfd: PidFd,
 }
@@ -46,16 +46,16 @@ pub struct Daemon {
 impl Daemon {
     /// With an empty state directory.
     pub fn start(user: User) -> Self {
-        Self::start_with(Place::new(user), &Options::default())
+        Self::start_with(TestDir::new(user), &Options::default())
     }
 
     /// In a place that may hold an earlier daemon's state.
-    pub fn start_with(place: Place, options: &Options) -> Self {
+    pub fn start_with(place: TestDir, options: &Options) -> Self {
         Self::try_start(place, options).unwrap_or_else(|(_, log)| panic!("the daemon did not start:\n{log}"))
     }
 
     /// As [`Daemon::start_with`]; the place and the log if it ends before it is ready.
-    pub fn try_start(place: Place, options: &Options) -> Result<Self, (Place, String)> {
+    pub fn try_start(place: TestDir, options: &Options) -> Result<Self, (TestDir, String)> {
         let notify = place.path("notify");
         let _ = std::fs::remove_file(&notify);
         let manager = UnixDatagram::bind(&notify).expect("notify socket");
@@ -102,11 +102,11 @@ impl Daemon {
         manager.recv(&mut message).is_ok_and(|len| message[..len].starts_with(b"READY=1"))
     }
 
-    fn give_up(self) -> (Place, String) {
+    fn give_up(self) -> (TestDir, String) {
         let mut this = self;
         assert!(wait(&mut this.child, PATIENCE).is_some(), "it neither is ready nor ends:\n{}", this.log());
         let log = this.log();
-        (std::mem::replace(&mut this.place, Place::new(User::AsStarted)), log)
+        (std::mem::replace(&mut this.place, TestDir::new(User::AsStarted)), log)
     }
 
     /// What it has logged.
@@ -166,21 +166,21 @@ impl Daemon {
     }
 
     /// Asks it to stop as a service manager does; it must end by itself, with 0, and leave no process behind.
-    pub fn stop(mut self) -> Place {
+    pub fn stop(mut self) -> TestDir {
         let family = self.family();
         self.pidfd.signal(nix::libc::SIGTERM).expect("SIGTERM");
         let code = wait(&mut self.child, PATIENCE);
         assert_eq!(code, Some(Some(0)), "end of the daemon:\n{}", self.log());
         observe::all_end(&family);
-        std::mem::replace(&mut self.place, Place::new(User::AsStarted))
+        std::mem::replace(&mut self.place, TestDir::new(User::AsStarted))
     }
 
     /// Kills it without a warning; gives its place and what it leaves behind.
-    pub fn kill(mut self) -> (Place, Vec<PidFd>) {
+    pub fn kill(mut self) -> (TestDir, Vec<PidFd>) {
         let family = self.family();
         self.pidfd.kill().expect("SIGKILL");
         self.child.wait().expect("reaped");
-        (std::mem::replace(&mut self.place, Place::new(User::AsStarted)), family)
+        (std::mem::replace(&mut self.place, TestDir::new(User::AsStarted)), family)
     }
 }
 

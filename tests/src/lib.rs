@@ -4,15 +4,15 @@
 //! - [`place`]: a folder of its own for each test, and the user it runs as
 //! - [`program`]: where the binaries are
 //! - [`command`]: one command of the CLI, with a deadline
-//! - [`daemon`]: `vm-system serve`, ready when it says so
-//! - [`client`]: the control socket, one frame at a time; [`http`]: the HTTP door, one request at a time
+//! - [`daemon`]: `vm-system serve`, ready when it reports READY
+//! - [`client`]: the control socket, one frame at a time; [`http`]: the REST API, one request at a time
 //! - [`records`]: rows for tests and figures of the store alone
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
 //! - [`rights`]: a template whose rights a test sets
-//! - [`programs`]: durable programs through that socket; [`fragile`]: a client whose daemon may die at any moment
+//! - [`programs`]: durable programs through that socket; [`fragile`]: a client of a daemon that may be killed at any moment
 //! - [`mcp`]: an agent on standard streams
 //! - [`observe`]: processes, descriptors and memory as the kernel sees them
-//! - [`watch`]: what tells nobody when it changes
+//! - [`watch`]: polling of what sends no notification
 
 pub mod client;
 pub mod command;

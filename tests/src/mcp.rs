@@ -4,7 +4,7 @@
 use crate::PATIENCE;
 use crate::client::Client;
 use crate::command::{command, readable, wait};
-use crate::place::Place;
+use crate::place::TestDir;
 use crate::program;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -24,12 +24,12 @@ pub struct Agent {
     next: u64,
     schemas: HashMap<String, Value>,
     /// Notifications that came while an answer was waited for.
-    pub heard: Vec<Value>,
+    pub received: Vec<Value>,
 }
 
 impl Agent {
     /// Starts the process and nothing else.
-    pub fn spawn(place: &Place, arguments: &[&str]) -> Self {
+    pub fn spawn(place: &TestDir, arguments: &[&str]) -> Self {
         let mut mcp = command(place, program::PRODUCT);
         mcp.arg("mcp").arg("--socket").arg(place.socket()).arg("--state-dir").arg(place.path("state"));
         mcp.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -44,11 +44,11 @@ impl Agent {
             }
         });
         let stdin = child.stdin.take();
-        Self { child, stdin, lines, next: 0, schemas: HashMap::new(), heard: Vec::new() }
+        Self { child, stdin, lines, next: 0, schemas: HashMap::new(), received: Vec::new() }
     }
 
     /// Starts it and shakes hands as clients of the older generation do.
-    pub fn start(place: &Place, arguments: &[&str]) -> Self {
+    pub fn start(place: &TestDir, arguments: &[&str]) -> Self {
         let mut agent = Self::spawn(place, arguments);
         let about = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
@@ -76,7 +76,7 @@ impl Agent {
 
     /// The next line that comes.
     #[track_caller]
-    pub fn hear(&mut self) -> Value {
+    pub fn receive(&mut self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("an answer");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
@@ -94,11 +94,11 @@ impl Agent {
     #[track_caller]
     pub fn answer(&mut self, id: u64) -> Value {
         loop {
-            let message = self.hear();
+            let message = self.receive();
             if message["id"] == json!(id) {
                 return message;
             }
-            self.heard.push(message);
+            self.received.push(message);
         }
     }
 
@@ -211,12 +211,12 @@ pub fn fits(value: &Value, schema: &Value) -> Result<(), String> {
 #[derive(Debug)]
 pub struct OnDemand {
     /// The place.
-    pub place: Place,
+    pub place: TestDir,
 }
 
 impl OnDemand {
     /// Nothing runs in it yet.
-    pub fn new(place: Place) -> Self {
+    pub fn new(place: TestDir) -> Self {
         Self { place }
     }
 

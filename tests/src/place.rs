@@ -7,7 +7,7 @@ use tempfile::TempDir;
 /// Nobody, by number: a user without any right or home.
 pub const NOBODY: u32 = 65_534;
 
-/// Whom commands and daemons of a test run as.
+/// The user that commands and daemons of a test run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
     /// Whoever started the tests.
@@ -17,7 +17,7 @@ pub enum User {
 }
 
 impl User {
-    /// Whether a test may become somebody else.
+    /// Whether a test may become another user.
     pub fn nobody_is_possible() -> bool {
         nix::unistd::geteuid().is_root()
     }
@@ -33,19 +33,19 @@ impl User {
 
 /// The folder.
 #[derive(Debug)]
-pub struct Place {
+pub struct TestDir {
     root: TempDir,
-    /// Whom it belongs to.
+    /// The user that it belongs to.
     pub user: User,
 }
 
-impl Place {
+impl TestDir {
     /// An empty worktree, an empty home, an empty state directory.
     pub fn new(user: User) -> Self {
         Self::new_in(&std::env::temp_dir(), user)
     }
 
-    /// As [`Place::new`], in another folder than the system's for temporary files.
+    /// As [`TestDir::new`], in another folder than the system's for temporary files.
     pub fn new_in(folder: &Path, user: User) -> Self {
         let root =
             tempfile::Builder::new().prefix("vm-system-").tempdir_in(folder).expect("temporary folder");

@@ -30,7 +30,7 @@ pub fn path(name: &str, user: User) -> PathBuf {
     if user == User::AsStarted || reachable(&program) { program } else { copied(&program, name) }
 }
 
-/// Whether everybody may walk to the file and execute it.
+/// Whether all users may reach the file and execute it.
 fn reachable(program: &Path) -> bool {
     let may = |path: &Path| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o1 != 0);
     program.ancestors().all(may)

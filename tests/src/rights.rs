@@ -2,7 +2,7 @@
 
 use crate::client::{Client, value};
 use crate::daemon::{Daemon, Options};
-use crate::place::{Place, User};
+use crate::place::{TestDir, User};
 use std::path::Path;
 use vm_system_protocol::broker::FsTerms;
 use vm_system_protocol::control::{NewCapability, Op, OpError, Reply};
@@ -10,7 +10,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, EventPayload, ExecutionStatus, Session, Settings};
 use vm_system_runtime::worktree::{Roots, Worktree, WorktreeClient};
 
-/// What a broker is told of rights that narrow nothing.
+/// The rights of a broker that narrow nothing.
 pub const WIDE: FsTerms =
     FsTerms { links: true, tree: true, existing_levels: 0, max_file_bytes: 1 << 20, max_entries: 100 };
 
@@ -42,7 +42,7 @@ impl Bench {
 
     /// With these modules, and a daemon of these options.
     pub fn with(user: User, modules: &[&str], options: &Options) -> Self {
-        let daemon = Daemon::start_with(Place::new(user), options);
+        let daemon = Daemon::start_with(TestDir::new(user), options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), modules);
         Self { daemon, client, template }
@@ -103,14 +103,14 @@ impl Bench {
 
     /// Messages of the system about a piece of code.
     #[track_caller]
-    pub fn told(&mut self, session: &Session, code: &str) -> Vec<String> {
+    pub fn console_lines(&mut self, session: &Session, code: &str) -> Vec<String> {
         let execution = self.client.eval(session, code).expect("answered");
         let events = self.client.events(&execution.id.to_string());
-        let told = events.into_iter().filter_map(|event| match event.payload {
+        let lines = events.into_iter().filter_map(|event| match event.payload {
             EventPayload::System { message, .. } => Some(message),
             _ => None,
         });
-        told.collect()
+        lines.collect()
     }
 
     /// Ends the daemon.

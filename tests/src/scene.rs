@@ -4,7 +4,7 @@
 use crate::client::{Client, value};
 use crate::daemon::{Daemon, Options};
 use crate::observe;
-use crate::place::{Place, User};
+use crate::place::{TestDir, User};
 use crate::watch;
 use vm_system_protocol::model::{Execution, ExecutionStatus, Limits, Session, SessionStatus, Settings};
 
@@ -43,7 +43,7 @@ impl Scene {
 
     /// With these settings.
     pub fn with(user: User, settings: Settings) -> Self {
-        Self::on(Daemon::start_with(Place::new(user), &Options::default()), settings)
+        Self::on(Daemon::start_with(TestDir::new(user), &Options::default()), settings)
     }
 
     /// Around a daemon that runs already.
@@ -121,7 +121,7 @@ impl Scene {
             self.client.close(session);
         }
         let pid = self.daemon.pid();
-        // A broker ends behind its session, and nobody is told.
+        // A broker exits after its session ended, without a notification.
         let most = self.descriptors + LAZY_DESCRIPTORS;
         let too_many = || format!("{} descriptors, {} before", observe::descriptors(pid), self.descriptors);
         watch::until(|| observe::descriptors(pid) <= most, too_many);

@@ -1,8 +1,8 @@
-//! For what tells nobody when it changes: it is looked at again and again, with pauses that leave the processor to those
-//! who bring the change about.
+//! Polls a state that sends no notification when it changes, with pauses that leave the processor to the processes that
+//! change it.
 //!
 //! A pause is a sleep and never `sched_yield`: on Linux 6.18 a task that yields in a loop runs ahead of the scheduler's
-//! clock, and others, even one that has a SIGKILL to die of, stay runnable for tens of seconds without ever being run.
+//! clock, and others, even one with a pending SIGKILL, stay runnable for tens of seconds without ever being run.
 
 use crate::PATIENCE;
 use std::time::{Duration, Instant};

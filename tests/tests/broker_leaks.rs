@@ -4,8 +4,8 @@ use std::time::Duration;
 use vm_system_policy::BrokerAccess;
 use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_runtime::brokers::{BrokerConfig, Brokers, Call};
-use vm_system_runtime::workspaces::{Workspace, Workspaces};
+use vm_system_runtime::brokers::{AllowedCall, BrokerConfig, Brokers};
+use vm_system_runtime::workspaces::{WorkspaceKey, Workspaces};
 use vm_system_tests::place::User;
 use vm_system_tests::program;
 use vm_system_tests::rights::{WIDE, worktree};
@@ -42,7 +42,7 @@ fn no_process_and_no_descriptor_is_left() {
             let worktree = worktree(folder.path());
             let session = SessionId::from_bytes([number as u8; 16]);
             for _ in 0..3 {
-                let call = Call {
+                let call = AllowedCall {
                     execution: ExecutionId::from_bytes([1; 16]),
                     request: BrokerCall::Fs {
                         request: FsRequest::Exists { path: "x".to_owned() },
@@ -51,7 +51,7 @@ fn no_process_and_no_descriptor_is_left() {
                     access: BrokerAccess::default(),
                     worktree: worktree.clone(),
                     workspaces: Workspaces::default(),
-                    workspace: Workspace { owner: String::new(), id: String::new() },
+                    workspace: WorkspaceKey { owner: String::new(), id: String::new() },
                 };
                 let answer = brokers.call(session, call).await;
                 assert_eq!(answer.is_ok(), behaviour.is_empty(), "{behaviour}: {answer:?}");

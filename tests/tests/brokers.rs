@@ -1,5 +1,5 @@
-//! The supervisor's brokers against real processes: honest ones, ones that die, and ones that break the protocol in every
-//! way. Each costs its caller an error with a reason, nobody else anything, and the next call gets a new process.
+//! The supervisor's brokers against real processes: honest ones, ones that exit, and ones that break the protocol in every
+//! way. Each costs its caller an error with a reason, has no effect on others, and the next call gets a new process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits::BROKER_QUEUE;
 use vm_system_protocol::worker::HostError;
-use vm_system_runtime::brokers::{BrokerConfig, Brokers, Call};
-use vm_system_runtime::workspaces::{Workspace, Workspaces};
+use vm_system_runtime::brokers::{AllowedCall, BrokerConfig, Brokers};
+use vm_system_runtime::workspaces::{WorkspaceKey, Workspaces};
 use vm_system_runtime::worktree::Worktree;
 use vm_system_tests::place::User;
 use vm_system_tests::rights::{WIDE, worktree};
@@ -46,13 +46,13 @@ impl Session {
         request: FsRequest,
         access: BrokerAccess,
     ) -> Result<FsReply, HostError> {
-        let call = Call {
+        let call = AllowedCall {
             execution: ExecutionId::from_bytes([1; 16]),
             request: BrokerCall::Fs { request, terms: WIDE },
             access,
             worktree: self.worktree.clone(),
             workspaces: Workspaces::default(),
-            workspace: Workspace { owner: "owner".to_owned(), id: "workspace".to_owned() },
+            workspace: WorkspaceKey { owner: "owner".to_owned(), id: "workspace".to_owned() },
         };
         match brokers.call(self.id, call).await? {
             BrokerReply::Fs(reply) => Ok(reply),
@@ -108,27 +108,27 @@ async fn errors_of_the_file_system_are_no_failures_of_the_broker() {
 }
 
 #[tokio::test]
-async fn every_misbehaviour_has_its_reason_and_harms_nobody_else() {
+async fn every_violation_has_its_reason_and_harms_no_other_session() {
     let brokers = brokers(PATIENT);
     let sibling = Session::new(1, "");
     assert!(sibling.read(&brokers).await.is_ok());
     for (behaviour, reason) in [
         ("dies at once", "is not available: it ended"),
         ("cannot be jailed", "could not be jailed: the wall is too low"),
-        ("answers before a call", "an answer before a call"),
+        ("answers before a call", "a reply before a call"),
         ("without walls", "seccomp is not in force"),
         ("dies in a call", "was ended: it ended"),
         ("says garbage", "broke the protocol: undecodable"),
         ("announces too much", "broke the protocol: message of 4294967295 bytes"),
-        ("answers another call", "an answer to another call"),
-        ("answers another kind", "an answer of another kind"),
+        ("answers another call", "a reply to another call"),
+        ("answers another kind", "a reply of another kind"),
         ("answers ready", "broke the protocol: no answer"),
     ] {
         let session = Session::new(2, behaviour);
         let error = session.read(&brokers).await.expect_err(behaviour);
         assert_eq!(error.code, "EBROKER", "{behaviour}: {error:?}");
         assert!(error.message.contains(reason), "{behaviour}: {}", error.message);
-        assert_eq!(brokers.live(), 1, "{behaviour}: killed and reaped before the caller hears of it");
+        assert_eq!(brokers.live(), 1, "{behaviour}: killed and reaped before the caller gets the error");
         session.behave("");
         assert_eq!(session.read(&brokers).await, Ok(FsReply::Bytes(vec![2])), "after {behaviour}");
         assert_eq!(sibling.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
@@ -171,7 +171,7 @@ async fn a_broker_that_fails_again_and_again_is_not_started_for_ever() {
 }
 
 #[tokio::test]
-async fn more_calls_than_the_queue_holds_are_refused_and_the_others_answered() {
+async fn calls_above_the_queue_are_refused_and_the_others_get_replies() {
     let brokers = brokers(PATIENT);
     let session = Arc::new(Session::new(1, ""));
     let mut calls = tokio::task::JoinSet::new();
@@ -188,7 +188,7 @@ async fn more_calls_than_the_queue_holds_are_refused_and_the_others_answered() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_session_answers_who_waits_and_kills_the_broker() {
+async fn end_of_a_session_fails_pending_calls_and_kills_the_broker() {
     let brokers = brokers(PATIENT);
     let session = Arc::new(Session::new(1, "never answers"));
     let waiting = tokio::spawn({

@@ -1,5 +1,5 @@
 //! Scripts that are wrong, endless or greedy: the right status and reason at the caller and in the record, the session
-//! lives on where the limit is a soft one, and nobody else notices.
+//! continues where the limit is a soft one, and other sessions are not affected.
 
 use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, Limits, Settings};
@@ -16,8 +16,8 @@ as_both!(
     a_script_that_waits_ends_at_its_wall_limit_and_the_session_lives,
     memory_bombs_end_at_the_memory_limit,
     deep_recursion_is_a_range_error,
-    natives_that_never_look_up_are_killed_at_the_wall_limit,
-    natives_that_never_look_up_are_killed_at_the_cpu_limit,
+    natives_that_never_poll_are_killed_at_the_wall_limit,
+    natives_that_never_poll_are_killed_at_the_cpu_limit,
     too_much_source_is_refused_before_it_runs,
     cancel_ends_an_endless_loop_and_nothing_else,
 );
@@ -194,11 +194,11 @@ mod cases {
         scene.end(&[]);
     }
 
-    pub(super) fn natives_that_never_look_up_are_killed_at_the_wall_limit(user: User) {
+    pub(super) fn natives_that_never_poll_are_killed_at_the_wall_limit(user: User) {
         killed(Scene::with(user, wall_only()), "WALL_LIMIT", "limit(wall)");
     }
 
-    pub(super) fn natives_that_never_look_up_are_killed_at_the_cpu_limit(user: User) {
+    pub(super) fn natives_that_never_poll_are_killed_at_the_cpu_limit(user: User) {
         let limits = Limits { mem_mb: 256, ..cpu_only().limits };
         let settings = Settings { limits, ..Settings::default() };
         killed(Scene::with(user, settings), "CPU_LIMIT", "limit(cpu)");

@@ -9,7 +9,7 @@ use vm_system_protocol::model::{
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::observe;
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, program};
 
@@ -19,10 +19,10 @@ as_both!(
     a_worker_that_ignores_the_interruption_is_killed,
     a_worker_that_leaves_is_no_success,
     descriptors_never_reach_the_supervisor,
-    what_was_not_granted_is_refused_whatever_the_worker_says,
+    calls_without_a_grant_are_refused_whatever_the_worker_sends,
     a_forbidden_call_of_a_programs_worker_is_named_in_its_record,
-    who_tells_much_of_a_state_waits_for_room_and_not_for_ever,
-    a_programs_state_does_not_grow_beyond_its_limit_whatever_its_worker_says,
+    worker_that_sends_many_pages_waits_for_a_reservation_and_not_for_ever,
+    programs_state_does_not_grow_beyond_its_limit_whatever_its_worker_sends,
 );
 
 /// Ways that are answered by the end of the session.
@@ -52,7 +52,7 @@ const VIOLATIONS: &[&str] = &[
 mod cases {
     use super::*;
 
-    pub(super) fn what_was_not_granted_is_refused_whatever_the_worker_says(user: User) {
+    pub(super) fn calls_without_a_grant_are_refused_whatever_the_worker_sends(user: User) {
         let daemon = daemon(user);
         let mut client = daemon.client();
         daemon.place.write("forged", "kept");
@@ -97,7 +97,7 @@ mod cases {
         daemon.stop();
     }
 
-    pub(super) fn a_programs_state_does_not_grow_beyond_its_limit_whatever_its_worker_says(user: User) {
+    pub(super) fn programs_state_does_not_grow_beyond_its_limit_whatever_its_worker_sends(user: User) {
         let daemon = daemon(user);
         let mut client = daemon.client();
         let limits = Limits { max_state_mb: 1, ..Limits::default() };
@@ -123,7 +123,7 @@ mod cases {
         daemon.stop();
     }
 
-    pub(super) fn who_tells_much_of_a_state_waits_for_room_and_not_for_ever(user: User) {
+    pub(super) fn worker_that_sends_many_pages_waits_for_a_reservation_and_not_for_ever(user: User) {
         let daemon = daemon(user);
         let mut client = daemon.client();
         let write = NewCapability {
@@ -142,15 +142,16 @@ mod cases {
             let new = NewRun { template, worktree_path, args, wait: false, ..NewRun::default() };
             client.start_program(new).expect("an execution").execution
         };
-        // As many as there is room for: each may tell 144 MiB, of 1 GiB.
-        let holding: Vec<_> =
-            (0..7).map(|n| start(&mut client, "tells pages without an end, and says so", 5_000, n)).collect();
-        let told = |entry: &std::io::Result<std::fs::DirEntry>| {
-            entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("told-"))
+        // As many as the budget allows: each may send 144 MiB, of 1 GiB.
+        let holding: Vec<_> = (0..7)
+            .map(|n| start(&mut client, "sends pages without an end, and writes a mark", 5_000, n))
+            .collect();
+        let marked = |entry: &std::io::Result<std::fs::DirEntry>| {
+            entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("marked-"))
         };
         let mut watch = Watch::begin();
-        while std::fs::read_dir(daemon.place.worktree()).expect("a folder").filter(told).count() < 7 {
-            watch.pause(|| "some have not told their pages".to_owned());
+        while std::fs::read_dir(daemon.place.worktree()).expect("a folder").filter(marked).count() < 7 {
+            watch.pause(|| "some have not sent their pages".to_owned());
         }
         // Its time is shorter than what it waits.
         let last = start(&mut client, "has a large state", 500, 7);
@@ -158,14 +159,14 @@ mod cases {
         assert_eq!(record.status, ExecutionStatus::Ok, "{:?}", record.error);
         let ended =
             holding.iter().filter(|held| client.stands(&held.id.to_string()).execution.status.is_final());
-        assert!(ended.count() > 0, "there was no room for it before one of them had ended");
+        assert!(ended.count() > 0, "it had no reservation before one of them had ended");
         drop(client);
         daemon.stop();
     }
 
     fn daemon(user: User) -> Daemon {
         let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
-        Daemon::start_with(Place::new(user), &options)
+        Daemon::start_with(TestDir::new(user), &options)
     }
 
     fn short(wall_ms: u32) -> Settings {

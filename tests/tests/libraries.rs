@@ -18,7 +18,7 @@ as_both!(
     a_removed_library_stays_with_its_sessions,
     a_library_that_fails_harms_its_own_set_alone,
     libraries_outlive_the_daemon,
-    a_seventeenth_set_takes_the_zygote_that_was_not_asked_for_longest,
+    seventeenth_set_evicts_the_least_recently_used_zygote,
 );
 
 const COUNTER: &str = "(function (root, factory) {
@@ -89,7 +89,7 @@ fn a_library_that_nothing_interrupts_is_killed() {
 mod cases {
     use super::*;
 
-    pub(super) fn a_seventeenth_set_takes_the_zygote_that_was_not_asked_for_longest(user: User) {
+    pub(super) fn seventeenth_set_evicts_the_least_recently_used_zygote(user: User) {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let worktree = daemon.place.worktree();

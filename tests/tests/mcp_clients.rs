@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program;
 use vm_system_tests::skip;
 
@@ -18,7 +18,7 @@ fn run(command: &mut Command) -> String {
     said.into_owned()
 }
 
-fn installed(place: &Place) -> PathBuf {
+fn installed(place: &TestDir) -> PathBuf {
     if let Some(folder) = std::env::var_os("VM_SYSTEM_MCP_CLIENTS") {
         return folder.into();
     }
@@ -47,7 +47,7 @@ fn the_official_clients_drive_programs_over_both_transports() {
     }
     let listen =
         Options { arguments: vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()], ..Options::default() };
-    let daemon = Daemon::start_with(Place::new(User::AsStarted), &listen);
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &listen);
     let clients = installed(&daemon.place);
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
     let url = format!("http://{}/mcp", daemon.addresses()[0]);

@@ -164,23 +164,23 @@ mod cases {
         let mut bench = Bench::new(user, &["fs"]);
         bench.daemon.place.write("a.txt", "12345");
         let session = bench.session();
-        let told = bench.told(
+        let lines = bench.console_lines(
             &session,
             "const fs = require('fs'); fs.readFileSync('a.txt'); fs.existsSync('b'); \
              try { fs.writeFileSync('a.txt', 'x') } catch {} try { fs.readFileSync('../x') } catch {}",
         );
-        assert!(told[0].starts_with("denied: fs.writeFile: EACCES: "), "{told:?}");
-        assert!(told[1].starts_with("denied: fs: EACCES: permission denied (the path leaves"), "{told:?}");
+        assert!(lines[0].starts_with("denied: fs.writeFile: EACCES: "), "{lines:?}");
+        assert!(lines[1].starts_with("denied: fs: EACCES: permission denied (the path leaves"), "{lines:?}");
         assert_eq!(
-            told[2],
+            lines[2],
             "module fs: 3 calls (exists 1, readFile 2, writeFile 1), 5 bytes read, 0 bytes written, 1 failed, 2 denied"
         );
-        let told = bench.told(
+        let lines = bench.console_lines(
             &session,
             "for (let i = 0; i < 500; i++) { try { fs.writeFileSync('a.txt', 'x') } catch {} } 0",
         );
-        assert_eq!(told.len(), 17, "bounded: {told:?}");
-        assert!(told[16].contains("500 denied"), "{told:?}");
+        assert_eq!(lines.len(), 17, "bounded: {lines:?}");
+        assert!(lines[16].contains("500 denied"), "{lines:?}");
         let poor = bench.client.template(Settings::default(), &[]);
         let poor = bench.client.session(&poor, &bench.daemon.place.worktree()).expect("session");
         for module in ["fs", "database", "exec", "http"] {
@@ -540,7 +540,7 @@ mod cases {
         assert_eq!(bench.eval(&writer, write), "0");
         let made = std::fs::read_to_string(bench.daemon.place.worktree().join("made.txt"));
         assert_eq!(made.expect("made"), "made\n");
-        // A program that runs as the worktree's owner for everybody on the host.
+        // A program that runs as the worktree's owner for all users of the host.
         let lend = "require('exec').run('sh', ['-c', 'umask 0; cp /bin/sh s; mkdir d; chmod 4755 s || \
             chmod 2755 s || chmod u+s s || chmod g+s d || chmod 755 s && echo $?']).stdout";
         assert_eq!(bench.eval(&writer, lend), "'0\\n'", "all but the last are refused");

@@ -10,7 +10,7 @@ use vm_system_protocol::model::{ExecutionKind, Limits, Settings};
 use vm_system_tests::client::repl;
 use vm_system_tests::command::{Output, command, run, vm_system};
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{NOBODY, Place, User};
+use vm_system_tests::place::{NOBODY, TestDir, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
 use vm_system_tests::watch::Watch;
@@ -36,7 +36,7 @@ impl Stranger {
         Self { uid: user.uid.as_raw(), gid: group.gid.as_raw() }
     }
 
-    /// A command of the product, by a binary that everybody reaches.
+    /// A command of the product, by a binary that all users can execute.
     fn cli(self, daemon: &Daemon, arguments: &[&str]) -> Output {
         let like = command(&daemon.place, program::PRODUCT);
         let mut command = self.command(&program::path(program::PRODUCT, User::Nobody));
@@ -88,11 +88,11 @@ fn shared_daemon(more: &str, arguments: &[&str]) -> (Daemon, tempfile::TempDir) 
     let config = format!("socket_group = \"{GROUP}\"\nworktree_roots = [\"{root}\"]\n{more}");
     let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
     let options = Options { config, arguments, ..Options::default() };
-    (Daemon::start_with(Place::new(User::AsStarted), &options), worktrees)
+    (Daemon::start_with(TestDir::new(User::AsStarted), &options), worktrees)
 }
 
 #[test]
-fn the_sockets_mode_decides_who_connects_and_the_kernel_who_it_is() {
+fn mode_of_the_socket_decides_about_connections_and_the_kernel_names_the_user() {
     if !User::nobody_is_possible() {
         skip("root", "other users need root");
         return;
@@ -237,7 +237,7 @@ mod cases {
     use super::*;
 
     pub(super) fn a_script_needs_no_daemon_and_no_rights(user: User) {
-        let place = Place::new(user);
+        let place = TestDir::new(user);
         place.write("data.txt", "from the worktree");
         place.write("main.js", "console.log(require('fs').readFileSync('data.txt', 'utf8'))");
         assert_eq!(vm_system(&place, &["run", "-e", "[1,2,3].map(x => x * 2)"]).ok(), "[ 2, 4, 6 ]\n");

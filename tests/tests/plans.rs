@@ -1,5 +1,5 @@
 //! Plans through the real binary: an agent that compiles one and walks through it, with fixes, questions that are asked again
-//! and a daemon that is killed in the middle; walks that skip what is done; what is wrong with a plan; the same at other doors.
+//! and a daemon that is killed in the middle; walks that skip what is done; errors of plans; the same with the other APIs.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -8,10 +8,10 @@ use vm_system_tests::PATIENCE;
 use vm_system_tests::command::readable;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::mcp::{Agent, OnDemand};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 
 /// The plans of the examples, in the folder of a place in which agents are started.
-fn with_examples(place: &Place) {
+fn with_examples(place: &TestDir) {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/plans");
     for name in ["slugs.md", "slugs/code.md", "slugs/page.md", "tidy.md"] {
         place.write(&format!("plans/{name}"), std::fs::read(from.join(name)).expect("an example"));
@@ -19,7 +19,7 @@ fn with_examples(place: &Place) {
 }
 
 fn place() -> OnDemand {
-    let home = OnDemand::new(Place::new(User::AsStarted));
+    let home = OnDemand::new(TestDir::new(User::AsStarted));
     with_examples(&home.place);
     home
 }

@@ -52,7 +52,7 @@ fn ended(client: &mut Client, execution: &str) -> TaskStatus {
 }
 
 #[test]
-fn a_session_asks_in_the_middle_of_an_expression_and_keeps_its_state() {
+fn session_pauses_in_the_middle_of_an_expression_and_keeps_its_state() {
     let (daemon, mut client, session) = bench(impatient());
     let run = asks(&mut client, &session, "let got = CC('first?') + '-' + CC('second?'); got");
     assert_eq!(prompt(&run), "first?");
@@ -104,7 +104,7 @@ fn unfit_answers_defaults_and_timeouts_are_as_in_programs() {
 }
 
 #[test]
-fn a_question_may_be_named_by_its_id_and_who_answers_need_not_wait() {
+fn task_may_be_named_by_its_id_and_the_answer_need_not_wait() {
     let (daemon, mut client, session) = bench(Settings::default());
     let run = asks(&mut client, &session, "CC('first?') + CC('second?')");
     let task = run.task.as_ref().expect("a question").id.to_string();
@@ -170,7 +170,7 @@ fn cancel_close_and_kill_end_a_session_that_waits() {
 }
 
 #[test]
-fn a_live_pause_ends_with_its_supervisor_and_says_so() {
+fn live_pause_ends_with_its_supervisor_and_a_reason() {
     let (daemon, mut client, session) = bench(Settings::default());
     let run = asks(&mut client, &session, "CC('?')");
     drop(client);

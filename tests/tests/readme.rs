@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use vm_system_tests::command::{command, run};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program;
 use vm_system_tests::skip;
 
@@ -53,17 +53,17 @@ fn matches(expected: &[String], lines: &[&str]) -> bool {
 }
 
 #[test]
-fn every_command_in_the_readme_does_what_it_says() {
+fn every_command_in_the_readme_prints_what_the_page_shows() {
     tour("README.md", 10);
 }
 
 #[test]
-fn every_command_of_the_page_about_programs_does_what_it_says() {
+fn every_command_of_the_page_about_programs_prints_what_the_page_shows() {
     tour("docs/programs.md", 10);
 }
 
 #[test]
-fn every_request_of_the_api_reference_does_what_it_says() {
+fn every_request_of_the_api_reference_has_the_response_of_the_page() {
     if !Path::new("/usr/bin/curl").exists() {
         skip("curl", "there is no curl here");
         return;
@@ -77,7 +77,7 @@ fn tour(page: &str, least: usize) {
     let text = std::fs::read_to_string(root.join(page)).expect(page);
     let steps = steps(&text);
     assert!(steps.len() > least, "only {} commands found", steps.len());
-    let place = Place::new(User::AsStarted);
+    let place = TestDir::new(User::AsStarted);
     let binary = program::path(program::PRODUCT, User::AsStarted);
     std::os::unix::fs::symlink(&binary, place.path("run/vm-system")).expect("link");
     // As in a checkout: the current folder is the worktree, and holds the examples.
@@ -128,7 +128,7 @@ fn tour(page: &str, least: usize) {
 }
 
 #[test]
-fn expected_lines_stand_for_what_they_say() {
+fn ellipses_of_expected_lines_match_any_text() {
     assert!(line_matches("Created template: tour (ID: …)", "Created template: tour (ID: 1-2)"));
     assert!(!line_matches("Created template: tour (ID: …)", "Created template: other (ID: 1-2)"));
     assert!(!line_matches("42", "421") && line_matches("42", "42") && line_matches("a…", "ab"));

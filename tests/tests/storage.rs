@@ -10,7 +10,7 @@ use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::{Client, repl};
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
 use vm_system_tests::{as_both, watch};
@@ -119,7 +119,7 @@ fn heals(scene: &mut Scene, session: &Session) {
 /// Everything that a daemon logs about while it works, then its end; what it logs goes to nobody.
 fn works_without_a_log(log: PathBuf, reader: Option<std::fs::File>) {
     let options = Options { log: Some(log), ..Options::default() };
-    let daemon = Daemon::start_with(Place::new(User::AsStarted), &options);
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     drop(reader);
     let mut scene = Scene::on(daemon, Settings::default());
     let session = scene.session();
@@ -147,8 +147,8 @@ fn a_log_on_a_full_disk_costs_the_log_and_nothing_else() {
 }
 
 #[test]
-fn a_log_whose_reader_is_gone_costs_the_log_and_nothing_else() {
-    let place = Place::new(User::AsStarted);
+fn log_without_a_reader_costs_the_log_and_nothing_else() {
+    let place = TestDir::new(User::AsStarted);
     let pipe = place.path("log");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
     // Both ends, so that opening it for writing waits for nobody.
@@ -188,7 +188,7 @@ mod cases {
         assert!(log.contains("vm-system.db") && log.contains("Permission denied"), "{log}");
     }
 
-    fn refused(place: Place) -> (Place, String) {
+    fn refused(place: TestDir) -> (TestDir, String) {
         match Daemon::try_start(place, &Options::default()) {
             Ok(daemon) => panic!("it started on what it cannot write:\n{}", daemon.log()),
             Err(refused) => refused,

@@ -1,4 +1,4 @@
-//! The store's promise, with a real death: what was acknowledged before a SIGKILL is there after it, without a gap.
+//! The store's promise, with a real kill: what was acknowledged before a SIGKILL is there after it, without a gap.
 //!
 //! The test starts itself again as the process that writes; that one says each number on its output as it is acknowledged.
 
@@ -13,7 +13,7 @@ use vm_system_record::{Batch, Owner, Retention, Write};
 use vm_system_store::{Durability, StoreHandle, StoreOptions, open_sqlite};
 use vm_system_tests::records;
 
-/// Tells the second process where to write, and how durably.
+/// The path and the durability for the second process.
 const FOLDER: &str = "STORE_KILLED_FOLDER";
 const DURABILITY: &str = "STORE_KILLED_DURABILITY";
 
@@ -88,7 +88,7 @@ fn process_that_writes_until_it_is_killed() {
         store.apply(first()).await.expect("an empty database");
         for seq in 1.. {
             let pair: Arc<[Event]> = [event(2 * seq - 1), event(2 * seq)].into();
-            store.apply(Write::Events(pair)).await.expect("there is room");
+            store.apply(Write::Events(pair)).await.expect("the limit is not reached");
             println!("acknowledged {}", 2 * seq);
         }
     });

@@ -8,7 +8,7 @@ use vm_system_protocol::model::{
 use vm_system_tests::as_both;
 use vm_system_tests::client::{Client, value};
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
 
 as_both!(startup_files_run_in_order_and_are_recorded, a_failing_startup_file_is_named_with_its_line);
@@ -52,7 +52,7 @@ fn change(client: &mut Client, template: &str, patch: &str) {
 }
 
 #[test]
-fn resolver_settings_say_where_files_are_found() {
+fn resolver_settings_decide_where_files_are_found() {
     let mut scene = Scene::new(User::AsStarted);
     let place = &scene.daemon.place;
     place.write("top.js", "exports.where = 'top'");
@@ -136,7 +136,7 @@ fn sources_over_max_source_kb_are_refused_before_they_run() {
 }
 
 #[test]
-fn sessions_end_by_their_age_and_when_nobody_uses_them() {
+fn sessions_end_by_their_age_and_when_idle() {
     let mut scene = Scene::new(User::AsStarted);
     let old = session(&mut scene, settings(|settings| settings.runtime.ttl_s = 1));
     let idle = session(&mut scene, settings(|settings| settings.runtime.idle_timeout_s = 1));
@@ -150,7 +150,7 @@ fn sessions_end_by_their_age_and_when_nobody_uses_them() {
 }
 
 #[test]
-fn a_session_whose_worker_dies_is_crashed_and_stays_so() {
+fn session_is_crashed_after_the_exit_of_its_worker_and_stays_so() {
     let mut scene = Scene::new(User::AsStarted);
     let session = session(&mut scene, settings(|settings| settings.runtime.on_crash = OnCrash::Close));
     scene.client.op(Op::SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
@@ -235,7 +235,7 @@ fn startup_files_may_be_modules_where_files_are() {
 }
 
 fn with_startup(user: User, files: &[(&str, &str, i64)]) -> (Daemon, Client, String) {
-    let daemon = Daemon::start_with(Place::new(user), &Options::default());
+    let daemon = Daemon::start_with(TestDir::new(user), &Options::default());
     let mut client = daemon.client();
     let template = client.template(Settings::default(), &["fs"]);
     for (path, content, order_index) in files {

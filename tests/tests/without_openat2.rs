@@ -4,7 +4,7 @@
 use vm_system_protocol::control::{DurableOp, NewRun};
 use vm_system_tests::command::{Output, command, run};
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program::{BROKER_REFUSES, HOST_REFUSES, WITHOUT_OPENAT2};
 use vm_system_tests::programs::{NAME, result};
 
@@ -12,13 +12,13 @@ use vm_system_tests::programs::{NAME, result};
 const REFUSALS: [(i32, &str); 2] =
     [(libc::EPERM, "Operation not permitted"), (libc::ENOSYS, "Function not implemented")];
 
-fn place(errno: i32) -> Place {
-    let place = Place::new(User::AsStarted);
+fn place(errno: i32) -> TestDir {
+    let place = TestDir::new(User::AsStarted);
     place.write(HOST_REFUSES, errno.to_string());
     place
 }
 
-fn cli(place: &Place, arguments: &[&str]) -> Output {
+fn cli(place: &TestDir, arguments: &[&str]) -> Output {
     run(command(place, WITHOUT_OPENAT2).args(arguments), "")
 }
 
@@ -38,7 +38,7 @@ fn the_daemon_does_not_start_and_names_the_settings() {
         assert!(!place.socket().exists(), "nothing is served");
     }
     // The same program where nothing is forbidden.
-    Daemon::start_with(Place::new(User::AsStarted), &options).stop();
+    Daemon::start_with(TestDir::new(User::AsStarted), &options).stop();
 }
 
 #[test]
@@ -72,7 +72,7 @@ const CALLS: &str = "
 #[test]
 fn a_call_of_a_program_that_was_not_carried_out_is_an_error() {
     let options = Options { program: WITHOUT_OPENAT2, ..Options::default() };
-    let daemon = Daemon::start_with(Place::new(User::AsStarted), &options);
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     client.load(CALLS);
     let mut calls = |refusal: Option<i32>| -> Vec<String> {

@@ -19,7 +19,7 @@ use vm_system_protocol::model::{Engine, ExecutionStatus, Run, Settings};
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::observe;
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::programs::NAME;
 
 /// Steps of one figure with a small state; fewer with large ones.
@@ -66,7 +66,7 @@ fn main() {
     }
 }
 
-fn daemon(place: Place, config: &str) -> Daemon {
+fn daemon(place: TestDir, config: &str) -> Daemon {
     let options = Options {
         program: "vm-system",
         arguments: vec!["--durability".to_owned(), "full".to_owned()],
@@ -97,7 +97,7 @@ fn roomy(client: &mut Client) -> String {
 /// The figure of the small state.
 fn steps(config: &str, how: &str) -> Option<Figure> {
     let most = std::env::var("DURABLE_KIB").ok().and_then(|kib| kib.parse().ok()).unwrap_or(LARGEST_KIB);
-    let daemon = daemon(Place::new(User::AsStarted), config);
+    let daemon = daemon(TestDir::new(User::AsStarted), config);
     let mut client = daemon.client();
     let template = roomy(&mut client);
     client.load(HOLDER);
@@ -171,7 +171,7 @@ fn share_out(
 fn many() {
     let count = std::env::var("DURABLE_MANY").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
     let config = "[durable]\nwarm_ms = 0\n";
-    let first = daemon(Place::new(User::AsStarted), config);
+    let first = daemon(TestDir::new(User::AsStarted), config);
     first.client().load(TINY);
     let state = first.place.path("state");
     let before = (bytes_beneath(&state), observe::anonymous_kib(first.pid()));
@@ -227,7 +227,7 @@ fn many() {
 }
 
 fn growth() {
-    let daemon = daemon(Place::new(User::AsStarted), "[durable]\nhistory = 0\n");
+    let daemon = daemon(TestDir::new(User::AsStarted), "[durable]\nhistory = 0\n");
     let mut client = daemon.client();
     let template = roomy(&mut client);
     client.load(APPENDER);

@@ -8,7 +8,7 @@ use vm_system_protocol::control::{NewLibrary, Op};
 use vm_system_protocol::model::Settings;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 
 const CREATES: usize = 300;
 /// Functions of the library that is made up: about as much code as lodash has.
@@ -20,7 +20,7 @@ fn main() -> anyhow::Result<()> {
         None => made_up(),
     };
     let options = Options { program: "vm-system", ..Options::default() };
-    let daemon = Daemon::start_with(Place::new(User::AsStarted), &options);
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     let bytes = source.len();
     let library = NewLibrary { id: "bench".to_owned(), version: "1.0.0".to_owned(), global: None, source };

@@ -9,7 +9,7 @@ use vm_system_protocol::model::{Session, Settings};
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 
 const CREATES: usize = 300;
 const EVALS: usize = 2_000;
@@ -20,7 +20,7 @@ fn main() {
     let arguments = ["--listen", "127.0.0.1:0", "--log-level", "warn,vm_system_daemon::http=info"];
     let arguments = arguments.map(str::to_owned).to_vec();
     let options = Options { program: "vm-system", arguments, ..Options::default() };
-    let daemon = Daemon::start_with(Place::new(User::AsStarted), &options);
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let address = daemon.addresses()[0];
     let template = daemon.client().template(Settings::default(), &[]);
 

@@ -23,7 +23,7 @@ use vm_system_spawn::{SpawnConfig, Spawner, WorkerKind, WorkerLimits};
 use vm_system_tests::client::Client;
 use vm_system_tests::command;
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program;
 
 const CREATES: usize = 300;
@@ -138,9 +138,9 @@ struct Floors {
 
 impl Scene {
     fn start() -> anyhow::Result<Self> {
-        let normal = daemon(Place::new(User::AsStarted), "normal", "NORMAL");
-        let full = daemon(Place::new(User::AsStarted), "full", "FULL");
-        let memory = Place::new_in(Path::new(MEMORY_DISK), User::AsStarted);
+        let normal = daemon(TestDir::new(User::AsStarted), "normal", "NORMAL");
+        let full = daemon(TestDir::new(User::AsStarted), "full", "FULL");
+        let memory = TestDir::new_in(Path::new(MEMORY_DISK), User::AsStarted);
         let memory = daemon(memory, "full", "FULL, memory disk");
         let state = full.daemon.place.path("state");
         let floors = Floors {
@@ -164,7 +164,7 @@ impl Scene {
     }
 }
 
-fn daemon(place: Place, durability: &str, name: &'static str) -> Side {
+fn daemon(place: TestDir, durability: &str, name: &'static str) -> Side {
     let options = Options {
         program: "vm-system",
         arguments: vec!["--durability".to_owned(), durability.to_owned()],

@@ -64,7 +64,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let front = StdioFront::new(args.client, places, starter, files, worktree, workspace)?;
     context.block_on(async {
         let streams = streams::Streams::open();
-        serve(Arc::new(front), lines::Lines::new(streams.input, streams.output)).await;
+        serve(Arc::new(front), lines::LineTransport::new(streams.input, streams.output)).await;
         // Waits until the last responses are written.
         streams.writer.join().map_err(|_| CliError::internal("the thread that writes to stdout failed"))?;
         Ok(exit::OK)

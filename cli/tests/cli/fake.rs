@@ -3,7 +3,7 @@
 use crate::environment::TestEnvironment;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
 use std::sync::{Arc, Mutex};
-use vm_system_api::control::{self, ControlLimits, Door, PeerPolicy};
+use vm_system_api::control::{self, ControlLimits, PeerPolicy, ServerState};
 use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{
     ErrorCode, Health, LibraryCheck, LibraryInfo, ModuleInfo, Op, OpError, Reply, TemplateName,
@@ -43,7 +43,7 @@ impl FakeDaemon {
         let listener = ListenerOptions::new().name(name).create_tokio().unwrap();
         let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533, None);
         let limits = ControlLimits::default();
-        runtime.spawn(control::serve(listener, handler.clone(), peers, limits, Door::default()));
+        runtime.spawn(control::serve(listener, handler.clone(), peers, limits, ServerState::default()));
         drop(inside);
         Self { handler, _runtime: runtime }
     }

@@ -1,9 +1,9 @@
 //! The server's side of the control socket: frames in, verbs to a [`VerbHandler`](vm_system_ops::VerbHandler), frames out.
 //!
 //! Knows nothing of what a verb does. Every peer is treated as clumsy or hostile: sizes, counts and times are bounded
-//! by [`ControlLimits`], and whoever breaks the protocol is disconnected with a reason in the log.
+//! by [`ControlLimits`], and a client that breaks the protocol is disconnected with a reason in the log.
 //!
-//! Reading order: [`frame`] (bytes), [`peer`] (who is it), `server` (accepting), `connection` (one client), `request`
+//! Reading order: [`frame`] (bytes), [`peer`] (its user), `server` (accepting), `connection` (one client), `request`
 //! (one verb with its stream of events).
 
 mod connection;
@@ -13,7 +13,7 @@ mod request;
 mod server;
 
 pub use peer::{PeerPolicy, Transport};
-pub use server::{Door, Presence, Present, serve};
+pub use server::{ClientCount, CountedClient, ServerState, serve};
 
 use std::time::Duration;
 use vm_system_protocol::limits;
@@ -26,11 +26,11 @@ const API: &str = "control";
 pub struct ControlLimits {
     /// Clients at a time; more are refused by name.
     pub connections: usize,
-    /// Unanswered requests of one client; more are answered with `CAPACITY_EXCEEDED`.
+    /// Requests of one client without a reply; more are refused with `CAPACITY_EXCEEDED`.
     pub requests: usize,
     /// Largest frame in either direction (bytes).
     pub frame_bytes: usize,
-    /// A client must say hello within.
+    /// A client must send hello within.
     pub hello: Duration,
     /// A frame that has begun must be complete within.
     pub frame: Duration,

@@ -1,17 +1,17 @@
-//! The door for agents: the Model Context Protocol over standard streams and over HTTP, in the generations that the SDK
+//! The MCP API, for agents: the Model Context Protocol over standard streams and over HTTP, in the generations that the SDK
 //! knows (with and without `initialize`). A thin adapter: each tool is a few verbs, and what a verb does is decided in
-//! [`ops`](vm_system_ops), for this door as for the others.
+//! [`ops`](vm_system_ops), for this API as for the others.
 //!
-//! The same tools serve both transports; what differs between them is a [`Front`]: who calls, who answers verbs, whose
-//! files may be read. Every client is treated as clumsy or hostile: sizes and counts are bounded, and what it says
-//! wrong is answered with an error of JSON-RPC wherever there is somebody to answer.
+//! The same tools serve both transports; what differs between them is a [`McpBackend`]: identifies the client, runs verbs, and reads
+//! the client's files. Every client is treated as clumsy or hostile: sizes and counts are bounded, and an invalid message
+//! gets an error of JSON-RPC wherever a response is possible.
 //!
 //! Reading order:
 //! - `server`: requests of the protocol → tools, prompts, resources
 //! - `tools`: the table of tools; below it one file for each noun
-//! - `call`, `outcome`, `views`, `schema`: one call of a tool, its answer, things as JSON, JSON Schema
-//! - `confirm`: what is asked before something is deleted; `prompts`, `resources`: the rest of what is offered
-//! - `watch`: who hears when an execution moves on; `background`: executions as tasks of the protocol's extension
+//! - `call`, `output`, `views`, `schema`: one call of a tool, its result, the types of results, JSON Schema
+//! - `confirm`: confirmation of deletions; `prompts`, `resources`: the prompts and documents
+//! - `watch`: notifications of changed executions; `background`: executions as tasks of the protocol's extension
 //! - [`lines`]: messages over standard streams; `http`: over HTTP
 
 mod background;
@@ -19,7 +19,7 @@ mod call;
 mod confirm;
 pub(crate) mod http;
 pub mod lines;
-mod outcome;
+mod output;
 mod prompts;
 mod resources;
 mod schema;
@@ -44,17 +44,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use vm_system_ops::Caller;
 use vm_system_protocol::control::{Op, OpError, Reply};
 
-/// A future that is called through an object.
-pub type Asking<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// The future of a method of a trait object.
+pub type VerbFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Who calls a tool.
+/// The client that calls a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asker {
-    /// Whose rows; none where whoever answers verbs knows that by itself.
+pub struct McpClient {
+    /// The principal; none where the backend's own connection determines it.
     pub caller: Option<Caller>,
-    /// Which of that owner's clients: each has a current execution of its own. None: nothing tells this one from others, so
-    /// that it has no current execution; one for all would give the answers of one agent to the program of another.
-    pub client: Option<String>,
+    /// Distinguishes the clients of one owner: each has a current execution of its own. None: it cannot be distinguished from
+    /// others and has no current execution; a shared one would submit the answers of one agent to the program of another.
+    pub key: Option<String>,
 }
 
 /// Most characters of a client's name.
@@ -67,20 +67,25 @@ pub fn key_of_client(name: &str) -> Option<String> {
     fits.then(|| format!("client {name}"))
 }
 
-/// What differs between the transports. Unless one says otherwise it has no files of the client.
-pub trait Front: Send + Sync + 'static {
-    /// Who calls, by what the transport put beside the request; why it is nobody.
-    fn asker(&self, beside: &Extensions) -> Result<Asker, String>;
+/// What differs between the transports. By default it has no files of the client.
+pub trait McpBackend: Send + Sync + 'static {
+    /// The client, from the extensions that the transport added to the request; the error is the reason of a refusal.
+    fn client(&self, beside: &Extensions) -> Result<McpClient, String>;
 
-    /// Answers one verb. `key` makes it safe to ask again after a broken connection.
-    fn ask<'a>(&'a self, asker: &'a Asker, op: Op, key: String) -> Asking<'a, Result<Reply, OpError>>;
+    /// Runs one verb. `key` makes it safe to repeat the request after a broken connection.
+    fn perform<'a>(
+        &'a self,
+        client: &'a McpClient,
+        op: Op,
+        key: String,
+    ) -> VerbFuture<'a, Result<Reply, OpError>>;
 
     /// Reads a text file with the client's own rights, wherever it may name files; why not.
     fn read(&self, path: &Path, _most: usize) -> Result<String, FileRefusal> {
         Err(FileRefusal::Denied(path.display().to_string()))
     }
 
-    /// Whether [`Front::read`] reads anything at all.
+    /// Whether [`McpBackend::read`] reads anything at all.
     fn reads_files(&self) -> bool {
         false
     }
@@ -90,24 +95,24 @@ pub trait Front: Send + Sync + 'static {
         None
     }
 
-    /// Text of a file among the data of the client's workspace, as [`Front::keep`] names them; none if it is not there.
+    /// Text of a file among the data of the client's workspace, as [`McpBackend::keep`] names them; none if it is not there.
     fn kept(&self, name: &str, _most: usize) -> Result<Option<String>, FileRefusal> {
         Err(FileRefusal::Denied(name.to_owned()))
     }
 
-    /// Keeps a text there, whole or not at all; what had the name before has it with `.bak` behind it. Answers its path.
+    /// Keeps a text there, whole or not at all; what had the name before has it with `.bak` behind it. Returns its path.
     fn keep(&self, name: &str, _text: &str) -> Result<String, FileRefusal> {
         Err(FileRefusal::Denied(name.to_owned()))
     }
 }
 
 /// Serves one client on a pair of streams until it leaves.
-pub async fn serve<R, W>(front: Arc<dyn Front>, client: lines::Lines<R, W>)
+pub async fn serve<R, W>(backend: Arc<dyn McpBackend>, client: lines::LineTransport<R, W>)
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    match rmcp::serve_server(McpServer::new(front), client).await {
+    match rmcp::serve_server(McpServer::new(backend), client).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
                 tracing::error!(%error, "the service of a client failed");

@@ -1,20 +1,19 @@
-//! The HTTP door: REST under `/api/v1`, events as SSE, and the files of a web UI. A thin adapter: what a verb does, who
-//! may see what and what is refused is decided in [`ops`](vm_system_ops), for this door as for the others.
+//! The REST API over HTTP: resources under `/api/v1`, events as SSE, and the files of a web UI. A thin adapter: what a
+//! verb does, permissions and refusals are decided in [`ops`](vm_system_ops), for this API as for the others.
 //!
 //! Every peer is treated as clumsy or hostile: sizes, counts and times are bounded by [`RestLimits`], and whatever is
 //! refused is refused in one envelope (`envelope`).
 //!
 //! Reading order:
 //! - `server`, `connection`, `slots`, `deadline`: accepting, one connection, how many, how slow
-//! - `gate`: what is asked of every request before a handler sees it; `tokens`, `auth`, `local_uid`: who asks
-//! - `envelope`, `input`, `ask`: answers, bodies and queries, one verb
+//! - `gate`: checks of every request before its handler; `tokens`, `auth`, `local_uid`: its caller
+//! - `envelope`, `input`, `request`: responses, bodies and queries, one verb
 //! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file for each
 //!   noun; `sse`: events as they come
 //! - `routes`, `openapi`: the table of routes and its description
-//! - `mcp`: where the agents' door is; `ui`: files for browsers
+//! - `mcp`: the MCP API at its path; `ui`: files for browsers
 
 mod archives;
-mod ask;
 mod auth;
 mod connection;
 mod deadline;
@@ -29,6 +28,7 @@ pub mod openapi;
 mod pages;
 mod parts;
 mod programs;
+mod request;
 mod routes;
 mod runtime;
 mod server;
@@ -43,7 +43,7 @@ pub use server::{Listeners, serve};
 pub use tokens::{TokenBook, TokenError};
 pub use ui::UiDir;
 
-use super::control::{Door, PeerPolicy};
+use super::control::{PeerPolicy, ServerState};
 use super::mcp::http::McpHttp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,16 +56,16 @@ const API: &str = "rest";
 /// Where the API is.
 pub(crate) const PREFIX: &str = "/api/v1";
 
-/// What the operator decides about this door.
+/// The operator's settings of this API.
 #[derive(Debug)]
 pub struct RestOptions {
     /// Who may come with which token.
     pub tokens: Arc<TokenBook>,
-    /// Which local users are taken without one, and as whom.
+    /// The local users that need no token, and their principals.
     pub peers: PeerPolicy,
-    /// On TCP everybody needs a token, loopback included.
+    /// Over TCP every client needs a token, loopback included.
     pub require_token: bool,
-    /// Names, beside `localhost` and plain addresses, under which this door is reached over TCP (lower case, no port).
+    /// Names, beside `localhost` and plain addresses, under which this API is reached over TCP (lower case, no port).
     pub allowed_hosts: Vec<String>,
     /// The web UI, if one is served.
     pub ui: Option<UiDir>,
@@ -73,10 +73,10 @@ pub struct RestOptions {
     pub limits: RestLimits,
 }
 
-/// Bounds of the door.
+/// Bounds of the API.
 #[derive(Debug, Clone)]
 pub struct RestLimits {
-    /// Connections at a time, of each listener; the ones that idle longest make room for new ones.
+    /// Connections at a time, of each listener; above that the longest idle ones are closed for new ones.
     pub connections: usize,
     /// Streams of events at a time.
     pub streams: usize,
@@ -86,13 +86,13 @@ pub struct RestLimits {
     pub head_bytes: usize,
     /// Most header fields of a request.
     pub headers: usize,
-    /// A request's head must be complete this long after the connection was made or the last answer was given.
+    /// A request's head must be complete this long after the connection was made or the last response was sent.
     pub head: Duration,
     /// A request's body must be complete within.
     pub body: Duration,
     /// A client must take something of what is sent to it within.
     pub write: Duration,
-    /// A stream without events says that it is alive every.
+    /// Interval of keep-alive comments of a stream without events.
     pub heartbeat: Duration,
 }
 
@@ -118,5 +118,5 @@ pub(crate) struct App {
     options: RestOptions,
     streams: Arc<Semaphore>,
     mcp: McpHttp,
-    door: Door,
+    state: ServerState,
 }

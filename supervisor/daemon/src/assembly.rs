@@ -19,7 +19,7 @@ use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::StoreHandle;
 
-/// A question with a deadline that is nearer keeps an idle supervisor alive: somebody has to act on it in time.
+/// A task with a nearer deadline keeps an idle supervisor running: the deadline needs a process that acts on it.
 const SOON: Duration = Duration::from_hours(24);
 
 /// The parts of a supervisor that are the same with and without an API.
@@ -33,7 +33,7 @@ pub(super) struct Assembly {
 pub(super) struct Parts {
     pub(super) store: StoreHandle,
     /// Sources of installed libraries.
-    pub(super) shelf: LibraryStore,
+    pub(super) library_store: LibraryStore,
     pub(super) spawn: SpawnConfig,
     pub(super) roots: Roots,
     /// The operator has configured roots.
@@ -54,7 +54,7 @@ impl Assembly {
     pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
         let Parts {
             store,
-            shelf,
+            library_store,
             spawn,
             roots,
             worktrees_confined,
@@ -70,7 +70,7 @@ impl Assembly {
         let started = async {
             beneath::check().map_err(DaemonError::Files)?;
             let config = RuntimeConfig {
-                spawn: SpawnConfig { library_store: shelf.clone(), ..spawn },
+                spawn: SpawnConfig { library_store: library_store.clone(), ..spawn },
                 brokers: BrokerConfig::default(),
                 roots,
                 worktree_clients,
@@ -89,11 +89,11 @@ impl Assembly {
             }
         };
         let options = OpsOptions { ceilings, worktrees_confined, commands_listed };
-        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, shelf, stop);
+        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, library_store, stop);
         Ok(Self { ops: Arc::new(ops), runtime, store })
     }
 
-    /// Whether nothing runs, and nothing is due within a day. What cannot be told is taken as work.
+    /// Whether nothing runs, and nothing is due within a day. A failed query counts as work.
     pub(super) async fn is_idle(&self) -> bool {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + SOON;
         let until = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));

@@ -27,13 +27,13 @@ pub struct Config {
     pub socket: PathBuf,
     /// The group that may connect besides the owner.
     pub socket_group: Option<String>,
-    /// The HTTP door.
+    /// The REST API.
     pub http: HttpConfig,
     /// What a commit survives.
     pub durability: Durability,
     /// Which walls.
     pub sandbox: SandboxMode,
-    /// Whom workers of a root supervisor run as.
+    /// The user that workers of a root supervisor run as.
     pub service_ids: ServiceIds,
     /// Folders beneath which worktrees must lie; empty = anywhere, for administrators only.
     pub worktree_roots: Vec<RootSettings>,
@@ -41,13 +41,13 @@ pub struct Config {
     pub max_sessions: u32,
     /// Executions of durable programs.
     pub durable: DurableConfig,
-    /// The most that a template may ask for.
+    /// The highest limits that a template may set.
     pub ceilings: Limits,
     /// What templates may name: variables for scripts, and commands for the `exec` module.
     pub operator: Operator,
-    /// What is forgotten when.
+    /// Which rows are deleted after which time.
     pub retention: Retention,
-    /// A daemon that was started on demand ends by itself when nobody was connected and nothing ran for this long.
+    /// A daemon that was started on demand exits when no client was connected and nothing ran for this long.
     pub idle_exit: Option<Duration>,
     /// How long workers outlive a supervisor that was killed.
     pub keeper_grace: Duration,
@@ -57,7 +57,7 @@ pub struct Config {
     pub stop: Duration,
 }
 
-/// How the HTTP door is reached.
+/// The listeners of the REST API, and its rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpConfig {
     /// Its socket for users of this machine; none = beside the control socket.
@@ -66,7 +66,7 @@ pub struct HttpConfig {
     pub listen: Vec<SocketAddr>,
     /// The file of tokens.
     pub tokens: Option<PathBuf>,
-    /// Nobody comes over TCP without a token, not even from this machine.
+    /// Over TCP every request needs a token, also from this machine.
     pub require_token: bool,
     /// Names under which it is reached over TCP, beside `localhost` and plain addresses.
     pub allowed_hosts: Vec<String>,
@@ -77,7 +77,7 @@ pub struct HttpConfig {
 }
 
 impl HttpConfig {
-    /// Where the socket is, given the control socket's place.
+    /// The path of the socket, given the path of the control socket.
     pub fn socket_beside(&self, control: &Path) -> PathBuf {
         if let Some(socket) = &self.socket {
             return socket.clone();
@@ -277,7 +277,7 @@ impl DurableFile {
         let milliseconds = |count: u32| Duration::from_millis(u64::from(count));
         set(&mut config.warm, self.warm_ms.map(milliseconds));
         set(&mut config.workers, self.workers.map(|count| count as usize));
-        set(&mut config.births, self.births.map(|count| count as usize));
+        set(&mut config.starts, self.births.map(|count| count as usize));
         set(&mut config.checkpoint, self.checkpoint_ms.map(milliseconds));
         set(&mut config.checkpoint_steps, self.checkpoint_steps.map(u64::from));
         set(&mut config.history, self.history.map(u64::from));
@@ -347,10 +347,9 @@ pub enum ConfigError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// It says something that makes no sense.
+    /// A value in it is not valid.
     #[error("{}: {detail}", path.display())]
     Invalid {
         /// The file.
@@ -393,7 +392,7 @@ fn is_variable(name: &str, value: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
 }
 
-/// Whether a command of the operator can be offered: a plain name, and a program that is there. Says what is wrong.
+/// Whether a command of the operator can be offered: a plain name, and a program that is there. Returns what is wrong.
 pub fn check_command(name: &str, path: &Path) -> Result<(), String> {
     if !is_command_name(name) {
         return Err(format!("allow_exec: {name:?} is no name of a command (letters, digits, . _ + -)"));

@@ -33,7 +33,7 @@ impl Embedded {
         let store = opened.map_err(|error| DaemonError::Internal(error.to_string()))??;
         let parts = Parts {
             store,
-            shelf: LibraryStore::in_memory(),
+            library_store: LibraryStore::in_memory(),
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
             roots: Roots::of_this_process().map_err(DaemonError::Roots)?,
             worktrees_confined: false,
@@ -71,7 +71,7 @@ impl Embedded {
     }
 }
 
-/// Whoever runs a script by hand is the operator.
+/// The user who runs a script on the command line is the operator.
 fn no_ceilings() -> Limits {
     Limits {
         cpu_ms: u32::MAX,

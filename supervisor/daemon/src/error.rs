@@ -1,4 +1,4 @@
-//! Why a supervisor does not come up, in words for whoever started it.
+//! Why a supervisor does not start, as messages for the operator.
 
 use super::socket::SocketError;
 use std::io;
@@ -34,7 +34,6 @@ pub enum DaemonError {
     Libraries {
         /// The state directory.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// Its tokens.
@@ -44,16 +43,11 @@ pub enum DaemonError {
     #[error("ui_dir: {0}")]
     Ui(WorktreeError),
     /// An address beyond loopback without tokens.
-    #[error("{0} can be reached from other machines, and nobody has a token: name a file with --tokens")]
+    #[error("{0} can be reached from other machines, and there is no token: name a file with --tokens")]
     NoTokens(SocketAddr),
     /// A TCP address cannot be taken.
     #[error("cannot listen at {address}: {source}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
+    Listen { address: SocketAddr, source: io::Error },
     /// Signals cannot be waited for.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
@@ -87,7 +81,7 @@ impl DaemonError {
         }
     }
 
-    /// What the operator asked for cannot be meant.
+    /// The operator's settings contradict each other.
     pub fn is_a_mistake(&self) -> bool {
         match self {
             Self::Roots(_) | Self::Tokens(_) | Self::Ui(_) | Self::NoTokens(_) | Self::Listen { .. } => true,
@@ -99,7 +93,7 @@ impl DaemonError {
         }
     }
 
-    /// What to do about it, where the message does not say so.
+    /// What to do about it, where the message does not contain it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Runtime(StartError::Spawn(error)) => Some(error.hint()),

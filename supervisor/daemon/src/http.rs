@@ -1,23 +1,23 @@
-//! The HTTP door's sockets and what the operator decides about it, made before the jail is built: a mistake in them ends
-//! the start before anything else has happened.
+//! The listeners and settings of the REST API, made before the jail is built: an error in them ends the start before any
+//! other process was spawned.
 
 use super::config::Config;
 use super::error::DaemonError;
-use super::socket::DoorSocket;
+use super::socket::ListeningSocket;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use vm_system_api::control::PeerPolicy;
 use vm_system_api::rest::{Listeners, RestLimits, RestOptions, TokenBook, UiDir};
 
-/// The door before it is opened.
-pub(super) struct Http {
+/// The REST API before it accepts connections.
+pub(super) struct HttpApi {
     pub(super) options: RestOptions,
     pub(super) listeners: Listeners,
-    pub(super) socket: DoorSocket,
+    pub(super) socket: ListeningSocket,
 }
 
-impl Http {
+impl HttpApi {
     /// Binds the sockets. Must be called inside the runtime.
     pub(super) async fn bind(
         config: &Config,
@@ -41,7 +41,7 @@ impl Http {
             tcp.push(listen(*address, tokens.has_file()).await?);
         }
         let path = http.socket_beside(&config.socket);
-        let (socket, unix) = DoorSocket::bind_http(&path, group)?;
+        let (socket, unix) = ListeningSocket::bind_http(&path, group)?;
         for listener in &tcp {
             tracing::info!(address = ?listener.local_addr().ok(), "HTTP over TCP");
         }

@@ -1,17 +1,17 @@
-//! The end of a daemon that was started on demand: when nobody was connected and nothing ran for a while.
+//! The exit of a daemon that was started on demand: when no client was connected and nothing ran for a while.
 //!
-//! What waits for an answer is on disk and needs no process; what waits for a moment that comes soon does.
+//! Executions that wait for an answer are in the store and need no process; those with a near deadline do.
 
 use super::assembly::Assembly;
 use std::time::Duration;
 use tokio::time::timeout;
-use vm_system_api::control::Presence;
+use vm_system_api::control::ClientCount;
 
 /// Returns when the daemon has been of no use for `idle`.
-pub(super) async fn wait(presence: &Presence, assembly: &Assembly, idle: Duration) {
-    let mut connected = presence.watch();
+pub(super) async fn wait(clients: &ClientCount, assembly: &Assembly, idle: Duration) {
+    let mut connected = clients.watch();
     loop {
-        // The sender lives as long as the door does.
+        // The sender exists as long as the server state.
         if connected.wait_for(|count| *count == 0).await.is_err() {
             return;
         }

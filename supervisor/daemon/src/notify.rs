@@ -1,4 +1,4 @@
-//! Tells a service manager how far we are: one datagram to `$NOTIFY_SOCKET` (`sd_notify(3)`).
+//! Reports the daemon's state to a service manager: one datagram to `$NOTIFY_SOCKET` (`sd_notify(3)`).
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,7 +6,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// What a service manager is told.
+/// The states that are reported to a service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// Clients can connect.
@@ -24,10 +24,10 @@ impl State {
     }
 }
 
-/// Tells it, where somebody listens. A manager that does not is logged and nothing more.
+/// Sends the state if `$NOTIFY_SOCKET` is set. A failure is logged and nothing more.
 pub(super) fn notify(state: State) {
-    let Some(place) = std::env::var_os("NOTIFY_SOCKET").filter(|place| !place.is_empty()) else { return };
-    if let Err(error) = send(&place, state) {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else { return };
+    if let Err(error) = send(&path, state) {
         tracing::warn!(%error, state = state.text(), "cannot notify the service manager");
     }
 }

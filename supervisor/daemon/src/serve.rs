@@ -1,23 +1,23 @@
-//! The daemon's life.
+//! The daemon from start to exit.
 //!
-//! Up: signals, store (whose lock keeps a second daemon out), sockets, jail, doors, READY. Down, by SIGTERM, SIGINT or the
+//! Up: signals, store (whose lock keeps a second daemon out), sockets, jail, APIs, READY. Down, by SIGTERM, SIGINT or the
 //! verb: STOPPING; nothing new is taken and requests under way get `drain` to end by themselves; sessions are closed and
-//! get `stop` to end, then the jail is killed; the last answers are written; store and sockets are closed. A second signal
+//! get `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
 //! skips what is left of `drain`.
 
 use super::assembly::{Assembly, Parts};
 use super::config::Config;
 use super::error::DaemonError;
-use super::http::Http;
+use super::http::HttpApi;
 use super::idle;
 use super::notify::{State, notify};
-use super::socket::{DoorSocket, find_group};
+use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use vm_system_api::control::{self, ControlLimits, Door, PeerPolicy};
+use vm_system_api::control::{self, ControlLimits, PeerPolicy, ServerState};
 use vm_system_api::rest::{self, TokenBook};
 use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
@@ -26,16 +26,16 @@ use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{StoreHandle, StoreOptions};
 
-/// After all sessions have ended, their requests must be answered within.
-const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// After all sessions have ended, their requests must have their responses within.
+const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
 /// Serves until a signal or the verb stops it. When this returns, no process that it started is left.
 pub async fn serve(config: Config) -> Result<(), DaemonError> {
     let mut signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let stop = CancellationToken::new();
     let store = open(&config).await?;
-    let shelf = match open_shelf(&config, &store).await {
-        Ok(shelf) => shelf,
+    let library_store = match open_library_store(&config, &store).await {
+        Ok(library_store) => library_store,
         Err(error) => {
             store.shutdown().await;
             return Err(error);
@@ -45,8 +45,8 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
         let roots = open_roots(&config).await?;
         let group = config.socket_group.as_deref().map(find_group).transpose()?;
         let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), config.service_ids.uid, group);
-        let control = DoorSocket::bind(&config.socket, group)?;
-        Ok::<_, DaemonError>((roots, control, Http::bind(&config, peers.clone(), group).await?, peers))
+        let control = ListeningSocket::bind(&config.socket, group)?;
+        Ok::<_, DaemonError>((roots, control, HttpApi::bind(&config, peers.clone(), group).await?, peers))
     };
     let (roots, (socket, listener), http, peers) = match bound.await {
         Ok(bound) => bound,
@@ -56,19 +56,19 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
         }
     };
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
-    let parts = parts(&config, (store, shelf), (roots, worktree_clients), stop.clone());
+    let parts = parts(&config, (store, library_store), (roots, worktree_clients), stop.clone());
     let assembly = Assembly::start(parts).await?;
-    let door = Door::default();
+    let state = ServerState::default();
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
     let control = tokio::spawn(control::serve(
         listener,
         Arc::clone(&ops),
         peers,
         ControlLimits::default(),
-        door.clone(),
+        state.clone(),
     ));
     let tokens = Arc::clone(&http.options.tokens);
-    let rest = tokio::spawn(rest::serve(http.listeners, ops, http.options, door.clone()));
+    let rest = tokio::spawn(rest::serve(http.listeners, ops, http.options, state.clone()));
     notify(State::Ready);
     tracing::info!(
         pid = std::process::id(),
@@ -80,7 +80,7 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
     );
     let idle = async {
         match config.idle_exit {
-            Some(idle) => idle::wait(&door.presence, &assembly, idle).await,
+            Some(idle) => idle::wait(&state.clients, &assembly, idle).await,
             None => std::future::pending().await,
         }
     };
@@ -88,7 +88,7 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
     loop {
         let (stopped, hung_up) = signals.both();
         tokio::select! {
-            () = &mut idle => tracing::info!("stopping: nobody needs it"),
+            () = &mut idle => tracing::info!("stopping: no client is connected and nothing runs"),
             () = stopped => tracing::info!("stopping: a signal"),
             () = stop.cancelled() => tracing::info!("stopping: an operator's order"),
             () = hung_up => {
@@ -99,7 +99,7 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
         break;
     }
     notify(State::Stopping);
-    close(&config, &assembly, &door, &mut signals).await;
+    close(&config, &assembly, &state, &mut signals).await;
     let ended = (control.await, rest.await);
     assembly.close_store().await;
     drop((socket, http.socket));
@@ -130,15 +130,15 @@ async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
 }
 
 /// The folder of the libraries, without what a crash has left there.
-async fn open_shelf(config: &Config, store: &StoreHandle) -> Result<LibraryStore, DaemonError> {
+async fn open_library_store(config: &Config, store: &StoreHandle) -> Result<LibraryStore, DaemonError> {
     let known = store.libraries().await.map_err(|error| DaemonError::Internal(error.to_string()))?;
     let state_dir = config.state_dir.clone();
     let opened = tokio::task::spawn_blocking(move || {
-        let shelf = LibraryStore::open(&state_dir)?;
-        if let Err(error) = shelf.sweep(&known.iter().map(|row| row.hash).collect()) {
+        let library_store = LibraryStore::open(&state_dir)?;
+        if let Err(error) = library_store.sweep(&known.iter().map(|row| row.hash).collect()) {
             tracing::warn!(%error, "the folder of the libraries was not cleaned");
         }
-        Ok(shelf)
+        Ok(library_store)
     });
     let opened = opened.await.map_err(|error| DaemonError::Internal(error.to_string()))?;
     opened.map_err(|source| DaemonError::Libraries { path: config.state_dir.clone(), source })
@@ -166,7 +166,7 @@ fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClient
 
 fn parts(
     config: &Config,
-    (store, shelf): (StoreHandle, LibraryStore),
+    (store, library_store): (StoreHandle, LibraryStore),
     (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
@@ -180,7 +180,7 @@ fn parts(
     };
     Parts {
         store,
-        shelf,
+        library_store,
         spawn,
         roots,
         worktrees_confined: !config.worktree_roots.is_empty(),
@@ -195,18 +195,18 @@ fn parts(
 }
 
 /// The ladder.
-async fn close(config: &Config, assembly: &Assembly, door: &Door, signals: &mut StopSignals) {
-    door.closing.cancel();
-    door.requests.close();
+async fn close(config: &Config, assembly: &Assembly, state: &ServerState, signals: &mut StopSignals) {
+    state.closing.cancel();
+    state.requests.close();
     tokio::select! {
-        drained = timeout(config.drain, door.requests.wait()) => if drained.is_err() {
-            tracing::warn!(requests = door.requests.len(), "requests are still under way; ending their sessions");
+        drained = timeout(config.drain, state.requests.wait()) => if drained.is_err() {
+            tracing::warn!(requests = state.requests.len(), "requests are still under way; ending their sessions");
         },
         () = signals.stop() => tracing::warn!("a second signal: not waiting for requests"),
     }
     assembly.end_sessions(config.stop).await;
-    if timeout(LAST_ANSWERS, door.requests.wait()).await.is_err() {
-        tracing::warn!(requests = door.requests.len(), "requests without an answer are dropped");
+    if timeout(LAST_RESPONSES, state.requests.wait()).await.is_err() {
+        tracing::warn!(requests = state.requests.len(), "requests without a response are dropped");
     }
-    door.hang_up.cancel();
+    state.hang_up.cancel();
 }

@@ -1,6 +1,6 @@
-//! A door's socket as a file: made with the right modes, a stale one replaced, a live one left alone.
+//! A listening Unix socket as a file: made with the right modes, a stale one replaced, one in use left alone.
 //!
-//! A lock beside the socket decides between two supervisors that want the same place at the same time.
+//! A lock beside the socket decides between two supervisors that want the same path at the same time.
 
 use interprocess::local_socket::tokio::Listener;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
@@ -28,40 +28,33 @@ pub enum SocketError {
     /// Another supervisor listens there, or is about to.
     #[error("another supervisor listens at {}: stop it first, or choose another {option}", path.display())]
     InUse {
-        /// Where.
         path: PathBuf,
-        /// What names the place on the command line.
+        /// The command-line option that names the path.
         option: &'static str,
     },
     /// Something that is not a socket is in the way.
     #[error("{} exists and is not a socket: move it away, or choose another {option}", path.display())]
     NotASocket {
-        /// Where.
         path: PathBuf,
-        /// What names the place on the command line.
+        /// The command-line option that names the path.
         option: &'static str,
     },
     /// The operator named a group that does not exist.
     #[error("there is no group `{0}`: create it, or change `socket_group`")]
     NoGroup(String),
-    /// The system said no.
+    /// The system call failed.
     #[error("cannot listen at {}: {source}", path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// A bound socket. Its file is removed when this is dropped, if it still is ours.
-pub(super) struct DoorSocket {
+pub(super) struct ListeningSocket {
     path: PathBuf,
     identity: (u64, u64),
     _lock: Flock<File>,
 }
 
-impl DoorSocket {
+impl ListeningSocket {
     /// Binds the control socket; `group` may connect besides its owner. Must be called inside the runtime.
     pub(super) fn bind(path: &Path, group: Option<u32>) -> Result<(Self, Listener), SocketError> {
         Self::bind_as(path, "--socket", group, |path| {
@@ -71,7 +64,7 @@ impl DoorSocket {
         })
     }
 
-    /// The same for the HTTP door.
+    /// The same for the REST API.
     pub(super) fn bind_http(path: &Path, group: Option<u32>) -> Result<(Self, UnixListener), SocketError> {
         Self::bind_as(path, "--http-socket", group, |path| UnixListener::bind(path))
     }
@@ -97,7 +90,7 @@ impl DoorSocket {
     }
 }
 
-impl Drop for DoorSocket {
+impl Drop for ListeningSocket {
     fn drop(&mut self) {
         let ours = std::fs::symlink_metadata(&self.path)
             .is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == self.identity);
@@ -115,7 +108,7 @@ pub(super) fn find_group(name: &str) -> Result<u32, SocketError> {
     }
 }
 
-/// Makes the socket's folder if it is not there: closed to all but us and whoever may connect.
+/// Makes the socket's folder if it is not there: closed to all but the supervisor's user and the group that may connect.
 fn make_dir(path: &Path, group: Option<u32>) -> io::Result<()> {
     let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) else {
         return Ok(());
@@ -141,7 +134,7 @@ fn lock(path: &Path, option: &'static str) -> Result<Flock<File>, SocketError> {
     })
 }
 
-/// Removes a socket that nobody listens on; whoever left it is gone.
+/// Removes a socket on which no process listens.
 fn remove_stale(path: &Path, option: &'static str) -> Result<(), SocketError> {
     let io = |source| SocketError::Io { path: path.to_owned(), source };
     match std::fs::symlink_metadata(path) {
@@ -154,11 +147,11 @@ fn remove_stale(path: &Path, option: &'static str) -> Result<(), SocketError> {
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            tracing::info!(path = %path.display(), "replacing a socket that a dead supervisor left behind");
+            tracing::info!(path = %path.display(), "replacing a socket that an exited supervisor left behind");
             std::fs::remove_file(path).map_err(io)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // Somebody accepts, or refuses for another reason than being dead.
+        // A process accepts, or refuses for another reason than having exited.
         Ok(_) | Err(_) => Err(SocketError::InUse { path: path.to_owned(), option }),
     }
 }
@@ -168,8 +161,8 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixListener as BlockingListener;
 
-    fn bind(path: &Path) -> Result<(DoorSocket, Listener), SocketError> {
-        DoorSocket::bind(path, None)
+    fn bind(path: &Path) -> Result<(ListeningSocket, Listener), SocketError> {
+        ListeningSocket::bind(path, None)
     }
 
     #[tokio::test]
@@ -183,7 +176,7 @@ mod tests {
         drop(first);
         assert!(!path.exists());
         drop(BlockingListener::bind(&path).unwrap());
-        assert!(path.exists(), "a dead supervisor leaves its file");
+        assert!(path.exists(), "an exited supervisor leaves its file");
         assert!(bind(&path).is_ok());
     }
 
@@ -193,7 +186,7 @@ mod tests {
         let ours = dir.path().join("ours.sock");
         let held = bind(&ours).unwrap();
         assert!(matches!(bind(&ours), Err(SocketError::InUse { option: "--socket", .. })));
-        let http = DoorSocket::bind_http(&ours, None).map(|_| ());
+        let http = ListeningSocket::bind_http(&ours, None).map(|_| ());
         assert!(matches!(http, Err(SocketError::InUse { option: "--http-socket", .. })));
         drop(held);
         let foreign = dir.path().join("foreign.sock");

@@ -1,4 +1,4 @@
-//! The signals of a daemon: SIGTERM and SIGINT stop it, SIGHUP asks it to read its tokens again (so a closed terminal
+//! The signals of a daemon: SIGTERM and SIGINT stop it, SIGHUP makes it read its tokens again (so a closed terminal
 //! does not end a daemon that was started from it). SIGXFSZ is taken and does nothing, so that a file that may not grow
 //! (`LimitFSIZE=`) is the store's error and not the daemon's end.
 
@@ -36,7 +36,7 @@ impl StopSignals {
 async fn next(signals: &mut UnixStream) {
     match signals.read(&mut [0]).await {
         Ok(1) => {}
-        // The writing end lives as long as the process.
+        // The writing end stays open as long as the process runs.
         _ => std::future::pending().await,
     }
 }

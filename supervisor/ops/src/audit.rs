@@ -1,12 +1,12 @@
-//! The audit log: who changed what, and who was refused what.
+//! The audit log: changes and refusals, with their principals.
 //!
-//! A change gets its line from its handler. A refusal that came before (a right, a role, a thing of somebody else, a value
-//! that cannot be) gets its line here, from the one place where every verb ends. Refusals cost their sender nothing, so
-//! they are paid from a budget (`Budget`): above it they are counted, and the number gets a line instead. What an API
+//! A change gets its line from its handler. A refusal before the handler (a right, a role, a row of another owner, an invalid
+//! value) gets its line here, from the function through which every verb returns. Refusals cost their sender nothing, so
+//! their lines come out of a budget (`Budget`): above it they are counted, and the number gets a line instead. What an API
 //! refuses by itself it reports with [`VerbHandler::refused`](super::VerbHandler).
 
 use super::verbs::Effect;
-use super::{ApiRefusal, Call, Caller, Ops, now};
+use super::{ApiRefusal, Caller, Ops, VerbCall, now};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_record::{AuditEntry, Owner, Write};
 
-/// Whose lines those are that came without a name; no token and no user is called like this.
-const NOBODY: &str = "(nobody)";
-/// Verb of a line that stands for refusals without lines of their own.
+/// The owner of lines of requests without a principal; no token and no user has this name.
+const NO_OWNER: &str = "(nobody)";
+/// Verb of a line with the number of refusals without lines of their own.
 const COUNT: &str = "refused";
 /// Outcome of such a line.
 const NOT_LISTED: &str = "NOT_LISTED";
@@ -33,11 +33,11 @@ const OWNERS: usize = 1_024;
 const COUNT_EVERY: Duration = Duration::from_mins(1);
 
 impl Ops {
-    /// Notes what somebody changed, or failed to. Queued, not awaited: the change itself is the promise, and a store that cannot write
+    /// Writes the line of a change, or of a failed one. Queued, not awaited: only the change itself is promised, and a store that cannot write
     /// has failed that already.
     pub(super) async fn audit<T>(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         subject: impl ToString,
         result: &Result<T, OpError>,
     ) {
@@ -51,7 +51,13 @@ impl Ops {
     }
 
     /// Notes that a verb was refused before it changed anything.
-    pub(super) async fn refused_verb(&self, call: &Call<'_>, effect: Effect, subject: &str, code: ErrorCode) {
+    pub(super) async fn refused_verb(
+        &self,
+        call: &VerbCall<'_>,
+        effect: Effect,
+        subject: &str,
+        code: ErrorCode,
+    ) {
         let Caller { owner, admin, api } = call.caller;
         if matters(effect == Effect::Changes, *admin, code) {
             self.refusal(owner, api, call.verb, subject, code.as_str()).await;
@@ -61,12 +67,12 @@ impl Ops {
     /// Notes what an API refused before it was a verb.
     pub(super) async fn refused_by_api(&self, refusal: ApiRefusal) {
         let ApiRefusal { owner, api, what, from, code } = refusal;
-        let owner = owner.unwrap_or_else(|| Owner::new(NOBODY));
+        let owner = owner.unwrap_or_else(|| Owner::new(NO_OWNER));
         self.refusal(&owner, api, &what, &from, code).await;
     }
 
     async fn refusal(&self, owner: &Owner, api: &str, verb: &str, subject: &str, code: &str) {
-        let verdict = self.refusals.ask(owner, Instant::now());
+        let verdict = self.refusals.take(owner, Instant::now());
         let Verdict::List { uncounted } = verdict else {
             tracing::debug!(%owner, api, verb, code, "a refusal is counted and not listed: there are too many");
             return;
@@ -77,7 +83,7 @@ impl Ops {
         self.line(owner, api, verb, shown(subject), code).await;
     }
 
-    /// Writes the numbers that are due, of one owner or of all of them, before somebody reads the log.
+    /// Writes the numbers that are due, of one owner or of all of them, before the log is read.
     pub(super) async fn count_refusals(&self, caller: &Caller) {
         let of = (!caller.admin).then_some(&caller.owner);
         for (owner, uncounted) in self.refusals.due(of, Instant::now()) {
@@ -98,7 +104,7 @@ impl Ops {
 }
 
 /// The line of a change that is stored together with the change.
-pub(super) fn line_of(call: &Call<'_>, subject: &str) -> Write {
+pub(super) fn line_of(call: &VerbCall<'_>, subject: &str) -> Write {
     call.noted.store(true, Ordering::Relaxed);
     let Caller { owner, api, .. } = call.caller;
     line(owner, api, call.verb, subject.to_owned(), "ok")
@@ -115,8 +121,8 @@ fn line(owner: &Owner, api: &str, verb: &str, subject: String, outcome: &str) ->
     }))
 }
 
-/// Whether a refusal is worth a line. "Not now" is none: the same request may succeed a moment later. Looking for
-/// what is not there is one only if it may be somebody else's.
+/// Whether a refusal is worth a line. "Not now" is none: the same request may succeed a moment later. A missing
+/// thing is one only if it may belong to another owner.
 fn matters(changes: bool, admin: bool, code: ErrorCode) -> bool {
     match code {
         ErrorCode::SessionBusy
@@ -124,7 +130,7 @@ fn matters(changes: bool, admin: bool, code: ErrorCode) -> bool {
         | ErrorCode::CapacityExceeded
         | ErrorCode::StorageUnavailable
         | ErrorCode::ShuttingDown
-        // The execution, or the question, is a record of its own.
+        // The execution, or the task, is a record of its own.
         | ErrorCode::OutputLimitExceeded
         | ErrorCode::TaskNotPending
         | ErrorCode::AnswerInvalid => false,
@@ -177,7 +183,7 @@ impl Bucket {
 
 struct OwnersBudget {
     bucket: Bucket,
-    /// Refusals that no line tells of yet.
+    /// Refusals without a line so far.
     uncounted: u64,
     counted: Option<Instant>,
 }
@@ -202,7 +208,7 @@ struct Budgets {
 }
 
 impl Budget {
-    fn ask(&self, owner: &Owner, now: Instant) -> Verdict {
+    fn take(&self, owner: &Owner, now: Instant) -> Verdict {
         let mut budgets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Budgets { all, owners } = &mut *budgets;
         if owners.len() >= OWNERS && !owners.contains_key(owner) {
@@ -228,7 +234,7 @@ impl Budget {
         Verdict::List { uncounted: budget.take(now) }
     }
 
-    /// The numbers that no line tells of yet and that may have one now.
+    /// The numbers of refusals without a line that may have one now.
     fn due(&self, of: Option<&Owner>, now: Instant) -> Vec<(Owner, u64)> {
         let mut budgets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut due: Vec<(Owner, u64)> = budgets
@@ -266,14 +272,14 @@ mod tests {
         let (budget, begin) = (Budget::default(), Instant::now());
         let (mallory, alice) = (Owner::new("mallory"), Owner::new("alice"));
         let listed = |verdict| matches!(verdict, Verdict::List { .. });
-        let lines = (0..100_000).filter(|_| listed(budget.ask(&mallory, begin))).count();
+        let lines = (0..100_000).filter(|_| listed(budget.take(&mallory, begin))).count();
         assert_eq!(lines, OF_ONE.most as usize);
-        assert_eq!(budget.ask(&alice, begin), Verdict::List { uncounted: 0 });
+        assert_eq!(budget.take(&alice, begin), Verdict::List { uncounted: 0 });
 
         let later = begin + OF_ONE.each;
         let missing = 100_000 - u64::from(OF_ONE.most);
-        assert_eq!(budget.ask(&mallory, later), Verdict::List { uncounted: missing });
-        assert_eq!(budget.ask(&mallory, later), Verdict::Count);
+        assert_eq!(budget.take(&mallory, later), Verdict::List { uncounted: missing });
+        assert_eq!(budget.take(&mallory, later), Verdict::Count);
         // Reading the log again and again does not fill it either.
         assert_eq!(budget.due(None, later), []);
         assert_eq!(budget.due(Some(&alice), later + COUNT_EVERY), []);
@@ -286,14 +292,14 @@ mod tests {
         let (budget, begin) = (Budget::default(), Instant::now());
         let mut lines = 0;
         for n in 0..10 * OWNERS {
-            lines += usize::from(budget.ask(&Owner::new(n.to_string()), begin) != Verdict::Count);
+            lines += usize::from(budget.take(&Owner::new(n.to_string()), begin) != Verdict::Count);
         }
         assert_eq!(lines, OF_ALL.most as usize);
         assert!(budget.0.lock().expect("no test panics while it holds this").owners.len() <= OWNERS);
-        // Whoever has been quiet makes room for others.
+        // The owner without refusals for the longest time is evicted.
         let much_later = begin + OF_ALL.each * OF_ALL.most + OF_ONE.each * OF_ONE.most;
         assert_eq!(budget.due(None, much_later).len(), OWNERS - lines);
-        assert_eq!(budget.ask(&Owner::new("new"), much_later), Verdict::List { uncounted: 0 });
+        assert_eq!(budget.take(&Owner::new("new"), much_later), Verdict::List { uncounted: 0 });
     }
 
     #[test]

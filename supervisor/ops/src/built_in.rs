@@ -1,5 +1,5 @@
-//! The system's own template: what executions of programs have for which none is named. Everybody sees it and nobody changes
-//! it: what it says stands here and nowhere else. Its row in the store is there for the sessions that refer to it.
+//! The built-in template, for executions of programs for which no template is named. All callers see it, none can change it.
+//! Its content is defined here only; its row in the store exists for the sessions that refer to it.
 
 use super::errors::stored;
 use super::{Ops, now};
@@ -15,7 +15,7 @@ pub(super) const BUILT_IN: TemplateId = TemplateId::from_bytes(*b"\0\0\0\0\0\0\x
 /// Its name; no other template gets it.
 pub(super) const NAME: &str = "cvm";
 
-/// What it says.
+/// Its content.
 pub(super) fn detail() -> TemplateDetail {
     TemplateDetail {
         template: Template {
@@ -31,7 +31,7 @@ pub(super) fn detail() -> TemplateDetail {
             built_in: true,
         },
         settings: Settings::default(),
-        // Whoever names a worktree for a program means that it works there.
+        // A caller that names a worktree for a program means that it works there.
         capabilities: vec![Capability {
             id: CapabilityId::from_bytes(*BUILT_IN.as_bytes()),
             vm_id: BUILT_IN,
@@ -44,7 +44,7 @@ pub(super) fn detail() -> TemplateDetail {
     }
 }
 
-/// As a row that everybody may see.
+/// As a row that all callers may see.
 pub(super) fn row() -> TemplateRow {
     TemplateRow { owner: owner(), detail: detail() }
 }
@@ -54,7 +54,7 @@ fn owner() -> Owner {
     Owner::new("(system)")
 }
 
-/// Whether a reference that nothing else answers to is this one: its name, its id, or a beginning of that.
+/// Whether a reference that matches nothing else means this template: its name, its id, or a prefix of the id.
 pub(super) fn is_meant(reference: &str) -> bool {
     let id = BUILT_IN.to_string();
     reference == NAME

@@ -1,7 +1,7 @@
-//! Capability rows of templates. What they mean is the policy's; here: that they mean something, and are unique.
+//! Capability rows of templates: validates that they are known and unique. The policy defines their meaning.
 
 use super::errors::{invalid, not_found, stored};
-use super::{Call, Ops, now};
+use super::{Ops, VerbCall, now};
 use vm_system_policy::read_row;
 use vm_system_protocol::control::{ErrorCode, NewCapability, OpError, Reply};
 use vm_system_protocol::ids::CapabilityId;
@@ -19,7 +19,7 @@ const CONFIG_BYTES: usize = 64 * 1024;
 impl Ops {
     pub(super) async fn template_add_capability(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: &str,
         new: NewCapability,
     ) -> Result<Reply, OpError> {
@@ -33,7 +33,7 @@ impl Ops {
         if detail.capabilities.len() >= ROWS {
             return Err(invalid(format!("a template has at most {ROWS} capabilities")));
         }
-        self.has_room()?;
+        self.check_quota()?;
         let id = detail.template.id;
         let capability = Capability {
             id: CapabilityId::from_uuid(call.subject),
@@ -51,7 +51,7 @@ impl Ops {
 
     pub(super) async fn template_remove_capability(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: &str,
         reference: &str,
     ) -> Result<Reply, OpError> {

@@ -1,5 +1,5 @@
 //! Verbs of durable programs. Reading order: this file (their rows of the table of verbs, and what the others share), `programs`, `runs` (executions), `tasks`
-//! (questions and answers), `states` (checkpoints, looking inside, going back), `current` (which execution a client means),
+//! (tasks and their answers), `states` (checkpoints, inspecting, rewinding), `current` (a client's current execution),
 //! `archive` (the file of an export), `export`, `import` (a file that comes in parts), `imported` (what is made of it),
 //! `plans` (plans, and the program that walks through one).
 
@@ -18,7 +18,7 @@ pub(super) use import::Imports;
 
 use super::errors::{invalid, stored};
 use super::verbs::Effect::{self, Changes, Reads};
-use super::{Call, Ops};
+use super::{Ops, VerbCall};
 use std::sync::Arc;
 use vm_system_core::durable::{DurableRefusal, RunStatus};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
@@ -26,7 +26,7 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, Run, Task};
 use vm_system_record::{Entity, IdKind, Page, ProgramRow, RunRow, TaskRow};
-use vm_system_runtime::{Durables, Identity};
+use vm_system_runtime::{Durables, RunIdentity};
 
 /// Longest name of a program or an execution (characters).
 const NAME_CHARS: usize = 200;
@@ -67,7 +67,7 @@ pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
 }
 
 impl Ops {
-    pub(super) async fn durable(&self, call: &Call<'_>, op: DurableOp) -> Result<DurableReply, OpError> {
+    pub(super) async fn durable(&self, call: &VerbCall<'_>, op: DurableOp) -> Result<DurableReply, OpError> {
         match op {
             DurableOp::ProgramLoad { name, source, typescript } => {
                 self.program_load(call, &name, source, typescript).await
@@ -115,7 +115,7 @@ impl Ops {
         self.runtime.durables().ok_or_else(|| OpError::new(ErrorCode::Internal, "there is no durable engine"))
     }
 
-    async fn program(&self, call: &Call<'_>, reference: &str) -> Result<ProgramRow, OpError> {
+    async fn program(&self, call: &VerbCall<'_>, reference: &str) -> Result<ProgramRow, OpError> {
         let scope = call.caller.scope();
         let reference = super::resolve::plausible("program", reference)?;
         let whole = reference.parse::<ProgramId>().ok();
@@ -136,7 +136,7 @@ impl Ops {
     }
 
     /// An execution of a program that the caller may see.
-    async fn run(&self, call: &Call<'_>, reference: &str) -> Result<RunRow, OpError> {
+    async fn run(&self, call: &VerbCall<'_>, reference: &str) -> Result<RunRow, OpError> {
         let found = if let Ok(id) = super::resolve::plausible("execution", reference)?.parse() {
             self.run_by_id(call, id).await?
         } else {
@@ -146,7 +146,7 @@ impl Ops {
         if let Some(row) = found.filter(|row| self.runtime.degraded(row.row.execution.id).is_none()) {
             return Ok(row);
         }
-        // The beginning of an id, or something else: this knows what to say.
+        // A prefix of an id, or something else: `by_prefix` has the error for both.
         let id = self.execution(call, reference).await?.execution.id;
         self.run_by_id(call, id).await?.ok_or_else(|| {
             OpError::new(ErrorCode::EngineUnsupported, format!("execution {id} is not one of a program"))
@@ -154,7 +154,7 @@ impl Ops {
     }
 
     /// Clients may call an execution by an id of their own; one that another has would leave open who is meant.
-    async fn is_no_id(&self, call: &Call<'_>, name: Option<&str>) -> Result<(), OpError> {
+    async fn is_no_id(&self, call: &VerbCall<'_>, name: Option<&str>) -> Result<(), OpError> {
         let Some(Ok(id)) = name.map(str::parse) else { return Ok(()) };
         if self.run_by_id(call, id).await?.is_none() {
             return Ok(());
@@ -163,19 +163,18 @@ impl Ops {
             .with_hint("choose another name"))
     }
 
-    async fn run_by_id(&self, call: &Call<'_>, id: ExecutionId) -> Result<Option<RunRow>, OpError> {
+    async fn run_by_id(&self, call: &VerbCall<'_>, id: ExecutionId) -> Result<Option<RunRow>, OpError> {
         let mut rows =
             self.store.runs(&call.caller.scope(), None, Some(id), Page::first(1)).await.map_err(stored)?;
         Ok(rows.pop())
     }
 
-    /// Which execution of a program it is that the caller may see. The store is not asked about one that runs or was
-    /// answered a moment ago.
+    /// The execution of a program that the caller may see. The store is not queried for one that has an owner task.
     async fn identity(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
-    ) -> Result<(ExecutionId, Arc<Identity>), OpError> {
+    ) -> Result<(ExecutionId, Arc<RunIdentity>), OpError> {
         if let Ok(id) = super::resolve::plausible("execution", reference)?.parse()
             && let Some(known) = self.durables()?.identity(id)
             && call.caller.may_see(&known.owner)
@@ -186,10 +185,10 @@ impl Ops {
     }
 }
 
-fn identity_of(run: RunRow) -> (ExecutionId, Arc<Identity>) {
+fn identity_of(run: RunRow) -> (ExecutionId, Arc<RunIdentity>) {
     let RunRow { row, program, version, program_name } = run;
     let (owner, name) = (row.owner, row.name);
-    (row.execution.id, Arc::new(Identity { owner, name, program, version, program_name }))
+    (row.execution.id, Arc::new(RunIdentity { owner, name, program, version, program_name }))
 }
 
 /// A name of a client's choice.
@@ -206,15 +205,15 @@ fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
     Ok(name)
 }
 
-/// The answer of a verb after which an execution stands somewhere.
-fn standing(stand: RunStatus, identity: &Identity) -> DurableReply {
+/// The response of a verb that returns the state of an execution.
+fn run_reply(status: RunStatus, identity: &RunIdentity) -> DurableReply {
     DurableReply::Run(Box::new(Run {
-        execution: stand.record,
+        execution: status.record,
         name: identity.name.clone(),
         program_id: Some(identity.program),
         program: identity.program_name.clone(),
         program_version: Some(identity.version),
-        task: stand.task.as_ref().filter(|task| task.ended_at.is_none()).map(question),
+        task: status.task.as_ref().filter(|task| task.ended_at.is_none()).map(question),
     }))
 }
 
@@ -256,7 +255,7 @@ fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
             .with_details(&serde_json::json!({
                 "execution_id": execution, "attempts": attempts, "task_failed": last
             }))
-            .with_hint("the task's schema says what an answer must look like"),
+            .with_hint("the task's schema defines a valid answer"),
         DurableRefusal::NoVariable => OpError::new(ErrorCode::NotFound, message)
             .with_details(&details)
             .with_hint("`vm-system program state` lists the variables of each frame"),

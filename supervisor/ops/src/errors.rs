@@ -1,4 +1,4 @@
-//! The store's refusals as callers see them. Nothing of SQL or of host paths gets through here.
+//! The store's errors as errors for callers, without SQL and without host paths.
 
 use super::resolve::PREFIX_MIN;
 use vm_system_protocol::control::{ErrorCode, OpError};
@@ -31,7 +31,7 @@ fn missing(entity: Entity) -> ErrorCode {
     }
 }
 
-/// For `map_err` on everything that the store answers.
+/// For `map_err` on every result of the store.
 pub(super) fn stored(error: StoreError) -> OpError {
     match error {
         StoreError::Unavailable(why) => OpError::new(
@@ -39,7 +39,7 @@ pub(super) fn stored(error: StoreError) -> OpError {
             format!("the store cannot be used at the moment: {why}"),
         )
         .with_hint(
-            "nothing was changed; free some disk space or end whoever locks the database, then try again",
+            "nothing was changed; free some disk space or end the process that locks the database, then try again",
         ),
         StoreError::Closed => OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"),
         StoreError::Corrupt(detail) => {

@@ -3,7 +3,7 @@
 
 use super::errors::{invalid, not_found, stored};
 use super::sessions::not_ready;
-use super::{Call, Ops, REPLY_BYTES, fitting, page, redact};
+use super::{Ops, REPLY_BYTES, VerbCall, fitting, page, redact};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::pin::pin;
@@ -29,10 +29,14 @@ const LIST_MAX: u32 = 1_000;
 const EVENTS_PAGE: u32 = 2_000;
 
 impl Ops {
-    pub(super) async fn exec_start(&self, call: &Call<'_>, mut new: NewExecution) -> Result<Reply, OpError> {
+    pub(super) async fn exec_start(
+        &self,
+        call: &VerbCall<'_>,
+        mut new: NewExecution,
+    ) -> Result<Reply, OpError> {
         let parsed_args = check_body(&new)?;
         let (session, source) = self.runnable(call, &mut new).await?;
-        self.has_room()?;
+        self.check_quota()?;
         let template = self.policies.of_session(session).await?;
         let follower = call.follower.clone().filter(|_| new.follow);
         let request = Box::new(ExecuteRequest {
@@ -61,7 +65,7 @@ impl Ops {
     /// The session, if the caller may run this there, and what is to be run.
     async fn runnable(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         new: &mut NewExecution,
     ) -> Result<(SessionId, Source), OpError> {
         let id = match new.session.parse::<SessionId>() {
@@ -76,7 +80,7 @@ impl Ops {
     }
 
     /// Why nothing runs in a session that does not live.
-    async fn unrunnable(&self, call: &Call<'_>, id: SessionId, path: Result<(), OpError>) -> OpError {
+    async fn unrunnable(&self, call: &VerbCall<'_>, id: SessionId, path: Result<(), OpError>) -> OpError {
         let looked = async {
             let row = self.session(call, &id.to_string()).await?;
             path?;
@@ -94,11 +98,11 @@ impl Ops {
 
     pub(super) async fn exec_list(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         session: &str,
-        asked: ListPage,
+        list: ListPage,
     ) -> Result<Reply, OpError> {
-        let page = page(asked, LIST_MAX)?;
+        let page = page(list, LIST_MAX)?;
         let id = self.visible(call, session).await?;
         let rows = self.store.executions(&call.caller.scope(), id, page).await.map_err(stored)?;
         let executions = rows.into_iter().map(|row| match self.runtime.degraded(row.execution.id) {
@@ -108,13 +112,13 @@ impl Ops {
         Ok(Reply::Executions(fitting(executions, weight)))
     }
 
-    pub(super) async fn exec_get(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
+    pub(super) async fn exec_get(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
         Ok(Reply::Execution(Box::new(self.execution(call, execution).await?.execution)))
     }
 
     pub(super) async fn exec_events(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         execution: &str,
         after_seq: u64,
         limit: u32,
@@ -132,11 +136,11 @@ impl Ops {
         }
     }
 
-    /// As many as were asked for and as an answer has room; whoever wants more asks from the last one on.
+    /// As many as were requested and fit a response; a caller that wants more requests those after the last one.
     async fn some_events(&self, id: ExecutionId, after_seq: u64, limit: u32) -> Result<Vec<Event>, OpError> {
         let wanted = if limit == 0 { usize::MAX } else { limit as usize };
         let mut events: Vec<Event> = Vec::new();
-        let mut room = REPLY_BYTES;
+        let mut left = REPLY_BYTES;
         loop {
             let page = u32::try_from(wanted - events.len()).unwrap_or(u32::MAX).min(EVENTS_PAGE);
             let from = events.last().map_or(after_seq, |event| event.seq);
@@ -144,10 +148,10 @@ impl Ops {
             let complete = is_last_page(&read, page);
             for event in read {
                 let bytes = 64 + event.payload.output_bytes() as usize;
-                if bytes > room && !events.is_empty() {
+                if bytes > left && !events.is_empty() {
                     return Ok(events);
                 }
-                room = room.saturating_sub(bytes);
+                left = left.saturating_sub(bytes);
                 events.push(event);
             }
             if complete || events.len() >= wanted {
@@ -156,7 +160,7 @@ impl Ops {
         }
     }
 
-    /// Passes on everything that is stored, page by page, until nobody listens.
+    /// Passes on everything that is stored, page by page, until the receiver is closed.
     pub(super) async fn stored_events(
         &self,
         id: ExecutionId,
@@ -177,8 +181,8 @@ impl Ops {
         }
     }
 
-    /// Answers once an execution does not run.
-    pub(super) async fn exec_wait(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
+    /// Returns once an execution does not run.
+    pub(super) async fn exec_wait(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
         let mut now = self.execution(call, execution).await?.execution;
         let (id, mut seen) = (now.id, 0);
         while now.status == ExecutionStatus::Running {
@@ -204,7 +208,7 @@ impl Ops {
         }
     }
 
-    /// Follows an execution behind what was seen of it until it asks something (true), or to its end.
+    /// Follows an execution from the given event until it waits for a task (true), or to its end.
     async fn follow_to_a_stop(&self, id: ExecutionId, seen: &mut u64) -> bool {
         let (follower, mut batches) = mpsc::channel(1);
         let mut following = pin!(self.runtime.follow(id, *seen, follower));
@@ -213,7 +217,7 @@ impl Ops {
                 biased;
                 Some(batch) = batches.recv() => {
                     *seen = batch.last().map_or(*seen, |last| last.seq);
-                    // It is published when it is stored: whoever looks now sees the question, or that it was answered.
+                    // It is published when it is stored: a reader now finds the task, or its end.
                     if batch.iter().any(|event| matches!(event.payload, EventPayload::Task { .. })) {
                         return true;
                     }
@@ -223,7 +227,7 @@ impl Ops {
         }
     }
 
-    pub(super) async fn exec_cancel(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
+    pub(super) async fn exec_cancel(&self, call: &VerbCall<'_>, execution: &str) -> Result<Reply, OpError> {
         let execution = self.execution(call, execution).await?.execution;
         let id = execution.id;
         let result = match execution.kind {
@@ -235,7 +239,7 @@ impl Ops {
     }
 }
 
-/// Checks what needs no look at anything else; the parsed `args`.
+/// Checks what needs no row and no file; returns the parsed `args`.
 fn check_body(new: &NewExecution) -> Result<Value, OpError> {
     match new.kind {
         ExecutionKind::Repl => {
@@ -322,7 +326,7 @@ fn refused(error: RuntimeError, session: SessionId) -> OpError {
         .with_hint("wait for the running execution or cancel it")
 }
 
-/// An execution that said too much is an error of the verb too; its record has the same code.
+/// An execution with too much output is an error of the verb too; its record has the same code.
 fn finished(execution: Execution) -> Result<Reply, OpError> {
     match &execution.error {
         Some(error) if error.code == ErrorCode::OutputLimitExceeded.as_str() => {
@@ -333,7 +337,7 @@ fn finished(execution: Execution) -> Result<Reply, OpError> {
     }
 }
 
-/// About how large an execution is in an answer (bytes).
+/// Approximate size of an execution in a response (bytes).
 fn weight(execution: &Execution) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     512 + text(&execution.input)

@@ -1,7 +1,7 @@
 //! The verb that forks a live session.
 
 use super::errors::{invalid, stored};
-use super::{Call, Ops};
+use super::{Ops, VerbCall};
 use uuid::Uuid;
 use vm_system_protocol::control::{ErrorCode, OpError, Reply};
 use vm_system_protocol::ids::SessionId;
@@ -13,7 +13,7 @@ use vm_system_runtime::{ForkSession, RuntimeError};
 impl Ops {
     pub(super) async fn session_fork(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         session: &str,
         count: u32,
     ) -> Result<Reply, OpError> {
@@ -21,7 +21,7 @@ impl Ops {
             return Err(invalid(format!("count is {count}; one request forks 1 to {FORKS} sessions")));
         }
         let parent = self.visible(call, session).await?;
-        self.has_room()?;
+        self.check_quota()?;
         let request = ForkSession { parent, children: children(call.subject, count).collect() };
         let result = match self.runtime.fork_session(request).await {
             Err(RuntimeError::NotLive) => Err(self.not_forkable(call, parent).await),
@@ -35,7 +35,7 @@ impl Ops {
         Ok(Reply::Sessions(sessions))
     }
 
-    async fn not_forkable(&self, call: &Call<'_>, id: SessionId) -> OpError {
+    async fn not_forkable(&self, call: &VerbCall<'_>, id: SessionId) -> OpError {
         match self.session(call, &id.to_string()).await {
             Ok(row) if row.session.engine == Engine::Cvm => OpError::new(
                 ErrorCode::EngineUnsupported,
@@ -47,7 +47,7 @@ impl Ops {
         }
     }
 
-    /// The sessions that a request forked before its supervisor died; none if it had not come so far.
+    /// The sessions that a request forked before its supervisor exited; none if no commit was made.
     pub(super) async fn forks_made(
         &self,
         scope: &Scope,
@@ -64,7 +64,7 @@ impl Ops {
     }
 }
 
-/// The ids of what a request makes: told by the first alone, so that a repetition finds all of them.
+/// The ids of the sessions that a request makes: derived from the first one, so that a repeated request finds all of them.
 fn children(first: Uuid, count: u32) -> impl Iterator<Item = SessionId> {
     let first = first.as_u128();
     // The lower half of a time-ordered id is random.

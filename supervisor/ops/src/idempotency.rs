@@ -1,14 +1,14 @@
-//! The first answer again: a key, its owner and the request belong together for 24 h.
+//! Idempotency keys: a repeated request gets the first response again. A key belongs to one owner and one request for 24 h.
 //!
-//! A key is claimed (committed) before the verb runs, with the id of what the verb will make, and answered after it. A
-//! repetition while the verb runs waits for its answer. After a death of the supervisor in between, the id tells whether
-//! the thing was made: then it is the answer, and otherwise the verb runs now. Refusals that left nothing behind give
-//! the key back: the same request may succeed later. An answer to a question is marked as taken in the commit that it is a part of:
-//! the same request never answers the question behind it.
+//! A key is claimed (committed) before the verb runs, with the id of the row that the verb will make; its response is stored
+//! after the verb. A repeated request waits while the verb runs. If the supervisor exited in between, the id decides: if the
+//! row exists, it is the response, and otherwise the verb runs now. Refusals that changed nothing release the key: the same
+//! request may succeed later. A submitted answer marks the key in its own commit: the same request never answers the
+//! next task.
 
 use super::errors::{invalid, not_found, stored};
 use super::verbs::facts;
-use super::{Call, Caller, Ops, now};
+use super::{Caller, Ops, VerbCall, now};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +26,7 @@ use vm_system_runtime::Follower;
 /// Longest key (bytes).
 const KEY_BYTES: usize = 255;
 
-type Answer = Result<Reply, OpError>;
+type VerbResult = Result<Reply, OpError>;
 type Name = (Owner, String);
 
 /// Keys whose verbs run in this process.
@@ -36,14 +36,14 @@ pub(super) struct InFlight(Mutex<HashMap<Name, Running>>);
 #[derive(Clone)]
 struct Running {
     request_hash: [u8; 32],
-    answer: watch::Receiver<Option<Arc<Answer>>>,
+    answer: watch::Receiver<Option<Arc<VerbResult>>>,
 }
 
 /// Takes the key out of the table however the verb ends.
 struct Entry<'a> {
     table: &'a InFlight,
     name: Name,
-    answer: watch::Sender<Option<Arc<Answer>>>,
+    answer: watch::Sender<Option<Arc<VerbResult>>>,
 }
 
 impl Drop for Entry<'_> {
@@ -79,7 +79,7 @@ impl Ops {
         match self.in_flight.enter(name, hash) {
             Ok(entry) => {
                 let answer = self.first(caller, op, &entry, hash, follower).await;
-                // Nobody waits: fine.
+                // No repeated request waits: fine.
                 let _ = entry.answer.send(Some(Arc::new(answer.clone())));
                 answer
             }
@@ -105,7 +105,7 @@ impl Ops {
         entry: &Entry<'_>,
         hash: [u8; 32],
         follower: Option<Follower>,
-    ) -> Answer {
+    ) -> VerbResult {
         let (owner, key) = &entry.name;
         let at = now();
         let expired_before = earlier(at, KEY_LIFE);
@@ -113,7 +113,7 @@ impl Ops {
         let subject = match known.filter(|row| row.created_at >= expired_before) {
             Some(row) if row.request_hash != hash => return Err(mismatch(key)),
             Some(KeyRow { reply, subject, .. }) => {
-                // None: a supervisor died between claim and answer, or the answer was too large to keep.
+                // None: a supervisor exited between claim and response, or the response was too large to keep.
                 let taken = reply.as_deref().and_then(execution_of);
                 let answer = match reply.as_deref().map(decode) {
                     _ if let Some(id) = taken => {
@@ -122,7 +122,7 @@ impl Ops {
                     Some(Ok(answer)) => Some(answer),
                     undecodable => match self.made(caller, &op, subject).await? {
                         Some(reply) => Some(Ok(reply)),
-                        // Answered once, so it ran: never again.
+                        // It has a response, so it ran: never again.
                         None => undecodable.transpose()?,
                     },
                 };
@@ -161,24 +161,24 @@ impl Ops {
         Ok(Sha256::digest(bytes).into())
     }
 
-    /// Stores the answer, or gives the key back. A failure leaves the claim: the next request with it finds what was made.
-    async fn keep(&self, entry: &Entry<'_>, answer: &Answer, durable: bool) {
+    /// Stores the response, or releases the key. A failure leaves the claim: the next request with it finds what was made.
+    async fn keep(&self, entry: &Entry<'_>, answer: &VerbResult, durable: bool) {
         let (owner, key) = entry.name.clone();
         let write = match counts(answer, durable) {
-            Counts::Finally => match codec::encode(answer, CONTROL_FRAME_BYTES) {
+            OnRepeat::Replay => match codec::encode(answer, CONTROL_FRAME_BYTES) {
                 Ok(reply) => Write::KeyResponse { owner, key, reply },
-                // Too large to keep: the record itself is the answer.
+                // Too large to keep: the record itself is the response.
                 Err(_) => return,
             },
-            Counts::Unknown => return,
-            Counts::Not => Write::KeyRelease { owner, key },
+            OnRepeat::FindOrRun => return,
+            OnRepeat::Run => Write::KeyRelease { owner, key },
         };
         if let Err(error) = self.store.apply(write).await {
-            tracing::warn!(%error, "the answer to an idempotency key was not stored");
+            tracing::warn!(%error, "the response for an idempotency key was not stored");
         }
     }
 
-    /// What the verb had made before the supervisor died, if it had.
+    /// What the verb had made before the supervisor exited, if anything.
     async fn made(&self, caller: &Caller, op: &Op, subject: [u8; 16]) -> Result<Option<Reply>, OpError> {
         let scope = caller.scope();
         Ok(match op {
@@ -220,14 +220,14 @@ impl Ops {
         })
     }
 
-    /// Where an execution stands of which a question was answered under this key.
-    async fn stands(&self, call: &Call<'_>, id: ExecutionId) -> Answer {
+    /// The state of an execution to which an answer was submitted under this key.
+    async fn stands(&self, call: &VerbCall<'_>, id: ExecutionId) -> VerbResult {
         let made = self.run_made(call, id).await?;
         made.map(Reply::Durable).ok_or_else(|| not_found(Entity::Execution, &id.to_string()))
     }
 
-    /// A repeated answer; whoever wants to follow gets the events too.
-    async fn again(&self, answer: Answer, follower: Option<Follower>) -> Answer {
+    /// A repeated response; a follower gets the events too.
+    async fn again(&self, answer: VerbResult, follower: Option<Follower>) -> VerbResult {
         if let (Ok(Reply::Execution(execution)), Some(follower)) = (&answer, &follower)
             && execution.events.is_none()
         {
@@ -236,7 +236,7 @@ impl Ops {
                 self.stored_events(id, 0, follower).await?;
             }
         }
-        // It stood at a question: what it had said until then.
+        // It waited for a task: the events until then.
         if let (Ok(Reply::Durable(DurableReply::Run(run))), Some(follower)) = (&answer, follower)
             && run.execution.events.is_none()
         {
@@ -247,8 +247,8 @@ impl Ops {
 }
 
 /// The call that reads what an earlier one with the same key has made.
-fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> Call<'a> {
-    Call {
+fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> VerbCall<'a> {
+    VerbCall {
         caller,
         verb: facts(op).audit_name,
         subject: Uuid::from_bytes(subject),
@@ -267,56 +267,56 @@ fn check(key: &str) -> Result<(), OpError> {
     Ok(())
 }
 
-fn decode(reply: &[u8]) -> Result<Answer, OpError> {
+fn decode(reply: &[u8]) -> Result<VerbResult, OpError> {
     codec::decode(reply).map_err(|error| {
-        tracing::error!(%error, "the stored answer to an idempotency key cannot be read");
-        OpError::new(ErrorCode::Internal, "the stored answer to this idempotency key cannot be read")
+        tracing::error!(%error, "the stored response for an idempotency key cannot be read");
+        OpError::new(ErrorCode::Internal, "the stored response for this idempotency key cannot be read")
             .with_hint("use another key")
     })
 }
 
-/// What an answer to a question leaves under its key, in the commit that it is a part of; the rest is the execution's id.
+/// Prefix of what a submitted answer stores under its key, in its own commit; the execution's id follows.
 const TAKEN: &[u8] = b"taken";
 
-/// The mark of an answer to a question of this execution, if the call has a key.
-pub(super) fn taken(call: &Call<'_>, execution: ExecutionId) -> Option<Write> {
+/// The mark of an answer to a task of this execution, if the call has a key.
+pub(super) fn taken(call: &VerbCall<'_>, execution: ExecutionId) -> Option<Write> {
     let (owner, key) = (call.caller.owner.clone(), call.key?.to_owned());
     let reply = [TAKEN, execution.as_bytes()].concat();
     Some(Write::KeyResponse { owner, key, reply })
 }
 
-/// The execution of such a mark. No encoded answer begins like one.
+/// The execution of such a mark. No encoded response begins like one.
 fn execution_of(reply: &[u8]) -> Option<ExecutionId> {
     reply.strip_prefix(TAKEN)?.try_into().ok().map(ExecutionId::from_bytes)
 }
 
-/// What an answer says about repetitions.
-pub(super) enum Counts {
-    /// It succeeded, or it failed and left something behind that a repetition would double.
-    Finally,
-    /// It was cut short: whoever repeats it finds what was made, and otherwise the verb runs.
-    Unknown,
-    /// Nothing was done.
-    Not,
+/// What a repeated request with the key gets.
+pub(super) enum OnRepeat {
+    /// The same response: it succeeded, or it failed and left something behind that a repetition would double.
+    Replay,
+    /// What was made, if anything, and otherwise the verb runs: it was cut short.
+    FindOrRun,
+    /// The verb runs: nothing was done.
+    Run,
 }
 
-pub(super) fn counts(answer: &Answer, durable: bool) -> Counts {
-    let Err(error) = answer else { return Counts::Finally };
+pub(super) fn counts(answer: &VerbResult, durable: bool) -> OnRepeat {
+    let Err(error) = answer else { return OnRepeat::Replay };
     match error.code {
         ErrorCode::OutputLimitExceeded
         | ErrorCode::StartupFailed
         | ErrorCode::LibraryNotInstalled
         | ErrorCode::LibraryCorrupt
         // Counts as an attempt.
-        | ErrorCode::AnswerInvalid => Counts::Finally,
+        | ErrorCode::AnswerInvalid => OnRepeat::Replay,
         // What was taken or begun is stored, or will be.
-        ErrorCode::ShuttingDown => Counts::Unknown,
-        ErrorCode::CapacityExceeded | ErrorCode::StorageUnavailable if durable => Counts::Unknown,
+        ErrorCode::ShuttingDown => OnRepeat::FindOrRun,
+        ErrorCode::CapacityExceeded | ErrorCode::StorageUnavailable if durable => OnRepeat::FindOrRun,
         // It ran: the same request must not run it again.
-        ErrorCode::StorageUnavailable if error.has_run() => Counts::Finally,
+        ErrorCode::StorageUnavailable if error.has_run() => OnRepeat::Replay,
         // A session whose worker could not be made has a row.
-        ErrorCode::CapacityExceeded if error.details.is_some() => Counts::Finally,
-        _ => Counts::Not,
+        ErrorCode::CapacityExceeded if error.details.is_some() => OnRepeat::Replay,
+        _ => OnRepeat::Run,
     }
 }
 
@@ -328,7 +328,7 @@ fn mismatch(key: &str) -> OpError {
     .with_hint("a new request needs a new key")
 }
 
-/// The table in memory makes claims of this process unique: only another door on the same database could be in between.
+/// The table in memory makes claims of this process unique: only another process with the same database could be in between.
 fn claimed(error: StoreError) -> OpError {
     match error {
         StoreError::Rejected(Rejection::Conflict(Entity::Key)) => {

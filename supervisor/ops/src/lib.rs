@@ -1,19 +1,19 @@
-//! The verbs of the product: one handler each, the same for every door.
+//! The verbs of the product: one handler each, the same for every API.
 //!
-//! Owns validation, what a caller may see, references to ids, and idempotency. Knows no door (no JSON envelopes, no HTTP,
+//! Owns validation, what a caller may see, references to ids, and idempotency. Knows no API (no JSON envelopes, no HTTP,
 //! no frames), no SQL, no process: rows are the store's, live sessions the runtime's.
 //!
 //! Reading order:
-//! - [`ops`]: [`Ops`] and the way of a request to its verb; [`request`]: what an API hands over
+//! - [`ops`]: [`Ops`] and the path of a request to its verb; [`request`]: what an API passes on
 //! - [`verbs`]: the table of verbs: names, effects, handlers
 //! - [`templates`], [`sessions`], [`executions`], [`runtime`]: the handlers, one file for each noun
 //! - [`capabilities`], [`startup_files`], [`libraries`]: the parts of a template, and what is installed
 //! - [`durable`]: the handlers of programs and tasks
 //! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
-//! - [`settings`], [`modules`], [`redact`]: what a template may ask for, what is never recorded
-//! - [`idempotency`]: the first answer again
-//! - [`audit`]: who changed what, who was refused what
-//! - [`policies`]: what templates say now, without asking the store for each execution
+//! - [`settings`], [`modules`], [`redact`]: the settings of a template and their bounds, known modules, what is never recorded
+//! - [`idempotency`]: a repeated request gets the first response
+//! - [`audit`]: changes and refusals, with their principals
+//! - [`policies`]: the current templates, without a query of the store for each execution
 
 mod audit;
 mod built_in;
@@ -44,4 +44,4 @@ pub use ops::{Ops, OpsOptions};
 pub use request::{ApiRefusal, Caller, VerbHandler, VerbRequest};
 pub use vm_system_runtime::{RuntimeApi, RuntimeFacts};
 
-pub(crate) use ops::{Call, LIST_ROWS, REPLY_BYTES, fitting, now, page, rows_of};
+pub(crate) use ops::{LIST_ROWS, REPLY_BYTES, VerbCall, fitting, now, page, rows_of};

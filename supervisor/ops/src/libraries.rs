@@ -1,11 +1,11 @@
-//! Libraries: which are installed, and which of them a template's sessions get.
+//! Verbs of libraries: which are installed, and which of them a template's sessions get.
 //!
-//! Installed ones belong to the operator, never to an owner: only administrators add and remove them, because their code
-//! runs in everybody's sessions that name them.
+//! Installed libraries belong to the operator, never to an owner: only administrators add and remove them, because their code
+//! runs in all sessions that name them, of all owners.
 
 use super::errors::{invalid, not_found, stored};
 use super::templates::has_parts;
-use super::{Call, Ops, now};
+use super::{Ops, VerbCall, now};
 use std::sync::{Arc, PoisonError};
 use vm_system_protocol::control::{
     ErrorCode, LibraryCheck, LibraryInfo, NewLibrary, OpError, Reply, TemplateName,
@@ -25,7 +25,7 @@ const PER_TEMPLATE: usize = 64;
 
 /// A copy of what is installed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Installed {
+pub(super) struct InstalledLibraries {
     rows: Option<Arc<[LibraryRow]>>,
     changes: u64,
 }
@@ -33,7 +33,7 @@ pub(super) struct Installed {
 impl Ops {
     pub(super) async fn template_add_library(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: &str,
         name: &str,
     ) -> Result<Reply, OpError> {
@@ -62,7 +62,7 @@ impl Ops {
 
     pub(super) async fn template_remove_library(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: &str,
         name: &str,
     ) -> Result<Reply, OpError> {
@@ -88,7 +88,11 @@ impl Ops {
         Ok(Reply::Libraries(all))
     }
 
-    pub(super) async fn library_install(&self, call: &Call<'_>, new: NewLibrary) -> Result<Reply, OpError> {
+    pub(super) async fn library_install(
+        &self,
+        call: &VerbCall<'_>,
+        new: NewLibrary,
+    ) -> Result<Reply, OpError> {
         operator(call)?;
         let unusable = |error: libraries::NameError| invalid(error.to_string());
         libraries::check_id(&new.id).map_err(unusable)?;
@@ -101,7 +105,7 @@ impl Ops {
         if new.source.len() > LIBRARY_BYTES {
             return Err(invalid(format!("the library's source has more than {LIBRARY_BYTES} bytes")));
         }
-        self.has_room()?;
+        self.check_quota()?;
         let _deciding = self.deciding.lock().await;
         let rows = self.store.libraries().await.map_err(stored)?;
         let name = full_name(&new.id, &new.version);
@@ -110,8 +114,8 @@ impl Ops {
             return Err(invalid(format!("at most {INSTALLED} libraries can be installed")));
         }
         let bytes = new.source.len() as u64;
-        let shelf = self.shelf.clone();
-        let hash = blocking(move || shelf.put(&new.source)).await?.map_err(|error| unkept(&error))?;
+        let library_store = self.library_store.clone();
+        let hash = blocking(move || library_store.put(&new.source)).await?.map_err(|error| unkept(&error))?;
         let row =
             LibraryRow { name, id: new.id, version: new.version, global, hash, bytes, installed_at: now() };
         let result = self.store.apply(Write::LibraryInstall(Box::new(row.clone()))).await.map_err(stored);
@@ -124,7 +128,7 @@ impl Ops {
         Ok(Reply::Library(Box::new(info(row))))
     }
 
-    pub(super) async fn library_remove(&self, call: &Call<'_>, name: &str) -> Result<Reply, OpError> {
+    pub(super) async fn library_remove(&self, call: &VerbCall<'_>, name: &str) -> Result<Reply, OpError> {
         operator(call)?;
         let name = trimmed(name)?;
         let _deciding = self.deciding.lock().await;
@@ -146,10 +150,10 @@ impl Ops {
             let row = installed(name, &rows)?.ok_or_else(|| not_found(Entity::Library, name))?;
             rows = vec![row.clone()];
         }
-        let shelf = self.shelf.clone();
+        let library_store = self.library_store.clone();
         let check = move || {
             let check = |row: LibraryRow| {
-                let problem = shelf.get(&row.hash).err().map(|error| error.to_string());
+                let problem = library_store.get(&row.hash).err().map(|error| error.to_string());
                 LibraryCheck { name: row.name, ok: problem.is_none(), problem }
             };
             rows.into_iter().map(check).collect()
@@ -174,7 +178,7 @@ impl Ops {
         })
     }
 
-    /// Every installed library. They change rarely and every session asks: a copy is kept until one is installed or removed.
+    /// Every installed library. They change rarely and every session needs them: a copy is kept until one is installed or removed.
     async fn installed(&self) -> Result<Arc<[LibraryRow]>, OpError> {
         let known = self.installed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(rows) = known.rows {
@@ -191,7 +195,7 @@ impl Ops {
 
     fn installed_changed(&self) {
         let mut kept = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
-        *kept = Installed { rows: None, changes: kept.changes + 1 };
+        *kept = InstalledLibraries { rows: None, changes: kept.changes + 1 };
     }
 
     /// The source of a library that was replaced or removed, unless another one has the same.
@@ -199,8 +203,8 @@ impl Ops {
         if rows.iter().any(|other| other.name != row.name && other.hash == row.hash) {
             return;
         }
-        let (shelf, hash) = (self.shelf.clone(), row.hash);
-        match blocking(move || shelf.remove(&hash)).await {
+        let (library_store, hash) = (self.library_store.clone(), row.hash);
+        match blocking(move || library_store.remove(&hash)).await {
             Ok(Ok(())) => {}
             // The next start sweeps it away.
             Ok(Err(error)) => tracing::warn!(%error, library = row.name, "a removed library's file stays"),
@@ -214,12 +218,12 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     done.map_err(|error| OpError::new(ErrorCode::Internal, error.to_string()))
 }
 
-fn operator(call: &Call<'_>) -> Result<(), OpError> {
+fn operator(call: &VerbCall<'_>) -> Result<(), OpError> {
     if call.caller.admin {
         return Ok(());
     }
     let message =
-        "only an administrator installs and removes libraries: their code runs in everybody's sessions";
+        "only an administrator installs and removes libraries: their code runs in the sessions of all owners";
     Err(OpError::new(ErrorCode::NotPermitted, message))
 }
 
@@ -251,7 +255,7 @@ fn installed<'a>(name: &str, rows: &'a [LibraryRow]) -> Result<Option<&'a Librar
     Ok(versions.first().copied())
 }
 
-/// The name that a template stores for what somebody wrote, and its id.
+/// The name that a template stores for a name from a request, and its id.
 fn wanted(name: &str, rows: &[LibraryRow]) -> Result<(String, String), OpError> {
     let name = trimmed(name)?;
     if let Some(row) = installed(name, rows)? {

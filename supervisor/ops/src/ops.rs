@@ -1,7 +1,7 @@
-//! The way of a request to its verb: idempotency, dispatch, the audit line of a refusal. Knows no single verb.
+//! The path of a request to its verb: idempotency, dispatch, the audit line of a refusal. Knows no single verb.
 
 use crate::idempotency::InFlight;
-use crate::libraries::Installed;
+use crate::libraries::InstalledLibraries;
 use crate::policies::Policies;
 use crate::verbs::{self, Effect, VerbFacts};
 use crate::{ApiRefusal, Caller, VerbHandler, VerbRequest, audit, durable, errors, settings};
@@ -21,15 +21,15 @@ use vm_system_store::{BoxFuture, StoreHandle};
 
 /// Rows of a list without a limit of its own, at most.
 pub(crate) const LIST_ROWS: u32 = 10_000;
-/// Content of one answer, at most (bytes); lists and events end early there. Fits a frame of the control socket.
+/// Largest content of one response (bytes); lists and events end early there. Fits a frame of the control socket.
 pub(crate) const REPLY_BYTES: usize = 12 << 20;
 
 /// What the operator allows.
 #[derive(Debug, Clone)]
 pub struct OpsOptions {
-    /// The most that templates may ask for.
+    /// The highest limits that templates may set.
     pub ceilings: Limits,
-    /// The operator has said where worktrees may be. If not, only administrators name one: the supervisor would read
+    /// The operator has configured roots of worktrees. If not, only administrators name one: the supervisor would read
     /// for others what they may not read themselves.
     pub worktrees_confined: bool,
     /// The operator lists commands for the `exec` module.
@@ -52,8 +52,8 @@ pub struct Ops {
     pub(crate) built_in_row: tokio::sync::OnceCell<()>,
     pub(crate) in_flight: InFlight,
     pub(crate) refusals: audit::Budget,
-    pub(crate) shelf: LibraryStore,
-    pub(crate) installed: Mutex<Installed>,
+    pub(crate) library_store: LibraryStore,
+    pub(crate) installed: Mutex<InstalledLibraries>,
     /// Held while a verb reads something, decides, and writes: two changes of one template, two installations.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
@@ -62,7 +62,7 @@ pub struct Ops {
 }
 
 /// One verb under way.
-pub(crate) struct Call<'a> {
+pub(crate) struct VerbCall<'a> {
     pub(crate) caller: &'a Caller,
     /// The verb's name in the audit log.
     pub(crate) verb: &'static str,
@@ -77,12 +77,12 @@ pub(crate) struct Call<'a> {
 }
 
 impl Ops {
-    /// `shelf` has the sources of installed libraries; `stop` is cancelled when a caller asks the supervisor to stop.
+    /// `library_store` has the sources of installed libraries; `stop` is cancelled when a caller requests a stop of the supervisor.
     pub fn new(
         store: StoreHandle,
         runtime: Arc<dyn RuntimeApi>,
         options: OpsOptions,
-        shelf: LibraryStore,
+        library_store: LibraryStore,
         stop: CancellationToken,
     ) -> Self {
         let policies = Policies::new(store.clone(), options.ceilings.clone());
@@ -94,7 +94,7 @@ impl Ops {
             built_in_row: tokio::sync::OnceCell::new(),
             in_flight: InFlight::default(),
             refusals: audit::Budget::default(),
-            shelf,
+            library_store,
             installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
             imports: Arc::default(),
@@ -103,7 +103,7 @@ impl Ops {
         }
     }
 
-    /// Runs a verb whose thing, if it makes one, gets this id; with its key, if it has one.
+    /// Runs a verb; what it makes, if anything, gets this id. With its key, if it has one.
     pub(crate) async fn perform(
         &self,
         caller: &Caller,
@@ -114,7 +114,7 @@ impl Ops {
         let VerbFacts { audit_name, effect, subject: about } = verbs::facts(&op);
         let about = about.to_owned();
         let noted = AtomicBool::new(false);
-        let call = Call { caller, verb: audit_name, subject, follower, noted, key };
+        let call = VerbCall { caller, verb: audit_name, subject, follower, noted, key };
         let result = self.dispatch(&call, op).await;
         if let Err(error) = &result
             && !call.noted.load(Ordering::Relaxed)
@@ -149,14 +149,14 @@ pub(crate) fn now() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// The part of a list that is asked for; at most `most` rows, and as many if nothing was said.
-pub(crate) fn page(asked: ListPage, most: u32) -> Result<Page, OpError> {
-    let limit = rows_of(asked.limit.unwrap_or(most), most)?;
-    let after = asked.after.map(|place| Cursor { at: place.at, id: place.id });
+/// The requested part of a list: at most `most` rows, which is also the default.
+pub(crate) fn page(list: ListPage, most: u32) -> Result<Page, OpError> {
+    let limit = rows_of(list.limit.unwrap_or(most), most)?;
+    let after = list.after.map(|last| Cursor { at: last.at, id: last.id });
     Ok(Page { limit, after })
 }
 
-/// How many rows an answer has of those that are asked for.
+/// How many of the requested rows a response has.
 pub(crate) fn rows_of(limit: u32, most: u32) -> Result<u32, OpError> {
     if limit == 0 {
         return Err(errors::invalid("limit must be at least 1"));
@@ -164,15 +164,15 @@ pub(crate) fn rows_of(limit: u32, most: u32) -> Result<u32, OpError> {
     Ok(limit.min(most))
 }
 
-/// The first rows in any case, further ones as far as an answer has room; `weight` is about a row's size (bytes).
+/// The first row in any case, further ones as far as they fit a response; `weight` is about a row's size (bytes).
 pub(crate) fn fitting<T>(rows: impl IntoIterator<Item = T>, weight: impl Fn(&T) -> usize) -> Vec<T> {
-    let mut room = REPLY_BYTES;
+    let mut left = REPLY_BYTES;
     let fits = rows.into_iter().enumerate().map_while(|(place, row)| {
         let bytes = weight(&row);
-        if place > 0 && bytes > room {
+        if place > 0 && bytes > left {
             return None;
         }
-        room = room.saturating_sub(bytes);
+        left = left.saturating_sub(bytes);
         Some(row)
     });
     fits.collect()

@@ -1,4 +1,4 @@
-//! What templates say now: every execution needs it, and it changes rarely. All changes go through the verbs, so that a
+//! The current policies of templates: every execution needs one, and they change rarely. All changes go through the verbs, so that a
 //! copy in memory is right as long as the verbs drop it.
 
 use super::built_in::{self, BUILT_IN};
@@ -18,22 +18,22 @@ const ENTRIES: usize = 20_000;
 pub(super) struct Policies {
     store: StoreHandle,
     ceilings: Limits,
-    built_in: Arc<Known>,
+    built_in: Arc<ActiveTemplate>,
     inner: Mutex<Inner>,
 }
 
 /// An active template.
-pub(super) struct Known {
+pub(super) struct ActiveTemplate {
     pub(super) owner: Owner,
     pub(super) detail: TemplateDetail,
-    /// What it says, under the operator's ceilings.
+    /// Its policy, under the operator's ceilings.
     pub(super) policy: Arc<PolicySnapshot>,
 }
 
 #[derive(Default)]
 struct Inner {
     /// `None`: deleted.
-    templates: HashMap<TemplateId, Option<Arc<Known>>>,
+    templates: HashMap<TemplateId, Option<Arc<ActiveTemplate>>>,
     sessions: HashMap<SessionId, TemplateId>,
     /// Counts changes, so that what was read before one is not kept after it.
     changes: u64,
@@ -70,7 +70,7 @@ impl Policies {
         inner.sessions.insert(session, template);
     }
 
-    /// What the template of a session says now; `None` if it was deleted, or the session is not stored yet.
+    /// The current policy of a session's template; `None` if it was deleted, or the session is not stored yet.
     pub(super) async fn of_session(
         &self,
         session: SessionId,
@@ -90,8 +90,11 @@ impl Policies {
         Ok(known.map(|known| Arc::clone(&known.policy)))
     }
 
-    /// A template, whoever may see it; `None` if it was deleted or never was.
-    pub(super) async fn template(&self, template: TemplateId) -> Result<Option<Arc<Known>>, OpError> {
+    /// A template of any owner; `None` if it was deleted or never existed.
+    pub(super) async fn template(
+        &self,
+        template: TemplateId,
+    ) -> Result<Option<Arc<ActiveTemplate>>, OpError> {
         if template == BUILT_IN {
             return Ok(Some(Arc::clone(&self.built_in)));
         }
@@ -115,9 +118,9 @@ impl Policies {
     }
 }
 
-/// What a template says under the operator's ceilings.
-fn under(ceilings: &Limits, row: TemplateRow) -> Known {
+/// The policy of a template under the operator's ceilings.
+fn under(ceilings: &Limits, row: TemplateRow) -> ActiveTemplate {
     let mut policy = PolicySnapshot::from(&row.detail);
     settings::under_ceilings(&mut policy.settings.limits, ceilings);
-    Known { owner: row.owner, detail: row.detail, policy: Arc::new(policy) }
+    ActiveTemplate { owner: row.owner, detail: row.detail, policy: Arc::new(policy) }
 }

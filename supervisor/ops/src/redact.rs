@@ -1,5 +1,5 @@
 //! What is never recorded: values whose name contains `secret`, in `args` (at any depth) and in `env`. The script sees
-//! them; records and answers do not.
+//! them; records and responses do not.
 
 use serde_json::{Map, Value};
 use vm_system_protocol::json::JsonText;

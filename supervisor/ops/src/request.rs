@@ -1,4 +1,4 @@
-//! What an API hands to the verbs, and [`VerbHandler`], by which it does so. Knows no transport.
+//! What an API passes to the verbs, and [`VerbHandler`], by which it does so. Knows no transport.
 
 use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_record::{Owner, Scope};
@@ -46,7 +46,7 @@ pub struct VerbRequest {
     pub idempotency_key: Option<String>,
     /// The verb.
     pub op: Op,
-    /// Receives the events of `ExecStart` and `ExecEvents` that ask to follow, in order and without a gap; the response then
+    /// Receives the events of `ExecStart` and `ExecEvents` requests that follow, in order and without a gap; the response then
     /// has none. Closed when the client is gone or has lost interest: then following ends, the execution does not.
     pub events: Option<Follower>,
 }
@@ -58,7 +58,7 @@ pub struct ApiRefusal {
     pub owner: Option<Owner>,
     /// Name of the API.
     pub api: &'static str,
-    /// Method and path, or what stands for a verb.
+    /// Method and path, or the name of a verb.
     pub what: String,
     /// Address of the peer, if the principal is not known.
     pub from: String,

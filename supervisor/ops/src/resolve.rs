@@ -1,11 +1,11 @@
 //! References: a whole id, a name where the thing has one, or a unique prefix of an id (at least 4 characters), among what
 //! the caller may see. Rows of others do not exist. A name means a thing of the caller's own: administrators, who may see all, reach
-//! what belongs to others by its id alone, so that nobody can put a thing of his behind a name that somebody else uses.
+//! what belongs to others by its id alone, so that no owner can take over a name that another one uses.
 
 use super::built_in::{self, BUILT_IN};
 use super::errors::{invalid, not_found, stored};
-use super::policies::Known;
-use super::{Call, Ops};
+use super::policies::ActiveTemplate;
+use super::{Ops, VerbCall};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_protocol::control::OpError;
@@ -13,7 +13,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::model::SessionStatus;
 use vm_system_record::{Entity, ExecutionRow, IdKind, Page, SessionQuery, SessionRow, TemplateRow};
 
-/// Shortest prefix that is looked for (hexadecimal digits).
+/// Shortest prefix of an id (hexadecimal digits).
 pub(super) const PREFIX_MIN: usize = 4;
 /// Candidates that the error about an ambiguous reference names.
 const CANDIDATES: u32 = 5;
@@ -21,7 +21,11 @@ const CANDIDATES: u32 = 5;
 const REFERENCE_BYTES: usize = 800;
 
 impl Ops {
-    pub(super) async fn template(&self, call: &Call<'_>, reference: &str) -> Result<TemplateRow, OpError> {
+    pub(super) async fn template(
+        &self,
+        call: &VerbCall<'_>,
+        reference: &str,
+    ) -> Result<TemplateRow, OpError> {
         let scope = call.caller.scope();
         let reference = plausible("template", reference)?;
         let row = match reference.parse::<TemplateId>() {
@@ -43,19 +47,19 @@ impl Ops {
             },
         };
         match row {
-            // Administrators see its row; what it says stands elsewhere.
+            // Administrators see its row; its content is in `built_in`.
             Some(row) if row.detail.template.id == BUILT_IN => Ok(built_in::row()),
             None if built_in::is_meant(reference) => Ok(built_in::row()),
             row => row.map(|row| *row).ok_or_else(|| unknown(call, Entity::Template, reference)),
         }
     }
 
-    /// As [`Ops::template`]; one that is named by its whole id is found without asking the store again and again.
+    /// As [`Ops::template`]; one that is named by its whole id is found without a query of the store each time.
     pub(super) async fn known_template(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
-    ) -> Result<Arc<Known>, OpError> {
+    ) -> Result<Arc<ActiveTemplate>, OpError> {
         let id = match plausible("template", reference)?.parse::<TemplateId>() {
             Ok(id) => id,
             Err(_) => self.template(call, reference).await?.detail.template.id,
@@ -66,8 +70,12 @@ impl Ops {
             .ok_or_else(|| not_found(Entity::Template, reference))
     }
 
-    /// The id of a session. One that is named by its whole id is found without asking the store.
-    pub(super) async fn session_id(&self, call: &Call<'_>, reference: &str) -> Result<SessionId, OpError> {
+    /// The id of a session. One that is named by its whole id is found without a query of the store.
+    pub(super) async fn session_id(
+        &self,
+        call: &VerbCall<'_>,
+        reference: &str,
+    ) -> Result<SessionId, OpError> {
         let reference = plausible("session", reference)?;
         if let Ok(id) = reference.parse::<SessionId>() {
             return Ok(id);
@@ -81,8 +89,8 @@ impl Ops {
         }
     }
 
-    /// Sessions may share a name: it means the one that is alive, else the one that there is.
-    async fn session_by_name(&self, call: &Call<'_>, name: &str) -> Result<Option<SessionId>, OpError> {
+    /// Sessions may share a name: it means the live one, else the only one.
+    async fn session_by_name(&self, call: &VerbCall<'_>, name: &str) -> Result<Option<SessionId>, OpError> {
         let scope = call.caller.own();
         let some = Page::first(CANDIDATES + 1);
         let mut found = Vec::new();
@@ -98,13 +106,17 @@ impl Ops {
             .map(|id| id.map(SessionId::from_bytes))
     }
 
-    pub(super) async fn session(&self, call: &Call<'_>, reference: &str) -> Result<SessionRow, OpError> {
+    pub(super) async fn session(&self, call: &VerbCall<'_>, reference: &str) -> Result<SessionRow, OpError> {
         let id = self.session_id(call, reference).await?;
         let row = self.store.session(&call.caller.scope(), id).await.map_err(stored)?;
         row.map(|row| *row).ok_or_else(|| not_found(Entity::Session, reference))
     }
 
-    pub(super) async fn execution(&self, call: &Call<'_>, reference: &str) -> Result<ExecutionRow, OpError> {
+    pub(super) async fn execution(
+        &self,
+        call: &VerbCall<'_>,
+        reference: &str,
+    ) -> Result<ExecutionRow, OpError> {
         let scope = call.caller.scope();
         let reference = plausible("execution", reference)?;
         let whole = reference.parse::<ExecutionId>().ok();
@@ -132,7 +144,7 @@ impl Ops {
 
     pub(super) async fn by_prefix(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         kind: IdKind,
         entity: Entity,
         reference: &str,
@@ -145,8 +157,8 @@ impl Ops {
     }
 }
 
-/// There is no such thing; administrators are told what names mean.
-pub(super) fn unknown(call: &Call<'_>, entity: Entity, reference: &str) -> OpError {
+/// The error for an unknown reference; for administrators it explains what names mean.
+pub(super) fn unknown(call: &VerbCall<'_>, entity: Entity, reference: &str) -> OpError {
     let error = not_found(entity, reference);
     if !call.caller.admin || error.hint.is_some() || prefix(reference).is_some() {
         return error;
@@ -172,7 +184,7 @@ fn one_of(
     Err(invalid(format!("{}: {}", many(), names.join(", "))).with_details(&details).with_hint(hint))
 }
 
-/// The place of the one id that a reference means, among the parts of something: the whole id or a unique prefix of it.
+/// The position of the id that a reference means in a list: the whole id or a unique prefix of it.
 pub(super) fn among(
     what: &str,
     ids: impl Iterator<Item = String>,

@@ -1,13 +1,13 @@
 //! Verbs about the supervisor itself.
 
 use super::errors::stored;
-use super::{Call, LIST_ROWS, Ops, fitting, rows_of};
+use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
     AuditRecord, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary,
 };
 
 impl Ops {
-    /// Whether what is asked for can be done: a store that takes no records refuses everything that needs one.
+    /// The health of the supervisor: a store that takes no records refuses every verb that needs one.
     pub(super) fn health(&self) -> Result<Reply, OpError> {
         match self.store.status().failing {
             None => Ok(Reply::Health(Health { status: "ok".to_owned() })),
@@ -15,12 +15,12 @@ impl Ops {
                 ErrorCode::StorageUnavailable,
                 format!("the last write of the store failed: {why}"),
             )
-            .with_hint("free some disk space or end whoever locks the database; the next write that succeeds heals it")),
+            .with_hint("free some disk space or end the process that locks the database; the next write that succeeds heals it")),
         }
     }
 
     /// Live workers only, those of programs too, not rows; of others only for administrators.
-    pub(super) async fn runtime_summary(&self, call: &Call<'_>) -> Reply {
+    pub(super) async fn runtime_summary(&self, call: &VerbCall<'_>) -> Reply {
         let mut ids = self.runtime.live_sessions();
         if !call.caller.admin {
             ids.retain(|id| self.runtime.session_owner(*id).is_some_and(|owner| call.caller.may_see(&owner)));
@@ -48,17 +48,17 @@ impl Ops {
         }))
     }
 
-    /// What the caller changed and was refused; of everybody for administrators.
+    /// The caller's changes and refusals; those of all owners for administrators.
     pub(super) async fn audit_list(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         before: Option<u64>,
         limit: u32,
     ) -> Result<Reply, OpError> {
         let limit = rows_of(limit, LIST_ROWS)?;
         self.count_refusals(call.caller).await;
         // Lines are not awaited where they are made: those that were made before this are to be seen. If the store cannot
-        // write, what it has is still the answer.
+        // write, what it has is still the response.
         let _ = self.store.apply(Vec::new()).await;
         let rows = self.store.audit(&call.caller.scope(), before, limit).await.map_err(stored)?;
         let records = rows.into_iter().map(|(seq, entry)| AuditRecord {
@@ -74,12 +74,12 @@ impl Ops {
         Ok(Reply::Audit(fitting(records, weight)))
     }
 
-    pub(super) async fn shutdown(&self, call: &Call<'_>) -> Result<Reply, OpError> {
+    pub(super) async fn shutdown(&self, call: &VerbCall<'_>) -> Result<Reply, OpError> {
         let result = if call.caller.admin {
             Ok(())
         } else {
             Err(OpError::new(ErrorCode::NotPermitted, "only an administrator may stop the supervisor")
-                .with_hint("ask as root or as the user that the supervisor runs as"))
+                .with_hint("repeat the request as root or as the user that the supervisor runs as"))
         };
         self.audit(call, "", &result).await;
         result?;

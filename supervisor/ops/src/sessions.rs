@@ -1,7 +1,7 @@
 //! Verbs about sessions.
 
 use super::errors::{invalid, not_found, stored};
-use super::{Call, LIST_ROWS, Ops, fitting, libraries};
+use super::{LIST_ROWS, Ops, VerbCall, fitting, libraries};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -21,7 +21,11 @@ const NAME_CHARS: usize = 200;
 const PATH_BYTES: usize = 4_096;
 
 impl Ops {
-    pub(super) async fn session_create(&self, call: &Call<'_>, new: NewSession) -> Result<Reply, OpError> {
+    pub(super) async fn session_create(
+        &self,
+        call: &VerbCall<'_>,
+        new: NewSession,
+    ) -> Result<Reply, OpError> {
         let NewSession {
             template,
             workspace_id,
@@ -41,7 +45,7 @@ impl Ops {
         if !call.caller.admin && !self.options.worktrees_confined {
             return Err(OpError::new(
                 ErrorCode::NotPermitted,
-                "only an administrator may choose a worktree as long as the operator has not said where they may be",
+                "only an administrator may choose a worktree as long as the operator has configured no roots for them",
             )
             .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"));
         }
@@ -54,7 +58,7 @@ impl Ops {
             )
             .with_hint("make sessions from templates with engine quickjs"));
         }
-        self.has_room()?;
+        self.check_quota()?;
         let id = SessionId::from_uuid(call.subject);
         let mut policy = PolicySnapshot::clone(&template.policy);
         shorten("ttl_s", &mut policy.settings.runtime.ttl_s, ttl_s)?;
@@ -79,11 +83,11 @@ impl Ops {
 
     pub(super) async fn session_list(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         filter: SessionFilter,
     ) -> Result<Reply, OpError> {
         let template = match &filter.template {
-            // A whole id is not looked up: sessions of a deleted template are still to be found by it.
+            // A whole id needs no row: sessions of a deleted template are still found by it.
             Some(reference) => match reference.trim().parse::<TemplateId>() {
                 Ok(id) => Some(id),
                 Err(_) => Some(self.template(call, reference).await?.detail.template.id),
@@ -105,10 +109,10 @@ impl Ops {
         Ok(Reply::Sessions(fitting(sessions, weight)))
     }
 
-    /// Sessions as they are now. What is stored does not say whether a program has a process: few have, most wait.
+    /// Sessions as they are now. The stored status does not show whether a program has a process: few have, most wait.
     async fn sessions_with(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         mut query: SessionQuery,
         page: Page,
     ) -> Result<Vec<Session>, OpError> {
@@ -161,26 +165,26 @@ impl Ops {
         Ok(found)
     }
 
-    /// Sessions whose program has a process now.
+    /// Sessions of programs that have a process now.
     fn live_programs(&self) -> HashSet<SessionId> {
         let durables = self.runtime.durables();
         durables.map(|durables| durables.live_sessions().into_iter().collect()).unwrap_or_default()
     }
 
     /// Those of the caller.
-    pub(super) async fn live_programs_of(&self, call: &Call<'_>) -> Vec<SessionId> {
+    pub(super) async fn live_programs_of(&self, call: &VerbCall<'_>) -> Vec<SessionId> {
         let query = SessionQuery { durable: true, ..SessionQuery::default() };
         let living = self.living(&call.caller.scope(), &query, Page::ALL, self.live_programs()).await;
         // If the store cannot be read, sessions of scripts are still to be seen.
         living.unwrap_or_default().into_iter().map(|session| session.id).collect()
     }
 
-    pub(super) async fn session_get(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
+    pub(super) async fn session_get(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let row = self.session(call, session).await?;
         Ok(Reply::Session(Box::new(as_it_is(row.session, &self.live_programs()))))
     }
 
-    pub(super) async fn session_close(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
+    pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let id = self.visible(call, session).await?;
         let result = self.runtime.close_session(id).await.map_err(OpError::from);
         self.audit(call, id, &result).await;
@@ -192,7 +196,7 @@ impl Ops {
         self.session_get(call, &id.to_string()).await
     }
 
-    pub(super) async fn session_inspect(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
+    pub(super) async fn session_inspect(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let id = self.visible(call, session).await?;
         match self.runtime.inspect_session(id).await {
             Ok(inspection) => Ok(Reply::Inspection(Box::new(inspection))),
@@ -203,7 +207,7 @@ impl Ops {
 
     pub(super) async fn session_kill(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         session: &str,
         signal: i32,
     ) -> Result<Reply, OpError> {
@@ -218,7 +222,7 @@ impl Ops {
     }
 
     /// The id of a session that the caller may see. A live one costs no query.
-    pub(super) async fn visible(&self, call: &Call<'_>, reference: &str) -> Result<SessionId, OpError> {
+    pub(super) async fn visible(&self, call: &VerbCall<'_>, reference: &str) -> Result<SessionId, OpError> {
         let id = self.session_id(call, reference).await?;
         match self.runtime.session_owner(id) {
             Some(owner) if call.caller.may_see(&owner) => Ok(id),
@@ -228,7 +232,7 @@ impl Ops {
     }
 
     /// Why a session that the caller may see takes nothing.
-    pub(super) async fn not_live(&self, call: &Call<'_>, id: SessionId) -> OpError {
+    pub(super) async fn not_live(&self, call: &VerbCall<'_>, id: SessionId) -> OpError {
         match self.session(call, &id.to_string()).await {
             Ok(row) => not_ready(&row),
             Err(error) => error,
@@ -244,7 +248,7 @@ pub(super) fn not_ready(row: &SessionRow) -> OpError {
             .with_details(&serde_json::json!({ "session_id": session.id, "status": SessionStatus::Waiting }))
             .with_hint("`task list` shows what programs wait for");
     }
-    // `exited` is how one ends that somebody closed.
+    // `exited` is the status of a session that a client closed.
     let reason = session.close_reason.as_deref().filter(|reason| *reason != "exited");
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     OpError::new(ErrorCode::SessionNotReady, format!("session {} is {}{reason}", session.id, session.status))
@@ -252,12 +256,12 @@ pub(super) fn not_ready(row: &SessionRow) -> OpError {
         .with_hint("make a new session")
 }
 
-/// Where a session stands in a list.
+/// The position of a session in a list.
 fn place(session: &Session) -> Cursor {
     Cursor { at: session.created_at, id: *session.id.as_bytes() }
 }
 
-/// What is stored of a program's session says nothing of its process, which comes and goes with each step.
+/// The stored status of a program's session does not show its process, which starts and exits with each step.
 fn as_it_is(mut session: Session, live: &HashSet<SessionId>) -> Session {
     if session.engine == Engine::Cvm && session.status == SessionStatus::Ready && !live.contains(&session.id)
     {
@@ -266,7 +270,7 @@ fn as_it_is(mut session: Session, live: &HashSet<SessionId>) -> Session {
     session
 }
 
-/// About how large a session is in an answer (bytes).
+/// Approximate size of a session in a response (bytes).
 fn weight(session: &Session) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     256 + text(&session.name)
@@ -298,7 +302,7 @@ fn session_name(name: &str) -> Result<String, OpError> {
     Ok(name.to_owned())
 }
 
-/// A client may ask for less time than the template gives; 0 is without an end.
+/// A client may request a shorter timeout than the template's; 0 means none.
 fn shorten(field: &str, seconds: &mut u32, wanted: Option<u32>) -> Result<(), OpError> {
     let Some(wanted) = wanted else { return Ok(()) };
     if *seconds != 0 && (wanted == 0 || wanted > *seconds) {
@@ -325,7 +329,7 @@ pub(super) fn worktree(path: &str) -> Result<(), OpError> {
     Ok(())
 }
 
-/// A failed start leaves a row: says which.
+/// A failed start leaves a row: adds its id to the error.
 fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
     let library = match &error {
         RuntimeError::Refused(Refusal::Library(failure)) => Some(failure.clone()),

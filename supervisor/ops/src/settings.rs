@@ -1,4 +1,4 @@
-//! What a template may ask for: ranges that make sense (`VALIDATION_ERROR`), then the operator's ceilings
+//! The settings of a template: valid ranges (`VALIDATION_ERROR`), then the operator's ceilings
 //! (`LIMIT_NOT_ALLOWED`).
 
 use super::errors::invalid;
@@ -17,7 +17,7 @@ const RESOLVER_ENTRIES: usize = 64;
 /// Longest extension (bytes).
 const EXTENSION_BYTES: usize = 32;
 
-/// The most that templates may ask for where the operator says nothing.
+/// The default ceilings, where the operator configures none.
 pub(super) fn default_ceilings() -> Limits {
     Limits {
         cpu_ms: 600_000,

@@ -2,7 +2,7 @@
 
 use super::errors::{invalid, not_found, stored};
 use super::templates::has_parts;
-use super::{Call, Ops, now};
+use super::{Ops, VerbCall, now};
 use vm_system_protocol::control::{ErrorCode, NewStartupFile, OpError, Reply};
 use vm_system_protocol::ids::{StartupFileId, TemplateId};
 use vm_system_protocol::model::{Settings, StartupFile, StartupMode};
@@ -15,7 +15,7 @@ const FILES: usize = 100;
 impl Ops {
     pub(super) async fn template_add_startup(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: &str,
         new: NewStartupFile,
     ) -> Result<Reply, OpError> {
@@ -29,7 +29,7 @@ impl Ops {
         if detail.startup_files.len() >= FILES {
             return Err(invalid(format!("a template has at most {FILES} startup files")));
         }
-        self.has_room()?;
+        self.check_quota()?;
         let file = StartupFile {
             id: StartupFileId::from_uuid(call.subject),
             vm_id: id,
@@ -45,7 +45,7 @@ impl Ops {
 
     pub(super) async fn template_remove_startup(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: &str,
         reference: &str,
     ) -> Result<Reply, OpError> {
@@ -68,7 +68,7 @@ impl Ops {
     }
 }
 
-/// `import` needs a template whose files may be modules.
+/// `import` needs a template with ES modules.
 fn mode(template: TemplateId, wanted: &str, settings: &Settings) -> Result<StartupMode, OpError> {
     let wanted = wanted.trim().to_lowercase();
     let supported: &[StartupMode] =

@@ -2,9 +2,9 @@
 
 use super::built_in::{self, BUILT_IN};
 use super::errors::stored;
-use super::policies::Known;
+use super::policies::ActiveTemplate;
 use super::verbs::TEMPLATE_CREATE;
-use super::{Call, LIST_ROWS, Ops, fitting, modules, now, page, settings, startup_files};
+use super::{LIST_ROWS, Ops, VerbCall, fitting, modules, now, page, settings, startup_files};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use vm_system_record::{Entity, Page, Rejection, StoreError, Write};
 impl Ops {
     pub(super) async fn template_create(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         name: String,
         engine: Engine,
         settings: Settings,
@@ -36,7 +36,7 @@ impl Ops {
             .collect::<Result<Vec<_>, _>>()?;
         names.sort_unstable();
         names.dedup();
-        self.has_room()?;
+        self.check_quota()?;
         let at = now();
         let template = Template {
             id: TemplateId::from_uuid(call.subject),
@@ -63,11 +63,11 @@ impl Ops {
 
     pub(super) async fn template_list(
         &self,
-        call: &Call<'_>,
-        asked: ListPage,
+        call: &VerbCall<'_>,
+        list: ListPage,
         with_built_in: bool,
     ) -> Result<Reply, OpError> {
-        let page = page(asked, LIST_ROWS)?;
+        let page = page(list, LIST_ROWS)?;
         // Administrators see the row that the built-in one has.
         let wider = Page { limit: page.limit.saturating_add(1), ..page };
         let rows = self.store.templates(&call.caller.scope(), wider).await.map_err(stored)?;
@@ -82,13 +82,13 @@ impl Ops {
         Ok(Reply::Templates(fitting(rows.map(|row| row.detail.template), weight)))
     }
 
-    pub(super) async fn template_get(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {
+    pub(super) async fn template_get(&self, call: &VerbCall<'_>, template: &str) -> Result<Reply, OpError> {
         Ok(Reply::TemplateDetail(Box::new(self.template(call, template).await?.detail)))
     }
 
     pub(super) async fn template_update(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: &str,
         change: TemplateChange,
     ) -> Result<Reply, OpError> {
@@ -111,7 +111,11 @@ impl Ops {
         self.template_change(call, id, write, &shown).await
     }
 
-    pub(super) async fn template_delete(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {
+    pub(super) async fn template_delete(
+        &self,
+        call: &VerbCall<'_>,
+        template: &str,
+    ) -> Result<Reply, OpError> {
         let id = self.template(call, template).await?.detail.template.id;
         self.part_changed(call, id, Write::TemplateDelete { id, at: now() }).await?;
         Ok(Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id })
@@ -119,7 +123,7 @@ impl Ops {
 
     pub(super) async fn template_add_module(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: &str,
         name: &str,
     ) -> Result<Reply, OpError> {
@@ -134,7 +138,7 @@ impl Ops {
 
     pub(super) async fn template_remove_module(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: &str,
         name: &str,
     ) -> Result<Reply, OpError> {
@@ -146,10 +150,10 @@ impl Ops {
         Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
     }
 
-    /// Applies a change and answers with what the template is now.
+    /// Applies a change and returns the template as it is now.
     async fn template_change(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         id: TemplateId,
         write: Write,
         name: &str,
@@ -161,17 +165,17 @@ impl Ops {
     /// Applies a change of a template or its parts that the store has no reason of its own to refuse.
     pub(super) async fn part_changed(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         id: TemplateId,
         write: Write,
     ) -> Result<(), OpError> {
         self.changed(call, id, write, stored).await
     }
 
-    /// Applies a change of a template or its parts; `refused` words what the store says to it.
+    /// Applies a change of a template or its parts; `refused` makes the error of the store's rejection.
     pub(super) async fn changed(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         id: TemplateId,
         write: Write,
         refused: impl FnOnce(StoreError) -> OpError,
@@ -180,7 +184,7 @@ impl Ops {
             Ok(()) => self.store.apply(write).await.map_err(refused),
             Err(error) => Err(error),
         };
-        // Also after a failure: nobody knows here what a failing disk has kept.
+        // Also after a failure: it is unknown what a failing disk has kept.
         self.policies.changed(id);
         self.audit(call, id, &result).await;
         result.map(|_| ())
@@ -189,15 +193,15 @@ impl Ops {
     /// The template that a session is created from; [`AGENT_TEMPLATE`] is created where its owner has none.
     pub(super) async fn template_of_session(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
-    ) -> Result<Arc<Known>, OpError> {
+    ) -> Result<Arc<ActiveTemplate>, OpError> {
         match self.known_template(call, reference).await {
             Err(error) if error.code == ErrorCode::TemplateNotFound && reference == AGENT_TEMPLATE => {}
             known => return known,
         }
         // A verb of its own, with a line of its own in the audit log.
-        let create = Call {
+        let create = VerbCall {
             caller: call.caller,
             verb: TEMPLATE_CREATE,
             subject: Uuid::now_v7(),
@@ -215,7 +219,7 @@ impl Ops {
     }
 
     /// New things are not admitted above the quota, so that what runs can still be recorded.
-    pub(super) fn has_room(&self) -> Result<(), OpError> {
+    pub(super) fn check_quota(&self) -> Result<(), OpError> {
         let status = self.store.status();
         if !status.over_quota {
             return Ok(());
@@ -224,7 +228,7 @@ impl Ops {
             ErrorCode::StorageUnavailable,
             format!("the database is above its quota ({} bytes in use)", status.bytes_used),
         )
-        .with_hint("wait until old records are forgotten, shorten their retention, or raise the quota"))
+        .with_hint("wait until old records are deleted, shorten their retention, or raise the quota"))
     }
 }
 

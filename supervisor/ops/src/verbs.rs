@@ -1,7 +1,7 @@
-//! The table of verbs: what holds for each of them whoever calls it ([`facts`]), and which handler runs it (`dispatch`). A new
+//! The table of verbs: properties that do not depend on the caller ([`facts`]), and the handler of each (`dispatch`). A new
 //! verb has one row in both matches, and nowhere else. The verbs of durable programs have theirs in [`durable`].
 
-use super::{Call, Ops, durable, modules};
+use super::{Ops, VerbCall, durable, modules};
 use Effect::{Changes, Reads};
 use vm_system_protocol::control::{Op, OpError, Reply};
 
@@ -17,10 +17,10 @@ pub(super) enum Effect {
     Changes,
 }
 
-/// What holds for one verb whoever calls it.
+/// Properties of one verb that do not depend on the caller.
 #[derive(Debug)]
 pub(super) struct VerbFacts<'a> {
-    /// Name in the audit log; a verb that another one stands for has that one's.
+    /// Name in the audit log; an alias has the name of its verb.
     pub(super) audit_name: &'static str,
     pub(super) effect: Effect,
     /// What the verb is about, as the client wrote it.
@@ -74,7 +74,7 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
 impl Ops {
     /// Futures are boxed one by one, so that a request holds as much memory as its own verb needs. The two most frequent
     /// verbs do without.
-    pub(super) async fn dispatch(&self, call: &Call<'_>, op: Op) -> Result<Reply, OpError> {
+    pub(super) async fn dispatch(&self, call: &VerbCall<'_>, op: Op) -> Result<Reply, OpError> {
         match op {
             Op::TemplateCreate { name, engine, settings, modules } => {
                 Box::pin(self.template_create(call, name, engine, *settings, modules)).await

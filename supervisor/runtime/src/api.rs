@@ -1,4 +1,4 @@
-//! What callers ask of the runtime, and how it refuses.
+//! Requests of the runtime's callers, and its errors.
 
 use crate::brokers::BrokerConfig;
 use crate::workspaces::Workspaces;
@@ -34,13 +34,13 @@ pub struct RuntimeConfig {
     pub durable: super::DurableConfig,
 }
 
-/// As whom each owner names a worktree now. A program opens its worktree again at each file call, long after the request that named
+/// The client as which each owner names a worktree now. A program opens its worktree again at each file call, long after the request that named
 /// it, and its owner may have lost a role or a token meanwhile.
 #[derive(Clone)]
 pub struct WorktreeClients(Arc<dyn Fn(&Owner) -> WorktreeClient + Send + Sync>);
 
 impl WorktreeClients {
-    /// By a question that is asked each time; it must not block.
+    /// With a function that is called each time; it must not block.
     pub fn new(client: impl Fn(&Owner) -> WorktreeClient + Send + Sync + 'static) -> Self {
         Self(Arc::new(client))
     }
@@ -62,13 +62,12 @@ impl std::fmt::Debug for WorktreeClients {
 pub struct CreateSession {
     /// Its id, made by the caller.
     pub id: SessionId,
-    /// Whose.
     pub owner: Owner,
     /// A name that the client gave.
     pub name: Option<String>,
     /// The template.
     pub template_id: TemplateId,
-    /// What the template says now; the session keeps it.
+    /// The template as it is now; the session keeps the copy.
     pub policy: Arc<PolicySnapshot>,
     /// A label of the client.
     pub workspace_id: String,
@@ -97,7 +96,7 @@ pub enum RuntimeError {
     /// It does not live here: it has ended, or never was.
     #[error("the session is not live")]
     NotLive,
-    /// The session's machine says no.
+    /// The session's state machine refused the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The worktree cannot be used.
@@ -106,13 +105,13 @@ pub enum RuntimeError {
     /// As many sessions as may live.
     #[error("{0} sessions live already, the most that are allowed")]
     Full(usize),
-    /// A session of this id lives.
+    /// A session with this id exists.
     #[error("a session with this id is live")]
     Duplicate,
     /// The runtime is ending.
     #[error("the supervisor is stopping")]
     ShuttingDown,
-    /// The store did not answer.
+    /// The store failed.
     #[error("{0}")]
     Store(StoreError),
     /// The request contradicts itself.
@@ -148,7 +147,7 @@ impl RuntimeError {
 }
 
 impl RuntimeError {
-    /// What to do about it, where its code alone does not say so.
+    /// What to do about it, where its code alone is not enough.
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Refused(Refusal::SpawnFailed(failure) | Refusal::Fork(failure)) => Some(failure.hint),
@@ -194,13 +193,13 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
 
 impl From<RuntimeError> for OpError {
     fn from(error: RuntimeError) -> Self {
-        let mut told = Self::new(error.code(), error.to_string());
+        let mut api_error = Self::new(error.code(), error.to_string());
         if matches!(error, RuntimeError::Refused(Refusal::Unrecorded(_))) {
-            told = told.of_what_ran();
+            api_error = api_error.of_what_ran();
         }
         match error.hint() {
-            Some(hint) => told.with_hint(hint),
-            None => told,
+            Some(hint) => api_error.with_hint(hint),
+            None => api_error,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Brokers: one jailed process per session that uses host modules, started on first use and ended with the session.
 //!
-//! A call comes here only after the effective policy allowed it; this room knows no policy, no worker and no store. Every
-//! wait has a deadline, every queue a bound, and what a broker says is checked like any other process's word: a broker
-//! that is late, dead or wrong costs its caller an error, is killed, and is replaced on the next call.
+//! A call comes here only after the effective policy allowed it; this module knows no policy, no worker and no store. Every
+//! wait has a deadline, every queue a bound, and a broker's messages are checked like those of any other process: a broker
+//! that is late, exits or breaks the protocol costs its caller an error, is killed, and is replaced on the next call.
 //!
-//! - [`Brokers`]: who asks; finds or starts the session's owner task
+//! - [`Brokers`]: the interface for callers; finds or starts the session's owner task
 //! - [`owner`]: one task per session: owns the process, serves one call after the other
 //! - [`live`]: one broker process with its channel: start, exchange, end
 //! - [`channel`]: frames on the socket
@@ -13,9 +13,9 @@ mod channel;
 mod live;
 mod owner;
 
-use crate::workspaces::{Workspace, Workspaces};
+use crate::workspaces::{WorkspaceKey, Workspaces};
 use crate::worktree::Worktree;
-use owner::{Job, Owner, Work};
+use owner::{BrokerJob, BrokerTask, Work};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,11 +33,11 @@ use vm_system_protocol::worker::HostError;
 /// How brokers are run.
 #[derive(Debug, Clone)]
 pub struct BrokerConfig {
-    /// The binary whose hidden mode `broker` plays the broker.
+    /// The binary that becomes the broker with the hidden mode `broker`.
     pub program: PathBuf,
     /// A new broker must be ready within.
     pub start_deadline: Duration,
-    /// A call must be answered within; the wait for its turn among all sessions counts apart.
+    /// A call must have its reply within; the wait for a slot among all sessions counts apart.
     pub call_deadline: Duration,
     /// A broker without a call for this long is ended; the next call starts another.
     pub idle: Duration,
@@ -56,28 +56,28 @@ impl Default for BrokerConfig {
 
 /// One call with all that a broker needs for it.
 #[derive(Debug)]
-pub struct Call {
+pub struct AllowedCall {
     /// For which execution.
     pub execution: ExecutionId,
     /// What, as the policy let it pass.
     pub request: BrokerCall,
-    /// What the execution's policy could ever ask of its broker: the walls leave no more.
+    /// The most that the execution's policy allows of its broker: the jail's walls permit no more.
     pub access: BrokerAccess,
     /// The files of a broker that has to be started.
     pub worktree: Worktree,
     /// Where the databases of workspaces are.
     pub workspaces: Workspaces,
-    /// Whose databases a broker that has to be started is given.
-    pub workspace: Workspace,
+    /// The workspace with the databases for a broker that has to be started.
+    pub workspace: WorkspaceKey,
 }
 
-/// Why a call has no answer.
+/// Why a call has no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallFailure {
-    /// The broker's word on what was asked: there is no such file, it may not be changed, …
+    /// The broker's own error: there is no such file, it may not be changed, …
     Refused(HostError),
-    /// Nobody's word: the broker died, was late, could not be made, has too much to do, or is being ended. What was asked may
-    /// have been done.
+    /// No reply: the broker exited, was late, could not be spawned, is overloaded, or is being ended. The call may have been
+    /// carried out.
     Unanswered(HostError),
 }
 
@@ -100,7 +100,7 @@ pub struct Brokers {
 struct Shared {
     config: BrokerConfig,
     sessions: Mutex<HashMap<SessionId, Entry>>,
-    /// Bounds the answers that are in memory at a time.
+    /// Bounds the replies that are in memory at a time.
     calls: Semaphore,
     live: AtomicUsize,
     tasks: TaskTracker,
@@ -109,7 +109,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct Entry {
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<BrokerJob>,
     stop: CancellationToken,
 }
 
@@ -127,25 +127,25 @@ impl Brokers {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Carries out one call of a session whose effective policy allows it. Dropping the future gives up the answer, not
+    /// Carries out one call of a session whose effective policy allows it. Dropping the future gives up the reply, not
     /// the broker.
-    pub async fn call(&self, session: SessionId, call: Call) -> Result<BrokerReply, CallFailure> {
-        let (answer, answered) = oneshot::channel();
-        let work = Job::Call(Box::new(Work { call, answer }));
+    pub async fn call(&self, session: SessionId, call: AllowedCall) -> Result<BrokerReply, CallFailure> {
+        let (responder, reply) = oneshot::channel();
+        let work = BrokerJob::Call(Box::new(Work { call, responder }));
         self.shared.enqueue(session, work).map_err(CallFailure::Unanswered)?;
-        answered.await.unwrap_or_else(|_| Err(CallFailure::Unanswered(broker_error("the session has ended"))))
+        reply.await.unwrap_or_else(|_| Err(CallFailure::Unanswered(broker_error("the session has ended"))))
     }
 
-    /// Whether no call will be answered any more: the supervisor is stopping.
+    /// Whether no call will get a reply any more: the supervisor is stopping.
     pub fn is_stopped(&self) -> bool {
         self.shared.stopped.is_cancelled()
     }
 
     /// An execution of the session is over: its broker closes what that left open. Does not wait; a broker that does
-    /// not hear of it closes it at the next call.
+    /// not receive that closes them at the next call.
     pub fn execution_ended(&self, session: SessionId) {
         if let Some(entry) = self.shared.sessions().get(&session) {
-            let _ = entry.jobs.try_send(Job::ExecutionEnded);
+            let _ = entry.jobs.try_send(BrokerJob::ExecutionEnded);
         }
     }
 
@@ -179,8 +179,8 @@ impl Shared {
     }
 
     /// Hands a job to the session's owner task, which is started if there is none. The whole of it under the lock, so
-    /// that an owner cannot retire between being found and being asked.
-    fn enqueue(self: &Arc<Self>, session: SessionId, job: Job) -> Result<(), HostError> {
+    /// that an owner task cannot end between the look-up and the request.
+    fn enqueue(self: &Arc<Self>, session: SessionId, job: BrokerJob) -> Result<(), HostError> {
         let mut sessions = self.sessions();
         if self.stopped.is_cancelled() {
             return Err(broker_error("the supervisor is stopping"));
@@ -188,7 +188,7 @@ impl Shared {
         let entry = sessions.entry(session).or_insert_with(|| {
             let (jobs, queue) = mpsc::channel(limits::BROKER_QUEUE);
             let stop = self.stopped.child_token();
-            self.tasks.spawn(Owner::new(Arc::clone(self), session, stop.clone()).run(queue));
+            self.tasks.spawn(BrokerTask::new(Arc::clone(self), session, stop.clone()).run(queue));
             Entry { jobs, stop }
         });
         entry.jobs.try_send(job).map_err(|refused| match refused {
@@ -201,7 +201,7 @@ impl Shared {
     }
 
     /// An idle owner leaves: true if nothing came in meanwhile and it is no longer known.
-    fn retire(&self, session: SessionId, queue: &mpsc::Receiver<Job>) -> bool {
+    fn retire(&self, session: SessionId, queue: &mpsc::Receiver<BrokerJob>) -> bool {
         let mut sessions = self.sessions();
         queue.is_empty() && sessions.remove(&session).is_some()
     }

@@ -4,7 +4,7 @@ use super::api::Libraries;
 use super::host;
 use super::session_task::SessionTask;
 use super::task::{fault, no_worker};
-use crate::workspaces::Workspace;
+use crate::workspaces::WorkspaceKey;
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_core::{SessionAction as Action, SessionInput as Input};
@@ -33,11 +33,11 @@ impl SessionTask {
             }
             Action::HostCall { call, execution, permit, policy } => {
                 let (shared, worktree) = (Arc::clone(&self.shared), self.host.worktree.clone());
-                let workspace = Workspace {
+                let workspace = WorkspaceKey {
                     owner: self.live.owner.as_str().to_owned(),
                     id: self.machine.record().workspace_id.clone(),
                 };
-                let caller = host::Caller {
+                let caller = host::HostCaller {
                     session: self.live.id,
                     execution,
                     workspace,

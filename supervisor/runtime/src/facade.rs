@@ -2,16 +2,16 @@
 
 use super::api::{CreateSession, RuntimeConfig, RuntimeError};
 use super::durable::Durables;
-use super::follow::{Follower, Tail, joined};
+use super::follow::{EventTail, Follower, joined};
 use super::fork::ForkSession;
 use super::inspect::{Facts, inspect};
 use super::interface::{RuntimeApi, RuntimeFacts};
 use super::jails::Jails;
-use super::registry::{AdmissionError, Live, Registry};
+use super::registry::{AdmissionError, LiveSession, Registry};
 use super::rows::SessionWrites;
 use super::session_task::SessionTask;
 use super::specs::{spec, timestamp};
-use super::task::{Answering, Command, FILES, Shared};
+use super::task::{Command, FILES, RuntimeContext, SessionResponder};
 use super::{doctor, followers};
 use crate::brokers::Brokers;
 use crate::worktree::clean_relative;
@@ -39,7 +39,7 @@ pub struct Runtime(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeContext>,
     durables: Arc<Durables>,
     max_sessions: usize,
     tasks: TaskTracker,
@@ -66,7 +66,7 @@ impl Runtime {
             jails.shutdown(Duration::from_secs(1)).await;
             return Err(StartError::Store(error));
         }
-        let shared = Shared {
+        let shared = RuntimeContext {
             store,
             brokers: Brokers::new(config.brokers),
             jails,
@@ -119,11 +119,11 @@ impl Runtime {
         let shared = &self.0.shared;
         let until = Instant::now() + deadline;
         for live in shared.registry.stop() {
-            let (answer, _) = oneshot::channel();
-            let close = Command::Close { cause: CloseCause::Shutdown, answer };
+            let (responder, _) = oneshot::channel();
+            let close = Command::Close { cause: CloseCause::Shutdown, responder };
             if live.commands.try_send(close).is_err() {
-                let (answer, _) = oneshot::channel();
-                let close = Command::Close { cause: CloseCause::Shutdown, answer };
+                let (responder, _) = oneshot::channel();
+                let close = Command::Close { cause: CloseCause::Shutdown, responder };
                 let commands = live.commands.clone();
                 self.0.tasks.spawn(async move { drop(commands.send(close).await) });
             }
@@ -155,11 +155,11 @@ impl Runtime {
         &self.0.shared.store
     }
 
-    pub(super) fn session_of(&self, execution: ExecutionId) -> Option<Arc<Live>> {
+    pub(super) fn session_of(&self, execution: ExecutionId) -> Option<Arc<LiveSession>> {
         self.0.shared.registry.session_of(execution)
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared> {
+    pub(super) fn shared(&self) -> &Arc<RuntimeContext> {
         &self.0.shared
     }
 
@@ -168,7 +168,7 @@ impl Runtime {
     }
 
     /// Admits a session, if there may be one more.
-    pub(super) fn admit(&self, live: &Arc<Live>) -> Result<(), RuntimeError> {
+    pub(super) fn admit(&self, live: &Arc<LiveSession>) -> Result<(), RuntimeError> {
         let admitted = self.0.shared.registry.insert(Arc::clone(live), self.0.max_sessions);
         admitted.map_err(|refused| match refused {
             AdmissionError::Full => RuntimeError::Full(self.0.max_sessions),
@@ -177,18 +177,18 @@ impl Runtime {
         })
     }
 
-    pub(super) fn live(&self, id: SessionId) -> Result<Arc<Live>, RuntimeError> {
+    pub(super) fn live(&self, id: SessionId) -> Result<Arc<LiveSession>, RuntimeError> {
         self.0.shared.registry.get(id).ok_or(RuntimeError::NotLive)
     }
 
-    pub(super) async fn ask(
+    pub(super) async fn request(
         &self,
-        live: &Live,
-        command: impl FnOnce(Answering) -> Command,
+        live: &LiveSession,
+        command: impl FnOnce(SessionResponder) -> Command,
     ) -> Result<SessionReply, RuntimeError> {
-        let (answer, answered) = oneshot::channel();
-        live.commands.send(command(answer)).await.map_err(|_| RuntimeError::NotLive)?;
-        Ok(answered.await.map_err(|_| RuntimeError::NotLive)??)
+        let (responder, response) = oneshot::channel();
+        live.commands.send(command(responder)).await.map_err(|_| RuntimeError::NotLive)?;
+        Ok(response.await.map_err(|_| RuntimeError::NotLive)??)
     }
 }
 
@@ -203,13 +203,13 @@ impl RuntimeApi for Runtime {
                 shared.open_worktree(request.worktree_path.clone(), request.worktree_client.clone()).await?;
             let (commands, inbox) = commands();
             let CreateSession { id, owner, policy, libraries, .. } = request.clone();
-            let live = Arc::new(Live::new(id, owner.clone(), commands, Arc::clone(&policy)));
+            let live = Arc::new(LiveSession::new(id, owner.clone(), commands, Arc::clone(&policy)));
             self.admit(&live)?;
             let machine = SessionMachine::new(spec(&request, &live.policy(None, &shared.operator)));
             let writes = SessionWrites::new(shared.store.clone(), owner, policy);
             let task = SessionTask::new(machine, (shared, &live), inbox, writes, worktree, libraries);
             self.0.tasks.spawn(task.run());
-            match self.ask(&live, |answer| Command::Create { answer }).await? {
+            match self.request(&live, |responder| Command::Create { responder }).await? {
                 SessionReply::Session(session) => {
                     shared.registry.sessions_created.fetch_add(1, Ordering::Relaxed);
                     Ok(*session)
@@ -226,7 +226,10 @@ impl RuntimeApi for Runtime {
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {
         Box::pin(async move {
             let Some(live) = self.0.shared.registry.get(id) else { return Ok(None) };
-            match self.ask(&live, |answer| Command::Close { cause: CloseCause::Request, answer }).await {
+            match self
+                .request(&live, |responder| Command::Close { cause: CloseCause::Request, responder })
+                .await
+            {
                 Ok(SessionReply::Session(session)) => Ok(Some(*session)),
                 Ok(other) => Err(unexpected(&other)),
                 Err(RuntimeError::NotLive) => Ok(None),
@@ -245,7 +248,7 @@ impl RuntimeApi for Runtime {
                 return worker.process.signal(signal).map_err(|_| RuntimeError::NotLive);
             }
             let live = self.live(id)?;
-            self.ask(&live, |answer| Command::Kill { signal, answer }).await.map(|_| ())
+            self.request(&live, |responder| Command::Kill { signal, responder }).await.map(|_| ())
         })
     }
 
@@ -255,9 +258,12 @@ impl RuntimeApi for Runtime {
                 Facts::of_program(worker)
             } else {
                 let live = self.live(id)?;
-                let (answer, answered) = oneshot::channel();
-                live.commands.send(Command::Inspect { answer }).await.map_err(|_| RuntimeError::NotLive)?;
-                answered.await.map_err(|_| RuntimeError::NotLive)?
+                let (responder, response) = oneshot::channel();
+                live.commands
+                    .send(Command::Inspect { responder })
+                    .await
+                    .map_err(|_| RuntimeError::NotLive)?;
+                response.await.map_err(|_| RuntimeError::NotLive)?
             };
             let inspected = tokio::task::spawn_blocking(move || inspect(id, facts)).await;
             inspected.map_err(|error| RuntimeError::Internal(error.to_string()))?.ok_or(RuntimeError::NotLive)
@@ -279,16 +285,16 @@ impl RuntimeApi for Runtime {
             }
             let (id, wants_events) = (request.id, request.collect_events);
             let follower = follower.filter(|_| request.wait);
-            let (answer, answered) = oneshot::channel();
+            let (responder, response) = oneshot::channel();
             let (sender, batches) = follower.as_ref().map(|_| followers::channel()).unzip();
-            let command = Command::Execute { request, policy, follower: sender, answer };
+            let command = Command::Execute { request, policy, follower: sender, responder };
             live.commands.send(command).await.map_err(|_| RuntimeError::NotLive)?;
             let (result, tail) = match (follower, batches) {
                 (Some(follower), Some(batches)) => {
-                    let mut tail = Tail::new(0, follower);
-                    (tail.live_until(batches, answered).await, Some(tail))
+                    let mut tail = EventTail::new(0, follower);
+                    (tail.live_until(batches, response).await, Some(tail))
                 }
-                _ => (answered.await, None),
+                _ => (response.await, None),
             };
             let executed = match result.map_err(|_| RuntimeError::NotLive)?? {
                 SessionReply::Executed(executed) => executed,
@@ -314,7 +320,10 @@ impl RuntimeApi for Runtime {
         Box::pin(async move {
             let not_pending = || RuntimeError::Refused(Refusal::Task(DurableRefusal::NotPending));
             let live = self.session_of(execution).ok_or_else(not_pending)?;
-            match self.ask(&live, |answer| Command::Submit { execution, task, given, wait, answer }).await {
+            match self
+                .request(&live, |responder| Command::Submit { execution, task, given, wait, responder })
+                .await
+            {
                 Ok(SessionReply::Executed(executed)) => Ok(Arc::unwrap_or_clone(executed.record)),
                 Ok(other) => Err(unexpected(&other)),
                 // It ended meanwhile.
@@ -327,7 +336,7 @@ impl RuntimeApi for Runtime {
     fn cancel_execution(&self, execution: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(async move {
             let Some(live) = self.session_of(execution) else { return Ok(()) };
-            match self.ask(&live, |answer| Command::Cancel { execution, answer }).await {
+            match self.request(&live, |responder| Command::Cancel { execution, responder }).await {
                 Ok(_) | Err(RuntimeError::NotLive | RuntimeError::Refused(Refusal::NoSuchExecution)) => {
                     Ok(())
                 }
@@ -353,7 +362,7 @@ impl RuntimeApi for Runtime {
     }
 
     fn facts(&self) -> RuntimeFacts {
-        let Shared { jails, registry, .. } = &*self.0.shared;
+        let RuntimeContext { jails, registry, .. } = &*self.0.shared;
         let jail = jails.present();
         let info = |kind: &WorkerKind, pid, forks| ZygoteInfo {
             engine: kind.engine().to_owned(),
@@ -389,6 +398,6 @@ pub(super) fn commands() -> (mpsc::Sender<Command>, mpsc::Receiver<Command>) {
     mpsc::channel(COMMANDS)
 }
 
-pub(super) fn unexpected(answer: &SessionReply) -> RuntimeError {
-    RuntimeError::Internal(format!("an answer of the wrong kind: {answer:?}"))
+pub(super) fn unexpected(reply: &SessionReply) -> RuntimeError {
+    RuntimeError::Internal(format!("a reply of the wrong kind: {reply:?}"))
 }

@@ -17,13 +17,13 @@ pub type Follower = mpsc::Sender<Vec<Event>>;
 const PAGE: u32 = 1_000;
 
 /// Passes on what is newer than what was passed on before.
-pub(super) struct Tail {
+pub(super) struct EventTail {
     last_seq: u64,
     follower: Follower,
     gone: bool,
 }
 
-impl Tail {
+impl EventTail {
     pub(super) fn new(last_seq: u64, follower: Follower) -> Self {
         Self { last_seq, follower, gone: false }
     }
@@ -49,21 +49,21 @@ impl Tail {
         }
     }
 
-    /// Until the answer comes, and what had come before it. All events are published before the answer is given.
+    /// Until the response comes, and all events before it. All events are published before the response is sent.
     pub(super) async fn live_until<T>(
         &mut self,
         mut batches: Batches,
-        mut answer: oneshot::Receiver<T>,
+        mut response: oneshot::Receiver<T>,
     ) -> Result<T, oneshot::error::RecvError> {
         loop {
             tokio::select! {
                 biased;
                 Some(batch) = batches.recv(), if !self.gone => self.pass(&batch).await,
-                answer = &mut answer => {
+                response = &mut response => {
                     while let Ok(batch) = batches.try_recv() {
                         self.pass(&batch).await;
                     }
-                    return answer;
+                    return response;
                 }
             }
         }
@@ -97,7 +97,7 @@ impl Tail {
 }
 
 impl Runtime {
-    /// The body of [`super::RuntimeApi::follow`].
+    /// The implementation of [`super::RuntimeApi::follow`].
     pub(super) async fn follow_events(
         &self,
         execution: ExecutionId,
@@ -107,7 +107,7 @@ impl Runtime {
         let Some(mut batches) = self.subscribe(execution).await else {
             return self.durables().follow(execution, after_seq, follower).await;
         };
-        let mut tail = Tail::new(after_seq, follower);
+        let mut tail = EventTail::new(after_seq, follower);
         loop {
             // A store that cannot be read now: the live events still come, and the reader sees the hole by their numbers.
             if let Err(error) = tail.stored(self.store(), execution).await {
@@ -128,13 +128,13 @@ impl Runtime {
 
     async fn subscribe(&self, execution: ExecutionId) -> Option<Batches> {
         let live = self.session_of(execution)?;
-        let (answer, answered) = oneshot::channel();
-        live.commands.send(Command::Follow { execution, answer }).await.ok()?;
-        answered.await.ok().flatten()
+        let (responder, response) = oneshot::channel();
+        live.commands.send(Command::Follow { execution, responder }).await.ok()?;
+        response.await.ok().flatten()
     }
 }
 
-/// The events of an answer, put together.
+/// Joins the events of a response.
 pub(super) fn joined(batches: &[Arc<[Event]>]) -> Vec<Event> {
     batches.iter().flat_map(|batch| batch.iter().cloned()).collect()
 }

@@ -20,7 +20,7 @@ pub(super) fn channel() -> (mpsc::Sender<Arc<[Event]>>, Batches) {
 #[derive(Debug, Default)]
 pub(super) struct Followers {
     of: HashMap<ExecutionId, Vec<mpsc::Sender<Arc<[Event]>>>>,
-    /// Followers that came since those who went away were looked for, and how many there were then.
+    /// Followers that were added since closed ones were removed, and how many there were then.
     added: usize,
     known: usize,
 }
@@ -58,7 +58,7 @@ mod tests {
     use vm_system_protocol::ids::ExecutionId;
 
     #[test]
-    fn who_went_away_is_forgotten_though_nothing_is_told_to_it() {
+    fn closed_follower_is_removed_though_nothing_is_sent_to_it() {
         let mut followers = Followers::default();
         for n in 0..1_000_u128 {
             let (follower, _) = channel();
@@ -73,8 +73,12 @@ mod tests {
             .collect();
         assert!(followers.of.len() <= 2 * (stay.len() + 1), "{}", followers.of.len());
         followers.publish(ExecutionId::from_bytes([3; 16]), &Arc::from([]));
-        let heard: Vec<bool> = stay.into_iter().map(|mut batches| batches.try_recv().is_ok()).collect();
-        assert_eq!(heard.iter().filter(|heard| **heard).count(), 1, "one execution's are told");
-        assert!(heard[3]);
+        let notified: Vec<bool> = stay.into_iter().map(|mut batches| batches.try_recv().is_ok()).collect();
+        assert_eq!(
+            notified.iter().filter(|notified| **notified).count(),
+            1,
+            "one execution's followers are notified"
+        );
+        assert!(notified[3]);
     }
 }

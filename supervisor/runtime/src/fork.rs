@@ -3,10 +3,10 @@
 
 use super::api::{Libraries, RuntimeError};
 use super::facade::Runtime;
-use super::registry::Live;
+use super::registry::LiveSession;
 use super::rows::SessionWrites;
 use super::session_task::SessionTask;
-use super::task::{Command, Shared, fault, spawn_failure};
+use super::task::{Command, RuntimeContext, fault, spawn_failure};
 use crate::worktree::Worktree;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -29,7 +29,7 @@ use vm_system_spawn::{ForkError, ForkUnderWay, Spawner, WorkerHandle};
 #[derive(Debug)]
 pub(super) struct ForkedWorker {
     pub(super) handle: WorkerHandle,
-    /// It lives where its parent does.
+    /// The jail of its parent.
     pub(super) jail: Spawner,
     parent: Session,
     worktree: Worktree,
@@ -55,21 +55,21 @@ pub(super) struct Forks {
     made: mpsc::Sender<ForkedWorker>,
     under_way: Option<ForkUnderWay>,
     /// Its result was taken.
-    told: bool,
-    born: Option<WorkerHandle>,
+    finished: bool,
+    started: Option<WorkerHandle>,
     order: u64,
 }
 
 impl Forks {
     pub(super) fn new(children: Vec<SessionId>, made: mpsc::Sender<ForkedWorker>) -> Self {
-        Self { children: children.into(), made, under_way: None, told: false, born: None, order: 0 }
+        Self { children: children.into(), made, under_way: None, finished: false, started: None, order: 0 }
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<WorkerHandle, ForkError>> {
         match &mut self.under_way {
-            Some(under_way) if !self.told => {
+            Some(under_way) if !self.finished => {
                 let result = Pin::new(under_way).poll(context);
-                self.told = result.is_ready();
+                self.finished = result.is_ready();
                 result
             }
             _ => Poll::Pending,
@@ -99,7 +99,7 @@ impl SessionTask {
         let Some(child) = forks.children.pop_front() else { return };
         match jail.fork_worker(&worker.process, child) {
             Ok((under_way, way)) => {
-                (forks.under_way, forks.told, forks.order) = (Some(under_way), false, order);
+                (forks.under_way, forks.finished, forks.order) = (Some(under_way), false, order);
                 if let Some(error) = worker.outbox.push_with(ToWorker::Fork { order }, Some(way)) {
                     self.next.push(Input::ChannelFailed(fault(error)));
                 }
@@ -119,7 +119,7 @@ impl SessionTask {
         let order = forks.order;
         let result = match result {
             Ok(handle) => {
-                forks.born = Some(handle);
+                forks.started = Some(handle);
                 Ok(())
             }
             Err(ForkError::Failed(error)) => Err(ForkFault::Failed(spawn_failure(&error))),
@@ -132,7 +132,7 @@ impl SessionTask {
     pub(super) fn fork_taken(&mut self) {
         let (Some(forks), Some(jail)) = (&mut self.forks.current, &self.worker.jail) else { return };
         forks.under_way = None;
-        let Some(handle) = forks.born.take() else { return };
+        let Some(handle) = forks.started.take() else { return };
         let parent = self.machine.record().clone();
         let forked =
             ForkedWorker { handle, jail: jail.clone(), parent, worktree: self.host.worktree.clone() };
@@ -148,7 +148,7 @@ impl SessionTask {
     /// A child that was not taken has no owner: it is killed.
     pub(super) fn forks_over(&mut self) {
         if let Some(forks) = self.forks.current.take()
-            && let Some(unwanted) = forks.born
+            && let Some(unwanted) = forks.started
         {
             end(&unwanted);
         }
@@ -165,7 +165,7 @@ pub struct ForkSession {
 }
 
 impl Runtime {
-    /// The body of [`super::RuntimeApi::fork_session`].
+    /// The implementation of [`super::RuntimeApi::fork_session`].
     pub(super) async fn fork(&self, request: ForkSession) -> Result<Vec<Session>, RuntimeError> {
         let parent = self.live(request.parent)?;
         let runtime = self.clone();
@@ -174,20 +174,26 @@ impl Runtime {
         forks.await.map_err(|error| RuntimeError::Internal(error.to_string()))?
     }
 
-    async fn fork_all(&self, parent: &Arc<Live>, ids: Vec<SessionId>) -> Result<Vec<Session>, RuntimeError> {
+    async fn fork_all(
+        &self,
+        parent: &Arc<LiveSession>,
+        ids: Vec<SessionId>,
+    ) -> Result<Vec<Session>, RuntimeError> {
         let reserved = self.reserve(parent, &ids)?;
         let (made, mut workers) = mpsc::channel(ids.len().max(1));
-        let forked = self.ask(parent, |answer| Command::Fork { children: ids, made, answer }).await;
-        let mut born = Vec::with_capacity(reserved.len());
+        let forked = self.request(parent, |responder| Command::Fork { children: ids, made, responder }).await;
+        let mut started = Vec::with_capacity(reserved.len());
         while let Ok(child) = workers.try_recv() {
-            born.push(child);
+            started.push(child);
         }
         let refused = match forked {
-            Ok(_) if born.len() == reserved.len() => return self.begin_all(parent, reserved, born).await,
-            Ok(answer) => RuntimeError::Internal(format!("{} workers for {answer:?}", born.len())),
+            Ok(_) if started.len() == reserved.len() => {
+                return self.begin_all(parent, reserved, started).await;
+            }
+            Ok(reply) => RuntimeError::Internal(format!("{} workers for {reply:?}", started.len())),
             Err(error) => error,
         };
-        born.into_iter().for_each(ForkedWorker::end);
+        started.into_iter().for_each(ForkedWorker::end);
         for (live, _) in reserved {
             self.shared().registry.remove(live.id);
         }
@@ -195,7 +201,7 @@ impl Runtime {
     }
 
     /// Admits all of them among the live sessions, before the first is made.
-    fn reserve(&self, parent: &Live, ids: &[SessionId]) -> Result<Vec<Reserved>, RuntimeError> {
+    fn reserve(&self, parent: &LiveSession, ids: &[SessionId]) -> Result<Vec<Reserved>, RuntimeError> {
         let mut reserved: Vec<Reserved> = Vec::with_capacity(ids.len());
         for id in ids {
             let (commands, inbox) = super::facade::commands();
@@ -213,21 +219,21 @@ impl Runtime {
 
     async fn begin_all(
         &self,
-        parent: &Live,
+        parent: &LiveSession,
         reserved: Vec<Reserved>,
-        born: Vec<ForkedWorker>,
+        started: Vec<ForkedWorker>,
     ) -> Result<Vec<Session>, RuntimeError> {
-        let mut answers = Vec::with_capacity(reserved.len());
-        for ((live, inbox), child) in reserved.into_iter().zip(born) {
-            let (answer, answered) = oneshot::channel();
+        let mut responses = Vec::with_capacity(reserved.len());
+        for ((live, inbox), child) in reserved.into_iter().zip(started) {
+            let (responder, response) = oneshot::channel();
             let task = forked_task(self.shared(), parent, &live, inbox, child);
             self.tasks().spawn(task.run());
-            let asked = live.commands.send(Command::Create { answer }).await;
-            answers.push((live, asked.is_ok().then_some(answered)));
+            let sent = live.commands.send(Command::Create { responder }).await;
+            responses.push((live, sent.is_ok().then_some(response)));
         }
-        let (mut sessions, mut failure) = (Vec::with_capacity(answers.len()), None);
-        for (live, answered) in &mut answers {
-            match self.created(answered.take()).await {
+        let (mut sessions, mut failure) = (Vec::with_capacity(responses.len()), None);
+        for (live, response) in &mut responses {
+            match self.created(response.take()).await {
                 Ok(session) => sessions.push(session),
                 Err(error) => {
                     tracing::warn!(session = %live.id, %error, "a fork did not get ready");
@@ -236,15 +242,15 @@ impl Runtime {
             }
         }
         let Some(failure) = failure else { return Ok(sessions) };
-        for (live, _) in answers {
-            let _ = self.ask(&live, |answer| Command::Kill { signal: libc::SIGKILL, answer }).await;
+        for (live, _) in responses {
+            let _ = self.request(&live, |responder| Command::Kill { signal: libc::SIGKILL, responder }).await;
         }
         Err(failure)
     }
 
-    async fn created(&self, answered: Option<Answered>) -> Result<Session, RuntimeError> {
-        let answered = answered.ok_or(RuntimeError::NotLive)?;
-        match answered.await.map_err(|_| RuntimeError::NotLive)?? {
+    async fn created(&self, response: Option<SessionResponse>) -> Result<Session, RuntimeError> {
+        let response = response.ok_or(RuntimeError::NotLive)?;
+        match response.await.map_err(|_| RuntimeError::NotLive)?? {
             SessionReply::Session(session) => {
                 self.shared().registry.sessions_created.fetch_add(1, Ordering::Relaxed);
                 Ok(*session)
@@ -254,13 +260,13 @@ impl Runtime {
     }
 }
 
-type Reserved = (Arc<Live>, mpsc::Receiver<Command>);
-type Answered = oneshot::Receiver<Result<SessionReply, vm_system_core::Refusal>>;
+type Reserved = (Arc<LiveSession>, mpsc::Receiver<Command>);
+type SessionResponse = oneshot::Receiver<Result<SessionReply, vm_system_core::Refusal>>;
 
 fn forked_task(
-    shared: &Arc<Shared>,
-    parent: &Live,
-    live: &Arc<Live>,
+    shared: &Arc<RuntimeContext>,
+    parent: &LiveSession,
+    live: &Arc<LiveSession>,
     inbox: mpsc::Receiver<Command>,
     forked: ForkedWorker,
 ) -> SessionTask {

@@ -1,9 +1,9 @@
 //! What a session requests of the host: files to run, modules, calls of the `fs` module. The policy was checked before.
 
 use super::memory::{Reservation, largest_answer};
-use super::task::Shared;
-use crate::brokers::Call;
-use crate::workspaces::Workspace;
+use super::task::RuntimeContext;
+use crate::brokers::AllowedCall;
+use crate::workspaces::WorkspaceKey;
 use crate::worktree::{Wanted, Worktree, WorktreeError, resolve};
 use std::future::Future;
 use std::pin::Pin;
@@ -15,18 +15,18 @@ use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::worker::{HostError, HostReply, SourceFormat};
 
-/// Work that is under way; dropping it gives up the answer.
-pub(super) type HostWork = Pin<Box<dyn Future<Output = Input> + Send>>;
+/// A host call that is under way; dropping it gives up the result.
+pub(super) type HostCallFuture = Pin<Box<dyn Future<Output = Input> + Send>>;
 
 /// Reads a file that is to be run.
 pub(super) fn load_source(
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeContext>,
     worktree: Worktree,
     execution: ExecutionId,
     path: String,
     format: Option<SourceFormat>,
     policy: Arc<EffectivePolicy>,
-) -> HostWork {
+) -> HostCallFuture {
     Box::pin(async move {
         let cap = u64::from(policy.wire.limits.max_source_kb) * 1024;
         let format = format.unwrap_or_else(|| run_file_format(&path, policy.esm));
@@ -53,24 +53,24 @@ fn load_failure(error: &WorktreeError) -> LoadFailure {
 }
 
 /// The caller of a host call.
-pub(super) struct Caller {
+pub(super) struct HostCaller {
     pub(super) session: SessionId,
     pub(super) execution: ExecutionId,
     /// The owner of the databases that it uses.
-    pub(super) workspace: Workspace,
+    pub(super) workspace: WorkspaceKey,
     /// The memory of the reply, until it is sent.
     pub(super) reservation: Reservation,
 }
 
 /// Carries out a host call.
 pub(super) fn call(
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeContext>,
     worktree: Worktree,
-    caller: Caller,
+    caller: HostCaller,
     call: u64,
     permit: Permit,
     policy: Arc<EffectivePolicy>,
-) -> HostWork {
+) -> HostCallFuture {
     Box::pin(async move {
         let reply = match permit {
             Permit::LoadModule { specifier, referrer, import } => {
@@ -89,15 +89,15 @@ pub(super) fn call(
 }
 
 async fn broker_call(
-    shared: &Arc<Shared>,
+    shared: &Arc<RuntimeContext>,
     worktree: &Worktree,
-    caller: Caller,
+    caller: HostCaller,
     request: BrokerCall,
     policy: &EffectivePolicy,
 ) -> Result<HostReply, HostError> {
-    let Caller { session, execution, workspace, reservation } = caller;
+    let HostCaller { session, execution, workspace, reservation } = caller;
     let held = shared.budget.wait(largest_answer(&request)).await;
-    let call = Call {
+    let call = AllowedCall {
         execution,
         request,
         access: policy.broker_access(),
@@ -115,7 +115,7 @@ async fn broker_call(
 }
 
 async fn load_module(
-    shared: &Shared,
+    shared: &RuntimeContext,
     worktree: Worktree,
     policy: Arc<EffectivePolicy>,
     specifier: String,

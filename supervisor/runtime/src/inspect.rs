@@ -62,13 +62,13 @@ pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspect
         heartbeat_age_ms: u64::try_from(facts.silent_for.as_millis()).unwrap_or(u64::MAX),
         adopted: facts.adopted,
     };
-    // The pid is the worker's only if the worker lives after everything was read.
+    // The pid is the worker's only if the worker still runs after everything was read.
     process.signal(0).is_ok().then_some(inspection)
 }
 
 /// `name=inode` of those that are not ours.
 fn namespaces(pid: u32) -> Vec<String> {
-    let link = |whose: &str, name: &str| fs::read_link(format!("/proc/{whose}/ns/{name}")).ok();
+    let link = |process: &str, name: &str| fs::read_link(format!("/proc/{process}/ns/{name}")).ok();
     ["user", "pid", "net", "ipc", "uts", "mnt", "cgroup", "time"]
         .into_iter()
         .filter_map(|name| {

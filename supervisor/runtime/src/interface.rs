@@ -65,7 +65,7 @@ pub trait RuntimeApi: Send + Sync {
     fn session_owner(&self, id: SessionId) -> Option<Owner>;
     /// Sorted.
     fn live_sessions(&self) -> Vec<SessionId>;
-    /// The record of an execution that the store could not take (completely), to be shown in place of what is stored.
+    /// The record of an execution that the store could not take (completely), to be returned instead of what is stored.
     fn degraded(&self, id: ExecutionId) -> Option<Arc<Execution>>;
     /// About itself.
     fn facts(&self) -> RuntimeFacts;

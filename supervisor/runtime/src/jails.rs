@@ -25,7 +25,7 @@ pub(super) struct Jails {
 }
 
 impl Jails {
-    /// Builds the first jail; whoever cannot have one does not start.
+    /// Builds the first jail; without one the supervisor does not start.
     pub(super) async fn start(config: SpawnConfig, registry: Arc<Registry>) -> Result<Arc<Self>, SpawnError> {
         let (spawner, events) = Spawner::start(config.clone()).await?;
         let (count, _) = watch::channel(1);
@@ -117,7 +117,7 @@ async fn relay(registry: &Registry, event: SpawnEvent) {
             if let Some(live) = registry.by_pid(pid) {
                 let _ = live.commands.send(Command::Forbidden(call)).await;
             } else {
-                // A program's worker, whose owner task finds the name at its exit; a zygote; or one that is not
+                // A program's worker, for which the owner task finds the name at its exit; a zygote; or one that is not
                 // known yet.
                 registry.note_forbidden(pid, call);
                 let _ = PidFd::open(pid).and_then(|process| process.kill());

@@ -2,21 +2,21 @@
 //!
 //! The machine decides, this module carries out. Owns no rule about sessions; knows no API, no SQL, no wall of the jail.
 //! An owner task never waits for one thing only: sending to a worker, submitting to the store, host calls and the
-//! worker's words are all polled side by side, so that a stopped worker or a slow disk never keeps it from hearing
+//! worker's messages are all polled side by side, so that a stopped worker or a slow disk never keeps it from receiving
 //! `cancel` or `kill`.
 //!
 //! Reading order:
 //! - [`api`]: requests and errors ([`CreateSession`], [`RuntimeError`]; code is run by a [`vm_system_core::ExecuteRequest`])
 //! - [`interface`]: [`RuntimeApi`], what the verbs do with live sessions; [`facade`]: [`Runtime`], which does it
 //! - [`specs`]: what the machine of a session is made from
-//! - [`registry`]: which sessions and executions live here
-//! - [`task`]: what all sessions share, and what callers want of an owner task
+//! - [`registry`]: the live sessions and executions
+//! - [`task`]: what all sessions share, and requests to an owner task
 //! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
 //! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: what both kinds of owner task have: time, callers, the store,
 //!   a worker
 //! - [`rows`], [`memory`], [`host`], [`followers`]: what is a session's own
 //! - [`fork`]: sessions out of a live one
-//! - [`jails`]: keepers and zygotes, replaced when they die
+//! - [`jails`]: keepers and zygotes, replaced when they exit
 //! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
 
@@ -49,7 +49,7 @@ mod writes;
 
 pub use api::{CreateSession, Libraries, RuntimeConfig, RuntimeError, WorktreeClients};
 pub use doctor::examine_host;
-pub use durable::{DurableConfig, Durables, Identity, StartProgram};
+pub use durable::{DurableConfig, Durables, RunIdentity, StartProgram};
 pub use facade::{Runtime, StartError};
 pub use follow::Follower;
 pub use fork::ForkSession;

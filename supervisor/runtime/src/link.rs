@@ -73,13 +73,13 @@ impl WorkerLink {
         &self.last_received
     }
 
-    /// The next event; sends what is in the outbox meanwhile. Messages are received if `receive` says so and the worker takes
+    /// The next event; sends what is in the outbox meanwhile. Messages are received if `receive` is set and the worker takes
     /// what is sent to it, and always before the exit. Cancel safe.
     pub(super) async fn next(&mut self, receive: bool) -> LinkEvent {
         let Self { outbox, receiver, exited, closed, last_received, .. } = self;
         let receive = receive && !*closed;
         let event = {
-            // Made once for the whole wait: what it registers with the reactor lives as long as it does.
+            // Made once for the whole wait: what it registers with the reactor lasts as long as it does.
             let mut received = pin!(receiver.recv());
             poll_fn(move |context| {
                 if let Poll::Ready(error) = outbox.drive(context) {

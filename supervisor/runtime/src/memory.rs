@@ -27,7 +27,7 @@ impl MemoryBudget {
 }
 
 impl Reservation {
-    /// For an answer that is about to be sent.
+    /// For a reply that is about to be sent.
     pub(super) fn hold(&self, permit: Option<OwnedSemaphorePermit>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(permit);
     }
@@ -38,7 +38,7 @@ impl Reservation {
     }
 }
 
-/// The most that a broker answers (bytes).
+/// The largest reply of a broker (bytes).
 pub(super) fn largest_answer(call: &BrokerCall) -> u64 {
     match call {
         BrokerCall::Fs { request: FsRequest::ReadFile { .. }, terms } => terms.max_file_bytes,

@@ -15,7 +15,7 @@ type Sending = Pin<Box<dyn Future<Output = (WorkerSender, Result<(), WorkerChann
 const QUEUE: usize = 16;
 
 /// The queue is short for a worker that keeps to the rules: a job, a host reply, an acknowledgement, the end. One that calls
-/// and does not read what it is answered is not received from until it does.
+/// and does not read its replies is not received from until it does.
 pub(super) struct Outbox {
     sender: Option<WorkerSender>,
     sending: Option<Sending>,

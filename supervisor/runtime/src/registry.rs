@@ -1,4 +1,4 @@
-//! Which sessions live here, and which executions run in them. Locks are held for a look-up only, never across an await.
+//! The live sessions, and which executions run in them. Locks are held for a look-up only, never across an await.
 
 use super::task::Command;
 use std::collections::{HashMap, VecDeque};
@@ -10,15 +10,15 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::Execution;
 use vm_system_record::{Owner, PolicySnapshot};
 
-/// Records that are shown in place of what the store has. A store that fails for longer stops executions anyway.
+/// Records that are returned instead of those in the store. A store that fails for longer stops executions anyway.
 const DEGRADED: usize = 10_000;
 
 /// Forbidden calls that wait for the exit of their process.
 const FORBIDDEN: usize = 64;
 
-/// What callers need to know of a live session without asking its owner task.
+/// What callers need to know of a live session without a request to its owner task.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct LiveSession {
     pub(super) id: SessionId,
     pub(super) owner: Owner,
     pub(super) commands: mpsc::Sender<Command>,
@@ -35,7 +35,7 @@ struct Cached {
     policy: Arc<EffectivePolicy>,
 }
 
-impl Live {
+impl LiveSession {
     pub(super) fn new(
         id: SessionId,
         owner: Owner,
@@ -90,11 +90,11 @@ fn snapshot(stored: &PolicySnapshot) -> Snapshot {
     }
 }
 
-/// All that lives here.
+/// All live sessions.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    sessions: Mutex<HashMap<SessionId, Arc<Live>>>,
-    executions: Mutex<HashMap<ExecutionId, Arc<Live>>>,
+    sessions: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    executions: Mutex<HashMap<ExecutionId, Arc<LiveSession>>>,
     degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
     /// Forbidden calls of processes that are no session's, by pid, until their exit is known.
     forbidden: Mutex<VecDeque<(u32, String)>>,
@@ -112,9 +112,9 @@ pub(super) enum AdmissionError {
 }
 
 impl Registry {
-    pub(super) fn insert(&self, live: Arc<Live>, most: usize) -> Result<(), AdmissionError> {
+    pub(super) fn insert(&self, live: Arc<LiveSession>, most: usize) -> Result<(), AdmissionError> {
         let mut sessions = lock(&self.sessions);
-        // Under the lock, so that whoever stops the runtime sees every session that was let in.
+        // Under the lock, so that the stop of the runtime sees every admitted session.
         if self.stopping.load(Ordering::Acquire) {
             return Err(AdmissionError::Stopping);
         }
@@ -144,7 +144,7 @@ impl Registry {
         self.changed.send_replace(());
     }
 
-    pub(super) fn get(&self, id: SessionId) -> Option<Arc<Live>> {
+    pub(super) fn get(&self, id: SessionId) -> Option<Arc<LiveSession>> {
         lock(&self.sessions).get(&id).cloned()
     }
 
@@ -155,11 +155,11 @@ impl Registry {
         ids
     }
 
-    pub(super) fn by_pid(&self, pid: u32) -> Option<Arc<Live>> {
+    pub(super) fn by_pid(&self, pid: u32) -> Option<Arc<LiveSession>> {
         lock(&self.sessions).values().find(|live| live.pid.load(Ordering::Relaxed) == pid).cloned()
     }
 
-    pub(super) fn stop(&self) -> Vec<Arc<Live>> {
+    pub(super) fn stop(&self) -> Vec<Arc<LiveSession>> {
         let sessions = lock(&self.sessions);
         self.stopping.store(true, Ordering::Release);
         sessions.values().cloned().collect()
@@ -169,7 +169,7 @@ impl Registry {
         self.stopping.load(Ordering::Acquire)
     }
 
-    pub(super) fn execution_began(&self, id: ExecutionId, live: &Arc<Live>) {
+    pub(super) fn execution_began(&self, id: ExecutionId, live: &Arc<LiveSession>) {
         self.executions_started.fetch_add(1, Ordering::Relaxed);
         lock(&self.executions).insert(id, Arc::clone(live));
     }
@@ -178,7 +178,7 @@ impl Registry {
         lock(&self.executions).remove(&id);
     }
 
-    pub(super) fn session_of(&self, id: ExecutionId) -> Option<Arc<Live>> {
+    pub(super) fn session_of(&self, id: ExecutionId) -> Option<Arc<LiveSession>> {
         lock(&self.executions).get(&id).cloned()
     }
 

@@ -6,13 +6,13 @@ use super::callers::Callers;
 use super::clock::Clock;
 use super::followers::{self, Followers};
 use super::fork::{self, Forks};
-use super::host::HostWork;
+use super::host::HostCallFuture;
 use super::inspect::Facts;
 use super::link::{LinkEvent, WorkerLink, maybe, next_event};
 use super::memory::Reservation;
-use super::registry::Live;
+use super::registry::LiveSession;
 use super::rows::SessionWrites;
-use super::task::{Command, Shared, fault, no_worker};
+use super::task::{Command, RuntimeContext, fault, no_worker};
 use crate::worktree::Worktree;
 use std::future::Future;
 use std::pin::Pin;
@@ -34,8 +34,8 @@ type Spawning = Pin<Box<dyn Future<Output = Result<WorkerHandle, SpawnError>> + 
 /// The owner task.
 pub(super) struct SessionTask {
     pub(super) machine: SessionMachine,
-    pub(super) shared: Arc<Shared>,
-    pub(super) live: Arc<Live>,
+    pub(super) shared: Arc<RuntimeContext>,
+    pub(super) live: Arc<LiveSession>,
     pub(super) callers: Callers<SessionReply, Refusal>,
     pub(super) followers: Followers,
     pub(super) writes: SessionWrites,
@@ -73,7 +73,7 @@ pub(super) struct ForkRequests {
 /// What the worker wants of the host.
 pub(super) struct HostCalls {
     pub(super) worktree: Worktree,
-    pub(super) work: Option<HostWork>,
+    pub(super) work: Option<HostCallFuture>,
     pub(super) reservation: Reservation,
 }
 
@@ -90,7 +90,7 @@ enum Woken {
 impl SessionTask {
     pub(super) fn new(
         machine: SessionMachine,
-        (shared, live): (&Arc<Shared>, &Arc<Live>),
+        (shared, live): (&Arc<RuntimeContext>, &Arc<LiveSession>),
         inbox: mpsc::Receiver<Command>,
         writes: SessionWrites,
         worktree: Worktree,
@@ -121,7 +121,7 @@ impl SessionTask {
         }
     }
 
-    /// Lives as long as the session.
+    /// Runs as long as the session.
     pub(super) async fn run(mut self) {
         let mut actions = Vec::new();
         while !self.released {
@@ -178,7 +178,7 @@ impl SessionTask {
                 }
                 self.machine.step(input, self.clock.now(), actions);
                 if self.machine.is_released() {
-                    // Before the replies: a caller that is told of the end of a session no longer finds it alive.
+                    // Before the replies: a caller that receives the end of a session no longer finds it live.
                     self.shared.registry.remove(self.live.id);
                 }
                 for action in actions.drain(..) {
@@ -190,44 +190,44 @@ impl SessionTask {
 
     fn command(&mut self, command: Command, actions: &mut Vec<Action>) {
         let input = match command {
-            Command::Create { answer } => Input::Create { token: self.callers.add(answer) },
-            Command::Fork { children, made, answer } => {
+            Command::Create { responder } => Input::Create { token: self.callers.add(responder) },
+            Command::Fork { children, made, responder } => {
                 let count = u32::try_from(children.len()).unwrap_or(u32::MAX);
                 self.forks.requested = Some(Forks::new(children, made));
-                let token = self.callers.add(answer);
+                let token = self.callers.add(responder);
                 self.step(Input::Fork { token, count }, actions);
                 // If it was refused, the caller knows by now.
                 self.forks.requested = None;
                 return;
             }
-            Command::Execute { request, policy, follower, answer } => {
+            Command::Execute { request, policy, follower, responder } => {
                 if let Some(follower) = follower {
                     self.followers.add(request.id, follower);
                 }
-                Input::Execute { token: self.callers.add(answer), request, policy }
+                Input::Execute { token: self.callers.add(responder), request, policy }
             }
-            Command::Submit { execution, task, given, wait, answer } => {
-                Input::Submit { token: self.callers.add(answer), execution, task, answer: given, wait }
+            Command::Submit { execution, task, given, wait, responder } => {
+                Input::Submit { token: self.callers.add(responder), execution, task, answer: given, wait }
             }
-            Command::Cancel { execution, answer } => {
-                Input::Cancel { token: self.callers.add(answer), execution }
+            Command::Cancel { execution, responder } => {
+                Input::Cancel { token: self.callers.add(responder), execution }
             }
-            Command::Close { cause, answer } => Input::Close { token: self.callers.add(answer), cause },
-            Command::Kill { signal, answer } => Input::Kill { token: self.callers.add(answer), signal },
+            Command::Close { cause, responder } => Input::Close { token: self.callers.add(responder), cause },
+            Command::Kill { signal, responder } => Input::Kill { token: self.callers.add(responder), signal },
             Command::Forbidden(call) => Input::ForbiddenCall(call),
             Command::Violation(what) => Input::ChannelFailed(ChannelFault::Violation(what)),
-            Command::Follow { execution, answer } => {
+            Command::Follow { execution, responder } => {
                 // Until its end is published: before, the last events may not be in the store yet.
                 let runs = self.shared.registry.session_of(execution).is_some();
-                let _ = answer.send(runs.then(|| {
+                let _ = responder.send(runs.then(|| {
                     let (follower, batches) = followers::channel();
                     self.followers.add(execution, follower);
                     batches
                 }));
                 return;
             }
-            Command::Inspect { answer } => {
-                let _ = answer.send(self.facts());
+            Command::Inspect { responder } => {
+                let _ = responder.send(self.facts());
                 return;
             }
         };

@@ -1,4 +1,4 @@
-//! What all sessions share, what callers want of an owner task, and errors from below as inputs of the machines.
+//! What all sessions share, requests to an owner task, and errors from below as inputs of the machines.
 
 use super::api::{RuntimeError, WorktreeClients};
 use super::callers::Responder;
@@ -26,12 +26,12 @@ use vm_system_protocol::model::Event;
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
 use vm_system_store::StoreHandle;
 
-/// Files of all sessions that are looked up or read at a time.
+/// Files of all sessions that are opened or read at a time.
 pub(super) const FILES: usize = 64;
 
 /// What all sessions share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct RuntimeContext {
     pub(super) store: StoreHandle,
     pub(super) brokers: Brokers,
     pub(super) jails: Arc<Jails>,
@@ -45,7 +45,7 @@ pub(super) struct Shared {
     pub(super) budget: MemoryBudget,
 }
 
-impl Shared {
+impl RuntimeContext {
     /// Does blocking work on files, when it is its turn. `None`: the runtime is ending.
     pub(super) async fn files<T: Send + 'static>(
         &self,
@@ -70,55 +70,55 @@ impl Shared {
     }
 }
 
-/// What callers ask of an owner task.
+/// A request to an owner task.
 #[derive(Debug)]
 pub(super) enum Command {
     Create {
-        answer: Answering,
+        responder: SessionResponder,
     },
     Fork {
         children: Vec<SessionId>,
         made: mpsc::Sender<ForkedWorker>,
-        answer: Answering,
+        responder: SessionResponder,
     },
     Execute {
         request: Box<ExecuteRequest>,
         policy: Arc<EffectivePolicy>,
         follower: Option<mpsc::Sender<Arc<[Event]>>>,
-        answer: Answering,
+        responder: SessionResponder,
     },
     Submit {
         execution: ExecutionId,
         task: Option<TaskId>,
         given: GivenAnswer,
         wait: bool,
-        answer: Answering,
+        responder: SessionResponder,
     },
     Cancel {
         execution: ExecutionId,
-        answer: Answering,
+        responder: SessionResponder,
     },
     Close {
         cause: CloseCause,
-        answer: Answering,
+        responder: SessionResponder,
     },
     Kill {
         signal: i32,
-        answer: Answering,
+        responder: SessionResponder,
     },
     Follow {
         execution: ExecutionId,
-        answer: oneshot::Sender<Option<Batches>>,
+        responder: oneshot::Sender<Option<Batches>>,
     },
     Inspect {
-        answer: oneshot::Sender<Facts>,
+        responder: oneshot::Sender<Facts>,
     },
     Violation(String),
     Forbidden(String),
 }
 
-/// Where an answer goes.
-pub(super) type Answering = Responder<SessionReply, Refusal>;
+/// Where the result of a request goes.
+pub(super) type SessionResponder = Responder<SessionReply, Refusal>;
 
 /// The machine's input when no worker was started.
 pub(super) fn no_worker(error: SpawnError) -> Input {
@@ -145,7 +145,7 @@ pub(super) fn fault(error: WorkerChannelError) -> ChannelFault {
             ChannelFault::Violation("did not complete a message".to_owned())
         }
         WorkerChannelError::Violation(what) => ChannelFault::Violation(what),
-        WorkerChannelError::TooLarge(what) => ChannelFault::Violation(format!("cannot be told: {what}")),
+        WorkerChannelError::TooLarge(what) => ChannelFault::Violation(format!("cannot be sent: {what}")),
         WorkerChannelError::Io(error) => ChannelFault::Violation(format!("channel: {error}")),
     }
 }

@@ -16,9 +16,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub struct Workspaces(Option<Arc<PathBuf>>);
 
-/// Whose databases.
+/// The name of a set of databases: owner and label.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Workspace {
+pub struct WorkspaceKey {
     /// The session's owner.
     pub owner: String,
     /// The client's label.
@@ -33,7 +33,7 @@ impl Workspaces {
 
     /// The folder of a workspace, made if it is not there, that belongs to the owner of `worktree`: the user that a
     /// broker of root becomes.
-    pub fn open(&self, workspace: &Workspace, worktree: impl AsFd) -> io::Result<Option<OwnedFd>> {
+    pub fn open(&self, workspace: &WorkspaceKey, worktree: impl AsFd) -> io::Result<Option<OwnedFd>> {
         let Some(root) = &self.0 else { return Ok(None) };
         make(root)?;
         let owner = fstat(worktree)?;
@@ -56,8 +56,8 @@ fn make(path: &std::path::Path) -> Result<(), Errno> {
 }
 
 /// A name of fixed length, whatever the labels are; their lengths keep two of them apart.
-fn name(workspace: &Workspace, uid: u32) -> String {
-    let Workspace { owner, id } = workspace;
+fn name(workspace: &WorkspaceKey, uid: u32) -> String {
+    let WorkspaceKey { owner, id } = workspace;
     let digest = Sha256::digest(format!("{}:{owner}{}:{id}{uid}", owner.len(), id.len()));
     digest.iter().take(16).fold(String::with_capacity(32), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -69,8 +69,8 @@ fn name(workspace: &Workspace, uid: u32) -> String {
 mod tests {
     use super::*;
 
-    fn workspace(owner: &str, id: &str) -> Workspace {
-        Workspace { owner: owner.to_owned(), id: id.to_owned() }
+    fn workspace(owner: &str, id: &str) -> WorkspaceKey {
+        WorkspaceKey { owner: owner.to_owned(), id: id.to_owned() }
     }
 
     #[test]

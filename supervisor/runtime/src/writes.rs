@@ -11,7 +11,7 @@ use vm_system_store::{StoreHandle, Ticket, Urgency};
 type Submitting = Pin<Box<dyn Future<Output = Result<Ticket, StoreError>> + Send>>;
 
 /// Batches of one owner task, each with a note for when its outcome is known. One is handed over at a time, so that the store
-/// keeps their order; while the store has no room in its queue, nothing waits for that but the batches: the owner task stops
+/// keeps their order; while the store's queue is full, only the batches wait for it: the owner task stops
 /// receiving from its worker ([`Writes::is_behind`]), and so bounds them.
 pub(super) struct Writes<N> {
     store: StoreHandle,
@@ -32,7 +32,7 @@ impl<N> Writes<N> {
         Self { store, queue: VecDeque::new(), submitting: None, tickets: VecDeque::new() }
     }
 
-    /// Takes a batch, and hands it over now if the store has room for it.
+    /// Takes a batch, and submits it now if the store's queue is not full.
     pub(super) fn push(
         &mut self,
         (id, note): (WriteId, N),
@@ -105,7 +105,7 @@ mod tests {
     use vm_system_store::{Faults, Urgency, open_temporary};
 
     #[tokio::test]
-    async fn batches_wait_in_their_order_for_a_store_without_room() {
+    async fn batches_wait_in_their_order_for_a_full_store_queue() {
         let (store, faults) = Faults::of(open_temporary().expect("a temporary folder"));
         faults.set_full(true);
         let mut writes = Writes::new(store);

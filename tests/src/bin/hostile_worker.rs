@@ -38,12 +38,12 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 fn preload() -> Result<Box<dyn WorkerBody>, String> {
     interrupt::install(&INTERRUPTED).map_err(|error| error.to_string())?;
-    Ok(Box::new(Liar))
+    Ok(Box::new(HostileWorker))
 }
 
-struct Liar;
+struct HostileWorker;
 
-impl WorkerBody for Liar {
+impl WorkerBody for HostileWorker {
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
         let mut worker = Worker::new(channel);
         worker.live().unwrap_or(0)
@@ -185,12 +185,12 @@ impl Worker {
                 let page = |number| StatePage { number, bytes: vec![turn as u8; 4 << 10] };
                 self.stands((turn * 256..(turn + 1) * 256).map(page).collect(), Cause::Steps)
             }
-            "tells pages without an end, and says so" => {
+            "sends pages without an end, and writes a mark" => {
                 let page = |number| StatePage { number, bytes: vec![1; 1 << 20] };
                 for number in 1..6 {
                     self.says(FromDurable::Pages(vec![page(number)]))?;
                 }
-                let args = JsonText::from_untrusted(format!(r#"["told-{}", ""]"#, self.args.join("")));
+                let args = JsonText::from_untrusted(format!(r#"["marked-{}", ""]"#, self.args.join("")));
                 self.says(FromDurable::Call(HostCall { name: "writeFile".to_owned(), args }))?;
                 loop {
                     self.receive()?;

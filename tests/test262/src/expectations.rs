@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn regressions_and_unexpected_passes_are_told_apart() {
+    fn regressions_and_unexpected_passes_are_distinguished() {
         let expected = Expectations::of(["a/x.js".to_owned()]);
         let difference =
             expected.compare([("a/x.js", true), ("a/y.js", false), ("a/z.js", true)].into_iter());

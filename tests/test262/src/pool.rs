@@ -104,7 +104,7 @@ impl Runner {
         receive(&mut self.output)?.context("crash")
     }
 
-    /// Ends the child and tells how it ended.
+    /// Ends the child and returns its exit status.
     fn post_mortem(mut self, failure: &anyhow::Error) -> String {
         use std::os::unix::process::ExitStatusExt as _;
         if failure.to_string() == "timeout" {

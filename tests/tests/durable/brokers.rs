@@ -1,4 +1,4 @@
-//! What a program hears of its files while the brokers die.
+//! Results of file calls in programs while the brokers are killed.
 
 use super::ended;
 use vm_system_protocol::control::{DurableOp, NewRun};
@@ -12,7 +12,7 @@ use vm_system_tests::watch::Watch;
 const KILLED: usize = 4;
 
 #[test]
-fn the_death_of_a_broker_is_no_answer_about_a_file() {
+fn exit_of_a_broker_is_no_result_about_a_file() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     client.load(

@@ -55,14 +55,14 @@ fn whoever_follows_a_program_sees_each_step_as_it_is_taken_and_the_end() {
     client.submit("followed", "3").expect("taken");
     comes(&printed, "sum 34");
     assert_eq!(command::wait(&mut follower, PATIENCE), Some(Some(0)), "it ends with the program");
-    // One that has ended is told from the record.
-    let told = command::vm_system(&daemon.place, &["exec", "events", "followed", "--follow"]).ok();
-    assert!(told.contains("begin") && told.contains("sum 34"), "{told}");
+    // One that has ended is output from the record.
+    let output = command::vm_system(&daemon.place, &["exec", "events", "followed", "--follow"]).ok();
+    assert!(output.contains("begin") && output.contains("sum 34"), "{output}");
     daemon.stop();
 }
 
 #[test]
-fn a_follower_hears_that_a_waiting_program_was_ended() {
+fn follower_is_notified_that_a_waiting_program_was_ended() {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     client.begin(SUM, "ended");

@@ -63,7 +63,7 @@ fn what_a_program_wrote_counts_for_its_life() {
 }
 
 #[test]
-fn calls_and_bytes_of_files_count_from_one_answer_of_somebody_else_to_the_next() {
+fn limits_of_files_are_refilled_by_answers_of_other_clients() {
     let source = format!(
         "{WAITS}
         const read = () => (fs.readFile('text') ?? '').length;
@@ -89,7 +89,7 @@ fn calls_and_bytes_of_files_count_from_one_answer_of_somebody_else_to_the_next()
 }
 
 #[test]
-fn a_program_that_answers_itself_comes_to_the_end_of_its_limits_though_nothing_of_it_lives_meanwhile() {
+fn program_that_answers_itself_reaches_its_limits_though_no_process_of_it_runs_meanwhile() {
     let source = format!(
         "{WAITS}
         for (let n = 0; n < 12; n++) {{ console.log('x'.repeat(1000)); waits(); }}

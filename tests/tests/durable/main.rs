@@ -1,4 +1,4 @@
-//! Durable programs through the real daemon: pauses, answers, deaths of everything, going back.
+//! Durable programs through the real daemon: pauses, answers, kills of every process, rewinding.
 
 mod brokers;
 mod files;
@@ -87,7 +87,7 @@ fn cold() -> Options {
 }
 
 fn cold_daemon() -> Daemon {
-    Daemon::start_with(vm_system_tests::place::Place::new(User::AsStarted), &cold())
+    Daemon::start_with(vm_system_tests::place::TestDir::new(User::AsStarted), &cold())
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn an_execution_that_waits_holds_no_process_and_survives_a_kill_of_everything() 
     let info = daemon.info();
     let keeper = info.keeper_pid.expect("a keeper");
     let until = Instant::now() + PATIENCE;
-    // The zygotes, and the newborn that has no job yet.
+    // The zygotes, and the prestarted worker without a session.
     while observe::descendants(keeper).len() > info.zygotes.len() + 1 {
         assert!(Instant::now() < until, "its worker stays");
     }
@@ -148,7 +148,7 @@ fn what_computed_when_everything_was_killed_goes_on_by_itself_from_its_last_chec
     ";
     let options =
         Options { config: "[durable]\nwarm_ms = 0\ncheckpoint_ms = 20\n".to_owned(), ..Options::default() };
-    let place = vm_system_tests::place::Place::new(User::AsStarted);
+    let place = vm_system_tests::place::TestDir::new(User::AsStarted);
     let daemon = Daemon::start_with(place, &options);
     let mut client = daemon.client();
     let run = client.begin(source, "counts");
@@ -177,7 +177,7 @@ fn what_computed_when_everything_was_killed_goes_on_by_itself_from_its_last_chec
 }
 
 #[test]
-fn answers_that_do_not_fit_are_counted_and_then_the_program_hears_of_it() {
+fn rejected_answers_are_counted_and_then_reported_to_the_program() {
     let source = "
         const schema = { type: 'object', required: ['x'], properties: { x: { type: 'integer' } } };
         let first = CC('fits?', { schema });
@@ -234,7 +234,7 @@ fn a_schema_that_cannot_be_judged_is_a_type_error_and_references_and_patterns_ar
 }
 
 #[test]
-fn a_question_whose_time_is_over_is_answered_by_its_default_also_while_nothing_runs() {
+fn expired_task_gets_its_default_also_while_nothing_runs() {
     let source = "
         const first = CC('quick', { timeout_ms: 100, default: { n: 1 } });
         let second;
@@ -255,7 +255,7 @@ fn a_question_whose_time_is_over_is_answered_by_its_default_also_while_nothing_r
 }
 
 #[test]
-fn a_question_whose_time_is_over_does_not_wait_behind_programs_that_compute() {
+fn expired_task_does_not_wait_behind_programs_that_compute() {
     let computes = "CC('go on', { timeout_ms: 20, default: 0 }); for (;;);";
     let asks =
         "const said = CC('late', { timeout_ms: 20, default: 'in time' }); function main() { return said; }";
@@ -416,7 +416,7 @@ fn a_program_writes_its_worktree_and_nothing_else() {
 }
 
 #[test]
-fn the_worker_of_a_program_can_be_looked_at_and_killed() {
+fn worker_of_a_program_can_be_inspected_and_killed() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let run = client.begin(SUM, "warm");
@@ -463,7 +463,7 @@ fn old_versions_of_pages_go_and_the_state_stays() {
     ";
     let options =
         Options { config: "[durable]\nhistory = 8\nwarm_ms = 0\n".to_owned(), ..Options::default() };
-    let daemon = Daemon::start_with(vm_system_tests::place::Place::new(User::AsStarted), &options);
+    let daemon = Daemon::start_with(vm_system_tests::place::TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     client.begin(LISTS, "lists");
     for step in 0..59 {

@@ -1,4 +1,4 @@
-//! The zygote that workers of programs come from: there when it is needed, and nobody else's affair.
+//! The zygote of workers of programs: started when it is needed, without an effect on sessions.
 
 use super::{SUM, cold_daemon, prompt};
 use std::thread;
@@ -48,7 +48,7 @@ fn programs_have_one_zygote_and_a_daemon_without_programs_has_none() {
 }
 
 #[test]
-fn the_death_of_their_zygote_harms_no_program_and_the_next_need_makes_another() {
+fn exit_of_their_zygote_harms_no_program_and_the_next_start_makes_another() {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     client.begin(SUM, "held");

@@ -53,7 +53,7 @@ struct Known {
     work: u64,
     steps: Vec<Step>,
     since: Instant,
-    /// The last that was heard.
+    /// The last received state.
     last: Option<Box<Run>>,
 }
 

@@ -1,4 +1,4 @@
-//! What dies, and when.
+//! The schedule of kills.
 
 use std::fmt;
 use std::sync::mpsc::Receiver;
@@ -154,7 +154,7 @@ impl Killer {
         self.start(place);
     }
 
-    fn start(&mut self, place: vm_system_tests::place::Place) {
+    fn start(&mut self, place: vm_system_tests::place::TestDir) {
         (self.workers_killed, self.brokers_killed) = (0, 0);
         self.daemon = Some(Daemon::start_with(place, &self.options));
     }

@@ -2,7 +2,7 @@
 //! Agents answer questions and write down what was acknowledged; that is the model the end is compared with:
 //!
 //! - an acknowledged answer is used exactly once, and its question is never asked again
-//! - an answer whose fate nobody heard is used once or not at all; then its question is still there
+//! - an answer without an acknowledgement is used once or not at all; then its task is still pending
 //! - output is complete, in order, without a gap or a double; files have what was written
 //! - what can go on does so by itself after a start: nobody but the daemon wakes anything here
 //! - timers fire, also those that came due while nothing ran
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use vm_system_tests::SeededRandom;
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 
 /// Agents at a time.
 const AGENTS: u64 = 3;
@@ -39,7 +39,7 @@ fn options(random: &mut SeededRandom) -> Options {
 fn survive(seed: u64) {
     let mut random = SeededRandom::new(seed);
     let options = options(&mut random);
-    let daemon = Daemon::start_with(Place::new(User::AsStarted), &options);
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let (socket, worktree) = (daemon.place.socket(), daemon.place.worktree());
     daemon.client().load(agent::PROGRAM);
     let enough = AtomicBool::new(false);
@@ -67,7 +67,7 @@ fn survive(seed: u64) {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_and_nothing_happens_twice_whatever_dies() {
+fn nothing_acknowledged_is_lost_and_nothing_happens_twice_whatever_is_killed() {
     let from = number("VM_SYSTEM_CHAOS_FROM", 1);
     for seed in from..from + number("VM_SYSTEM_CHAOS", 10) {
         println!("seed {seed}");

@@ -4,10 +4,10 @@
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::{as_both, observe, program, watch};
 
-as_both!(every_abuse_ends_that_session_only, a_word_about_a_fork_that_nobody_ordered_is_a_violation);
+as_both!(every_abuse_ends_that_session_only, message_about_a_fork_without_an_order_is_a_violation);
 
 /// Ways, and the beginning of the reason of the session's end.
 const WAYS: &[(&str, &str)] = &[
@@ -34,7 +34,7 @@ mod cases {
 
     pub(super) fn every_abuse_ends_that_session_only(user: User) {
         let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
-        let daemon = Daemon::start_with(Place::new(user), &options);
+        let daemon = Daemon::start_with(TestDir::new(user), &options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);
         let worktree = daemon.place.worktree();
@@ -50,7 +50,7 @@ mod cases {
         let fds = observe::descriptors(daemon.pid());
         for (how, reason) in WAYS {
             let session = client.session(&template, &worktree).expect("session");
-            client.eval(&session, &format!("when it forks: {how}")).expect("told how");
+            client.eval(&session, &format!("when it forks: {how}")).expect("the fork is prepared");
             let forked = client.fork(&session, 1);
             let ended = client.until(&session, SessionStatus::Crashed);
             let why = ended.close_reason.unwrap_or_default();
@@ -77,9 +77,9 @@ mod cases {
         daemon.stop();
     }
 
-    pub(super) fn a_word_about_a_fork_that_nobody_ordered_is_a_violation(user: User) {
+    pub(super) fn message_about_a_fork_without_an_order_is_a_violation(user: User) {
         let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
-        let daemon = Daemon::start_with(Place::new(user), &options);
+        let daemon = Daemon::start_with(TestDir::new(user), &options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);
         for how in ["says it forked", "says it cannot fork"] {

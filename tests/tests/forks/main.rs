@@ -1,8 +1,8 @@
-//! Sessions that are forked: what a copy has of its parent, what it has not, who may make one and when; and workers that
+//! Sessions that are forked: what a copy has of its parent, what it has not, permissions and limits; and workers that
 //! abuse the order to fork.
 
 mod abuse;
-mod doors;
+mod apis;
 
 use vm_system_protocol::control::{ErrorCode, NewStartupFile, Op, Reply};
 use vm_system_protocol::model::{Session, SessionStatus, Settings};
@@ -14,7 +14,7 @@ as_both!(
     copies_have_the_state_and_go_their_own_ways,
     copies_of_copies_have_their_own_random_numbers,
     large_states_are_copied,
-    parent_and_copy_die_independently,
+    parent_and_copy_exit_independently,
     startup_files_are_not_run_again_and_host_modules_are_there,
     copies_live_in_the_same_jail_under_the_same_limits,
 );
@@ -39,7 +39,7 @@ mod cases {
             assert_eq!(fork.workspace_id, parent.workspace_id);
             let meta = fork.runtime_meta.to_value().expect("JSON");
             assert_eq!(meta["forked_from"], parent.id.to_string());
-            assert_eq!(client.session_record(fork), *fork, "what was told is what is stored");
+            assert_eq!(client.session_record(fork), *fork, "the response is what is stored");
             client.says(fork, &format!("n += {number}; list.push('fork'); n"));
         }
         client.says(&parent, "n = 100; list.push(3)");
@@ -136,7 +136,7 @@ mod cases {
         daemon.stop();
     }
 
-    pub(super) fn parent_and_copy_die_independently(user: User) {
+    pub(super) fn parent_and_copy_exit_independently(user: User) {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let parent = session(&daemon, Settings::default());
@@ -215,7 +215,7 @@ fn what_is_not_idle_is_not_forked() {
 
 #[test]
 fn all_copies_are_made_or_none() {
-    let place = vm_system_tests::place::Place::new(User::AsStarted);
+    let place = vm_system_tests::place::TestDir::new(User::AsStarted);
     let options = vm_system_tests::daemon::Options {
         config: "max_sessions = 4\n".to_owned(),
         ..vm_system_tests::daemon::Options::default()
@@ -223,9 +223,9 @@ fn all_copies_are_made_or_none() {
     let daemon = Daemon::start_with(place, &options);
     let mut client = daemon.client();
     let parent = session(&daemon, Settings::default());
-    client.fork(&parent, 1).expect("there is room");
+    client.fork(&parent, 1).expect("the limit is not reached");
     let processes = daemon.family().len();
-    let refused = client.fork(&parent, 3).expect_err("there is room for two");
+    let refused = client.fork(&parent, 3).expect_err("the limit allows two more");
     assert_eq!(refused.code, ErrorCode::CapacityExceeded);
     assert_eq!(daemon.family().len(), processes);
     assert_eq!(ready(&mut client), 2);

@@ -1,5 +1,5 @@
-//! What tools answer: of the thing that was meant, by the name that it has, as much as an answer has room for, and where the
-//! rest is.
+//! Results of tools: about the thing that was named, with its name, cut to the size of a response, with a reference to the
+//! rest.
 
 use super::place;
 use serde_json::json;
@@ -16,9 +16,9 @@ fn a_token_deletes_what_it_was_given_for_and_not_what_has_the_name_by_now() {
     let of_old = agent.data("delete_execution", json!({ "executionId": "e" }))["token"].clone();
     agent.text("submitTask", json!({ "result": "x" }));
     let new = agent.data("start", start.clone())["id"].clone();
-    let told = agent.tool("delete_execution", json!({ "executionId": "e", "confirmToken": of_old }));
-    assert_eq!(told["_meta"]["vm-system/error"]["code"], "CONFLICT", "{told}");
-    assert!(text(&told).contains("Nothing was deleted"), "{told}");
+    let refused = agent.tool("delete_execution", json!({ "executionId": "e", "confirmToken": of_old }));
+    assert_eq!(refused["_meta"]["vm-system/error"]["code"], "CONFLICT", "{refused}");
+    assert!(text(&refused).contains("Nothing was deleted"), "{refused}");
     // So it is where the name went on to another one by going back.
     let of_new = agent.data("delete_execution", json!({ "executionId": "e" }))["token"].clone();
     let state = agent.data("get_state", json!({}));
@@ -36,13 +36,13 @@ fn a_token_deletes_what_it_was_given_for_and_not_what_has_the_name_by_now() {
     let again = agent.data("delete_program", json!({ "programId": "p" }))["token"].clone();
     agent.text("delete_program", json!({ "programId": "p", "confirmToken": again }));
     agent.text("load", program);
-    let told = agent.fails("delete_program", json!({ "programId": "p", "confirmToken": of_old }));
-    assert!(told.contains("Nothing was deleted"), "{told}");
+    let refused = agent.fails("delete_program", json!({ "programId": "p", "confirmToken": of_old }));
+    assert!(refused.contains("Nothing was deleted"), "{refused}");
     assert_eq!(agent.data("list_programs", json!({}))["programs"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
-fn a_list_shows_what_each_execution_asks_however_many_wait() {
+fn list_has_the_prompt_of_each_waiting_execution() {
     const WAITING: usize = 203;
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
@@ -67,7 +67,7 @@ fn a_list_shows_what_each_execution_asks_however_many_wait() {
 }
 
 #[test]
-fn what_says_too_much_is_shown_as_far_as_it_goes_and_where_the_rest_is() {
+fn large_output_is_cut_with_a_reference_to_the_rest() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     let none = agent.fails("session_create", json!({}));
@@ -76,17 +76,17 @@ fn what_says_too_much_is_shown_as_far_as_it_goes_and_where_the_rest_is() {
     let code = "for (let i = 0; i < 5_000; i++) console.log('line', i)";
     let said = agent.tool("session_eval", json!({ "sessionId": session["sessionId"], "code": code }));
     assert_eq!(said["isError"], true, "{said}");
-    let (told, data) = (text(&said), &said["structuredContent"]);
+    let (shown, data) = (text(&said), &said["structuredContent"]);
     let id = data["executionId"].as_str().expect("an id");
-    assert!(told.starts_with("line 0\nline 1\n"), "{told}");
-    assert!(told.contains(&format!("get_events executionId={id} after=")), "{told}");
+    assert!(shown.starts_with("line 0\nline 1\n"), "{shown}");
+    assert!(shown.contains(&format!("get_events executionId={id} after=")), "{shown}");
     assert_eq!(data["error"]["code"], "OUTPUT_LIMIT_EXCEEDED", "{data}");
     let rest = agent.data("get_events", json!({ "executionId": id, "after": data["next"] }));
     assert!(rest["events"].is_array(), "{rest}");
 }
 
 #[test]
-fn executions_are_called_by_their_names_whatever_they_were_asked_for_by() {
+fn executions_are_shown_by_name_whatever_the_reference_was() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     agent.text("load", json!({ "programId": "p", "source": "function main() { return CC('?'); }" }));

@@ -8,7 +8,7 @@ use std::time::Instant;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::command::readable;
 use vm_system_tests::mcp::{Agent, OnDemand, text};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::watch::Watch;
 
 const SUM: &str = "
@@ -22,11 +22,11 @@ const SUM: &str = "
 ";
 
 fn place() -> OnDemand {
-    OnDemand::new(Place::new(User::AsStarted))
+    OnDemand::new(TestDir::new(User::AsStarted))
 }
 
 #[test]
-fn an_agent_drives_a_program_and_hears_the_originals_words() {
+fn agent_drives_a_program_and_gets_the_originals_texts() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     assert_eq!(agent.data("server_info", json!({}))["programs"], 0);
@@ -206,25 +206,25 @@ fn requests_of_the_newer_generation_need_no_handshake() {
     agent.close();
 }
 
-/// Waits until the client is told that this document has become another one.
+/// Waits until the client is notified that this document has changed.
 fn updated(agent: &mut Agent, uri: &str) -> Value {
     let about = |message: &Value| {
         message["method"] == "notifications/resources/updated" && message["params"]["uri"] == uri
     };
-    if let Some(at) = agent.heard.iter().position(about) {
-        return agent.heard.remove(at);
+    if let Some(at) = agent.received.iter().position(about) {
+        return agent.received.remove(at);
     }
     loop {
-        let message = agent.hear();
+        let message = agent.receive();
         if about(&message) {
             return message;
         }
-        agent.heard.push(message);
+        agent.received.push(message);
     }
 }
 
 #[test]
-fn a_client_hears_that_an_execution_has_moved_on() {
+fn client_is_notified_that_an_execution_has_changed() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     let program = json!({ "programId": "p", "source": "function main() { CC('a?'); return CC('b?'); }" });
@@ -249,7 +249,7 @@ fn a_client_hears_that_an_execution_has_moved_on() {
 }
 
 #[test]
-fn the_newer_generation_hears_the_same_from_a_request_that_stays_open() {
+fn newer_generation_is_notified_by_a_request_that_stays_open() {
     let home = place();
     let mut agent = Agent::spawn(&home.place, &["--client", "listener"]);
     let meta = json!({
@@ -263,7 +263,7 @@ fn the_newer_generation_hears_the_same_from_a_request_that_stays_open() {
     agent.request("tools/call", call("start", json!({ "programId": "p", "executionId": "e" })));
     let wanted = json!({ "resourceSubscriptions": ["vm://executions/e", "file:///etc/passwd"] });
     let listening = agent.ask("subscriptions/listen", json!({ "notifications": wanted, "_meta": meta }));
-    let acknowledged = agent.hear();
+    let acknowledged = agent.receive();
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
     assert!(!acknowledged.to_string().contains("passwd"), "{acknowledged}");
     updated(&mut agent, "vm://executions/e");
@@ -391,7 +391,7 @@ fn prompts_and_resources_are_offered() {
 }
 
 #[test]
-fn long_calls_tell_their_progress_and_can_be_taken_back() {
+fn long_calls_report_progress_and_can_be_cancelled() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     let session = agent.data("session_create", json!({ "worktree": home.place.worktree() }));
@@ -402,7 +402,7 @@ fn long_calls_tell_their_progress_and_can_be_taken_back() {
         "_meta": { "progressToken": "t" },
     });
     let asked = agent.ask("tools/call", call);
-    let progress = agent.hear();
+    let progress = agent.receive();
     assert_eq!(progress["method"], "notifications/progress", "{progress}");
     assert_eq!(progress["params"]["progressToken"], "t");
     let cancel =
@@ -420,13 +420,13 @@ fn long_calls_tell_their_progress_and_can_be_taken_back() {
     };
     assert_eq!(value["structuredContent"]["result"], 2);
     assert!(
-        agent.heard.iter().all(|message| message["id"] != json!(asked)),
+        agent.received.iter().all(|message| message["id"] != json!(asked)),
         "no answer to what was taken back"
     );
 }
 
 #[test]
-fn a_daemon_that_dies_is_started_again_and_what_waits_goes_on() {
+fn killed_daemon_is_started_again_and_waiting_executions_go_on() {
     let home = place();
     let mut agent = Agent::start(&home.place, &["--client", "me"]);
     agent.text("load", json!({ "programId": "sum", "source": SUM }));
@@ -444,7 +444,7 @@ fn a_daemon_that_dies_is_started_again_and_what_waits_goes_on() {
 }
 
 #[test]
-fn a_daemon_that_nobody_needs_ends_by_itself() {
+fn idle_daemon_exits() {
     let home = place();
     let mut agent = Agent::start(&home.place, &["--idle-exit", "1"]);
     agent.data("server_info", json!({}));
@@ -505,7 +505,7 @@ fn twenty_agents_at_once_share_one_daemon_and_do_not_disturb_each_other() {
 }
 
 #[test]
-fn agents_that_misbehave_harm_nobody() {
+fn agents_that_misbehave_harm_no_other() {
     let home = place();
     let mut good = Agent::start(&home.place, &[]);
     good.text("load", json!({ "programId": "p", "source": "function main() { return CC('?'); }" }));
@@ -519,13 +519,13 @@ fn agents_that_misbehave_harm_nobody() {
     let mut rude = Agent::start(&home.place, &[]);
     for (line, code) in [("{", -32700), ("\u{0}\u{1}", -32700), ("[]", -32600), ("{\"id\":1}", -32600)] {
         rude.say(line);
-        assert_eq!(rude.hear()["error"]["code"], code, "{line:?}");
+        assert_eq!(rude.receive()["error"]["code"], code, "{line:?}");
     }
     rude.say(vec![b'x'; (16 << 20) + 1]);
-    assert_eq!(rude.hear()["error"]["code"], -32600);
+    assert_eq!(rude.receive()["error"]["code"], -32600);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     rude.say(deep);
-    assert_eq!(rude.hear()["error"]["code"], -32700);
+    assert_eq!(rude.receive()["error"]["code"], -32700);
     let asked = rude.ask("no/such/method", json!({}));
     assert_eq!(rude.answer(asked)["error"]["code"], -32601);
     // A flood: each request is answered, or refused by name.
@@ -533,7 +533,7 @@ fn agents_that_misbehave_harm_nobody() {
         (0..500).map(|_| rude.ask("tools/call", json!({ "name": "list_programs", "arguments": {} }))).last();
     let mut answered = 0;
     while answered < 500 {
-        let answer = rude.hear();
+        let answer = rude.receive();
         assert!(answer.get("result").is_some() || answer["error"]["code"] == -32000, "{answer}");
         answered += 1;
     }

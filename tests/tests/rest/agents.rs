@@ -1,4 +1,4 @@
-//! Agents over HTTP: the rules of this door hold for them too, sessions belong to who made them, and both generations of
+//! Agents over HTTP: the rules of the HTTP listener hold for them too, sessions belong to their owners, and both generations of
 //! the protocol are served.
 
 use super::people::{self, ALICE, BOB};
@@ -125,9 +125,9 @@ fn agents_without_sessions_have_a_current_execution_only_under_a_name() {
     let start = |name: &str| json!({ "programId": "p", "executionId": name, "args": [name] });
     assert_eq!(ask("?client=a", "start", start("one")).0, "Execution started: one (set as current)");
     assert_eq!(ask("?client=b%20c", "start", start("two")).0, "Execution started: two (set as current)");
-    // Nothing tells this one from another agent of the same owner.
+    // Nothing distinguishes this one from another agent of the same owner.
     assert_eq!(ask("", "start", start("three")).0, "Execution started: three");
-    let (text, refused) = ask("", "submitTask", json!({ "result": "for whom?" }));
+    let (text, refused) = ask("", "submitTask", json!({ "result": "for which execution?" }));
     assert!(refused["isError"] == true && text.contains("?client=NAME"), "{text}");
     assert_eq!(ask("", "set_current", json!({ "executionId": "three" })).1["isError"], true);
     assert_eq!(ask("?client=a", "getTask", json!({})).0, "one");
@@ -138,7 +138,7 @@ fn agents_without_sessions_have_a_current_execution_only_under_a_name() {
 }
 
 #[test]
-fn the_rules_of_this_door_hold_for_agents() {
+fn rules_of_the_listener_hold_for_agents() {
     let daemon = people::daemon(&[]);
     let address = daemon.addresses()[0];
     let refused = |http: &mut Http, fields: &[(&str, &str)], status: u16| {
@@ -180,15 +180,19 @@ fn what_is_refused_over_http_is_an_error_of_json_rpc() {
         let response = http.ask(method, "/mcp", &fields, body);
         assert_eq!(response.status, status, "{method} {body:?}: {}", response.text());
         assert_eq!(response.field("content-type"), Some("application/json"), "{method} {body:?}");
-        let told: Value = serde_json::from_str(&response.text()).expect("JSON");
-        assert_eq!((&told["jsonrpc"], &told["error"]["code"]), (&json!("2.0"), &json!(code)), "{told}");
-        assert_eq!(told.get("id"), Some(&id), "{told}");
-        assert!(told["error"]["message"].as_str().is_some_and(|why| why.len() > 10), "{told}");
+        let refused: Value = serde_json::from_str(&response.text()).expect("JSON");
+        assert_eq!(
+            (&refused["jsonrpc"], &refused["error"]["code"]),
+            (&json!("2.0"), &json!(code)),
+            "{refused}"
+        );
+        assert_eq!(refused.get("id"), Some(&id), "{refused}");
+        assert!(refused["error"]["message"].as_str().is_some_and(|why| why.len() > 10), "{refused}");
     }
 }
 
 #[test]
-fn an_owners_oldest_session_makes_room_for_a_new_one() {
+fn owners_least_recently_used_session_is_closed_for_a_new_one() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let first = session(&mut http);

@@ -1,4 +1,4 @@
-//! The door's bounds with a clock of milliseconds: a door of its own in this process, with a handler that answers what a
+//! The REST API's bounds with a clock of milliseconds: a server of its own in this process, with a handler that returns what a
 //! test needs.
 
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
-use vm_system_api::control::{Door, PeerPolicy};
+use vm_system_api::control::{PeerPolicy, ServerState};
 use vm_system_api::rest::{self, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
 use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{Health, Op, OpError, Reply};
@@ -86,11 +86,11 @@ fn event(seq: u64) -> Event {
     Event { execution_id: ExecutionId::from_bytes([1; 16]), seq, ts: Timestamp(0), payload }
 }
 
-/// A door in a folder of its own.
+/// A server in a folder of its own.
 struct Scene {
     runtime: tokio::runtime::Runtime,
     fake: Arc<Fake>,
-    door: Door,
+    state: ServerState,
     serving: tokio::task::JoinHandle<()>,
     socket: PathBuf,
     _folder: tempfile::TempDir,
@@ -111,7 +111,7 @@ impl Scene {
         let socket = folder.path().join("http.sock");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let (fake, door) = (Arc::new(fake), Door::default());
+        let (fake, state) = (Arc::new(fake), ServerState::default());
         // Sockets and tasks are made inside the runtime.
         let serving = {
             let _inside = runtime.enter();
@@ -125,9 +125,9 @@ impl Scene {
                 limits,
             };
             let listeners = Listeners { unix, tcp: Vec::new() };
-            tokio::spawn(rest::serve(listeners, fake.clone(), options, door.clone()))
+            tokio::spawn(rest::serve(listeners, fake.clone(), options, state.clone()))
         };
-        Self { runtime, fake, door, serving, socket, _folder: folder }
+        Self { runtime, fake, state, serving, socket, _folder: folder }
     }
 
     fn http(&self) -> Http {
@@ -190,14 +190,14 @@ fn a_silent_stream_shows_that_it_lives_and_one_that_is_left_is_noticed() {
 }
 
 #[test]
-fn idle_connections_make_room_and_busy_ones_do_not() {
+fn idle_connections_are_closed_for_new_ones_and_busy_ones_are_not() {
     let scene = Scene::new(RestLimits { connections: 2, ..RestLimits::default() }, Fake::default());
     let (mut first, mut second) = (scene.http(), scene.http());
     assert_eq!(first.get(HEALTH).status, 200);
     assert_eq!(second.get(HEALTH).status, 200);
     let mut third = scene.http();
     assert_eq!(third.get(HEALTH).status, 200);
-    assert!(first.ends(), "the one that was idle longest made room");
+    assert!(first.ends(), "the one that was idle longest is closed");
     for busy in [&mut second, &mut third] {
         busy.send(&busy.written("GET", "/api/v1/runtime/summary", &[], None));
         scene.wait("asked", scene.fake.asked.notified());
@@ -209,7 +209,7 @@ fn idle_connections_make_room_and_busy_ones_do_not() {
 }
 
 #[test]
-fn readers_of_files_that_anybody_may_read_make_room() {
+fn connections_that_read_public_files_are_closed_for_new_ones() {
     let limits = RestLimits { connections: 2, ..RestLimits::default() };
     let scene = Scene::with_files(limits, Fake::default(), &[("large.js", 16 << 20)]);
     let mut slow = [scene.http(), scene.http()];
@@ -221,7 +221,7 @@ fn readers_of_files_that_anybody_may_read_make_room() {
 }
 
 #[test]
-fn a_door_that_closes_ends_idle_connections_and_streams_and_answers_what_is_under_way() {
+fn closing_server_ends_idle_connections_and_streams_and_finishes_requests() {
     let scene = Scene::new(RestLimits::default(), Fake::default());
     let mut idle = scene.http();
     assert_eq!(idle.get(HEALTH).status, 200);
@@ -229,12 +229,12 @@ fn a_door_that_closes_ends_idle_connections_and_streams_and_answers_what_is_unde
     stream.send(&stream.written("GET", EVENTS, SSE, None));
     assert_eq!(stream.head().expect("a head").0, 200);
     assert!(stream.chunk().is_some());
-    scene.door.closing.cancel();
+    scene.state.closing.cancel();
     assert!(idle.ends());
     assert!(stream.chunk().is_none(), "the stream ends in good order");
-    scene.door.requests.close();
-    scene.wait("requests are over", scene.door.requests.wait());
-    scene.door.hang_up.cancel();
+    scene.state.requests.close();
+    scene.wait("requests are over", scene.state.requests.wait());
+    scene.state.hang_up.cancel();
     let ended = scene.runtime.block_on(async { tokio::time::timeout(PATIENCE, scene.serving).await });
     assert!(matches!(ended, Ok(Ok(()))));
 }

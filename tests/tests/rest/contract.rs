@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::{Http, Response};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::watch::Watch;
 
 const TABLE: &str = include_str!("contract.txt");
@@ -129,7 +129,7 @@ struct Scene {
 
 impl Scene {
     fn new(config: &str) -> Self {
-        let place = Place::new(User::AsStarted);
+        let place = TestDir::new(User::AsStarted);
         place.write("app.js", "console.log(args.n, __ARGS__.n, process.env.WHO); 1");
         place.write("boot/first.js", "var order = ['first']");
         place.write("boot/second.js", "order.push('second')");

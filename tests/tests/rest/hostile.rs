@@ -1,10 +1,10 @@
-//! Requests that are wrong in every way that HTTP and JSON allow: a clear answer or a closed connection, and everybody
-//! else is served as before.
+//! Requests that are wrong in every way that HTTP and JSON allow: a clear error or a closed connection, and all other
+//! clients are served as before.
 
 use serde_json::json;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::skip;
 use vm_system_tests::{observe, watch};
 
@@ -13,7 +13,7 @@ const TEMPLATES: &str = "/api/v1/templates";
 
 fn daemon() -> Daemon {
     let arguments = vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()];
-    Daemon::start_with(Place::new(User::AsStarted), &Options { arguments, ..Options::default() })
+    Daemon::start_with(TestDir::new(User::AsStarted), &Options { arguments, ..Options::default() })
 }
 
 /// Sends bytes; the status of the answer, or nothing if the server just hangs up.
@@ -140,7 +140,7 @@ fn paths_and_queries_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn requests_one_behind_the_other_are_answered_in_order() {
+fn pipelined_requests_get_their_responses_in_order() {
     let daemon = daemon();
     let mut http = daemon.http();
     let mut bytes = Vec::new();
@@ -164,7 +164,7 @@ fn requests_one_behind_the_other_are_answered_in_order() {
 }
 
 #[test]
-fn clients_that_break_off_harm_nobody() {
+fn clients_that_disconnect_harm_no_other() {
     let daemon = daemon();
     let address = daemon.addresses()[0];
     // The reserve is raised behind the start.
@@ -194,7 +194,7 @@ fn clients_that_break_off_harm_nobody() {
 const CROWD: usize = 5_000;
 
 #[test]
-fn five_thousand_idle_connections_and_slow_requests_keep_nobody_out() {
+fn five_thousand_idle_connections_and_slow_requests_keep_no_client_out() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("limits");
     if (hard as usize) < 2 * CROWD + 1_000 {
@@ -221,9 +221,9 @@ fn five_thousand_idle_connections_and_slow_requests_keep_nobody_out() {
         }
         crowd.push(http);
     }
-    for (name, mut door) in [("tcp", Http::tcp(address)), ("unix", daemon.http())] {
-        assert_eq!(door.get(HEALTH).status, 200);
-        assert_eq!(door.post(TEMPLATES, &json!({ "name": name })).status, 201);
+    for (name, mut http) in [("tcp", Http::tcp(address)), ("unix", daemon.http())] {
+        assert_eq!(http.get(HEALTH).status, 200);
+        assert_eq!(http.post(TEMPLATES, &json!({ "name": name })).status, 201);
     }
     let grown = observe::anonymous_kib(daemon.pid()).saturating_sub(memory);
     assert!(grown < 200 * 1_024, "{CROWD} connections take {grown} KiB");

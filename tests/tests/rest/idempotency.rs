@@ -1,4 +1,4 @@
-//! The same request again, also after a daemon that was killed.
+//! Requests that are repeated with their idempotency key, also after a kill of the daemon.
 
 use super::people;
 use serde_json::json;
@@ -9,7 +9,7 @@ use vm_system_tests::place::User;
 const TEMPLATES: &str = "/api/v1/templates";
 
 #[test]
-fn the_first_answer_comes_again_after_the_daemon_was_killed_and_keys_belong_to_their_owner() {
+fn first_response_is_repeated_after_the_daemon_was_killed_and_keys_belong_to_their_owner() {
     let daemon = Daemon::start(User::AsStarted);
     let body = json!({ "name": "once" }).to_string();
     let key = [("idempotency-key", "the key")];

@@ -1,4 +1,4 @@
-//! The HTTP door of the real daemon, over real sockets.
+//! The REST API of the real daemon, over real sockets.
 
 mod agents;
 mod bounds;

@@ -1,4 +1,4 @@
-//! What belongs to somebody does not exist for others: checked for every route that the daemon describes, so that a new
+//! What belongs to one owner does not exist for others: checked for every route that the daemon describes, so that a new
 //! one fails here until it has its row.
 
 use super::described::{Description, Route};
@@ -11,11 +11,11 @@ use vm_system_tests::http::{Http, Response};
 enum About {
     /// Nothing of anybody's.
     Nobody,
-    /// A list, of which everybody sees what is theirs: its elements' ids are at this key.
+    /// A list of which each owner sees its own part: the ids of its elements are at this key.
     List,
     /// Makes something of the caller's own.
     Own,
-    /// Something of somebody's: the body, and the code of what does not exist.
+    /// A thing with an owner: the body, and the error code for a thing that does not exist.
     Theirs(Option<Value>, &'static str),
 }
 
@@ -151,7 +151,7 @@ fn what_belongs_to_alice_does_not_exist_for_bob_on_any_route() {
                     "{at}: {}",
                     response.text()
                 );
-                assert!(!response.text().contains("alice"), "{at} tells too much: {}", response.text());
+                assert!(!response.text().contains("alice"), "{at} reveals too much: {}", response.text());
             }
         }
     }
@@ -203,7 +203,7 @@ fn the_owner_and_an_administrator_reach_everything() {
 }
 
 #[test]
-fn the_audit_log_says_who_did_what_through_which_door_and_outlives_the_daemon() {
+fn audit_log_has_owner_verb_and_api_and_outlives_the_daemon() {
     let daemon = people::daemon(&[]);
     let mut alice = daemon.http().bearer(ALICE);
     let of = people::belongings(&mut alice, &daemon, "alices");
@@ -247,7 +247,7 @@ fn the_audit_log_says_who_did_what_through_which_door_and_outlives_the_daemon() 
 }
 
 #[test]
-fn who_was_refused_what_is_in_the_audit_log_and_a_flood_does_not_fill_it() {
+fn refusals_are_in_the_audit_log_and_a_flood_does_not_fill_it() {
     let daemon = people::daemon(&[]);
     let of = people::belongings(&mut daemon.http().bearer(ALICE), &daemon, "alices");
     let mut bob = daemon.http().bearer(BOB);

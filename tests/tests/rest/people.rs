@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 
 /// Tokens with the SHA-256 of each (hexadecimal), role and name.
 pub(super) const ALICE: &str = "alice-token";
@@ -24,7 +24,7 @@ pub(super) fn book(names: &[&str]) -> String {
 }
 
 /// Writes the file of tokens, closed to others.
-pub(super) fn write_book(place: &Place, text: &str) {
+pub(super) fn write_book(place: &TestDir, text: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     let path = place.path("tokens.toml");
     std::fs::write(&path, text).expect("tokens");
@@ -33,7 +33,7 @@ pub(super) fn write_book(place: &Place, text: &str) {
 
 /// A daemon on loopback and on the Unix socket, with all three tokens.
 pub(super) fn daemon(arguments: &[&str]) -> Daemon {
-    let place = Place::new(User::AsStarted);
+    let place = TestDir::new(User::AsStarted);
     place.write("app.js", "1");
     write_book(&place, &book(&["alice", "bob", "root"]));
     let mut all: Vec<String> = vec!["--listen".to_owned(), "127.0.0.1:0".to_owned(), "--tokens".to_owned()];
@@ -46,7 +46,7 @@ pub(super) fn daemon(arguments: &[&str]) -> Daemon {
     Daemon::start_with(place, &Options { arguments: all, config, ..Options::default() })
 }
 
-/// What somebody has: a template with one of each part, a session, an execution, a program that asks something.
+/// The things of one owner: a template with one of each part, a session, an execution, a program that asks something.
 #[derive(Debug)]
 pub(super) struct Belongings {
     pub(super) template: String,

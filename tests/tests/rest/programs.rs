@@ -1,4 +1,4 @@
-//! Programs and their questions over HTTP: what the table of the contract cannot say.
+//! Programs and their tasks over HTTP: what the table of the contract cannot express.
 
 use super::people::{self, ALICE};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn an_error_of_a_source_has_its_place() {
 }
 
 #[test]
-fn of_two_answers_to_one_question_one_is_refused() {
+fn of_two_answers_to_one_task_one_is_refused() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let run = start(&mut http, SUM, "twice");
@@ -63,7 +63,7 @@ fn of_two_answers_to_one_question_one_is_refused() {
 }
 
 #[test]
-fn rewound_it_asks_again_and_the_name_goes_with_it() {
+fn rewound_execution_has_its_task_and_its_name_again() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let first = start(&mut http, SUM, "story");
@@ -86,7 +86,7 @@ fn rewound_it_asks_again_and_the_name_goes_with_it() {
 }
 
 #[test]
-fn an_execution_says_what_it_runs_and_what_it_asks_also_once_its_program_is_deleted() {
+fn execution_has_its_program_and_task_also_after_its_program_was_deleted() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let started = start(&mut http, SUM, "story");

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use vm_system_protocol::control::ErrorCode;
 
-/// Codes that only this door has.
-const OF_THE_DOOR: &[(&str, u16)] = &[("METHOD_NOT_ALLOWED", 405), ("UNAUTHORIZED", 401)];
+/// Codes that only the REST API has.
+const OF_REST: &[(&str, u16)] = &[("METHOD_NOT_ALLOWED", 405), ("UNAUTHORIZED", 401)];
 
 fn docs(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs")).join(name)
@@ -84,7 +84,7 @@ fn objects(document: &Value) -> String {
 fn codes() -> String {
     let mut all: Vec<(u16, &str)> =
         ErrorCode::ALL.iter().map(|code| (code.http_status(), code.as_str())).collect();
-    all.extend(OF_THE_DOOR.iter().map(|(code, status)| (*status, *code)));
+    all.extend(OF_REST.iter().map(|(code, status)| (*status, *code)));
     all.sort_unstable();
     all.iter().fold(String::new(), |out, (status, code)| out + &format!("- {status} `{code}`\n"))
 }

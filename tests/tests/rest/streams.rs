@@ -87,7 +87,7 @@ fn a_stream_brings_what_was_what_comes_and_the_end() {
 }
 
 #[test]
-fn a_stream_goes_on_behind_the_last_event_and_says_when_there_is_nothing_more() {
+fn stream_continues_after_the_last_event_and_marks_its_end() {
     let daemon = Daemon::start(User::AsStarted);
     let (mut client, session) = session(&daemon);
     let mut http = daemon.http();
@@ -122,7 +122,7 @@ fn a_stream_goes_on_behind_the_last_event_and_says_when_there_is_nothing_more() 
 }
 
 #[test]
-fn readers_that_do_not_read_hold_up_nobody_and_stopping_does_not_wait_for_them() {
+fn readers_that_do_not_read_delay_no_other_and_no_stop() {
     let daemon = Daemon::start(User::AsStarted);
     let (_client, session) = session(&daemon);
     let mut http = daemon.http();

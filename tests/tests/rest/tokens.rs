@@ -1,10 +1,10 @@
-//! Who may come, and as whom: tokens, local users, names of the service, pages of others.
+//! Permitted clients and their principals: tokens, local users, host names, origins.
 
 use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::json;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::skip;
 use vm_system_tests::watch;
 
@@ -14,39 +14,43 @@ type Connect<'a> = Box<dyn Fn() -> Http + 'a>;
 const TEMPLATES: &str = "/api/v1/templates";
 
 #[test]
-fn tokens_and_local_users_are_who_they_are_on_both_doors() {
+fn tokens_and_local_users_are_the_same_principals_on_both_transports() {
     let daemon = people::daemon(&[]);
     let address = daemon.addresses()[0];
-    let doors: [(&str, Connect<'_>); 2] =
+    let transports: [(&str, Connect<'_>); 2] =
         [("unix", Box::new(|| daemon.http())), ("tcp", Box::new(|| Http::tcp(address)))];
-    for (door, connect) in &doors {
+    for (transport, connect) in &transports {
         for (token, name) in [(ALICE, "alice"), (BOB, "bob"), (ROOT, "root")] {
-            let name = format!("{name}-{door}");
+            let name = format!("{name}-{transport}");
             let made = connect().bearer(token).post(TEMPLATES, &json!({ "name": name }));
-            assert_eq!(made.status, 201, "{door} {name}: {}", made.text());
+            assert_eq!(made.status, 201, "{transport} {name}: {}", made.text());
         }
         let seen = |http: Http| {
             let mut http = http;
             http.get(TEMPLATES).json().as_array().expect("a list").len()
         };
-        let already = if *door == "unix" { 1 } else { 2 };
-        assert_eq!(seen(connect().bearer(ALICE)), already, "{door}");
-        assert_eq!(seen(connect().bearer(ROOT)), 3 * already, "{door}");
+        let already = if *transport == "unix" { 1 } else { 2 };
+        assert_eq!(seen(connect().bearer(ALICE)), already, "{transport}");
+        assert_eq!(seen(connect().bearer(ROOT)), 3 * already, "{transport}");
         // Without a token: whoever runs this test is the daemon's own user, an administrator.
-        assert_eq!(seen(connect()), 3 * already, "{door}");
+        assert_eq!(seen(connect()), 3 * already, "{transport}");
         for wrong in ["Bearer", "Bearer ", "Bearer nonsense", "Basic YTpi", "Bearer alice-token x", "bearer"]
         {
             let response = connect().with("authorization", wrong).get(TEMPLATES);
-            assert_eq!((response.status, response.code().as_str()), (401, "UNAUTHORIZED"), "{door} {wrong}");
+            assert_eq!(
+                (response.status, response.code().as_str()),
+                (401, "UNAUTHORIZED"),
+                "{transport} {wrong}"
+            );
             assert_eq!(response.field("www-authenticate"), Some("Bearer"));
         }
         let twice = connect().bearer(ALICE).bearer(ROOT).get(TEMPLATES);
-        assert_eq!(twice.status, 401, "{door}: two tokens");
+        assert_eq!(twice.status, 401, "{transport}: two tokens");
         assert_eq!(connect().with("authorization", &format!("bEaReR {ALICE}")).get(TEMPLATES).status, 200);
         let huge = connect().bearer(&"x".repeat(5_000)).get(TEMPLATES);
-        assert_eq!(huge.status, 401, "{door}");
+        assert_eq!(huge.status, 401, "{transport}");
     }
-    drop(doors);
+    drop(transports);
     daemon.stop();
 }
 
@@ -71,7 +75,7 @@ fn tokens_are_read_again_on_sighup_and_a_mistake_changes_nothing() {
 }
 
 fn refused(arguments: &[String], config: &str) -> String {
-    let place = Place::new(User::AsStarted);
+    let place = TestDir::new(User::AsStarted);
     people::write_book(&place, &people::book(&["alice"]));
     let arguments: Vec<String> = arguments
         .iter()
@@ -86,7 +90,7 @@ fn texts(arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn an_open_door_without_tokens_and_an_open_file_of_tokens_are_refused_at_the_start() {
+fn public_listener_without_tokens_and_readable_token_file_are_refused_at_the_start() {
     let log = refused(&texts(&["--listen", "0.0.0.0:0"]), "");
     assert!(log.contains("--tokens"), "{log}");
     let log = refused(&texts(&["--tokens", "PLACE/worktree"]), "");
@@ -102,7 +106,7 @@ fn an_open_door_without_tokens_and_an_open_file_of_tokens_are_refused_at_the_sta
 }
 
 #[test]
-fn beyond_loopback_and_where_the_operator_says_so_everybody_needs_a_token() {
+fn beyond_loopback_and_by_the_operators_choice_every_client_needs_a_token() {
     let daemon = people::daemon(&["--listen", "0.0.0.0:0"]);
     let port = daemon.addresses()[1].port();
     // A client of this machine, at an address of loopback: still itself.
@@ -117,7 +121,7 @@ fn beyond_loopback_and_where_the_operator_says_so_everybody_needs_a_token() {
         None => skip("address", "this machine has no address beyond loopback"),
     }
     daemon.stop();
-    let place = Place::new(User::AsStarted);
+    let place = TestDir::new(User::AsStarted);
     people::write_book(&place, &people::book(&["alice"]));
     let tokens = place.path("tokens.toml");
     let config = format!(
@@ -143,7 +147,7 @@ fn own_address() -> Option<std::net::IpAddr> {
 
 #[test]
 fn names_that_are_not_ours_and_pages_of_others_are_refused() {
-    let place = Place::new(User::AsStarted);
+    let place = TestDir::new(User::AsStarted);
     let config = "[http]\nlisten = [\"127.0.0.1:0\"]\nallowed_hosts = [\"vm.example\"]".to_owned();
     let daemon = Daemon::start_with(place, &Options { config, ..Options::default() });
     let address = daemon.addresses()[0];

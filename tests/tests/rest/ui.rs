@@ -2,11 +2,11 @@
 
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::{TestDir, User};
 
 #[test]
 fn a_ui_is_served_with_its_routes_and_nothing_else_of_the_disk() {
-    let place = Place::new(User::AsStarted);
+    let place = TestDir::new(User::AsStarted);
     let folder = place.path("ui");
     std::fs::create_dir_all(folder.join("assets/deep")).expect("folders");
     std::fs::write(folder.join("index.html"), "<h1>start</h1>").expect("file");

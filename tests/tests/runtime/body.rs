@@ -1,4 +1,4 @@
-//! A worker that plays what its orders name: an honest engine in miniature, natives that never poll, crashes, and lies.
+//! A worker with the behaviour that its orders name: a correct small engine, natives that never poll, crashes, violations.
 //! Runs under the production keeper, zygote and filter.
 
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) const MODES: Modes = Modes { preload };
 
-/// Lies that `lie:0` … `lie:9` tell.
+/// Violations of `lie:0` … `lie:9`.
 pub(crate) const LIES: u32 = 10;
 
 fn preload() -> Result<Box<dyn WorkerBody>, String> {

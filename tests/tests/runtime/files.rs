@@ -1,4 +1,4 @@
-//! Files of the worktree: run, required, asked for.
+//! Files of the worktree: run, required, read by `fs`.
 
 use crate::cases;
 use crate::world::{World, repl, run_file};
@@ -11,7 +11,7 @@ cases! {
     run_file_reads_beneath_the_worktree_only,
     a_source_over_its_limit_is_refused_before_it_runs,
     modules_are_found_by_the_resolver,
-    fs_calls_need_the_module_and_get_their_answer,
+    fs_calls_need_the_module_and_get_their_reply,
 }
 
 async fn run_file_reads_beneath_the_worktree_only() {
@@ -68,7 +68,7 @@ async fn modules_are_found_by_the_resolver() {
     world.end().await;
 }
 
-async fn fs_calls_need_the_module_and_get_their_answer() {
+async fn fs_calls_need_the_module_and_get_their_reply() {
     let world = World::new().await;
     world.write("a.txt", "a");
     let with = world.session().await;

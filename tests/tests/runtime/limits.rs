@@ -1,4 +1,4 @@
-//! Limits, operators and accidents: who ends what, what it is called, and that siblings notice nothing.
+//! Limits, operators and accidents: which of them ends what, its name in the record, and no effect on siblings.
 
 use crate::cases;
 use crate::world::{World, signal};
@@ -14,9 +14,9 @@ cases! {
     a_native_that_never_polls_is_killed_after_a_cancel,
     too_much_output_ends_the_worker_that_does_not_stop_by_itself,
     an_operators_kill_is_recorded_as_one,
-    deaths_from_outside_are_named_by_their_signal,
+    kills_from_outside_are_named_by_their_signal,
     a_stopped_worker_is_killed_at_its_limit,
-    deaths_of_its_own_doing_are_named,
+    exits_by_the_worker_itself_are_named,
     a_forbidden_call_is_named_in_a_replaced_jail_too,
 }
 
@@ -97,7 +97,7 @@ async fn an_operators_kill_is_recorded_as_one() {
     world.end().await;
 }
 
-async fn deaths_from_outside_are_named_by_their_signal() {
+async fn kills_from_outside_are_named_by_their_signal() {
     let world = World::new().await;
     let sibling = world.session().await;
     for (sent, reason) in [(Signal::SIGKILL, "signal(SIGKILL)"), (Signal::SIGSEGV, "signal(SIGSEGV)")] {
@@ -126,7 +126,7 @@ async fn a_stopped_worker_is_killed_at_its_limit() {
     world.end().await;
 }
 
-async fn deaths_of_its_own_doing_are_named() {
+async fn exits_by_the_worker_itself_are_named() {
     let world = World::new().await;
     let sibling = world.session().await;
     for (order, reason) in [

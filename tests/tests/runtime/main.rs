@@ -1,5 +1,5 @@
-//! Live sessions with real processes: the runtime, the production jail, and a worker that plays what it is told. This
-//! binary is also the keeper's program, so it looks at its mode before anything else.
+//! Live sessions with real processes: the runtime, the production jail, and a worker with scripted behaviour. This
+//! binary is also the keeper's program, so it checks its mode before anything else.
 
 mod body;
 mod files;
@@ -32,10 +32,10 @@ fn main() -> ExitCode {
         return code;
     }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let rooms =
+    let groups =
         [sessions::CASES, limits::CASES, hostile::CASES, files::CASES, store_faults::CASES, programs::CASES];
     let mut failed = 0;
-    for (name, case) in rooms.into_iter().flatten() {
+    for (name, case) in groups.into_iter().flatten() {
         if only.as_deref().is_some_and(|only| !name.contains(only)) {
             continue;
         }

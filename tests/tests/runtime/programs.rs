@@ -10,7 +10,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{NewProgramVersion, Owner, PolicySnapshot, Write};
-use vm_system_runtime::{Identity, StartProgram};
+use vm_system_runtime::{RunIdentity, StartProgram};
 use vm_system_tests::watch::Watch;
 
 cases! {
@@ -44,7 +44,7 @@ async fn endless(world: &World, policy: Arc<PolicySnapshot>) -> StartProgram {
         Write::ProgramRun { execution: id, program, version: 1 },
     ];
     let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation };
-    let identity = Arc::new(Identity { owner, name: None, program, version: 1, program_name: None });
+    let identity = Arc::new(RunIdentity { owner, name: None, program, version: 1, program_name: None });
     StartProgram { record, identity, policy, worktree_path: String::new(), fresh }
 }
 

@@ -1,4 +1,4 @@
-//! Lives of sessions and executions as their callers see them, and what is stored of them.
+//! Sessions and executions from start to end: the responses of their callers, and the stored rows.
 
 use crate::cases;
 use crate::world::{SESSIONS, World, is_alive, policy, repl, signal, start};
@@ -12,7 +12,7 @@ use vm_system_runtime::RuntimeApi;
 
 cases! {
     a_session_lives_and_remembers_until_it_is_closed,
-    events_are_stored_as_they_were_answered,
+    events_are_stored_as_they_were_returned,
     the_second_execution_is_refused_at_once,
     cancel_ends_the_execution_and_the_session_lives_on,
     close_cancels_what_runs_first,
@@ -22,7 +22,7 @@ cases! {
     a_failing_startup_file_takes_the_session_with_it,
     an_idle_session_ends_by_itself,
     more_sessions_than_allowed_are_refused,
-    sessions_of_a_dead_supervisor_are_marked_on_start,
+    sessions_of_an_exited_supervisor_are_marked_on_start,
     a_lost_keeper_is_replaced,
     shutdown_leaves_no_process_and_no_open_end,
     inspection_shows_the_walls,
@@ -46,7 +46,7 @@ async fn a_session_lives_and_remembers_until_it_is_closed() {
     world.end().await;
 }
 
-async fn events_are_stored_as_they_were_answered() {
+async fn events_are_stored_as_they_were_returned() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.run(session, "print:300").await.expect("runs");
@@ -198,7 +198,7 @@ async fn more_sessions_than_allowed_are_refused() {
     world.end().await;
 }
 
-async fn sessions_of_a_dead_supervisor_are_marked_on_start() {
+async fn sessions_of_an_exited_supervisor_are_marked_on_start() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.busy(session, "spin").await;

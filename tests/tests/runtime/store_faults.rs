@@ -1,4 +1,4 @@
-//! A store that cannot write: an error for the caller, a mark on the record, nothing forgotten.
+//! A store that cannot write: an error for the caller, a mark on the record, nothing lost.
 
 use crate::cases;
 use crate::world::{World, policy};

@@ -1,4 +1,4 @@
-//! A worker that does what its orders name: good things, forbidden things, and lies. Runs under the production keeper,
+//! A worker with the behaviour that its orders name: correct, forbidden, or in violation of the protocol. Runs under the production keeper,
 //! zygote and filter.
 
 use std::collections::VecDeque;

@@ -1,18 +1,17 @@
-//! What a jail promises, case by case.
+//! The guarantees of a jail, case by case.
 
 use crate::body::MUTE;
-use crate::jail::{LIMITS, born, embedded, event, next, obey, order, session, start};
+use crate::jail::{LIMITS, embedded, event, next, obey, order, session, start, started};
 use crate::ready::{
-    a_burst_takes_the_one_that_is_ready_and_bears_the_others,
-    a_newborn_that_died_before_it_was_needed_is_not_used, a_worker_is_born_before_it_is_needed,
-    newborns_without_a_job_end_with_their_jail, the_newborn_of_a_dead_zygote_is_not_used,
-    what_is_kept_ready_is_bounded,
+    burst_takes_the_prestarted_worker_and_starts_the_others,
+    prestarted_worker_of_an_exited_zygote_is_not_used, prestarted_worker_that_exited_is_not_used,
+    prestarted_workers_end_with_their_jail, what_is_kept_ready_is_bounded,
+    worker_is_started_before_it_is_needed,
 };
 use crate::zygotes::{
-    a_dead_reserve_is_replaced_before_it_is_needed, a_dead_zygote_harms_no_session,
-    a_dead_zygote_is_replaced_by_its_reserve,
     a_zygote_of_programs_that_breaks_is_a_clear_error_and_harms_no_session,
-    births_of_programs_share_a_zygote_that_the_first_one_raises,
+    exited_reserve_zygote_is_replaced_before_it_is_needed, exited_zygote_harms_no_session,
+    exited_zygote_is_replaced_by_its_reserve, workers_of_programs_share_a_zygote_that_the_first_one_starts,
 };
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -44,8 +43,8 @@ macro_rules! cases {
 }
 
 cases! {
-    a_worker_is_born_behind_all_walls,
-    a_death_is_told_as_the_kernel_saw_it,
+    worker_starts_behind_all_walls,
+    exit_is_reported_as_the_kernel_reported_it,
     a_forbidden_call_is_reported_by_name_and_never_comes_back,
     a_busy_worker_is_interrupted_and_lives_on,
     an_unordered_fork_is_refused_and_reported,
@@ -55,32 +54,32 @@ cases! {
     a_worker_that_is_not_acknowledged_stops_producing,
     lies_on_the_channel_end_it,
     descriptors_cannot_be_sent,
-    a_worker_that_never_says_hello_is_killed,
-    a_dead_zygote_harms_no_session,
-    a_dead_zygote_is_replaced_by_its_reserve,
-    a_dead_reserve_is_replaced_before_it_is_needed,
-    births_of_programs_share_a_zygote_that_the_first_one_raises,
+    worker_that_never_sends_hello_is_killed,
+    exited_zygote_harms_no_session,
+    exited_zygote_is_replaced_by_its_reserve,
+    exited_reserve_zygote_is_replaced_before_it_is_needed,
+    workers_of_programs_share_a_zygote_that_the_first_one_starts,
     a_zygote_of_programs_that_breaks_is_a_clear_error_and_harms_no_session,
-    a_worker_is_born_before_it_is_needed,
-    a_newborn_that_died_before_it_was_needed_is_not_used,
-    a_burst_takes_the_one_that_is_ready_and_bears_the_others,
-    the_newborn_of_a_dead_zygote_is_not_used,
-    newborns_without_a_job_end_with_their_jail,
+    worker_is_started_before_it_is_needed,
+    prestarted_worker_that_exited_is_not_used,
+    burst_takes_the_prestarted_worker_and_starts_the_others,
+    prestarted_worker_of_an_exited_zygote_is_not_used,
+    prestarted_workers_end_with_their_jail,
     what_is_kept_ready_is_bounded,
-    a_dead_keeper_takes_everything_with_it,
+    exit_of_the_keeper_ends_all_its_processes,
     nothing_outlives_an_embedded_supervisor,
     a_newcomer_with_the_token_gets_everything_back,
-    nobody_comes_back_and_the_grace_ends_everything,
+    jail_without_a_supervisor_ends_after_the_grace,
     shutdown_leaves_no_process,
     a_hundred_workers_live_beside_each_other,
-    births_and_deaths_leave_no_descriptor_behind,
+    starts_and_exits_leave_no_descriptor_behind,
     a_worker_that_does_not_read_is_given_up,
     a_program_that_is_no_keeper_is_an_error,
     a_host_without_user_namespaces_is_named_with_its_knob,
     without_namespaces_the_other_walls_stand,
 }
 
-async fn a_worker_is_born_behind_all_walls() {
+async fn worker_starts_behind_all_walls() {
     let (spawner, _events) = embedded().await;
     for layer in Layer::ALL {
         let report = spawner.layers().iter().find(|report| report.name == layer.name()).expect("reported");
@@ -92,7 +91,7 @@ async fn a_worker_is_born_behind_all_walls() {
             assert!(report.in_force, "{report:?}");
         }
     }
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     let pid = worker.process.pid();
     let status = inspect::verify(pid, inspect::Expected { namespaces: true }).expect("walls");
     assert_eq!((status.ppid, status.filters, status.ns_pids.len()), (spawner.keeper_pid(), 1, 2));
@@ -112,7 +111,7 @@ async fn a_worker_is_born_behind_all_walls() {
     worker.process.cpu_time().expect("cpu time");
 }
 
-async fn a_death_is_told_as_the_kernel_saw_it() {
+async fn exit_is_reported_as_the_kernel_reported_it() {
     let (spawner, _events) = embedded().await;
     let cases = [
         ("exit:3", WorkerExit::Exited(3)),
@@ -120,7 +119,7 @@ async fn a_death_is_told_as_the_kernel_saw_it() {
         ("panic", WorkerExit::Exited(73)),
     ];
     for (number, (source, death)) in (1..).zip(cases) {
-        let mut worker = born(&spawner, number).await;
+        let mut worker = started(&spawner, number).await;
         worker.sender.send(&order(source)).await.expect("order");
         assert!(matches!(next(&mut worker).await, Err(WorkerChannelError::Closed)), "{source}");
         assert_eq!(worker.process.exited().await, death, "{source}");
@@ -128,10 +127,10 @@ async fn a_death_is_told_as_the_kernel_saw_it() {
         worker.process.kill().expect("killing the dead is fine");
         worker.process.forget();
     }
-    let worker = born(&spawner, 99).await;
+    let worker = started(&spawner, 99).await;
     worker.process.kill().expect("kill");
     assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
-    let stopped = born(&spawner, 98).await;
+    let stopped = started(&spawner, 98).await;
     stopped.process.signal(libc::SIGSTOP).expect("stop");
     stopped.process.kill().expect("kill");
     assert_eq!(stopped.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
@@ -139,7 +138,7 @@ async fn a_death_is_told_as_the_kernel_saw_it() {
 
 async fn a_forbidden_call_is_reported_by_name_and_never_comes_back() {
     let (spawner, mut events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     let pid = worker.process.pid();
     worker.sender.send(&order("open")).await.expect("order");
     assert_eq!(event(&mut events).await, SpawnEvent::ForbiddenCall { pid, call: "openat".to_owned() });
@@ -153,7 +152,7 @@ async fn a_forbidden_call_is_reported_by_name_and_never_comes_back() {
 
 async fn a_busy_worker_is_interrupted_and_lives_on() {
     let (spawner, _events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     for _ in 0..3 {
         worker.sender.send(&order("spin")).await.expect("order");
         // Its CPU clock runs: it has begun.
@@ -169,28 +168,28 @@ async fn a_busy_worker_is_interrupted_and_lives_on() {
 
 async fn an_unordered_fork_is_refused_and_reported() {
     let (spawner, mut events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     assert_eq!(obey(&mut worker, "fork:1").await.expect("it lives on"), "1");
     assert_eq!(event(&mut events).await, SpawnEvent::UnorderedFork { pid: worker.process.pid() });
-    born(&spawner, 2).await;
+    started(&spawner, 2).await;
 }
 
 async fn a_flood_of_forks_ends_the_worker() {
     let (spawner, _events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     assert!(matches!(obey(&mut worker, "fork:100000").await, Err(WorkerChannelError::Closed)));
     assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
-    born(&spawner, 2).await;
+    started(&spawner, 2).await;
 }
 
 async fn memory_has_a_hard_stop_and_the_cpu_too() {
     let (spawner, _events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     let blocks: u64 =
         obey(&mut worker, "memory").await.expect("refused, not killed").parse().expect("a number");
     let most = (LIMITS.memory_bytes + rlimit::MEMORY_MARGIN_BYTES) >> 20;
     assert!((64..=most).contains(&blocks), "{blocks} MiB at a limit of 64 MiB and its margin");
-    let mut busy = born(&spawner, 2).await;
+    let mut busy = started(&spawner, 2).await;
     busy.process.allow_cpu(Duration::ZERO).expect("limit");
     busy.sender.send(&order("hang")).await.expect("order");
     assert!(matches!(next(&mut busy).await, Err(WorkerChannelError::Closed)));
@@ -199,7 +198,7 @@ async fn memory_has_a_hard_stop_and_the_cpu_too() {
 
 async fn large_messages_travel_both_ways() {
     let (spawner, _events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     for size in [0, 65_000, 66_000, 1 << 20, 5 << 20] {
         let text = "y".repeat(size);
         assert_eq!(obey(&mut worker, format!("echo:{text}")).await.expect("done"), text);
@@ -208,7 +207,7 @@ async fn large_messages_travel_both_ways() {
 
 async fn a_worker_that_is_not_acknowledged_stops_producing() {
     let (spawner, _events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     worker.sender.send(&order("flood:20000000")).await.expect("order");
     let mut last = 0;
     while let Ok(received) = timeout(Duration::from_millis(500), worker.receiver.recv()).await {
@@ -227,21 +226,21 @@ async fn a_worker_that_is_not_acknowledged_stops_producing() {
 
 async fn lies_on_the_channel_end_it() {
     let (spawner, _events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     let lied = obey(&mut worker, "garbage").await;
     assert!(matches!(lied, Err(WorkerChannelError::Violation(_))), "{lied:?}");
 }
 
 async fn descriptors_cannot_be_sent() {
     let (spawner, _events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     match obey(&mut worker, "descriptors").await {
         Ok(refused) => assert_eq!(refused, format!("{:?}", Err::<(), _>(Some(libc::EPERM)))),
         Err(error) => assert!(matches!(error, WorkerChannelError::Violation(_)), "kernel < 6.16: {error}"),
     }
 }
 
-async fn a_worker_that_never_says_hello_is_killed() {
+async fn worker_that_never_sends_hello_is_killed() {
     let (_directory, spawner) = called(MUTE).await;
     let silent =
         spawner.spawn_worker(session(1), &LIMITS, &WorkerKind::plain()).await.expect_err("nobody spoke");
@@ -278,9 +277,9 @@ pub(crate) async fn adoptable(grace: Duration) -> (tempfile::TempDir, SpawnConfi
     (directory, config, spawner)
 }
 
-async fn a_dead_keeper_takes_everything_with_it() {
+async fn exit_of_the_keeper_ends_all_its_processes() {
     let (spawner, mut events) = embedded().await;
-    let workers = [born(&spawner, 1).await, born(&spawner, 2).await];
+    let workers = [started(&spawner, 1).await, started(&spawner, 2).await];
     PidFd::open(spawner.keeper_pid()).and_then(|keeper| keeper.kill()).expect("kill");
     let mut said = event(&mut events).await;
     if said == SpawnEvent::ZygotesLost {
@@ -297,7 +296,7 @@ async fn a_dead_keeper_takes_everything_with_it() {
 
 async fn nothing_outlives_an_embedded_supervisor() {
     let (spawner, events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     worker.sender.send(&order("hang")).await.expect("order");
     let pids = [worker.process.pid(), spawner.keeper_pid(), spawner.zygote_pids()[0]];
     let pidfds = pids.map(|pid| PidFd::open(pid).expect("alive"));
@@ -307,12 +306,12 @@ async fn nothing_outlives_an_embedded_supervisor() {
     }
 }
 
-fn tell(keeper: &OwnedFd, message: &ToKeeper) {
+fn send(keeper: &OwnedFd, message: &ToKeeper) {
     let bytes = encode(message, 1 << 15).expect("encodes");
     socket::send(keeper, &[&bytes], &[], socket::Wait::Yes).expect("send");
 }
 
-fn hear(keeper: &OwnedFd) -> (FromKeeper, Vec<OwnedFd>) {
+fn receive(keeper: &OwnedFd) -> (FromKeeper, Vec<OwnedFd>) {
     let mut buffer = vec![0; 1 << 15];
     let got = socket::receive(keeper, &mut buffer, socket::Wait::Yes).expect("receive");
     (decode(&buffer[..got.len]).expect("a message"), got.fds)
@@ -322,8 +321,8 @@ async fn a_newcomer_with_the_token_gets_everything_back() {
     let (_directory, config, spawner) = adoptable(Duration::from_mins(1)).await;
     let path = config.socket_path.expect("adoptable");
     let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
-    let mut worker = born(&spawner, 1).await;
-    let dead = born(&spawner, 2).await;
+    let mut worker = started(&spawner, 1).await;
+    let dead = started(&spawner, 2).await;
     worker.sender.send(&start(1)).await.expect("start");
     next(&mut worker).await.expect("started");
     // While the supervisor lives, nobody else gets anything.
@@ -346,12 +345,12 @@ async fn a_newcomer_with_the_token_gets_everything_back() {
     };
     let proven = socket::peer(&newcomer).and_then(|peer| peer.pid()).expect("peer");
     assert_eq!(proven, keeper.pid().expect("pid"), "the kernel vouches for the keeper");
-    tell(&newcomer, &ToKeeper::Token { token: [9; 32] });
-    assert_eq!(hear(&newcomer).0, FromKeeper::Peer { accepted: true });
-    tell(&newcomer, &ToKeeper::List);
+    send(&newcomer, &ToKeeper::Token { token: [9; 32] });
+    assert_eq!(receive(&newcomer).0, FromKeeper::Peer { accepted: true });
+    send(&newcomer, &ToKeeper::List);
     let (mut channels, mut zygotes, mut records) = (Vec::new(), 0, Vec::new());
     loop {
-        match hear(&newcomer) {
+        match receive(&newcomer) {
             (FromKeeper::ZygoteRecord { .. }, fds) => {
                 assert_eq!(fds.len(), 3, "channel, pidfd, listener");
                 zygotes += 1;
@@ -371,7 +370,7 @@ async fn a_newcomer_with_the_token_gets_everything_back() {
     assert_eq!((records.len(), record(1).wait_status, record(2).wait_status), (2, None, Some(libc::SIGKILL)));
     assert_eq!(channels.len(), 2, "descriptors of the living only");
     adopt(&channels[0]);
-    tell(&newcomer, &ToKeeper::Shutdown);
+    send(&newcomer, &ToKeeper::Shutdown);
     until(|| !keeper.is_alive()).await;
 }
 
@@ -396,10 +395,10 @@ fn adopt(channel: &OwnedFd) {
     assert_eq!(receive(), (1, FromWorker::Started { heap_bytes: 1 }));
 }
 
-async fn nobody_comes_back_and_the_grace_ends_everything() {
+async fn jail_without_a_supervisor_ends_after_the_grace() {
     let (_directory, config, spawner) = adoptable(Duration::from_millis(200)).await;
     let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
-    let worker = born(&spawner, 1).await;
+    let worker = started(&spawner, 1).await;
     let pidfd = PidFd::open(worker.process.pid()).expect("worker");
     drop((worker, spawner));
     // A stranger without the token does not prolong it.
@@ -410,9 +409,9 @@ async fn nobody_comes_back_and_the_grace_ends_everything() {
 
 async fn shutdown_leaves_no_process() {
     let (_directory, _config, spawner) = adoptable(Duration::from_mins(1)).await;
-    let mut busy = born(&spawner, 1).await;
+    let mut busy = started(&spawner, 1).await;
     busy.sender.send(&order("hang")).await.expect("order");
-    let idle = born(&spawner, 2).await;
+    let idle = started(&spawner, 2).await;
     let pids: Vec<u32> =
         spawner.zygote_pids().into_iter().chain([busy.process.pid(), idle.process.pid()]).collect();
     let pidfds: Vec<PidFd> = pids.into_iter().map(|pid| PidFd::open(pid).expect("alive")).collect();
@@ -426,7 +425,7 @@ async fn a_hundred_workers_live_beside_each_other() {
     let (mut workers, mut took) = (Vec::new(), Vec::new());
     for number in 0..100 {
         let begun = Instant::now();
-        workers.push(born(&spawner, number).await);
+        workers.push(started(&spawner, number).await);
         took.push(begun.elapsed().as_micros());
     }
     for (number, worker) in workers.iter_mut().enumerate() {
@@ -447,18 +446,18 @@ pub(crate) fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).expect("a list of descriptors").count()
 }
 
-async fn births_and_deaths_leave_no_descriptor_behind() {
+async fn starts_and_exits_leave_no_descriptor_behind() {
     let (spawner, _events) = embedded().await;
     let (mut ours, mut keepers) = (0, 0);
     for round in 0..20 {
         for number in 0..10 {
-            let worker = born(&spawner, number).await;
+            let worker = started(&spawner, number).await;
             worker.process.kill().expect("kill");
             assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
             worker.process.forget();
         }
-        // The keeper answers in order: what was forgotten before this birth is gone after it.
-        let last = born(&spawner, 99).await;
+        // The keeper answers in order: what was forgotten before this start is gone after it.
+        let last = started(&spawner, 99).await;
         let now = (descriptors(std::process::id()), descriptors(spawner.keeper_pid()));
         last.process.kill().expect("kill");
         last.process.exited().await;
@@ -472,7 +471,7 @@ async fn births_and_deaths_leave_no_descriptor_behind() {
 
 async fn a_worker_that_does_not_read_is_given_up() {
     let (spawner, _events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     worker.process.signal(libc::SIGSTOP).expect("stop");
     let large = order("x".repeat(4 << 20));
     assert!(matches!(worker.sender.send(&large).await, Err(WorkerChannelError::WriteTimeout)));
@@ -525,7 +524,7 @@ async fn without_namespaces_the_other_walls_stand() {
     let walls =
         |layer: Layer| spawner.layers().iter().any(|report| report.name == layer.name() && report.in_force);
     assert!(walls(Layer::Seccomp) && walls(Layer::NoPrivileges) && !walls(Layer::Namespaces));
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
     worker.sender.send(&order("open")).await.expect("order");
     assert!(next(&mut worker).await.is_err());

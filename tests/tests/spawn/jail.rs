@@ -21,7 +21,7 @@ pub(crate) async fn embedded() -> (Spawner, Receiver<SpawnEvent>) {
     Spawner::start(SpawnConfig::embedded()).await.expect("a jail")
 }
 
-pub(crate) async fn born(spawner: &Spawner, number: u8) -> WorkerHandle {
+pub(crate) async fn started(spawner: &Spawner, number: u8) -> WorkerHandle {
     spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::plain()).await.expect("a worker")
 }
 

@@ -1,5 +1,5 @@
-//! Keeper, zygote and workers as real processes, behind the production walls, with a worker that can be told to
-//! misbehave. This binary is also the keeper's program, so it looks at its mode before anything else.
+//! Keeper, zygote and workers as real processes, behind the production walls, with a worker with scripted
+//! misbehaviour. This binary is also the keeper's program, so it checks its mode before anything else.
 //!
 //! Every case runs as the test was started and, if that was root, once more as an unprivileged user.
 

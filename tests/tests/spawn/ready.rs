@@ -1,7 +1,7 @@
-//! Workers that are born before they are needed: who gets them, and when there is none.
+//! Prestarted workers: which sessions get them, and when there is none.
 
 use crate::cases::{descriptors, until};
-use crate::jail::{LIMITS, born, obey, session};
+use crate::jail::{LIMITS, obey, session, started};
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_spawn::{SandboxMode, SpawnConfig, SpawnError, Spawner, WorkerHandle, WorkerKind};
@@ -18,8 +18,8 @@ async fn ready(spawner: &Spawner) -> u32 {
 }
 
 /// A worker that has said something.
-async fn speaking(spawner: &Spawner, number: u8) -> WorkerHandle {
-    let mut worker = born(spawner, number).await;
+async fn after_hello(spawner: &Spawner, number: u8) -> WorkerHandle {
+    let mut worker = started(spawner, number).await;
     assert_eq!(obey(&mut worker, format!("echo:{number}")).await.expect("done"), number.to_string());
     worker
 }
@@ -33,14 +33,14 @@ fn open(pid: u32) -> PidFd {
     PidFd::open(pid).expect("it lives")
 }
 
-pub(crate) async fn a_worker_is_born_before_it_is_needed() {
+pub(crate) async fn worker_is_started_before_it_is_needed() {
     let spawner = jail(SpawnConfig::embedded()).await;
     assert!(spawner.prestarted_pids().is_empty(), "nobody has asked for any");
-    let silent = born(&spawner, 1).await;
+    let silent = started(&spawner, 1).await;
     assert!(spawner.prestarted_pids().is_empty(), "the last one has not begun its work");
     drop(silent);
     let pid = ready(&spawner).await;
-    let first = speaking(&spawner, 2).await;
+    let first = after_hello(&spawner, 2).await;
     assert_eq!(first.process.pid(), pid);
     let next = ready(&spawner).await;
     assert_ne!(next, pid);
@@ -51,7 +51,7 @@ pub(crate) async fn a_worker_is_born_before_it_is_needed() {
     // What is a session's own comes when it is taken.
     let ordinary = limits(program.process.pid());
     assert_ne!(limits(next), ordinary);
-    let second = speaking(&spawner, 4).await;
+    let second = after_hello(&spawner, 4).await;
     assert_eq!(second.process.pid(), next);
     let memory = |limits: &str| {
         let mut lines = limits.lines().map(str::to_owned);
@@ -60,36 +60,36 @@ pub(crate) async fn a_worker_is_born_before_it_is_needed() {
     assert_eq!(memory(&limits(next)), memory(&ordinary));
 }
 
-pub(crate) async fn a_newborn_that_died_before_it_was_needed_is_not_used() {
+pub(crate) async fn prestarted_worker_that_exited_is_not_used() {
     let spawner = jail(SpawnConfig::embedded()).await;
-    drop(speaking(&spawner, 1).await);
+    drop(after_hello(&spawner, 1).await);
     for number in 2..5 {
         let dead = open(ready(&spawner).await);
         dead.kill().expect("kill");
         until(|| !dead.is_alive()).await;
-        let worker = speaking(&spawner, number).await;
+        let worker = after_hello(&spawner, number).await;
         assert!(worker.process.signal(0).is_ok());
     }
     // Killed at this moment: the order goes to it or to another one, and nobody waits for either.
     let dying = ready(&spawner).await;
     open(dying).kill().expect("kill");
-    let worker = born(&spawner, 5).await;
+    let worker = started(&spawner, 5).await;
     if worker.process.pid() == dying {
         worker.process.exited().await;
     }
 }
 
-pub(crate) async fn a_burst_takes_the_one_that_is_ready_and_bears_the_others() {
+pub(crate) async fn burst_takes_the_prestarted_worker_and_starts_the_others() {
     let spawner = jail(SpawnConfig::embedded()).await;
-    drop(speaking(&spawner, 1).await);
+    drop(after_hello(&spawner, 1).await);
     let pid = ready(&spawner).await;
-    let births = (2..10).map(|number| {
+    let starts = (2..10).map(|number| {
         let spawner = spawner.clone();
-        tokio::spawn(async move { speaking(&spawner, number).await })
+        tokio::spawn(async move { after_hello(&spawner, number).await })
     });
     let mut workers = Vec::new();
-    for birth in births.collect::<Vec<_>>() {
-        workers.push(birth.await.expect("a worker"));
+    for start in starts.collect::<Vec<_>>() {
+        workers.push(start.await.expect("a worker"));
     }
     let mut pids: Vec<u32> = workers.iter().map(|worker| worker.process.pid()).collect();
     assert!(pids.contains(&pid));
@@ -99,20 +99,20 @@ pub(crate) async fn a_burst_takes_the_one_that_is_ready_and_bears_the_others() {
     assert_eq!(pids.len(), 9, "each has its own");
 }
 
-pub(crate) async fn the_newborn_of_a_dead_zygote_is_not_used() {
+pub(crate) async fn prestarted_worker_of_an_exited_zygote_is_not_used() {
     let spawner = jail(SpawnConfig { reserve_zygote: true, ..SpawnConfig::embedded() }).await;
     until(|| spawner.zygote_pids().len() == 2).await;
-    drop(speaking(&spawner, 1).await);
+    drop(after_hello(&spawner, 1).await);
     let orphan = open(ready(&spawner).await);
     let zygotes = spawner.zygote_pids();
     open(zygotes[0]).kill().expect("kill");
     until(|| spawner.zygote_pids()[0] == zygotes[1]).await;
-    let worker = speaking(&spawner, 2).await;
+    let worker = after_hello(&spawner, 2).await;
     until(|| !orphan.is_alive()).await;
     assert!(worker.process.signal(0).is_ok(), "it was another one");
 }
 
-pub(crate) async fn newborns_without_a_job_end_with_their_jail() {
+pub(crate) async fn prestarted_workers_end_with_their_jail() {
     for sandbox in [SandboxMode::Full, SandboxMode::NoUserns] {
         for orderly in [true, false] {
             let config = SpawnConfig { sandbox, prestart_workers: true, ..SpawnConfig::embedded() };
@@ -124,7 +124,7 @@ pub(crate) async fn newborns_without_a_job_end_with_their_jail() {
                 }
                 Err(error) => panic!("{error}"),
             };
-            drop(speaking(&spawner, 1).await);
+            drop(after_hello(&spawner, 1).await);
             let waiting = open(ready(&spawner).await);
             if orderly {
                 spawner.shutdown(Duration::from_secs(5)).await;
@@ -140,12 +140,12 @@ pub(crate) async fn what_is_kept_ready_is_bounded() {
     let (mut ours, mut keepers) = (0, 0);
     for round in 0..10 {
         for number in 0..10 {
-            let worker = speaking(&spawner, number).await;
+            let worker = after_hello(&spawner, number).await;
             worker.process.kill().expect("kill");
             worker.process.exited().await;
             worker.process.forget();
         }
-        let last = speaking(&spawner, 99).await;
+        let last = after_hello(&spawner, 99).await;
         ready(&spawner).await;
         let now = (descriptors(std::process::id()), descriptors(spawner.keeper_pid()));
         last.process.kill().expect("kill");

@@ -1,8 +1,8 @@
-//! Zygotes: whose death is nobody's affair, who takes over, and those that have more in them.
+//! Zygotes: exits without an effect on sessions, the reserve that takes over, and zygotes with libraries.
 
 use crate::body::BREAKS;
 use crate::cases::{adoptable, called, until};
-use crate::jail::{LIMITS, born, embedded, event, obey, session};
+use crate::jail::{LIMITS, embedded, event, obey, session, started};
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerKind};
@@ -15,9 +15,9 @@ fn kill(pid: u32) {
     PidFd::open(pid).and_then(|process| process.kill()).expect("kill");
 }
 
-pub(crate) async fn a_dead_zygote_harms_no_session() {
+pub(crate) async fn exited_zygote_harms_no_session() {
     let (spawner, mut events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     kill_zygote(&spawner);
     assert_eq!(event(&mut events).await, SpawnEvent::ZygotesLost);
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
@@ -25,18 +25,18 @@ pub(crate) async fn a_dead_zygote_harms_no_session() {
     assert!(matches!(none, SpawnError::NoZygote), "{none}");
 }
 
-pub(crate) async fn a_dead_zygote_is_replaced_by_its_reserve() {
+pub(crate) async fn exited_zygote_is_replaced_by_its_reserve() {
     let (_directory, _config, spawner) = adoptable(Duration::from_mins(1)).await;
     for number in 1..4 {
         until(|| spawner.zygote_pids().len() == 2).await;
         kill_zygote(&spawner);
-        let mut worker = born(&spawner, number).await;
+        let mut worker = started(&spawner, number).await;
         assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
     }
     spawner.shutdown(Duration::from_secs(5)).await;
 }
 
-pub(crate) async fn a_dead_reserve_is_replaced_before_it_is_needed() {
+pub(crate) async fn exited_reserve_zygote_is_replaced_before_it_is_needed() {
     let config = SpawnConfig { reserve_zygote: true, ..SpawnConfig::embedded() };
     let (spawner, _events) = Spawner::start(config).await.expect("a jail");
     until(|| spawner.zygote_pids().len() == 2).await;
@@ -45,24 +45,24 @@ pub(crate) async fn a_dead_reserve_is_replaced_before_it_is_needed() {
     until(|| matches!(spawner.zygote_pids()[..], [current, next] if current == first && next != reserve))
         .await;
     kill_zygote(&spawner);
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
 }
 
-pub(crate) async fn births_of_programs_share_a_zygote_that_the_first_one_raises() {
+pub(crate) async fn workers_of_programs_share_a_zygote_that_the_first_one_starts() {
     let (spawner, _events) = embedded().await;
-    let mut plain = born(&spawner, 1).await;
+    let mut plain = started(&spawner, 1).await;
     assert_eq!(obey(&mut plain, "prepared").await.expect("done"), "false");
     assert!(spawner.further_zygotes().is_empty());
-    let births = (2..10).map(|number| {
+    let starts = (2..10).map(|number| {
         let spawner = spawner.clone();
         tokio::spawn(
             async move { spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::Program).await },
         )
     });
     // All are under way before the first is waited for.
-    for birth in births.collect::<Vec<_>>() {
-        let mut worker = birth.await.expect("no panic").expect("a worker");
+    for start in starts.collect::<Vec<_>>() {
+        let mut worker = start.await.expect("no panic").expect("a worker");
         assert_eq!(obey(&mut worker, "prepared").await.expect("done"), "true");
     }
     let [raised] = &spawner.further_zygotes()[..] else { panic!("one zygote") };
@@ -72,7 +72,7 @@ pub(crate) async fn births_of_programs_share_a_zygote_that_the_first_one_raises(
     let again = spawner.spawn_worker(session(10), &LIMITS, &WorkerKind::Program).await.expect("a worker");
     assert!(matches!(&spawner.further_zygotes()[..], [next] if next.pid != raised.pid));
     drop(again);
-    let mut plain = born(&spawner, 11).await;
+    let mut plain = started(&spawner, 11).await;
     assert_eq!(obey(&mut plain, "prepared").await.expect("done"), "false");
 }
 
@@ -85,6 +85,6 @@ pub(crate) async fn a_zygote_of_programs_that_breaks_is_a_clear_error_and_harms_
         assert!(none.is_temporary());
         assert!(spawner.further_zygotes().is_empty());
     }
-    let mut worker = born(&spawner, 3).await;
+    let mut worker = started(&spawner, 3).await;
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
 }

@@ -5,7 +5,7 @@
 #[allow(dead_code)]
 mod jail;
 
-use jail::{born, embedded, next, order, start};
+use jail::{embedded, next, order, start, started};
 use std::time::Duration;
 use vm_system_protocol::model::EventPayload;
 use vm_system_protocol::worker::{Done, FromWorker, HostReply, HostRequest, Outcome, ToWorker};
@@ -103,7 +103,7 @@ async fn cases() {
     let begun = std::time::Instant::now();
     let (spawner, _events) = embedded().await;
     println!("jail up in {} µs", begun.elapsed().as_micros());
-    let mut worker = born(&spawner, 1).await;
+    let mut worker = started(&spawner, 1).await;
     worker.sender.send(&start(1)).await.expect("start");
     assert!(matches!(next(&mut worker).await.expect("started").message, FromWorker::Started { .. }));
     for (source, last) in [

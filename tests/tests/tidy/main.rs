@@ -1,4 +1,4 @@
-//! The rules of the rooms (`docs/ARCHITECTURE.md`, Invariants), as plain greps over the tree. A new room or rule gets a
+//! The rules of the modules (`docs/ARCHITECTURE.md`, Invariants), as plain greps over the tree. A new module or rule gets a
 //! row in [`rules`]; each row brings an example that it must find and one that it must leave alone.
 
 mod manifests;

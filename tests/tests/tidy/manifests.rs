@@ -1,4 +1,4 @@
-//! Rules about `Cargo.toml` files: who may depend on whom.
+//! Rules about `Cargo.toml` files: the permitted dependencies between crates.
 
 use super::tree::{SourceFile, Tree};
 use std::collections::{BTreeMap, BTreeSet};

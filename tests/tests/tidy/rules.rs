@@ -47,8 +47,8 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "only the store and the broker's database know SQLite's library",
         check: |tree| {
-            let rooms = &["supervisor/store/src", "broker/src/database"];
-            words(tree, &[""], rooms, &[concat!("rusq", "lite")], no_exception)
+            let folders = &["supervisor/store/src", "broker/src/database"];
+            words(tree, &[""], folders, &[concat!("rusq", "lite")], no_exception)
         },
         bad: &[("supervisor/ops/src/x.rs", concat!("use rusq", "lite::Connection;"))],
         good: &[("supervisor/store/src/sqlite.rs", concat!("use rusq", "lite::Connection;"))],
@@ -289,8 +289,8 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "a test that cannot run says so through the testkit",
         check: |tree| {
-            let rooms = ["testkit", "benches", "tests/tests/tidy"];
-            phrases(tree, &[""], &rooms, &[concat!("\"SKIP", "PED")])
+            let folders = ["testkit", "benches", "tests/tests/tidy"];
+            phrases(tree, &[""], &folders, &[concat!("\"SKIP", "PED")])
         },
         bad: &[("a/src/x.rs", concat!("println!(\"SKIP", "PED: no curl\")"))],
         good: &[("a/src/x.rs", "skip(\"curl\", \"no curl\")")],
@@ -301,16 +301,16 @@ fn no_exception(_: &SourceFile) -> bool {
     false
 }
 
-/// Places in `rooms`, outside of `allowed`, where one of these words stands by itself in code.
+/// Places in `folders`, outside of `allowed`, where one of these words stands by itself in code.
 fn words(
     tree: &Tree,
-    rooms: &[&str],
+    folders: &[&str],
     allowed: &[&str],
     words: &[&str],
     exception: fn(&SourceFile) -> bool,
 ) -> Vec<String> {
     let mut found = Vec::new();
-    for file in tree.rust().filter(|file| file.is_in(rooms) && !file.is_in(allowed) && !exception(file)) {
+    for file in tree.rust().filter(|file| file.is_in(folders) && !file.is_in(allowed) && !exception(file)) {
         for (number, line) in file.code_lines() {
             let mut parts = line.split(|c: char| !c.is_alphanumeric() && c != '_');
             if let Some(word) = parts.find(|part| words.contains(part)) {
@@ -321,10 +321,10 @@ fn words(
     found
 }
 
-/// Places in `rooms`, outside of `allowed`, where code contains one of these.
-fn phrases(tree: &Tree, rooms: &[&str], allowed: &[&str], phrases: &[&str]) -> Vec<String> {
+/// Places in `folders`, outside of `allowed`, where code contains one of these.
+fn phrases(tree: &Tree, folders: &[&str], allowed: &[&str], phrases: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
-    for file in tree.rust().filter(|file| file.is_in(rooms) && !file.is_in(allowed)) {
+    for file in tree.rust().filter(|file| file.is_in(folders) && !file.is_in(allowed)) {
         for (number, line) in file.code_lines() {
             if let Some(phrase) = phrases.iter().find(|phrase| line.contains(**phrase)) {
                 found.push(format!("{}:{number} has {phrase}", file.path));

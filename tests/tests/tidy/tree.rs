@@ -15,8 +15,8 @@ pub(crate) struct SourceFile {
 
 impl SourceFile {
     /// Whether the path begins with one of these.
-    pub(crate) fn is_in(&self, rooms: &[&str]) -> bool {
-        rooms.iter().any(|room| self.path.starts_with(room))
+    pub(crate) fn is_in(&self, folders: &[&str]) -> bool {
+        folders.iter().any(|folder| self.path.starts_with(folder))
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
-use vm_system_api::mcp::{self, Asker, Asking, CLIENT_CHARS, Extensions, FileRefusal, Front};
+use vm_system_api::mcp::{self, CLIENT_CHARS, Extensions, FileRefusal, McpBackend, McpClient, VerbFuture};
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
@@ -119,12 +119,17 @@ fn op_error(error: &CliError) -> OpError {
     OpError::new(code, message)
 }
 
-impl Front for StdioFront {
-    fn asker(&self, _: &Extensions) -> Result<Asker, String> {
-        Ok(Asker { caller: None, client: self.client.clone() })
+impl McpBackend for StdioFront {
+    fn client(&self, _: &Extensions) -> Result<McpClient, String> {
+        Ok(McpClient { caller: None, key: self.client.clone() })
     }
 
-    fn ask<'a>(&'a self, _: &'a Asker, op: Op, key: String) -> Asking<'a, Result<Reply, OpError>> {
+    fn perform<'a>(
+        &'a self,
+        _: &'a McpClient,
+        op: Op,
+        key: String,
+    ) -> VerbFuture<'a, Result<Reply, OpError>> {
         Box::pin(self.call(op, key))
     }
 

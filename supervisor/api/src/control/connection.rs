@@ -1,11 +1,11 @@
-//! One client from hello to end: reads frames, starts requests, writes what they answer.
+//! One client from hello to end: reads frames, starts requests, writes their responses.
 //!
-//! Reading and writing are two halves that end each other: whoever breaks the protocol or does not read is
+//! Reading and writing are two halves that end each other: a client that breaks the protocol or does not read is
 //! disconnected with a reason. Requests under way go on without the client.
 
 use super::frame::{self, FrameError};
 use super::request::{self, Outgoing};
-use super::{ControlLimits, Door};
+use super::{ControlLimits, ServerState};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +28,7 @@ const IDEMPOTENCY_KEY_BYTES: usize = 255;
 /// Why a client was disconnected; goes to the log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Disconnect {
-    #[error("it did not say hello in time")]
+    #[error("it did not send hello in time")]
     NoHello,
     #[error("it speaks control protocol {theirs} (version {version}), this supervisor {CONTROL_PROTOCOL}")]
     OtherProtocol { theirs: u32, version: String },
@@ -41,13 +41,13 @@ pub(super) enum Disconnect {
 }
 
 /// What all connections share.
-pub(super) struct Shared {
+pub(super) struct ControlContext {
     pub(super) handler: Arc<dyn VerbHandler>,
     pub(super) limits: ControlLimits,
-    pub(super) door: Door,
+    pub(super) state: ServerState,
 }
 
-/// Says hello and nothing else: the peer is not taken.
+/// Sends hello with the reason and nothing else: the peer is refused.
 pub(super) async fn refuse<S>(stream: S, limits: &ControlLimits, reason: String) -> Disconnect
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -61,7 +61,7 @@ where
 
 /// Serves one client until it leaves (`Ok`) or must be disconnected.
 pub(super) async fn serve<R, W>(
-    shared: &Shared,
+    shared: &ControlContext,
     reader: R,
     mut writer: W,
     caller: Caller,
@@ -80,11 +80,11 @@ where
     let read = tokio::select! {
         ended = &mut write => return ended,
         ended = client.read_all(&mut reader) => ended,
-        () = shared.door.hang_up.cancelled() => Ok(()),
+        () = shared.state.hang_up.cancelled() => Ok(()),
     };
     read?;
-    // The client has closed its sending side, or we hang up: what was asked for is still answered, except streams
-    // without an end of their own, which nobody would stop any more.
+    // The client has closed its sending side, or we hang up: requests under way still get their replies, except streams
+    // without an end of their own, which no client would stop any more.
     client.active.unfollow_all();
     drop(client);
     write.await
@@ -144,7 +144,7 @@ where
 }
 
 struct Client<'a> {
-    shared: &'a Shared,
+    shared: &'a ControlContext,
     caller: Caller,
     active: Active,
     outgoing: Outgoing,
@@ -176,14 +176,14 @@ impl Client<'_> {
         let request = VerbRequest { caller, idempotency_key, op, events: None };
         let (handler, outgoing) = (Arc::clone(&self.shared.handler), self.outgoing.clone());
         let active = self.active.clone();
-        self.shared.door.requests.spawn(async move {
+        self.shared.state.requests.spawn(async move {
             request::run(handler, id, request, outgoing, unfollow, || active.end(id)).await;
         });
         Ok(())
     }
 
     fn refusal(&self, idempotency_key: Option<&str>) -> Option<OpError> {
-        if self.shared.door.closing.is_cancelled() {
+        if self.shared.state.closing.is_cancelled() {
             return Some(OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"));
         }
         if idempotency_key.is_some_and(|key| key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES) {
@@ -192,13 +192,13 @@ impl Client<'_> {
         }
         if self.active.count() >= self.shared.limits.requests {
             let message = format!("{} requests of this client are under way", self.shared.limits.requests);
-            return Some(OpError::new(ErrorCode::CapacityExceeded, message).with_hint("wait for an answer"));
+            return Some(OpError::new(ErrorCode::CapacityExceeded, message).with_hint("wait for a reply"));
         }
         None
     }
 }
 
-/// The requests of one client that are not answered yet, each with what ends its stream of events.
+/// The requests of one client without a reply, each with the token that ends its stream of events.
 #[derive(Clone, Default)]
 struct Active(Arc<Mutex<HashMap<u32, CancellationToken>>>);
 

@@ -1,4 +1,4 @@
-//! Which processes may connect, and as whom: the kernel names their user (`SO_PEERCRED`, or its table of sockets over TCP),
+//! Which processes may connect, and as which principal: the kernel names their user (`SO_PEERCRED`, or its table of sockets over TCP),
 //! never a message. Over the Unix socket its mode has decided already who connects; over TCP the same group is asked here.
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub enum Transport {
     Loopback,
 }
 
-/// Which peers are accepted, and as whom.
+/// Which peers are accepted, and as which principal.
 #[derive(Debug, Clone)]
 pub struct PeerPolicy {
     own_uid: u32,

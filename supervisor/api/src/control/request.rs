@@ -1,4 +1,4 @@
-//! One verb of one client: hands it to the handler, streams its events, then its reply.
+//! One verb of one client: passes it to the handler, streams its events, then sends its reply.
 
 use super::frame;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,8 +47,8 @@ fn too_large(frame: &ServerFrame, error: &dyn std::fmt::Display) -> Option<Serve
         tracing::error!(%error, "an event does not fit a frame and is left out of the stream");
         return None;
     };
-    let error = OpError::new(ErrorCode::Internal, format!("the answer does not fit a frame: {error}"))
-        .with_hint("ask for less at a time: --limit, --after-seq");
+    let error = OpError::new(ErrorCode::Internal, format!("the reply does not fit a frame: {error}"))
+        .with_hint("request less at a time: --limit, --after-seq");
     Some(ServerFrame::Reply { id: *id, result: Err(Box::new(error)) })
 }
 
@@ -70,24 +70,24 @@ pub(super) async fn run(
     }
     let work = contained(handler.handle(request));
     let result = match stream {
-        // Both at once: the verb waits for room in its stream.
+        // Both at once: the verb waits while its stream is full.
         Some(receiver) => tokio::join!(work, forward(id, receiver, &outgoing, &unfollow)).0,
         None => work.await,
     };
     let result = result.unwrap_or_else(|| {
-        tracing::error!(request = id, "a request ended without an answer");
+        tracing::error!(request = id, "a request ended without a reply");
         Err(OpError::new(ErrorCode::Internal, "the supervisor failed at this request; see its log"))
     });
     answered();
     let reply = ServerFrame::Reply { id, result: result.map(Box::<Reply>::new).map_err(Box::new) };
-    // The client may be gone; then nobody waits for the reply.
+    // The client may be gone; then the reply is dropped.
     let _ = outgoing.send(&reply).await;
 }
 
 /// Does the work; `None` if it panicked: a bug in a verb becomes this request's error and nothing else.
 async fn contained<T>(mut work: BoxFuture<'_, T>) -> Option<T> {
     let poll = |context: &mut Context<'_>| {
-        // After a panic the work is dropped and never polled again, so that nobody sees what it left half-way.
+        // After a panic the work is dropped and never polled again, so that its half-made changes are not visible.
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
             Ok(poll) => poll.map(Some),
             Err(_) => Poll::Ready(None),

@@ -1,6 +1,6 @@
-//! Accepts clients, asks the kernel who they are, and serves each in a task of its own.
+//! Accepts clients, gets their user from the kernel, and serves each in a task of its own.
 
-use super::connection::{self, Shared};
+use super::connection::{self, ControlContext};
 use super::frame::FrameError;
 use super::{API, ControlLimits, PeerPolicy, Transport};
 use interprocess::local_socket::tokio::{Listener, Stream};
@@ -20,37 +20,37 @@ use vm_system_spawn::reactor::{self, StreamReader, StreamWriter};
 /// Pause after an `accept` that failed for want of descriptors or memory, so that the log and the CPU survive it.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// After hanging up, clients get this long to take the answers that are queued for them.
+/// After hanging up, clients get this long to take the replies that are queued for them.
 const HANG_UP: Duration = Duration::from_secs(1);
 
-/// How the supervisor closes the door, step by step; whoever holds it decides when.
+/// The state that the listeners of all APIs share: how they are closed, step by step. Its holder decides when.
 #[derive(Debug, Clone, Default)]
-pub struct Door {
+pub struct ServerState {
     /// First: no client and no request is taken any more.
     pub closing: CancellationToken,
     /// Requests under way, of all clients; wait for them in between.
     pub requests: TaskTracker,
-    /// Who is connected, through all doors.
-    pub presence: Presence,
-    /// Last: connections are closed as soon as the answers that are queued for them are written.
+    /// The connected clients of all APIs.
+    pub clients: ClientCount,
+    /// Last: connections are closed as soon as the replies that are queued for them are written.
     pub hang_up: CancellationToken,
 }
 
-/// Counts connections, for whoever waits until there are none.
+/// Counts connections, for those who wait until there are none.
 #[derive(Debug, Clone)]
-pub struct Presence(watch::Sender<usize>);
+pub struct ClientCount(watch::Sender<usize>);
 
-impl Default for Presence {
+impl Default for ClientCount {
     fn default() -> Self {
         Self(watch::Sender::new(0))
     }
 }
 
-impl Presence {
-    /// One more, until the answer is dropped.
-    pub fn enter(&self) -> Present {
+impl ClientCount {
+    /// One more, until the returned value is dropped.
+    pub fn enter(&self) -> CountedClient {
         self.0.send_modify(|count| *count += 1);
-        Present(self.0.clone())
+        CountedClient(self.0.clone())
     }
 
     /// How many there are, now and from now on.
@@ -61,33 +61,33 @@ impl Presence {
 
 /// A connection that is counted.
 #[derive(Debug)]
-pub struct Present(watch::Sender<usize>);
+pub struct CountedClient(watch::Sender<usize>);
 
-impl Drop for Present {
+impl Drop for CountedClient {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count = count.saturating_sub(1));
     }
 }
 
-/// Clients above the limit that are told so at a time; more are closed at once.
+/// Clients above the limit that get a refusal at a time; more are closed at once.
 const REFUSALS: usize = 16;
 
-/// Serves the control socket until [`Door::hang_up`].
+/// Serves the control socket until [`ServerState::hang_up`].
 pub async fn serve(
     listener: Listener,
     handler: Arc<dyn VerbHandler>,
     peers: PeerPolicy,
     limits: ControlLimits,
-    door: Door,
+    state: ServerState,
 ) {
     let slots = Arc::new(Semaphore::new(limits.connections));
     let refusals = Arc::new(Semaphore::new(REFUSALS));
     let clients = TaskTracker::new();
-    let shared = Arc::new(Shared { handler, limits, door: door.clone() });
+    let shared = Arc::new(ControlContext { handler, limits, state: state.clone() });
     let mut number: u64 = 0;
     loop {
         let stream = tokio::select! {
-            () = door.closing.cancelled() => break,
+            () = state.closing.cancelled() => break,
             accepted = listener.accept() => match accepted {
                 Ok(stream) => stream,
                 Err(error) => {
@@ -99,25 +99,25 @@ pub async fn serve(
         };
         number += 1;
         let slot = Arc::clone(&slots).try_acquire_owned().ok();
-        // To be told why there is no room takes room, too.
-        let told = match slot {
+        // Refusals with a reason are bounded, too.
+        let refusal = match slot {
             Some(_) => None,
             None => match Arc::clone(&refusals).try_acquire_owned() {
-                Ok(told) => Some(told),
+                Ok(refusal) => Some(refusal),
                 Err(_) => continue,
             },
         };
         let (shared, peers) = (Arc::clone(&shared), peers.clone());
-        let present = door.presence.enter();
+        let present = state.clients.enter();
         clients.spawn(async move {
             client(&shared, &peers, stream, number, slot.is_some()).await;
-            drop((slot, told, present));
+            drop((slot, refusal, present));
         });
     }
     drop(listener);
-    door.hang_up.cancelled().await;
+    state.hang_up.cancelled().await;
     clients.close();
-    // What is left now are clients that do not read their answers, or wait for a request that did not end.
+    // What is left now are clients that do not read their replies, or wait for a request that did not end.
     let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
 }
 
@@ -127,7 +127,7 @@ fn halves(stream: Stream) -> io::Result<(StreamReader, StreamWriter)> {
     reactor::split(OwnedFd::try_from(stream)?)
 }
 
-async fn client(shared: &Shared, peers: &PeerPolicy, stream: Stream, number: u64, has_slot: bool) {
+async fn client(shared: &ControlContext, peers: &PeerPolicy, stream: Stream, number: u64, has_slot: bool) {
     let creds = stream.peer_creds().ok();
     let uid = creds.and_then(|creds| creds.euid());
     let pid = creds.and_then(|creds| creds.pid());

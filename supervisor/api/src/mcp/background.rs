@@ -1,9 +1,9 @@
 //! Executions as tasks of the protocol's extension (`io.modelcontextprotocol/tasks`): the id of such a task is the execution's,
-//! so that it lives as long as that, whoever asks. A question is an input that the task requires; answering it is its update.
-//! `start` makes one where it is asked to with `asTask`, and the client says that it knows the extension.
+//! so that both exist equally long, for each client of the owner. A pending prompt is an input that the task requires; its answer
+//! is the task's update. `start` makes one with `asTask`, if the client declares the extension.
 
-use super::call::Call;
-use super::outcome::{Failure, Outcome, cut, result, shortened};
+use super::call::ToolCall;
+use super::output::{ToolError, ToolOutput, cut, result, shortened};
 use super::{tools, views};
 use rmcp::model::{
     DetailedTask, ElicitRequest, ElicitRequestParams, ElicitationSchema, GetTaskResult, InputRequest,
@@ -15,15 +15,15 @@ use vm_system_protocol::control::{DurableOp, GivenAnswer, Op};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{self, ExecutionStatus, Run};
 
-/// How often a client is to ask (milliseconds).
+/// The interval at which a client is to poll (milliseconds).
 const POLL_MS: u64 = 1_000;
-/// Longest schema in the text of a question (bytes).
+/// Longest schema in the text of a prompt (bytes).
 const SCHEMA_BYTES: usize = 16 * 1024;
-/// Where the answer to a question without a form of its own stands.
+/// The property with the answer to a prompt without a form of its own.
 const ANSWER: &str = "answer";
 
-/// The task of an execution, as it stands.
-pub(super) async fn get(call: &Call<'_>, id: String) -> Result<GetTaskResult, Failure> {
+/// The task of an execution, as it is now.
+pub(super) async fn get(call: &ToolCall<'_>, id: String) -> Result<GetTaskResult, ToolError> {
     let run = call.run(DurableOp::RunGet { execution: id }).await?;
     Ok(GetTaskResult::new(DetailedTask::new(task(&run), payload(&run))))
 }
@@ -35,19 +35,23 @@ pub(super) fn begun(run: &Run) -> Task {
     task
 }
 
-/// Answers questions; those that are not asked (any more) count for nothing.
-pub(super) async fn update(call: &Call<'_>, id: String, answers: InputResponses) -> Result<(), Failure> {
+/// Submits answers; those to prompts that are not pending (any more) are ignored.
+pub(super) async fn update(
+    call: &ToolCall<'_>,
+    id: String,
+    answers: InputResponses,
+) -> Result<(), ToolError> {
     let run = call.run(DurableOp::RunGet { execution: id.clone() }).await?;
     let Some(question) = &run.task else { return Ok(()) };
     let Some(mut answer) = answers.get(&question.id.to_string()).cloned() else { return Ok(()) };
-    // Declined, or put off: the question stays.
+    // Declined, or put off: the prompt stays pending.
     if answer["action"] != "accept" {
         return Ok(());
     }
     let content = answer["content"].take();
     let content = if form(question).is_some() { content } else { content[ANSWER].clone() };
     let result = match content {
-        Value::Null => return Err(Failure::invalid("the answer is missing")),
+        Value::Null => return Err(ToolError::invalid("the answer is missing")),
         Value::String(text) => GivenAnswer::Typed(text),
         other => GivenAnswer::Json(JsonText::from_value(&other)),
     };
@@ -57,9 +61,9 @@ pub(super) async fn update(call: &Call<'_>, id: String, answers: InputResponses)
 }
 
 /// Ends the execution.
-pub(super) async fn cancel(call: &Call<'_>, id: String) -> Result<(), Failure> {
+pub(super) async fn cancel(call: &ToolCall<'_>, id: String) -> Result<(), ToolError> {
     call.run(DurableOp::RunGet { execution: id.clone() }).await?;
-    call.ask(Op::ExecCancel { execution: id }).await.map(|_| ())
+    call.perform(Op::ExecCancel { execution: id }).await.map(|_| ())
 }
 
 fn task(run: &Run) -> Task {
@@ -94,7 +98,7 @@ fn payload(run: &Run) -> TaskPayload {
     }
 }
 
-/// What the call would have answered had it waited for the end.
+/// The result that the call would have had if it had waited for the end.
 fn ended(run: &Run) -> JsonObject {
     let data = views::ExecutionView::of(run);
     let said = tools::said_at_the_end(
@@ -103,8 +107,8 @@ fn ended(run: &Run) -> JsonObject {
         run.execution.error.as_ref(),
     );
     let outcome = match said {
-        Ok(text) => Outcome::new(text, &data),
-        Err(text) => Outcome::failed(text, &data),
+        Ok(text) => ToolOutput::new(text, &data),
+        Err(text) => ToolOutput::failed(text, &data),
     };
     match serde_json::to_value(result(Ok(outcome))) {
         Ok(Value::Object(map)) => map,
@@ -120,7 +124,7 @@ fn input(question: &model::Task) -> InputRequests {
     };
     let own = form(question);
     let message = match &question.schema {
-        // Whoever fills in one plain field must know what it has to hold.
+        // A user who fills in one plain field must know what it has to hold.
         Some(schema) if own.is_none() => format!(
             "{}\n\nThe answer is JSON that fits this schema: {}",
             cut(question.prompt.clone()),
@@ -134,11 +138,11 @@ fn input(question: &model::Task) -> InputRequests {
     InputRequests::from([(question.id.to_string(), request)])
 }
 
-/// The question's schema, if it is a form in which people can fill in fields.
+/// The prompt's schema, if it is a form in which people can fill in fields.
 fn form(question: &model::Task) -> Option<ElicitationSchema> {
     let schema = question.schema.as_ref()?.to_value()?;
     let fields = schema.get("properties")?.as_object()?;
-    // What the extension's form cannot say must not be lost on the way.
+    // Rules that the extension's form cannot express must not be lost.
     let flat = fields.values().all(|field| field.get("type").is_some_and(Value::is_string));
     flat.then(|| serde_json::from_value(schema.clone()).ok()).flatten()
 }

@@ -1,8 +1,8 @@
-//! One call of a tool: its arguments, the verbs it asks, progress while it takes long, and the client's taking it back.
+//! One call of a tool: its arguments, the verbs that it requests, progress while it takes long, and cancellation by the client.
 
-use super::confirm::{About, Confirmations};
-use super::outcome::Failure;
-use super::{Asker, Front};
+use super::confirm::{ConfirmationSubject, Confirmations};
+use super::output::ToolError;
+use super::{McpBackend, McpClient};
 use rmcp::RoleServer;
 use rmcp::model::{JsonObject, ProgressNotificationParam};
 use rmcp::service::RequestContext;
@@ -14,57 +14,57 @@ use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, Reply};
 use vm_system_protocol::model::Run;
 
-/// How often a call that takes long says that it is under way.
+/// The interval of progress notifications of a long call.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// One call.
-pub(super) struct Call<'a> {
-    pub(super) front: &'a dyn Front,
-    pub(super) asker: Asker,
+pub(super) struct ToolCall<'a> {
+    pub(super) backend: &'a dyn McpBackend,
+    pub(super) client: McpClient,
     pub(super) confirmations: &'a Confirmations,
     pub(super) context: &'a RequestContext<RoleServer>,
     pub(super) arguments: JsonObject,
 }
 
-impl Call<'_> {
-    /// The arguments as a tool wants them.
-    pub(super) fn input<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+impl ToolCall<'_> {
+    /// The arguments as the type of the tool.
+    pub(super) fn input<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         serde_json::from_value(Value::Object(self.arguments.clone()))
-            .map_err(|error| Failure::invalid(format!("invalid arguments: {error}")))
+            .map_err(|error| ToolError::invalid(format!("invalid arguments: {error}")))
     }
 
-    /// Whether it is answered with a task of the protocol's extension: the client wants that, and knows the extension.
+    /// Whether its result is a task of the protocol's extension: the client requests that, and knows the extension.
     pub(super) fn is_as_task(&self) -> bool {
         self.arguments.get("asTask") == Some(&Value::Bool(true))
             && self.context.client_capabilities().is_some_and(|known| known.supports_tasks())
     }
 
-    /// Does one verb.
-    pub(super) async fn ask(&self, op: Op) -> Result<Reply, Failure> {
+    /// Runs one verb.
+    pub(super) async fn perform(&self, op: Op) -> Result<Reply, ToolError> {
         let key = Uuid::new_v4().to_string();
-        Ok(self.front.ask(&self.asker, op, key).await?)
+        Ok(self.backend.perform(&self.client, op, key).await?)
     }
 
-    /// Does one verb of durable programs.
-    pub(super) async fn durable(&self, op: DurableOp) -> Result<DurableReply, Failure> {
-        durable(self.ask(Op::Durable(op)).await?)
+    /// Runs one verb of durable programs.
+    pub(super) async fn durable(&self, op: DurableOp) -> Result<DurableReply, ToolError> {
+        durable(self.perform(Op::Durable(op)).await?)
     }
 
-    /// One that answers where an execution stands.
-    pub(super) async fn run(&self, op: DurableOp) -> Result<Box<Run>, Failure> {
+    /// One that returns the state of an execution.
+    pub(super) async fn run(&self, op: DurableOp) -> Result<Box<Run>, ToolError> {
         run(self.durable(op).await?)
     }
 
-    /// One after which a program runs on, perhaps for long.
-    pub(super) async fn long_run(&self, op: DurableOp) -> Result<Box<Run>, Failure> {
+    /// One after which a program continues, perhaps for long.
+    pub(super) async fn long_run(&self, op: DurableOp) -> Result<Box<Run>, ToolError> {
         run(durable(self.long(Op::Durable(op)).await?)?)
     }
 
-    /// Does one verb that may take long: tells the client that it is under way, if it wants to know. When the client
-    /// takes its request back, the verb goes on, and nobody waits for it.
-    pub(super) async fn long(&self, op: Op) -> Result<Reply, Failure> {
+    /// Runs one verb that may take long: sends progress to the client if it requests that. When the client cancels its
+    /// request, the verb continues, and its result is dropped.
+    pub(super) async fn long(&self, op: Op) -> Result<Reply, ToolError> {
         let key = Uuid::new_v4().to_string();
-        let mut work = self.front.ask(&self.asker, op, key);
+        let mut work = self.backend.perform(&self.client, op, key);
         let wanted = self.context.meta.get_progress_token();
         let begin = Instant::now();
         let mut ticks = interval(PROGRESS);
@@ -72,7 +72,7 @@ impl Call<'_> {
             tokio::select! {
                 biased;
                 answer = &mut work => return Ok(answer?),
-                () = self.context.ct.cancelled() => return Err(Failure::Cancelled),
+                () = self.context.ct.cancelled() => return Err(ToolError::Cancelled),
                 _ = ticks.tick(), if wanted.is_some() => {
                     let Some(token) = wanted.clone() else { continue };
                     let seconds = begin.elapsed().as_secs();
@@ -86,13 +86,13 @@ impl Call<'_> {
     }
 
     /// The execution that a tool is about: the one that is named, else the client's current one.
-    pub(super) async fn which(&self, named: Option<String>) -> Result<String, Failure> {
+    pub(super) async fn which(&self, named: Option<String>) -> Result<String, ToolError> {
         match named {
             Some(name) => Ok(name),
             None => match self.current().await? {
                 Some(run) => Ok(run.execution.id.to_string()),
-                None if self.asker.client.is_none() => Err(Failure::nameless()),
-                None => Err(Failure::Told {
+                None if self.client.key.is_none() => Err(ToolError::nameless()),
+                None => Err(ToolError::Reported {
                     message: "No current execution set. Use list_executions to see available executions."
                         .to_owned(),
                     code: ErrorCode::ExecutionNotFound.as_str(),
@@ -103,51 +103,51 @@ impl Call<'_> {
     }
 
     /// The client's current execution, if one is set.
-    pub(super) async fn current(&self) -> Result<Option<Box<Run>>, Failure> {
-        let Some(client) = self.asker.client.clone() else { return Ok(None) };
+    pub(super) async fn current(&self) -> Result<Option<Box<Run>>, ToolError> {
+        let Some(client) = self.client.key.clone() else { return Ok(None) };
         match self.durable(DurableOp::CurrentGet { client }).await? {
             DurableReply::Runs(mut runs) => Ok(runs.pop().map(Box::new)),
-            other => Err(Failure::unexpected(&other)),
+            other => Err(ToolError::unexpected(&other)),
         }
     }
 
     /// Makes an execution the client's current one.
-    pub(super) async fn set_current(&self, execution: String) -> Result<Box<Run>, Failure> {
-        let client = self.asker.client.clone().ok_or_else(Failure::nameless)?;
+    pub(super) async fn set_current(&self, execution: String) -> Result<Box<Run>, ToolError> {
+        let client = self.client.key.clone().ok_or_else(ToolError::nameless)?;
         self.run(DurableOp::CurrentSet { client, execution }).await
     }
 
     /// The same where the client has such a thing; whether it has.
-    pub(super) async fn make_current(&self, run: &Run) -> Result<bool, Failure> {
-        if self.asker.client.is_none() {
+    pub(super) async fn make_current(&self, run: &Run) -> Result<bool, ToolError> {
+        if self.client.key.is_none() {
             return Ok(false);
         }
         self.set_current(run.execution.id.to_string()).await.map(|_| true)
     }
 
     /// What a token to delete something is for.
-    pub(super) fn about(&self, kind: &'static str, id: String) -> About {
-        let owner = self.asker.caller.as_ref().map(|caller| caller.owner.clone());
-        let client = self.asker.client.clone().unwrap_or_default();
-        About { owner, client, kind, id }
+    pub(super) fn about(&self, kind: &'static str, id: String) -> ConfirmationSubject {
+        let owner = self.client.caller.as_ref().map(|caller| caller.owner.clone());
+        let client = self.client.key.clone().unwrap_or_default();
+        ConfirmationSubject { owner, client, kind, id }
     }
 }
 
-/// Where an execution stands, in an answer that says it.
-pub(super) fn run_of(reply: Reply) -> Result<Box<Run>, Failure> {
+/// The state of an execution in a reply.
+pub(super) fn run_of(reply: Reply) -> Result<Box<Run>, ToolError> {
     run(durable(reply)?)
 }
 
-fn durable(reply: Reply) -> Result<DurableReply, Failure> {
+fn durable(reply: Reply) -> Result<DurableReply, ToolError> {
     match reply {
         Reply::Durable(reply) => Ok(reply),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }
 
-fn run(reply: DurableReply) -> Result<Box<Run>, Failure> {
+fn run(reply: DurableReply) -> Result<Box<Run>, ToolError> {
     match reply {
         DurableReply::Run(run) => Ok(run),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }

@@ -1,15 +1,15 @@
-//! Messages over HTTP, at [`PATH`] of the HTTP door: that door has looked at name, origin, token and size of each request
-//! before it comes here. Clients of the older generation have sessions; those are bounded, belong to whoever made them, and
-//! are of no use to anybody else.
+//! The MCP API over HTTP, at [`PATH`] of the HTTP listener, which has checked the name, origin, token and size of each request
+//! before. Clients of the older generation have sessions; those are bounded, belong to the owner that made them, and
+//! are of no use to other owners.
 
-mod refused;
+mod errors;
 
-use super::{Asker, Asking, CLIENT_CHARS, Front, McpServer, key_of_client};
+use super::{CLIENT_CHARS, McpBackend, McpClient, McpServer, VerbFuture, key_of_client};
 use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
 use axum::http::{Method, Request, Response, StatusCode};
+use errors::NoSession;
 use http_body_util::Full;
-use refused::NoSession;
 use rmcp::model::Extensions;
 use rmcp::transport::streamable_http_server::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -23,11 +23,11 @@ use vm_system_ops::Caller;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_record::Owner;
 
-/// Where it is.
+/// Path of the MCP API on the HTTP listener.
 pub(crate) const PATH: &str = "/mcp";
 /// Sessions at a time.
 const SESSIONS: usize = 512;
-/// Sessions of one owner; the ones that were not used for longest make room.
+/// Sessions of one owner; above that the least recently used ones are closed.
 const SESSIONS_OF_AN_OWNER: usize = 64;
 /// A session that is not used for this long ends.
 const IDLE: Duration = Duration::from_hours(2);
@@ -35,30 +35,30 @@ const SESSION_HEADER: &str = "mcp-session-id";
 /// Of the address: which of an owner's clients this is.
 const CLIENT_PARAMETER: &str = "client";
 
-/// Answers one verb of one caller.
-pub(crate) type Ask = dyn Fn(Caller, Op) -> Asking<'static, Result<Reply, OpError>> + Send + Sync;
+/// Runs one verb of one caller.
+pub(crate) type VerbFn = dyn Fn(Caller, Op) -> VerbFuture<'static, Result<Reply, OpError>> + Send + Sync;
 
-/// The door's part that speaks the protocol.
+/// The MCP API over HTTP.
 pub(crate) struct McpHttp {
     service: StreamableHttpService<McpServer, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
-    sessions: Mutex<HashMap<String, Owned>>,
+    sessions: Mutex<HashMap<String, AgentSession>>,
 }
 
-/// Whose session, and when it was used last.
-struct Owned {
+/// The owner of a session, and the time of its last request.
+struct AgentSession {
     owner: Owner,
     used: Instant,
 }
 
 impl McpHttp {
     /// Sessions end when `closing` is cancelled.
-    pub(crate) fn new(ask: Arc<Ask>, body_bytes: usize, closing: CancellationToken) -> Self {
-        let server = McpServer::new(Arc::new(HttpFront { ask }));
+    pub(crate) fn new(ask: Arc<VerbFn>, body_bytes: usize, closing: CancellationToken) -> Self {
+        let server = McpServer::new(Arc::new(HttpBackend { ask }));
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(IDLE);
         let manager = Arc::new(manager);
-        // Names, origins and sizes were looked at by the door.
+        // Names, origins and sizes were checked by the HTTP listener.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
             .with_max_request_body_bytes(body_bytes)
@@ -68,17 +68,17 @@ impl McpHttp {
         Self { service, manager, sessions: Mutex::default() }
     }
 
-    /// Answers one request of a caller whose body is whole.
+    /// Handles one request of a caller with its whole body.
     pub(crate) async fn answer(&self, caller: Caller, mut parts: Parts, body: Bytes) -> Response<Body> {
         let owner = caller.owner.clone();
         let session = parts.headers.get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
         let admitted = match &session {
             Some(id) => self.used(id, &owner).await,
-            None if parts.method == Method::POST && begins(&body) => self.make_room(&owner).await,
+            None if parts.method == Method::POST && begins(&body) => self.free_session(&owner).await,
             None => Ok(()),
         };
         if let Err(why) = admitted {
-            return refused::without_session(why, &body);
+            return errors::without_session(why, &body);
         }
         let ends = parts.method == Method::DELETE;
         parts.extensions.insert(caller);
@@ -87,7 +87,7 @@ impl McpHttp {
         let given = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
         match (session, given) {
             (None, Some(id)) => {
-                let made = Owned { owner, used: Instant::now() };
+                let made = AgentSession { owner, used: Instant::now() };
                 self.lock().insert(id.to_owned(), made);
             }
             (Some(id), _) if ends => {
@@ -99,10 +99,10 @@ impl McpHttp {
             }
             _ => {}
         }
-        refused::readable(response, &body).await
+        errors::readable(response, &body).await
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Owned>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, AgentSession>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,8 +119,8 @@ impl McpHttp {
         Err(NoSession::Unknown)
     }
 
-    /// Room for one more session of this owner's.
-    async fn make_room(&self, owner: &Owner) -> Result<(), NoSession> {
+    /// Closes a session of this owner if it has as many as it may have.
+    async fn free_session(&self, owner: &Owner) -> Result<(), NoSession> {
         // Those that ended by themselves.
         let live: std::collections::HashSet<String> =
             self.manager.sessions.read().await.keys().map(ToString::to_string).collect();
@@ -143,7 +143,7 @@ impl McpHttp {
             mine
         };
         for (_, id) in stale {
-            tracing::info!(%owner, "the session of an agent makes room for a new one");
+            tracing::info!(%owner, "the least recently used session of an agent is closed for a new one");
             if let Err(error) = self.manager.close_session(&Arc::from(id.as_str())).await {
                 tracing::debug!(%error, "a session did not close");
             }
@@ -152,7 +152,7 @@ impl McpHttp {
     }
 }
 
-/// Whether a message asks for a session.
+/// Whether a message requests a session.
 fn begins(body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Message<'a> {
@@ -162,13 +162,13 @@ fn begins(body: &[u8]) -> bool {
     serde_json::from_slice::<Message<'_>>(body).is_ok_and(|message| message.method == "initialize")
 }
 
-/// What agents over HTTP have: no files, and callers that the door knows by their tokens.
-struct HttpFront {
-    ask: Arc<Ask>,
+/// The backend for agents over HTTP: without files; the HTTP listener has identified the callers by their tokens.
+struct HttpBackend {
+    ask: Arc<VerbFn>,
 }
 
-impl Front for HttpFront {
-    fn asker(&self, beside: &Extensions) -> Result<Asker, String> {
+impl McpBackend for HttpBackend {
+    fn client(&self, beside: &Extensions) -> Result<McpClient, String> {
         let nobody = || "a request without a caller".to_owned();
         let parts = beside.get::<Parts>().ok_or_else(nobody)?;
         let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(nobody)?;
@@ -182,11 +182,16 @@ impl Front for HttpFront {
             let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
             session.map(|id| format!("session {id}"))
         };
-        Ok(Asker { caller: Some(caller), client })
+        Ok(McpClient { caller: Some(caller), key: client })
     }
 
-    fn ask<'a>(&'a self, asker: &'a Asker, op: Op, _: String) -> Asking<'a, Result<Reply, OpError>> {
-        if let Some(caller) = &asker.caller {
+    fn perform<'a>(
+        &'a self,
+        client: &'a McpClient,
+        op: Op,
+        _: String,
+    ) -> VerbFuture<'a, Result<Reply, OpError>> {
+        if let Some(caller) = &client.caller {
             return (self.ask)(caller.clone(), op);
         }
         let error = OpError::new(ErrorCode::Internal, "a request without a caller");

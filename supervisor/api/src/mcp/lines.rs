@@ -1,4 +1,4 @@
-//! Messages of JSON-RPC over standard streams, one a line. What is not a message is answered with an error and never ends
+//! Messages of JSON-RPC over standard streams, one a line. A line that is no message gets an error as its response and never ends
 //! the connection; what is too long is dropped while it comes; more requests at a time than a client may have are refused.
 
 use rmcp::RoleServer;
@@ -16,7 +16,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
-/// Longest message (bytes): the largest answer to a question, escaped.
+/// Longest message (bytes): the largest answer to a task, escaped.
 const LINE_BYTES: usize = 16 << 20;
 /// Requests under way at a time.
 const REQUESTS: usize = 64;
@@ -24,7 +24,7 @@ const REQUESTS: usize = 64;
 const BUSY: ErrorCode = ErrorCode(-32_000);
 
 /// One client behind a pair of streams.
-pub struct Lines<R, W> {
+pub struct LineTransport<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
     /// The rest of a line that is too long is being dropped.
@@ -39,13 +39,13 @@ struct Shared<W> {
     under_way: Mutex<HashSet<RequestId>>,
 }
 
-impl<R, W> std::fmt::Debug for Lines<R, W> {
+impl<R, W> std::fmt::Debug for LineTransport<R, W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lines").finish_non_exhaustive()
+        f.debug_struct("LineTransport").finish_non_exhaustive()
     }
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> LineTransport<R, W> {
     /// Reads messages from one stream and writes them to the other.
     pub fn new(read: R, write: W) -> Self {
         let shared = Shared { write: tokio::sync::Mutex::new(Some(write)), under_way: Mutex::default() };
@@ -90,42 +90,45 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
     }
 
     /// What a whole line means.
-    fn message(&mut self) -> Result<Option<ClientJsonRpcMessage>, Refused> {
+    fn message(&mut self) -> Result<Option<ClientJsonRpcMessage>, ErrorMessage> {
         let line = std::mem::take(&mut self.line);
         let text = line.trim_ascii();
         if text.is_empty() {
             return Ok(None);
         }
         let value: Value = serde_json::from_slice(text).map_err(|error| {
-            Refused::new(None, ErrorData::parse_error(format!("not JSON: {error}"), None))
+            ErrorMessage::new(None, ErrorData::parse_error(format!("not JSON: {error}"), None))
         })?;
         let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
-        let invalid = |why: String| Refused::new(id.clone(), ErrorData::invalid_request(why, None));
+        let invalid = |why: String| ErrorMessage::new(id.clone(), ErrorData::invalid_request(why, None));
         if value.is_array() {
             return Err(invalid("batches are not taken: send one message a line".to_owned()));
         }
         let is_notification = value.get("method").is_some_and(Value::is_string) && value.get("id").is_none();
         match serde_json::from_value::<ClientJsonRpcMessage>(value) {
             Ok(message) => self.admitted(message),
-            // Nobody waits for an answer to a notification.
+            // A notification has no response.
             Err(_) if is_notification => Ok(None),
             Err(error) => Err(invalid(format!("not a message of the protocol: {error}"))),
         }
     }
 
-    fn admitted(&mut self, message: ClientJsonRpcMessage) -> Result<Option<ClientJsonRpcMessage>, Refused> {
+    fn admitted(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> Result<Option<ClientJsonRpcMessage>, ErrorMessage> {
         let ClientJsonRpcMessage::Request(request) = &message else {
             return Ok(Some(message).filter(|_| self.open));
         };
         let mut under_way = self.shared.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         let id = request.id.clone();
         if under_way.len() >= REQUESTS {
-            let why = format!("{REQUESTS} requests of this client are under way: wait for an answer");
-            return Err(Refused::new(Some(id), ErrorData::new(BUSY, why, None)));
+            let why = format!("{REQUESTS} requests of this client are under way: wait for a response");
+            return Err(ErrorMessage::new(Some(id), ErrorData::new(BUSY, why, None)));
         }
         if !under_way.insert(id) {
             let why = "this id is in use by a request that is under way";
-            return Err(Refused::new(None, ErrorData::invalid_request(why, None)));
+            return Err(ErrorMessage::new(None, ErrorData::invalid_request(why, None)));
         }
         drop(under_way);
         self.open = self.open || begins(&request.request);
@@ -147,16 +150,16 @@ enum Line {
     TooLong,
 }
 
-/// The answer to a message that is answered by a transport: an error of JSON-RPC, whose `id` is null where what it answers
+/// An error of JSON-RPC that the transport sends by itself, with a null `id` where the message that it responds to
 /// has none that can be read.
 #[derive(Debug, Serialize)]
-pub(super) struct Refused {
+pub(super) struct ErrorMessage {
     jsonrpc: &'static str,
     id: Option<RequestId>,
     error: ErrorData,
 }
 
-impl Refused {
+impl ErrorMessage {
     pub(super) fn new(id: Option<RequestId>, error: ErrorData) -> Self {
         Self { jsonrpc: "2.0", id, error }
     }
@@ -172,7 +175,7 @@ impl<W: AsyncWrite + Unpin> Shared<W> {
         stream.flush().await
     }
 
-    /// A request has its answer, or nobody wants it any more.
+    /// A request has its response, or was cancelled.
     fn ended(&self, id: Option<&RequestId>) {
         if let Some(id) = id {
             self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
@@ -180,7 +183,7 @@ impl<W: AsyncWrite + Unpin> Shared<W> {
     }
 }
 
-impl<R, W> Transport<RoleServer> for Lines<R, W>
+impl<R, W> Transport<RoleServer> for LineTransport<R, W>
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -211,7 +214,7 @@ where
                             && let rmcp::model::ClientNotification::CancelledNotification(cancelled) =
                                 &notification.notification
                         {
-                            // No answer will be sent to it.
+                            // It gets no response.
                             self.shared.ended(cancelled.params.request_id.as_ref());
                         }
                         return Some(message);
@@ -221,14 +224,14 @@ where
                 },
                 Line::TooLong => {
                     let why = format!("a message has at most {LINE_BYTES} bytes");
-                    Refused::new(None, ErrorData::invalid_request(why, None))
+                    ErrorMessage::new(None, ErrorData::invalid_request(why, None))
                 }
             };
             // Given up in the middle by the loop that also sends, this would tear a line: the stream's lock and a task
             // of its own keep it whole.
             let shared = Arc::clone(&self.shared);
-            let told = tokio::spawn(async move { shared.send(&refused).await });
-            if !matches!(told.await, Ok(Ok(()))) {
+            let refused = tokio::spawn(async move { shared.send(&refused).await });
+            if !matches!(refused.await, Ok(Ok(()))) {
                 return None;
             }
         }

@@ -1,7 +1,7 @@
 //! Resources: executions with their output, and sources of programs, as documents to read.
 
-use super::call::Call;
-use super::outcome::{Failure, cut};
+use super::call::ToolCall;
+use super::output::{ToolError, cut};
 use super::tools::console;
 use super::views;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
@@ -47,7 +47,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// The newest ones that there are.
-pub(super) async fn list(call: &Call<'_>) -> Result<Vec<Resource>, Failure> {
+pub(super) async fn list(call: &ToolCall<'_>) -> Result<Vec<Resource>, ToolError> {
     let mut listed = Vec::new();
     if let DurableReply::Runs(runs) =
         call.durable(DurableOp::RunList { program: None, page: ListPage::first(LISTED) }).await?
@@ -75,7 +75,7 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Vec<Resource>, Failure> {
 }
 
 /// One of them.
-pub(super) async fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResult, Failure> {
+pub(super) async fn read(call: &ToolCall<'_>, uri: &str) -> Result<ReadResourceResult, ToolError> {
     let contents = |text: String, kind: &str| {
         let text = ResourceContents::text(cut(text), uri).with_mime_type(kind);
         Ok(ReadResourceResult::new(vec![text]))
@@ -83,7 +83,7 @@ pub(super) async fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResul
     if let Some(id) = uri.strip_prefix(PROGRAMS) {
         return match call.durable(DurableOp::ProgramGet { program: plain(id, uri)?, version: None }).await? {
             DurableReply::Program(program) => contents(program.source.unwrap_or_default(), "text/javascript"),
-            other => Err(Failure::unexpected(&other)),
+            other => Err(ToolError::unexpected(&other)),
         };
     }
     let rest = uri.strip_prefix(EXECUTIONS).ok_or_else(|| unknown(uri))?;
@@ -104,24 +104,24 @@ pub(super) async fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResul
         }
         "events" => {
             let op = Op::ExecEvents { execution: id, after_seq: 0, limit: EVENTS, follow: false };
-            match call.ask(op).await? {
+            match call.perform(op).await? {
                 Reply::Events(events) => {
                     contents(serde_json::to_string_pretty(&events).unwrap_or_default(), "application/json")
                 }
-                other => Err(Failure::unexpected(&other)),
+                other => Err(ToolError::unexpected(&other)),
             }
         }
         _ => Err(unknown(uri)),
     }
 }
 
-/// The execution whose document this is: one that can be watched.
+/// The execution of a document that can be watched.
 pub(super) fn execution_of(uri: &str) -> Option<String> {
     plain(uri.strip_prefix(EXECUTIONS)?, uri).ok()
 }
 
 /// An id or a plain name; names with other characters are reached by their id.
-fn plain(id: &str, uri: &str) -> Result<String, Failure> {
+fn plain(id: &str, uri: &str) -> Result<String, ToolError> {
     let sane = |char: char| char.is_alphanumeric() || "-_.".contains(char);
     if id.is_empty() || id.len() > 800 || !id.chars().all(sane) {
         return Err(unknown(uri));
@@ -129,8 +129,8 @@ fn plain(id: &str, uri: &str) -> Result<String, Failure> {
     Ok(id.to_owned())
 }
 
-fn unknown(uri: &str) -> Failure {
-    Failure::Told {
+fn unknown(uri: &str) -> ToolError {
+    ToolError::Reported {
         message: format!("Resource not found: {}", uri.chars().take(200).collect::<String>()),
         code: ErrorCode::NotFound.as_str(),
         details: None,

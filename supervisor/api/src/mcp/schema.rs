@@ -54,7 +54,7 @@ fn absent_not_null(schema: &mut Schema) {
     {
         let mut some = some.clone();
         object.remove("anyOf");
-        // The comment of the field says more than the one of its type.
+        // The comment of the field is more specific than the one of its type.
         some.append(object);
         *object = some;
     }

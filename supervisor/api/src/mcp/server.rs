@@ -1,10 +1,10 @@
-//! Requests of the protocol: what is offered, and who does it. Knows no transport.
+//! Requests of the protocol: lists tools, prompts and resources, and dispatches calls to them. Knows no transport.
 
-use super::call::Call;
+use super::call::ToolCall;
 use super::confirm::Confirmations;
-use super::outcome::{self, Failure};
+use super::output::{self, ToolError};
 use super::watch::{self, Shares, Watches};
-use super::{Asker, Front, background, prompts, resources, tools};
+use super::{McpBackend, McpClient, background, prompts, resources, tools};
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
@@ -48,7 +48,7 @@ const KNOWN_METHODS: &[&str] = &[
 /// One server for one or many clients. Cheap to clone.
 #[derive(Clone)]
 pub struct McpServer {
-    front: Arc<dyn Front>,
+    backend: Arc<dyn McpBackend>,
     confirmations: Arc<Confirmations>,
     watches: Arc<Watches>,
     shares: Arc<Shares>,
@@ -61,9 +61,9 @@ impl std::fmt::Debug for McpServer {
 }
 
 impl McpServer {
-    /// `front` is what differs between the transports.
-    pub fn new(front: Arc<dyn Front>) -> Self {
-        Self { front, confirmations: Arc::default(), watches: Arc::default(), shares: Arc::default() }
+    /// `backend` is what differs between the transports.
+    pub fn new(backend: Arc<dyn McpBackend>) -> Self {
+        Self { backend, confirmations: Arc::default(), watches: Arc::default(), shares: Arc::default() }
     }
 
     /// The same for another client: what that one watches is its own.
@@ -71,26 +71,26 @@ impl McpServer {
         Self { watches: Arc::default(), ..self.clone() }
     }
 
-    fn asker(&self, beside: &Extensions) -> Result<Asker, ErrorData> {
-        self.front.asker(beside).map_err(|why| ErrorData::invalid_request(why, None))
+    fn client(&self, beside: &Extensions) -> Result<McpClient, ErrorData> {
+        self.backend.client(beside).map_err(|why| ErrorData::invalid_request(why, None))
     }
 
     fn call<'a>(
         &'a self,
         context: &'a RequestContext<RoleServer>,
         arguments: JsonObject,
-    ) -> Result<Call<'a>, ErrorData> {
-        Ok(Call {
-            front: self.front.as_ref(),
-            asker: self.asker(&context.extensions)?,
+    ) -> Result<ToolCall<'a>, ErrorData> {
+        Ok(ToolCall {
+            backend: self.backend.as_ref(),
+            client: self.client(&context.extensions)?,
             confirmations: &self.confirmations,
             context,
             arguments,
         })
     }
 
-    fn offered(&self, row: &tools::Row) -> bool {
-        !row.reads_files || self.front.reads_files()
+    fn offered(&self, row: &tools::ToolRow) -> bool {
+        !row.reads_files || self.backend.reads_files()
     }
 }
 
@@ -101,10 +101,10 @@ fn cut_uri(uri: &str) -> String {
 /// Failures that are not the client's.
 const OURS: &[Code] = &[Code::Internal, Code::StorageUnavailable, Code::CapacityExceeded, Code::ShuttingDown];
 
-/// A failure of something that is not a tool, as JSON-RPC says it.
-fn refused(failure: Failure) -> ErrorData {
+/// A failure outside of a tool, as an error of JSON-RPC.
+fn refused(failure: ToolError) -> ErrorData {
     match failure {
-        Failure::Told { message, code, details } => {
+        ToolError::Reported { message, code, details } => {
             let data = json!({ "code": code, "details": details });
             if code.ends_with("NOT_FOUND") {
                 ErrorData::resource_not_found(message, Some(data))
@@ -114,7 +114,7 @@ fn refused(failure: Failure) -> ErrorData {
                 ErrorData::invalid_params(message, Some(data))
             }
         }
-        Failure::Cancelled => ErrorData::internal_error("the request was cancelled", None),
+        ToolError::Cancelled => ErrorData::internal_error("the request was cancelled", None),
     }
 }
 
@@ -138,11 +138,11 @@ impl ServerHandler for McpServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let offered = tools::TOOLS.iter().filter(|row| self.offered(row));
-        Ok(ListToolsResult::with_all_items(offered.map(tools::Row::listed).collect()))
+        Ok(ListToolsResult::with_all_items(offered.map(tools::ToolRow::listed).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools::find(name).filter(|row| self.offered(row)).map(tools::Row::listed)
+        tools::find(name).filter(|row| self.offered(row)).map(tools::ToolRow::listed)
     }
 
     async fn call_tool(
@@ -163,7 +163,7 @@ impl ServerHandler for McpServer {
             let run = call.run(op).await.map_err(refused)?;
             return Ok(CreateTaskResult::new(background::begun(&run)).into());
         }
-        Ok(outcome::result(answer).into())
+        Ok(output::result(answer).into())
     }
 
     async fn get_task(
@@ -205,8 +205,8 @@ impl ServerHandler for McpServer {
             return Err(ErrorData::invalid_params(why, Some(json!({ "uri": cut_uri(&uri) }))));
         };
         let now = call.run(DurableOp::RunGet { execution }).await.map_err(refused)?;
-        let asker = (call.asker, &self.shares);
-        if self.watches.add(Arc::clone(&self.front), asker, uri, &now, context.peer.clone()) {
+        let client = (call.client, &self.shares);
+        if self.watches.add(Arc::clone(&self.backend), client, uri, &now, context.peer.clone()) {
             return Ok(());
         }
         Err(too_many())
@@ -228,13 +228,14 @@ impl ServerHandler for McpServer {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let asker = self.asker(&context.request_context().extensions)?;
+        let client = self.client(&context.request_context().extensions)?;
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        let asker = (asker, &self.shares);
-        let told = watch::tell(Arc::clone(&self.front), asker, uris, context.sink().clone());
+        let client = (client, &self.shares);
+        let notifying =
+            watch::notify_request(Arc::clone(&self.backend), client, uris, context.sink().clone());
         tokio::select! {
             () = context.cancelled() => Ok(()),
-            has_place = told => if has_place { Ok(()) } else { Err(too_many()) },
+            fits = notifying => if fits { Ok(()) } else { Err(too_many()) },
         }
     }
 

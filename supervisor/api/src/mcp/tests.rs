@@ -1,8 +1,8 @@
 //! The table of tools, and what the transport of lines does with what is not a message.
 
-use super::lines::Lines;
+use super::lines::LineTransport;
 use super::tools::TOOLS;
-use super::{Asker, Asking, FileRefusal, Front, serve};
+use super::{FileRefusal, McpBackend, McpClient, VerbFuture, serve};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::Path;
@@ -14,15 +14,15 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpErro
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{Execution, Metrics};
 
-/// Nobody answers verbs.
-struct Nobody;
+/// A backend without verbs.
+struct NoVerbs;
 
-impl Front for Nobody {
-    fn asker(&self, _: &rmcp::model::Extensions) -> Result<Asker, String> {
-        Ok(Asker { caller: None, client: Some("test".to_owned()) })
+impl McpBackend for NoVerbs {
+    fn client(&self, _: &rmcp::model::Extensions) -> Result<McpClient, String> {
+        Ok(McpClient { caller: None, key: Some("test".to_owned()) })
     }
 
-    fn ask<'a>(&'a self, _: &'a Asker, op: Op, _: String) -> Asking<'a, Result<Reply, OpError>> {
+    fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
         let answer = match op {
             Op::Durable(DurableOp::CurrentGet { .. }) => Ok(Reply::Durable(DurableReply::Runs(Vec::new()))),
             _ => Err(OpError::new(ErrorCode::ExecutionNotFound, "nothing is here")),
@@ -43,7 +43,7 @@ impl Front for Nobody {
 struct Sessions {
     session: SessionId,
     execution: ExecutionId,
-    /// What was asked of it.
+    /// The requests that it got.
     asked: mpsc::UnboundedSender<String>,
 }
 
@@ -58,13 +58,13 @@ impl Sessions {
     }
 }
 
-impl Front for Sessions {
-    fn asker(&self, _: &rmcp::model::Extensions) -> Result<Asker, String> {
-        Ok(Asker { caller: None, client: None })
+impl McpBackend for Sessions {
+    fn client(&self, _: &rmcp::model::Extensions) -> Result<McpClient, String> {
+        Ok(McpClient { caller: None, key: None })
     }
 
-    fn ask<'a>(&'a self, _: &'a Asker, op: Op, _: String) -> Asking<'a, Result<Reply, OpError>> {
-        let ready = |answer| -> Asking<'a, _> { Box::pin(std::future::ready(answer)) };
+    fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
+        let ready = |answer| -> VerbFuture<'a, _> { Box::pin(std::future::ready(answer)) };
         let note = |what: String| self.asked.send(what).expect("the test listens");
         match op {
             Op::ExecStart(new) if new.session == "busy" => {
@@ -80,14 +80,14 @@ impl Front for Sessions {
                 note(format!("cancel {execution}"));
                 ready(Ok(Reply::Done))
             }
-            other => panic!("not asked for: {other:?}"),
+            other => panic!("not expected: {other:?}"),
         }
     }
 }
 
 #[tokio::test]
 async fn an_evaluation_that_is_taken_back_ends_its_own_execution_and_no_other() {
-    let (asked, mut hear) = mpsc::unbounded_channel();
+    let (asked, mut requests) = mpsc::unbounded_channel();
     let execution = ExecutionId::from_uuid(Uuid::now_v7());
     let session = SessionId::from_uuid(Uuid::now_v7());
     let mut client = Client::of(Arc::new(Sessions { session, execution, asked }));
@@ -99,13 +99,13 @@ async fn an_evaluation_that_is_taken_back_ends_its_own_execution_and_no_other() 
     let eval =
         |id: u32, session: &str| tool(id, "session_eval", &json!({ "sessionId": session, "code": "1" }));
     // Refused, as something else runs there: that is not touched.
-    client.say(eval(1, "busy").to_string().as_bytes()).await;
-    client.say(taken_back(1).as_bytes()).await;
-    assert_eq!(hear.recv().await.as_deref(), Some("refused"));
-    client.say(eval(2, "s").to_string().as_bytes()).await;
-    assert_eq!(hear.recv().await, Some(format!("wait for {execution}")), "nothing else was asked");
-    client.say(taken_back(2).as_bytes()).await;
-    assert_eq!(hear.recv().await, Some(format!("cancel {execution}")));
+    client.send(eval(1, "busy").to_string().as_bytes()).await;
+    client.send(taken_back(1).as_bytes()).await;
+    assert_eq!(requests.recv().await.as_deref(), Some("refused"));
+    client.send(eval(2, "s").to_string().as_bytes()).await;
+    assert_eq!(requests.recv().await, Some(format!("wait for {execution}")), "nothing else was requested");
+    client.send(taken_back(2).as_bytes()).await;
+    assert_eq!(requests.recv().await, Some(format!("cancel {execution}")));
 }
 
 struct Client {
@@ -115,39 +115,40 @@ struct Client {
 
 impl Client {
     fn start() -> Self {
-        Self::of(Arc::new(Nobody))
+        Self::of(Arc::new(NoVerbs))
     }
 
-    fn of(front: Arc<dyn Front>) -> Self {
+    fn of(backend: Arc<dyn McpBackend>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
-        tokio::spawn(serve(front, Lines::new(read, write)));
+        tokio::spawn(serve(backend, LineTransport::new(read, write)));
         let (read, write) = tokio::io::split(ours);
         Self { read: BufReader::new(read), write }
     }
 
-    async fn say(&mut self, line: &[u8]) {
+    async fn send(&mut self, line: &[u8]) {
         self.write.write_all(line).await.expect("open");
         self.write.write_all(b"\n").await.expect("open");
     }
 
-    async fn hear(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.read.read_line(&mut line).await.expect("open");
         serde_json::from_str(&line).expect("JSON")
     }
 
-    async fn ask(&mut self, message: Value) -> Value {
-        self.say(message.to_string().as_bytes()).await;
-        self.hear().await
+    async fn request(&mut self, message: Value) -> Value {
+        self.send(message.to_string().as_bytes()).await;
+        self.receive().await
     }
 
     async fn initialize(&mut self) {
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" }
         });
-        let answer =
-            self.ask(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })).await;
+        let answer = self
+            .request(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }))
+            .await;
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
     }
 }
@@ -176,11 +177,11 @@ fn every_tool_has_a_name_of_its_own_a_description_and_schemas_of_objects() {
 #[tokio::test]
 async fn what_is_not_a_message_is_answered_and_the_connection_goes_on() {
     let mut client = Client::start();
-    client.say(b"{\"jsonrpc\":").await;
-    let told = client.hear().await;
-    assert_eq!((&told["error"]["code"], told.get("id")), (&json!(-32700), Some(&Value::Null)), "{told}");
-    client.say(b"\xff\xfe").await;
-    assert_eq!(client.hear().await["error"]["code"], -32700);
+    client.send(b"{\"jsonrpc\":").await;
+    let error = client.receive().await;
+    assert_eq!((&error["error"]["code"], error.get("id")), (&json!(-32700), Some(&Value::Null)), "{error}");
+    client.send(b"\xff\xfe").await;
+    assert_eq!(client.receive().await["error"]["code"], -32700);
     for invalid in [
         json!([]),
         json!(7),
@@ -188,18 +189,20 @@ async fn what_is_not_a_message_is_answered_and_the_connection_goes_on() {
         json!({ "id": 3, "method": 7 }),
         json!({ "jsonrpc": "1.0", "id": 4 }),
     ] {
-        assert_eq!(client.ask(invalid.clone()).await["error"]["code"], -32600, "{invalid}");
+        assert_eq!(client.request(invalid.clone()).await["error"]["code"], -32600, "{invalid}");
     }
-    // Before the handshake these mean nothing, and nobody waits for an answer.
-    client.say(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
-    client.say(br#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await;
-    client.say(b"").await;
+    // Before the handshake these are ignored, and get no response.
+    client.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    client.send(br#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await;
+    client.send(b"").await;
     client.initialize().await;
-    let unknown = client.ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "no/such", "params": {} })).await;
+    let unknown =
+        client.request(json!({ "jsonrpc": "2.0", "id": 1, "method": "no/such", "params": {} })).await;
     assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
-    let bad = client.ask(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {} })).await;
+    let bad =
+        client.request(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {} })).await;
     assert_eq!(bad["error"]["code"], -32602, "{bad}");
-    let missing = client.ask(tool(3, "no_such_tool", &json!({}))).await;
+    let missing = client.request(tool(3, "no_such_tool", &json!({}))).await;
     assert_eq!(missing["error"]["code"], -32602, "{missing}");
 }
 
@@ -211,10 +214,10 @@ async fn a_line_that_is_too_long_is_dropped_and_said_so() {
     for _ in 0..17 {
         client.write.write_all(&chunk).await.expect("open");
     }
-    client.say(b"").await;
-    let told = client.hear().await;
-    assert_eq!(told["error"]["code"], -32600, "{told}");
-    let answer = client.ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).await;
+    client.send(b"").await;
+    let error = client.receive().await;
+    assert_eq!(error["error"]["code"], -32600, "{error}");
+    let answer = client.request(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).await;
     assert_eq!(answer["id"], 1);
 }
 
@@ -229,12 +232,12 @@ async fn wrong_arguments_are_an_error_that_the_agent_can_read() {
         ("get_output", json!({ "after": -1 })),
         ("set_current", json!({})),
     ] {
-        let answer = client.ask(tool(1, name, &arguments)).await;
+        let answer = client.request(tool(1, name, &arguments)).await;
         assert_eq!(answer["result"]["isError"], true, "{name} {arguments}: {answer}");
         let text = answer["result"]["content"][0]["text"].as_str().expect("text");
         assert!(text.starts_with("Error: "), "{text}");
     }
-    let none = client.ask(tool(2, "getTask", &json!({}))).await;
+    let none = client.request(tool(2, "getTask", &json!({}))).await;
     let text = none["result"]["content"][0]["text"].as_str().expect("text");
     assert!(text.contains("No current execution set"), "{text}");
 }

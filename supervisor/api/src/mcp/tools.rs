@@ -1,4 +1,4 @@
-//! The table of tools: what agents read of each, and what does it.
+//! The table of tools: the description of each for agents, and its handler.
 
 mod executions;
 mod plans;
@@ -10,18 +10,18 @@ mod tasks;
 pub(super) use executions::console;
 pub(super) use tasks::said_at_the_end;
 
-use super::Asking;
-use super::call::Call;
-use super::outcome::{Failure, Outcome};
+use super::VerbFuture;
+use super::call::ToolCall;
+use super::output::{ToolError, ToolOutput};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
-/// What a tool answers.
-pub(super) type Answer = Result<Outcome, Failure>;
+/// The result of a tool.
+pub(super) type ToolResult = Result<ToolOutput, ToolError>;
 
 /// One tool.
-pub(super) struct Row {
+pub(super) struct ToolRow {
     /// Its name.
     pub(super) name: &'static str,
     title: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct Row {
     /// Needs files of the client.
     pub(super) reads_files: bool,
     /// Does it.
-    pub(super) run: for<'a> fn(&'a Call<'a>) -> Asking<'a, Answer>,
+    pub(super) run: for<'a> fn(&'a ToolCall<'a>) -> VerbFuture<'a, ToolResult>,
 }
 
 /// What a tool changes.
@@ -47,7 +47,7 @@ enum Effect {
 }
 
 /// All tools, in the order in which they are listed.
-pub(super) static TOOLS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+pub(super) static TOOLS: LazyLock<Vec<ToolRow>> = LazyLock::new(|| {
     let mut rows = Vec::new();
     rows.extend(programs::rows());
     rows.extend(plans::rows());
@@ -59,11 +59,11 @@ pub(super) static TOOLS: LazyLock<Vec<Row>> = LazyLock::new(|| {
 });
 
 /// The tool of a name.
-pub(super) fn find(name: &str) -> Option<&'static Row> {
+pub(super) fn find(name: &str) -> Option<&'static ToolRow> {
     TOOLS.iter().find(|row| row.name == name)
 }
 
-impl Row {
+impl ToolRow {
     /// As the protocol lists it.
     pub(super) fn listed(&self) -> Tool {
         let hints = ToolAnnotations::new()

@@ -1,7 +1,6 @@
-//! Things as agents see them: names in the original's style, large texts cut. The types are what tools return, and their
-//! schemas are derived from them.
+//! The types that tools return: names in the original's style, large texts cut. Their schemas are derived from them.
 
-use super::outcome::shortened;
+use super::output::shortened;
 use super::schema::{JsonSchema, schemars};
 use serde::Serialize;
 use serde_json::Value;
@@ -137,7 +136,7 @@ impl TaskStatusView {
     }
 }
 
-/// What an execution returned, as far as a response has room for it.
+/// What an execution returned, as far as it fits a response.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct ResultView {
     /// What the program returned, once it is COMPLETED
@@ -184,7 +183,7 @@ pub(super) struct TaskView {
     id: String,
     /// What the program asks
     prompt: String,
-    /// The prompt is longer than an answer has room for
+    /// The prompt is longer than fits an answer
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
     /// JSON Schema that the answer must fit; any text will do if absent
@@ -344,12 +343,12 @@ pub(super) fn line(event: &Event) -> Option<&str> {
     }
 }
 
-/// Console lines that one answer has room for, the number to go on behind, and whether that is all.
+/// Console lines that fit one response, the number of the last one, and whether that is all.
 pub(super) fn lines(events: &[Event], after: u64, most: usize) -> (Vec<String>, u64, bool) {
     let (mut lines, mut next, mut bytes) = (Vec::new(), after, 0);
     for event in events {
         if let Some(text) = line(event) {
-            // The first one goes in any case, or nobody would ever get past it.
+            // The first one goes in any case, or no client would ever get past it.
             if bytes + text.len() > most && !lines.is_empty() {
                 return (lines, next, false);
             }

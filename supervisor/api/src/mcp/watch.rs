@@ -1,10 +1,10 @@
-//! Subscriptions: a client hears that the document of an execution has become another one, and reads it again. In the older
-//! generation it asks for each document by itself; in the newer one a request that stays open names all of them. Looking at a
-//! document costs a look at the store: an owner has only so many, what does not change is looked at more rarely, and an execution
-//! that has ended no more.
+//! Subscriptions: a client is notified that the document of an execution has changed, and reads it again. In the older
+//! generation it subscribes to each document by itself; in the newer one a request that stays open names all of them. Documents
+//! are polled, and each poll reads the store: an owner has a bounded number, unchanged ones are polled more rarely, and those of
+//! ended executions no more.
 
 use super::call::run_of;
-use super::{Asker, Front, views};
+use super::{McpBackend, McpClient, views};
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, SubscriptionSink};
@@ -23,36 +23,36 @@ use vm_system_record::Owner;
 pub(super) const WATCHED: usize = 64;
 /// Documents that all clients of one owner watch at a time.
 pub(super) const WATCHED_BY_OWNER: usize = 256;
-/// Between two looks at a document that has just changed: agents that wait for people notice no difference.
-const LOOK: Duration = Duration::from_secs(1);
-/// Between two looks at one that has not changed for long.
-const LOOK_MAX: Duration = Duration::from_secs(4);
+/// Between two polls of a document that has just changed: agents that wait for people notice no difference.
+const POLL: Duration = Duration::from_secs(1);
+/// Between two polls of one that has not changed for long.
+const POLL_MAX: Duration = Duration::from_secs(4);
 
-/// How many documents the clients of each owner watch.
+/// Number of documents that the clients of each owner watch.
 #[derive(Default)]
 pub(super) struct Shares(Mutex<HashMap<Option<Owner>, usize>>);
 
-/// A place for one document.
-struct Place {
+/// The slot of one document.
+struct WatchSlot {
     shares: Arc<Shares>,
     owner: Option<Owner>,
 }
 
 impl Shares {
     /// None if this owner's clients watch as many as they may.
-    fn place(self: &Arc<Self>, asker: &Asker) -> Option<Place> {
-        let owner = asker.caller.as_ref().map(|caller| caller.owner.clone());
+    fn take(self: &Arc<Self>, client: &McpClient) -> Option<WatchSlot> {
+        let owner = client.caller.as_ref().map(|caller| caller.owner.clone());
         let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let share = shares.entry(owner.clone()).or_default();
         if *share >= WATCHED_BY_OWNER {
             return None;
         }
         *share += 1;
-        Some(Place { shares: Arc::clone(self), owner })
+        Some(WatchSlot { shares: Arc::clone(self), owner })
     }
 }
 
-impl Drop for Place {
+impl Drop for WatchSlot {
     fn drop(&mut self) {
         let mut shares = self.shares.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(share) = shares.get_mut(&self.owner) {
@@ -75,11 +75,11 @@ fn lock(watched: &Watched) -> std::sync::MutexGuard<'_, HashMap<String, DropGuar
 }
 
 impl Watches {
-    /// Watches a document that looks like this now; false if there is no place for it.
+    /// Watches a document from this state on; false if there is no slot for it.
     pub(super) fn add(
         &self,
-        front: Arc<dyn Front>,
-        (asker, shares): (Asker, &Arc<Shares>),
+        backend: Arc<dyn McpBackend>,
+        (client, shares): (McpClient, &Arc<Shares>),
         uri: String,
         now: &Run,
         peer: Peer<RoleServer>,
@@ -95,14 +95,14 @@ impl Watches {
         if watched.len() >= WATCHED {
             return false;
         }
-        let Some(place) = shares.place(&asker) else { return false };
+        let Some(slot) = shares.take(&client) else { return false };
         let end = CancellationToken::new();
         watched.insert(uri.clone(), end.clone().drop_guard());
-        let document = Document::new(uri.clone(), Some(hash_of(now)), place);
+        let document = Document::new(uri.clone(), Some(hash_of(now)), slot);
         // Weakly: what the client watches ends with it.
         let all = Arc::downgrade(&self.0);
         tokio::spawn(async move {
-            let watching = watch(front, asker, vec![document], Ear::Peer(peer));
+            let watching = watch(backend, client, vec![document], Subscriber::Peer(peer));
             if end.run_until_cancelled(watching).await.is_some()
                 && let Some(all) = all.upgrade()
             {
@@ -118,29 +118,29 @@ impl Watches {
     }
 }
 
-/// Tells one request of the newer generation about these documents until it ends; false if there is no place for all of them.
-pub(super) async fn tell(
-    front: Arc<dyn Front>,
-    (asker, shares): (Asker, &Arc<Shares>),
+/// Notifies one request of the newer generation of changes until it ends; false if there are not enough slots.
+pub(super) async fn notify_request(
+    backend: Arc<dyn McpBackend>,
+    (client, shares): (McpClient, &Arc<Shares>),
     uris: Vec<String>,
     sink: SubscriptionSink,
 ) -> bool {
     let documents = uris.into_iter().take(WATCHED);
-    let documents = documents.map(|uri| Some(Document::new(uri, None, shares.place(&asker)?)));
+    let documents = documents.map(|uri| Some(Document::new(uri, None, shares.take(&client)?)));
     let Some(documents) = documents.collect::<Option<Vec<_>>>() else { return false };
-    watch(front, asker, documents, Ear::Request(sink)).await;
+    watch(backend, client, documents, Subscriber::Request(sink)).await;
     true
 }
 
-/// Who listens.
-enum Ear {
+/// The receiver of notifications.
+enum Subscriber {
     Peer(Peer<RoleServer>),
     Request(SubscriptionSink),
 }
 
-impl Ear {
-    /// False when nobody listens any more.
-    async fn hears(&self, uri: &str) -> bool {
+impl Subscriber {
+    /// False when the receiver is gone.
+    async fn notify(&self, uri: &str) -> bool {
         match self {
             Self::Peer(peer) => {
                 peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_ok()
@@ -156,30 +156,35 @@ impl Ear {
 
 struct Document {
     uri: String,
-    /// How it looked last. None before the first look: what changed since the client asked is then told, perhaps once too often.
+    /// Hash of the last state. None before the first poll: then the client is notified, perhaps once too often.
     last: Option<u64>,
-    /// When it is looked at again, and how long after the last look that is.
+    /// The time of the next poll, and the interval before it.
     next: Instant,
     pause: Duration,
-    _place: Place,
+    _slot: WatchSlot,
 }
 
 impl Document {
-    fn new(uri: String, last: Option<u64>, place: Place) -> Self {
-        Self { uri, last, next: Instant::now(), pause: LOOK, _place: place }
+    fn new(uri: String, last: Option<u64>, slot: WatchSlot) -> Self {
+        Self { uri, last, next: Instant::now(), pause: POLL, _slot: slot }
     }
 
     fn seen(&mut self, changed: bool) {
-        self.pause = if changed { LOOK } else { (2 * self.pause).min(LOOK_MAX) };
+        self.pause = if changed { POLL } else { (2 * self.pause).min(POLL_MAX) };
         self.next = Instant::now() + self.pause;
     }
 }
 
-/// Looks at the documents until none of them changes any more, nobody listens, or the client may no longer ask.
-async fn watch(front: Arc<dyn Front>, asker: Asker, mut documents: Vec<Document>, ear: Ear) {
+/// Polls the documents until none of them changes any more, the receiver is gone, or the client has lost its rights.
+async fn watch(
+    backend: Arc<dyn McpBackend>,
+    client: McpClient,
+    mut documents: Vec<Document>,
+    subscriber: Subscriber,
+) {
     while let Some(next) = documents.iter().map(|document| document.next).min() {
         sleep_until(next).await;
-        if ear.is_gone() {
+        if subscriber.is_gone() {
             return;
         }
         for mut document in std::mem::take(&mut documents) {
@@ -187,50 +192,51 @@ async fn watch(front: Arc<dyn Front>, asker: Asker, mut documents: Vec<Document>
                 documents.push(document);
                 continue;
             }
-            let (looks, stays) = match look(&front, &asker, &document.uri).await {
-                Sight::Looks(now, stays) => (Some(now), stays),
-                Sight::Gone => (None, false),
-                Sight::Hidden => (document.last, true),
-                Sight::Refused => return,
+            let (state, stays) = match poll(&backend, &client, &document.uri).await {
+                DocumentState::Present(now, stays) => (Some(now), stays),
+                DocumentState::Gone => (None, false),
+                DocumentState::Hidden => (document.last, true),
+                DocumentState::Refused => return,
             };
-            let changed = !stays || looks != document.last;
-            if changed && !ear.hears(&document.uri).await {
+            let changed = !stays || state != document.last;
+            if changed && !subscriber.notify(&document.uri).await {
                 return;
             }
             if stays {
-                document.last = looks;
+                document.last = state;
                 document.seen(changed);
                 documents.push(document);
             }
         }
     }
-    // A request goes on until its client ends it, though there is nothing more to tell.
-    if let Ear::Request(_) = ear {
+    // A request goes on until its client ends it, though there are no more notifications.
+    if let Subscriber::Request(_) = subscriber {
         std::future::pending::<()>().await;
     }
 }
 
-/// How a document looks now.
-enum Sight {
-    /// Like this; whether it may become another one.
-    Looks(u64, bool),
-    /// It was there, and is forgotten.
+/// The result of one poll.
+enum DocumentState {
+    /// Hash of its state; whether it can still change.
+    Present(u64, bool),
+    /// It was deleted.
     Gone,
-    /// That cannot be said at the moment.
+    /// It cannot be read at the moment.
     Hidden,
-    /// This client may no longer ask.
+    /// The client may no longer read it.
     Refused,
 }
 
-async fn look(front: &Arc<dyn Front>, asker: &Asker, uri: &str) -> Sight {
-    let Some(execution) = super::resources::execution_of(uri) else { return Sight::Gone };
+async fn poll(backend: &Arc<dyn McpBackend>, client: &McpClient, uri: &str) -> DocumentState {
+    let Some(execution) = super::resources::execution_of(uri) else { return DocumentState::Gone };
     let op = Op::Durable(DurableOp::RunGet { execution });
-    match front.ask(asker, op, Uuid::new_v4().to_string()).await {
-        Ok(reply) => run_of(reply)
-            .map_or(Sight::Hidden, |run| Sight::Looks(hash_of(&run), !run.execution.status.is_final())),
-        Err(error) if error.code == ErrorCode::ExecutionNotFound => Sight::Gone,
-        Err(error) if error.code == ErrorCode::NotPermitted => Sight::Refused,
-        Err(_) => Sight::Hidden,
+    match backend.perform(client, op, Uuid::new_v4().to_string()).await {
+        Ok(reply) => run_of(reply).map_or(DocumentState::Hidden, |run| {
+            DocumentState::Present(hash_of(&run), !run.execution.status.is_final())
+        }),
+        Err(error) if error.code == ErrorCode::ExecutionNotFound => DocumentState::Gone,
+        Err(error) if error.code == ErrorCode::NotPermitted => DocumentState::Refused,
+        Err(_) => DocumentState::Hidden,
     }
 }
 
@@ -242,7 +248,7 @@ fn hash_of(run: &Run) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asker, Shares, WATCHED_BY_OWNER};
+    use super::{McpClient, Shares, WATCHED_BY_OWNER};
     use std::sync::Arc;
     use vm_system_ops::Caller;
     use vm_system_record::Owner;
@@ -250,17 +256,20 @@ mod tests {
     #[test]
     fn all_clients_of_an_owner_watch_only_so_many_documents_and_give_their_places_back() {
         let shares = Arc::new(Shares::default());
-        let asker = |owner: &str, client: usize| Asker {
+        let client = |owner: &str, client: usize| McpClient {
             caller: Some(Caller { owner: Owner::new(owner), admin: false, api: "mcp" }),
-            client: Some(format!("session {client}")),
+            key: Some(format!("session {client}")),
         };
-        let mut places: Vec<_> = (0..WATCHED_BY_OWNER).map(|n| shares.place(&asker("a", n))).collect();
+        let mut places: Vec<_> = (0..WATCHED_BY_OWNER).map(|n| shares.take(&client("a", n))).collect();
         assert!(places.iter().all(Option::is_some));
-        assert!(shares.place(&asker("a", 0)).is_none());
-        assert!(shares.place(&asker("b", 0)).is_some(), "others have places of their own");
+        assert!(shares.take(&client("a", 0)).is_none());
+        assert!(shares.take(&client("b", 0)).is_some(), "others have slots of their own");
         places.pop();
-        assert!(shares.place(&asker("a", 0)).is_some());
+        assert!(shares.take(&client("a", 0)).is_some());
         drop(places);
-        assert!(shares.0.lock().expect("nobody failed").is_empty(), "nothing is kept of who watches nothing");
+        assert!(
+            shares.0.lock().expect("no thread panicked").is_empty(),
+            "an owner without documents has no entry"
+        );
     }
 }

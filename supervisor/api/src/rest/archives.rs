@@ -1,10 +1,10 @@
 //! Files of programs and executions: written as they are read from the store, taken as they come. Neither side holds one.
 
 use super::App;
-use super::ask::{Ask, unexpected};
-use super::envelope::{Answer, Problem, created};
-use super::input::{At, Params, is_json};
+use super::envelope::{RestError, RestResult, created};
+use super::input::{PathSegments, QueryParams, is_json};
 use super::programs::durable;
+use super::request::{RestRequest, unexpected};
 use axum::body::{Body, Bytes};
 use axum::extract::FromRequest;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
@@ -24,26 +24,36 @@ use vm_system_protocol::control::{
 const PIECE_BYTES: usize = 128 << 10;
 
 /// A program with all its versions, as a file that can be imported.
-pub(super) async fn export_program(ask: Ask, At(program): At<String>) -> Answer {
-    export(ask, ArchiveKind::Program, program).await
+pub(super) async fn export_program(
+    request: RestRequest,
+    PathSegments(program): PathSegments<String>,
+) -> RestResult {
+    export(request, ArchiveKind::Program, program).await
 }
 
-/// An execution of a program that waits or has ended, with what it runs, its states, questions and output, as a file that
+/// An execution of a program that waits or has ended, with its program, states, tasks and output, as a file that
 /// can be imported. It has all that the program knows.
-pub(super) async fn export_execution(ask: Ask, At(execution): At<String>) -> Answer {
-    export(ask, ArchiveKind::Execution, execution).await
+pub(super) async fn export_execution(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+) -> RestResult {
+    export(request, ArchiveKind::Execution, execution).await
 }
 
 /// Make a program of a file, under a new id.
-pub(super) async fn import_program(ask: Ask, params: Params, upload: Upload) -> Answer {
+pub(super) async fn import_program(request: RestRequest, params: QueryParams, upload: Upload) -> RestResult {
     let name = params.one("name")?.map(str::to_owned);
     let new = NewImport { kind: Some(ArchiveKind::Program), name, ..NewImport::default() };
-    import(ask, new, upload).await
+    import(request, new, upload).await
 }
 
 /// Make an execution of a file, under a new id; what it runs becomes a program, unless there is that very one.
-pub(super) async fn import_execution(ask: Ask, params: Params, upload: Upload) -> Answer {
-    let text = |name: &str| Ok::<_, Problem>(params.one(name)?.map(str::to_owned));
+pub(super) async fn import_execution(
+    request: RestRequest,
+    params: QueryParams,
+    upload: Upload,
+) -> RestResult {
+    let text = |name: &str| Ok::<_, RestError>(params.one(name)?.map(str::to_owned));
     let new = NewImport {
         kind: Some(ArchiveKind::Execution),
         name: text("name")?,
@@ -51,30 +61,30 @@ pub(super) async fn import_execution(ask: Ask, params: Params, upload: Upload) -
         template: text("template_id")?,
         worktree_path: text("worktree_path")?,
     };
-    import(ask, new, upload).await
+    import(request, new, upload).await
 }
 
 async fn part(
-    ask: &Ask,
+    request: &RestRequest,
     kind: ArchiveKind,
     reference: &str,
     after: Option<ExportCursor>,
-) -> Result<ExportPart, Problem> {
+) -> Result<ExportPart, RestError> {
     let op = DurableOp::Export { kind, reference: reference.to_owned(), after: after.map(Box::new) };
-    match durable(ask, op).await? {
+    match durable(request, op).await? {
         DurableReply::Exported(part) => Ok(*part),
         other => Err(unexpected(&Reply::Durable(other))),
     }
 }
 
-/// What is wrong with the first part is a refusal; what goes wrong later breaks the answer off.
-async fn export(ask: Ask, kind: ArchiveKind, reference: String) -> Answer {
-    let streams = Arc::clone(&ask.app.streams).try_acquire_owned();
-    let permit = streams.map_err(|_| Problem::capacity("too many streams are open"))?;
-    let first = part(&ask, kind, &reference, None).await?;
+/// What is wrong with the first part is a refusal; a later error breaks the response off.
+async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> RestResult {
+    let streams = Arc::clone(&request.app.streams).try_acquire_owned();
+    let permit = streams.map_err(|_| RestError::capacity("too many streams are open"))?;
+    let first = part(&request, kind, &reference, None).await?;
     let (sender, receiver) = mpsc::channel(1);
-    let door = Arc::clone(&ask.app);
-    door.door.requests.spawn(async move {
+    let app = Arc::clone(&request.app);
+    app.state.requests.spawn(async move {
         let mut now = Ok(first);
         loop {
             let (piece, next) = match now {
@@ -85,7 +95,7 @@ async fn export(ask: Ask, kind: ArchiveKind, reference: String) -> Answer {
                 return;
             }
             let Some(next) = next else { return };
-            now = part(&ask, kind, &reference, Some(next)).await;
+            now = part(&request, kind, &reference, Some(next)).await;
         }
     });
     let mut response = Response::new(Body::new(Pieces { receiver, _permit: permit }));
@@ -118,9 +128,9 @@ pub(super) struct Upload {
 }
 
 impl FromRequest<Arc<App>> for Upload {
-    type Rejection = Problem;
+    type Rejection = RestError;
 
-    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, Problem> {
+    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, RestError> {
         let (parts, body) = request.into_parts();
         is_json(&parts.headers)?;
         Ok(Self { body, patience: app.options.limits.body })
@@ -129,7 +139,7 @@ impl FromRequest<Arc<App>> for Upload {
 
 impl Upload {
     /// The next piece; an empty one behind the last.
-    async fn piece(&mut self) -> Result<Vec<u8>, Problem> {
+    async fn piece(&mut self) -> Result<Vec<u8>, RestError> {
         let gather = async {
             let mut piece = Vec::new();
             while piece.len() < PIECE_BYTES {
@@ -137,7 +147,7 @@ impl Upload {
                     Some(Ok(frame)) => piece.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
                     Some(Err(error)) => {
                         let message = format!("the body cannot be read: {error}");
-                        return Err(Problem::request(StatusCode::BAD_REQUEST, message));
+                        return Err(RestError::request(StatusCode::BAD_REQUEST, message));
                     }
                     None => break,
                 }
@@ -146,12 +156,12 @@ impl Upload {
         };
         timeout(self.patience, gather)
             .await
-            .map_err(|_| Problem::request(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?
+            .map_err(|_| RestError::request(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?
     }
 }
 
-async fn import(ask: Ask, new: NewImport, mut upload: Upload) -> Answer {
-    let import = match durable(&ask, DurableOp::ImportBegin(Box::new(new))).await? {
+async fn import(request: RestRequest, new: NewImport, mut upload: Upload) -> RestResult {
+    let import = match durable(&request, DurableOp::ImportBegin(Box::new(new))).await? {
         DurableReply::Importing(import) => import,
         other => return Err(unexpected(&Reply::Durable(other))),
     };
@@ -163,9 +173,9 @@ async fn import(ask: Ask, new: NewImport, mut upload: Upload) -> Answer {
         }
         for bytes in piece.chunks(PART_BYTES) {
             let op = DurableOp::ImportPart { import: import.clone(), at, bytes: bytes.to_vec() };
-            durable(&ask, op).await?;
+            durable(&request, op).await?;
             at += bytes.len() as u64;
         }
     }
-    created(&durable(&ask, DurableOp::ImportEnd { import }).await?)
+    created(&durable(&request, DurableOp::ImportEnd { import }).await?)
 }

@@ -1,6 +1,6 @@
 //! Who asks: the bearer of a token, or a user of this machine as the kernel names it.
 
-use super::envelope::Problem;
+use super::envelope::RestError;
 use super::local_uid;
 use super::{API, App};
 use crate::control::Transport;
@@ -15,8 +15,8 @@ const TOKEN_BYTES: usize = 1_024;
 
 /// The other end of a connection.
 #[derive(Debug)]
-pub(super) enum Peer {
-    /// Of the Unix socket: its user, and the caller behind it once somebody has asked.
+pub(super) enum RestPeer {
+    /// Of the Unix socket: its user, and the caller behind it once it was looked up.
     Unix { uid: Option<u32>, caller: OnceCell<Result<Caller, String>> },
     /// Of a TCP socket.
     Tcp {
@@ -28,7 +28,7 @@ pub(super) enum Peer {
     },
 }
 
-impl Peer {
+impl RestPeer {
     pub(super) fn unix(uid: Option<u32>) -> Self {
         Self::Unix { uid, caller: OnceCell::new() }
     }
@@ -43,7 +43,7 @@ impl Peer {
 }
 
 /// Where a request comes from, for the audit log.
-impl std::fmt::Display for Peer {
+impl std::fmt::Display for RestPeer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unix { uid: Some(uid), .. } => write!(f, "uid:{uid}"),
@@ -54,20 +54,22 @@ impl std::fmt::Display for Peer {
 }
 
 /// The caller of a request; refused if there is none.
-pub(super) async fn caller(app: &App, peer: &Peer, headers: &HeaderMap) -> Result<Caller, Problem> {
+pub(super) async fn caller(app: &App, peer: &RestPeer, headers: &HeaderMap) -> Result<Caller, RestError> {
     if let Some(token) = token(headers)? {
         let bearer = app.options.tokens.find(token);
-        let bearer = bearer.ok_or_else(|| Problem::unauthorized("this token is not known"))?;
+        let bearer = bearer.ok_or_else(|| RestError::unauthorized("this token is not known"))?;
         return Ok(Caller { owner: Owner::new(bearer.name), admin: bearer.admin, api: API });
     }
     // A user is looked up once for each connection.
     let peers = &app.options.peers;
     let known = match peer {
-        Peer::Unix { uid, caller } => caller.get_or_init(|| peers.judge(API, *uid, Transport::Unix)).await,
-        Peer::Tcp { client, server, inode, caller } => {
+        RestPeer::Unix { uid, caller } => {
+            caller.get_or_init(|| peers.judge(API, *uid, Transport::Unix)).await
+        }
+        RestPeer::Tcp { client, server, inode, caller } => {
             let loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
             if app.options.require_token || !loopback(client) || !loopback(server) {
-                return Err(Problem::unauthorized("this door needs a token: Authorization: Bearer TOKEN"));
+                return Err(RestError::unauthorized("this API needs a token: Authorization: Bearer TOKEN"));
             }
             let judged = || async {
                 let uid = local_user(*client, *server, *inode).await;
@@ -76,7 +78,7 @@ pub(super) async fn caller(app: &App, peer: &Peer, headers: &HeaderMap) -> Resul
             caller.get_or_init(judged).await
         }
     };
-    known.clone().map_err(Problem::unauthorized)
+    known.clone().map_err(RestError::unauthorized)
 }
 
 async fn local_user(client: SocketAddr, server: SocketAddr, inode: u64) -> Option<u32> {
@@ -84,10 +86,10 @@ async fn local_user(client: SocketAddr, server: SocketAddr, inode: u64) -> Optio
 }
 
 /// The token of a request, if it has one.
-fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+fn token(headers: &HeaderMap) -> Result<Option<&str>, RestError> {
     let mut fields = headers.get_all(header::AUTHORIZATION).iter();
     let Some(field) = fields.next() else { return Ok(None) };
-    let malformed = || Problem::unauthorized("the header Authorization is not `Bearer TOKEN`");
+    let malformed = || RestError::unauthorized("the header Authorization is not `Bearer TOKEN`");
     if fields.next().is_some() {
         return Err(malformed());
     }

@@ -1,8 +1,8 @@
 //! One connection: requests one after the other, each with its deadlines, until the client leaves, idles for too long,
-//! must make room, or the supervisor stops.
+//! must free its slot, or the supervisor stops.
 
 use super::App;
-use super::auth::Peer;
+use super::auth::RestPeer;
 use super::deadline::Deadline;
 use super::gate;
 use super::slots::Slot;
@@ -23,13 +23,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// What all connections share.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub(super) struct RestContext {
     pub(super) app: Arc<App>,
     pub(super) routes: TowerToHyperService<Router>,
 }
 
 /// Serves one connection to its end.
-pub(super) async fn serve<S>(shared: Shared, stream: S, peer: Peer, slot: Arc<Slot>)
+pub(super) async fn serve<S>(shared: RestContext, stream: S, peer: RestPeer, slot: Arc<Slot>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -45,7 +45,7 @@ where
                 let public = gate::is_public(request.uri().path());
                 let response = gate::handle(&shared.app, &shared.routes, &peer, request.map(Body::new)).await;
                 if public {
-                    // Whoever has shown no token keeps nobody out by reading slowly.
+                    // A client without a token keeps no other client out by reading slowly.
                     slot.idle();
                 }
                 Ok::<_, Infallible>(response.map(|body| Watched { body, slot }))
@@ -59,7 +59,7 @@ where
         .max_buf_size(limits.head_bytes)
         .serve_connection(io, service);
     tokio::pin!(connection);
-    let door = &shared.app.door;
+    let state = &shared.app.state;
     let mut closing = false;
     loop {
         tokio::select! {
@@ -70,8 +70,8 @@ where
                 return;
             }
             () = slot.end.cancelled() => return,
-            () = door.hang_up.cancelled() => return,
-            () = door.closing.cancelled(), if !closing => {
+            () = state.hang_up.cancelled() => return,
+            () = state.closing.cancelled(), if !closing => {
                 closing = true;
                 connection.as_mut().graceful_shutdown();
             }
@@ -79,7 +79,7 @@ where
     }
 }
 
-/// The body of an answer; when it is gone, the connection is idle again.
+/// The body of a response; when it is dropped, the connection is idle again.
 struct Watched {
     body: Body,
     slot: Arc<Slot>,
@@ -111,8 +111,8 @@ impl Drop for Watched {
     }
 }
 
-/// What a client gets that finds no room: everybody else is at work.
-pub(super) fn no_room() -> Vec<u8> {
+/// The response to a connection above the limit while all others are busy.
+pub(super) fn no_capacity() -> Vec<u8> {
     let body = r#"{"error":{"code":"CAPACITY_EXCEEDED","message":"all connections are in use"}}"#;
     format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\

@@ -97,7 +97,7 @@ mod tests {
         stream.write_all(&[0; 80]).await.expect("taken bit by bit");
         let _theirs = reading.await.expect("reader");
         stream.write = Duration::from_millis(10);
-        let error = stream.write_all(&[0; 80]).await.expect_err("nobody reads");
+        let error = stream.write_all(&[0; 80]).await.expect_err("the peer does not read");
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -1,11 +1,11 @@
-//! Routes about executions of programs: their questions, their states, going back and branching off.
+//! Routes of executions of programs: their tasks and states, rewinding and forking.
 
-use super::ask::{Ask, unexpected};
-use super::envelope::{Answer, Problem, created, json, ok};
+use super::envelope::{RestError, RestResult, created, json, ok};
 use super::executions::{unless_misspelt, variables};
-use super::input::{At, Input, OptionalInput, Params, id, required};
+use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required};
 use super::pages;
 use super::programs::{durable, part};
+use super::request::{RestRequest, unexpected};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,17 +81,25 @@ pub(super) struct ForkBody {
 }
 
 /// A verb about an execution.
-pub(super) async fn about(ask: &Ask, execution: &str, op: DurableOp) -> Result<DurableReply, Problem> {
-    durable(ask, op).await.map_err(|problem| unless_misspelt(problem, execution))
+pub(super) async fn about(
+    request: &RestRequest,
+    execution: &str,
+    op: DurableOp,
+) -> Result<DurableReply, RestError> {
+    durable(request, op).await.map_err(|problem| unless_misspelt(problem, execution))
 }
 
 /// Run a program to its first pause or its end.
-pub(super) async fn start(ask: Ask, params: Params, Input(body): Input<ProgramRunBody>) -> Answer {
+pub(super) async fn start(
+    request: RestRequest,
+    params: QueryParams,
+    JsonBody(body): JsonBody<ProgramRunBody>,
+) -> RestResult {
     let wait = params.flag("wait", true)?;
     let program = match (body.program_id, body.name) {
         (Some(program), None) => id("program_id", &program)?,
         (None, name) => required("program_id or name", name)?,
-        (Some(_), Some(_)) => return Err(Problem::invalid("give one of program_id and name")),
+        (Some(_), Some(_)) => return Err(RestError::invalid("give one of program_id and name")),
     };
     let new = NewRun {
         program,
@@ -103,7 +111,7 @@ pub(super) async fn start(ask: Ask, params: Params, Input(body): Input<ProgramRu
         wait,
     };
     let status = if wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
-    json(status, &durable(&ask, DurableOp::ProgramStart(Box::new(new))).await?)
+    json(status, &durable(&request, DurableOp::ProgramStart(Box::new(new))).await?)
 }
 
 #[derive(Serialize)]
@@ -113,8 +121,11 @@ struct Forgotten {
 }
 
 /// Forget an execution of a program with its output and states; one that has not ended is ended first.
-pub(super) async fn forget(ask: Ask, At(execution): At<String>) -> Answer {
-    match about(&ask, &execution, DurableOp::RunDelete { execution: execution.clone() }).await? {
+pub(super) async fn forget(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+) -> RestResult {
+    match about(&request, &execution, DurableOp::RunDelete { execution: execution.clone() }).await? {
         DurableReply::Run(run) => ok(&Forgotten { status: "ok", execution_id: run.execution.id }),
         other => Err(unexpected(&Reply::Durable(other))),
     }
@@ -130,8 +141,8 @@ pub(super) struct CurrentBody {
 
 /// The execution that a client means when it names none. Clients of `vm-system mcp --client NAME` are called
 /// `client NAME`.
-pub(super) async fn current(ask: Ask, At(client): At<String>) -> Answer {
-    match durable(&ask, DurableOp::CurrentGet { client }).await? {
+pub(super) async fn current(request: RestRequest, PathSegments(client): PathSegments<String>) -> RestResult {
+    match durable(&request, DurableOp::CurrentGet { client }).await? {
         DurableReply::Runs(runs) => {
             let message = "no current execution is set for this client";
             let run = runs.first().ok_or_else(|| OpError::new(ErrorCode::ExecutionNotFound, message))?;
@@ -142,43 +153,47 @@ pub(super) async fn current(ask: Ask, At(client): At<String>) -> Answer {
 }
 
 /// Say which execution a client means from now on.
-pub(super) async fn set_current(ask: Ask, At(client): At<String>, Input(body): Input<CurrentBody>) -> Answer {
+pub(super) async fn set_current(
+    request: RestRequest,
+    PathSegments(client): PathSegments<String>,
+    JsonBody(body): JsonBody<CurrentBody>,
+) -> RestResult {
     let execution = required("execution_id", body.execution_id)?;
-    ok(&about(&ask, &execution, DurableOp::CurrentSet { client, execution: execution.clone() }).await?)
+    ok(&about(&request, &execution, DurableOp::CurrentSet { client, execution: execution.clone() }).await?)
 }
 
 /// Where an execution of a program stands, and its question. Reading it changes nothing.
-pub(super) async fn task(ask: Ask, At(execution): At<String>) -> Answer {
-    ok(&about(&ask, &execution, DurableOp::TaskGet { execution: execution.clone() }).await?)
+pub(super) async fn task(request: RestRequest, PathSegments(execution): PathSegments<String>) -> RestResult {
+    ok(&about(&request, &execution, DurableOp::TaskGet { execution: execution.clone() }).await?)
 }
 
 /// Answer a question; the program has run on to its next pause or its end when the answer comes.
 pub(super) async fn submit(
-    ask: Ask,
-    At(execution): At<String>,
-    params: Params,
-    Input(body): Input<AnswerBody>,
-) -> Answer {
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+    params: QueryParams,
+    JsonBody(body): JsonBody<AnswerBody>,
+) -> RestResult {
     let wait = params.flag("wait", true)?;
     let task = body.task_id.map(|task| id("task_id", &task)).transpose()?;
-    let result = body.result.ok_or_else(|| Problem::invalid("result is missing"))?;
+    let result = body.result.ok_or_else(|| RestError::invalid("result is missing"))?;
     // What the parser lets pass as raw text may still be no string: half a character.
     if serde_json::from_str::<Value>(result.get()).is_err() {
-        return Err(Problem::request(StatusCode::BAD_REQUEST, "result has half a character".to_owned()));
+        return Err(RestError::request(StatusCode::BAD_REQUEST, "result has half a character".to_owned()));
     }
     let result = GivenAnswer::Json(JsonText::from_untrusted(result.get().to_owned()));
     let op = DurableOp::TaskSubmit { execution: execution.clone(), task, result, wait };
     let status = if wait { StatusCode::OK } else { StatusCode::ACCEPTED };
-    json(status, &about(&ask, &execution, op).await?)
+    json(status, &about(&request, &execution, op).await?)
 }
 
 /// All open questions, oldest first.
-pub(super) async fn tasks(ask: Ask, params: Params) -> Answer {
+pub(super) async fn tasks(request: RestRequest, params: QueryParams) -> RestResult {
     if params.one("status")?.is_some_and(|status| status != "pending") {
-        return Err(Problem::invalid("status must be pending: answered questions are not listed"));
+        return Err(RestError::invalid("status must be pending: answered questions are not listed"));
     }
     let page = part(&params)?;
-    match durable(&ask, DurableOp::TaskList(page)).await? {
+    match durable(&request, DurableOp::TaskList(page)).await? {
         DurableReply::Tasks(tasks) => {
             pages::answer(page.limit, &tasks, |last| (last.created_at, *last.id.as_bytes()))
         }
@@ -187,39 +202,54 @@ pub(super) async fn tasks(ask: Ask, params: Params) -> Answer {
 }
 
 /// The inside of a program that stands still.
-pub(super) async fn state(ask: Ask, At(execution): At<String>, params: Params) -> Answer {
+pub(super) async fn state(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+    params: QueryParams,
+) -> RestResult {
     let checkpoint = params.number("checkpoint", 0)?;
-    ok(&about(&ask, &execution, DurableOp::StateGet { execution: execution.clone(), checkpoint }).await?)
+    ok(&about(&request, &execution, DurableOp::StateGet { execution: execution.clone(), checkpoint }).await?)
 }
 
 /// Change a variable of a waiting execution.
-pub(super) async fn set(ask: Ask, At(execution): At<String>, Input(body): Input<VariableBody>) -> Answer {
+pub(super) async fn set(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+    JsonBody(body): JsonBody<VariableBody>,
+) -> RestResult {
     let name = required("name", body.name)?;
-    let value = body.value.ok_or_else(|| Problem::invalid("value is missing"))?;
+    let value = body.value.ok_or_else(|| RestError::invalid("value is missing"))?;
     let value = JsonText::from_untrusted(value.get().to_owned());
     let frame = body.frame.unwrap_or_default();
     let op = DurableOp::StateSet { execution: execution.clone(), name, value, frame };
-    ok(&about(&ask, &execution, op).await?)
+    ok(&about(&request, &execution, op).await?)
 }
 
 /// Which states of an execution were kept.
-pub(super) async fn checkpoints(ask: Ask, At(execution): At<String>) -> Answer {
-    ok(&about(&ask, &execution, DurableOp::CheckpointList { execution: execution.clone() }).await?)
+pub(super) async fn checkpoints(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+) -> RestResult {
+    ok(&about(&request, &execution, DurableOp::CheckpointList { execution: execution.clone() }).await?)
 }
 
 /// Make a new execution from a checkpoint, which takes over the name; the old one ends as `cancelled`.
-pub(super) async fn rewind(ask: Ask, At(execution): At<String>, Input(body): Input<RewindBody>) -> Answer {
-    let checkpoint = body.checkpoint.ok_or_else(|| Problem::invalid("checkpoint is missing"))?;
-    ok(&about(&ask, &execution, DurableOp::Rewind { execution: execution.clone(), checkpoint }).await?)
+pub(super) async fn rewind(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+    JsonBody(body): JsonBody<RewindBody>,
+) -> RestResult {
+    let checkpoint = body.checkpoint.ok_or_else(|| RestError::invalid("checkpoint is missing"))?;
+    ok(&about(&request, &execution, DurableOp::Rewind { execution: execution.clone(), checkpoint }).await?)
 }
 
 /// Make a new execution from a checkpoint; the old one stays as it is.
 pub(super) async fn branch_off(
-    ask: Ask,
-    At(execution): At<String>,
-    OptionalInput(body): OptionalInput<ForkBody>,
-) -> Answer {
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+    OptionalJsonBody(body): OptionalJsonBody<ForkBody>,
+) -> RestResult {
     let ForkBody { checkpoint, name } = body;
     let op = DurableOp::Fork { execution: execution.clone(), checkpoint, name };
-    created(&about(&ask, &execution, op).await?)
+    created(&about(&request, &execution, op).await?)
 }

@@ -1,4 +1,4 @@
-//! Answers: JSON, and the one envelope of everything that is refused: `{"error":{"code","message","details"?}}`.
+//! Responses: JSON, and the envelope of every error: `{"error":{"code","message","details"?}}`.
 
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
@@ -9,23 +9,23 @@ use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::json::JsonText;
 
 /// What a handler gives.
-pub(super) type Answer = Result<Response<Body>, Problem>;
+pub(super) type RestResult = Result<Response<Body>, RestError>;
 
 /// A client may try again after (seconds).
 const RETRY_AFTER_S: &str = "1";
 
 /// Something that is refused.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(super) struct RestError {
     status: StatusCode,
     code: &'static str,
     message: String,
     details: Option<JsonText>,
-    /// The answer asks for a token.
+    /// The response requests a token (`WWW-Authenticate`).
     challenge: bool,
 }
 
-impl Problem {
+impl RestError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), details: None, challenge: false }
     }
@@ -46,7 +46,7 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound.as_str(), message)
     }
 
-    /// 405 `METHOD_NOT_ALLOWED`; the answer's `Allow` says which are.
+    /// 405 `METHOD_NOT_ALLOWED`; the allowed ones are in the header `Allow`.
     pub(super) fn method() -> Self {
         let message = "this resource does not have that method; see the header Allow";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message)
@@ -78,7 +78,7 @@ impl Problem {
     /// 500 `INTERNAL`; the log gets what happened, the client does not.
     pub(super) fn internal(detail: &str) -> Self {
         tracing::error!(detail, "a request failed by a bug");
-        let message = "the supervisor failed at this request; its log tells more under the request's id";
+        let message = "the supervisor failed at this request; its log has the details under the request's id";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal.as_str(), message)
     }
 
@@ -88,7 +88,7 @@ impl Problem {
     }
 }
 
-impl From<OpError> for Problem {
+impl From<OpError> for RestError {
     fn from(error: OpError) -> Self {
         let OpError { code, message, details, hint } = error;
         if code == ErrorCode::Internal {
@@ -118,7 +118,7 @@ struct Inner<'a> {
     details: Option<&'a JsonText>,
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for RestError {
     fn into_response(self) -> Response<Body> {
         let Self { status, code, message, details, challenge } = self;
         let bytes =
@@ -132,30 +132,30 @@ impl IntoResponse for Problem {
         if challenge {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        response.extensions_mut().insert(Refused(code));
+        response.extensions_mut().insert(RefusalCode(code));
         response
     }
 }
 
 /// The code of a refusal, for the log.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Refused(pub(super) &'static str);
+pub(super) struct RefusalCode(pub(super) &'static str);
 
 /// A value as compact JSON.
-pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> RestResult {
     match serde_json::to_vec(value) {
         Ok(bytes) => Ok(json_bytes(status, bytes)),
-        Err(error) => Err(Problem::internal(&format!("an answer cannot be written: {error}"))),
+        Err(error) => Err(RestError::internal(&format!("a response cannot be written: {error}"))),
     }
 }
 
 /// 200 with a value.
-pub(super) fn ok(value: &impl Serialize) -> Answer {
+pub(super) fn ok(value: &impl Serialize) -> RestResult {
     json(StatusCode::OK, value)
 }
 
 /// 201 with a value.
-pub(super) fn created(value: &impl Serialize) -> Answer {
+pub(super) fn created(value: &impl Serialize) -> RestResult {
     json(StatusCode::CREATED, value)
 }
 
@@ -173,17 +173,17 @@ mod tests {
     #[test]
     fn every_code_of_the_verbs_has_an_http_status() {
         for code in ErrorCode::ALL {
-            let problem = Problem::from(OpError::new(*code, "text").with_hint("do this"));
+            let problem = RestError::from(OpError::new(*code, "text").with_hint("do this"));
             assert_eq!(problem.status.as_u16(), code.http_status());
             assert_eq!(problem.code, code.as_str());
         }
     }
 
     #[test]
-    fn a_bug_tells_the_client_nothing() {
-        let problem = Problem::from(OpError::new(ErrorCode::Internal, "SELECT secret FROM /host/path"));
+    fn bug_is_reported_without_details() {
+        let problem = RestError::from(OpError::new(ErrorCode::Internal, "SELECT secret FROM /host/path"));
         assert!(!problem.message.contains("SELECT"), "{}", problem.message);
-        let hinted = Problem::from(OpError::new(ErrorCode::Conflict, "taken").with_hint("choose another"));
+        let hinted = RestError::from(OpError::new(ErrorCode::Conflict, "taken").with_hint("choose another"));
         assert_eq!(hinted.message, "taken (choose another)");
     }
 }

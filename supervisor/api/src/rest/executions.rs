@@ -1,8 +1,8 @@
-//! Routes about executions.
+//! Routes of executions.
 
-use super::ask::{Ask, unexpected};
-use super::envelope::{Answer, Problem, json, ok};
-use super::input::{At, Input, Params, id, object, required};
+use super::envelope::{RestError, RestResult, json, ok};
+use super::input::{JsonBody, PathSegments, QueryParams, id, object, required};
+use super::request::{RestRequest, unexpected};
 use super::{durable, pages, programs, sse};
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use vm_system_protocol::control::{DurableOp, ErrorCode, NewExecution, Op, Reply}
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, ExecutionKind};
 
-/// Executions of a list where the client does not say how many.
+/// Default number of executions in a list.
 const DEFAULT_LIMIT: u32 = 50;
 
 /// Input that is to be evaluated.
@@ -38,22 +38,30 @@ pub(super) struct RunFileBody {
 }
 
 /// Evaluate input in a session.
-pub(super) async fn repl(ask: Ask, params: Params, Input(body): Input<ReplBody>) -> Answer {
+pub(super) async fn repl(
+    request: RestRequest,
+    params: QueryParams,
+    JsonBody(body): JsonBody<ReplBody>,
+) -> RestResult {
     let wait = params.flag("wait", true)?;
     let session = id("session_id", &required("session_id", body.session_id)?)?;
     let input = body.input.filter(|input| !input.is_empty());
-    let input = input.ok_or_else(|| Problem::invalid("input is missing"))?;
+    let input = input.ok_or_else(|| RestError::invalid("input is missing"))?;
     let new = NewExecution { input: Some(input), wait, ..NewExecution::new(session, ExecutionKind::Repl) };
-    start(&ask, new).await
+    start(&request, new).await
 }
 
 /// Run a file of the worktree in a session.
-pub(super) async fn run_file(ask: Ask, params: Params, Input(body): Input<RunFileBody>) -> Answer {
+pub(super) async fn run_file(
+    request: RestRequest,
+    params: QueryParams,
+    JsonBody(body): JsonBody<RunFileBody>,
+) -> RestResult {
     let wait = params.flag("wait", true)?;
     let args = object("args", body.args.as_deref())?.unwrap_or_else(JsonText::empty_object);
     let env = variables(body.env.unwrap_or_default())?;
     let session = id("session_id", &required("session_id", body.session_id)?)?;
-    let path = body.path.ok_or_else(|| Problem::invalid("path is missing"))?;
+    let path = body.path.ok_or_else(|| RestError::invalid("path is missing"))?;
     let new = NewExecution {
         path: Some(path),
         args,
@@ -61,39 +69,40 @@ pub(super) async fn run_file(ask: Ask, params: Params, Input(body): Input<RunFil
         wait,
         ..NewExecution::new(session, ExecutionKind::RunFile)
     };
-    start(&ask, new).await
+    start(&request, new).await
 }
 
 /// Variables are texts; numbers and booleans become what `process.env` would make of them.
-pub(super) fn variables(env: BTreeMap<String, Value>) -> Result<Vec<(String, String)>, Problem> {
+pub(super) fn variables(env: BTreeMap<String, Value>) -> Result<Vec<(String, String)>, RestError> {
     let text = |(name, value)| match value {
         Value::String(text) => Ok((name, text)),
         Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
-        _ => {
-            Err(Problem::request(StatusCode::BAD_REQUEST, format!("env: the value of {name:?} is not text")))
-        }
+        _ => Err(RestError::request(
+            StatusCode::BAD_REQUEST,
+            format!("env: the value of {name:?} is not text"),
+        )),
     };
     env.into_iter().map(text).collect()
 }
 
-async fn start(ask: &Ask, new: NewExecution) -> Answer {
+async fn start(request: &RestRequest, new: NewExecution) -> RestResult {
     let status = if new.wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
-    json(status, &ask.op(Op::ExecStart(Box::new(new))).await?)
+    json(status, &request.op(Op::ExecStart(Box::new(new))).await?)
 }
 
 /// Executions of a session, or those of all programs; newest first, without their events and questions.
-pub(super) async fn list(ask: Ask, params: Params) -> Answer {
+pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     match (params.one("session_id")?, params.one("kind")?) {
-        (None, Some("program")) => return programs::runs(&ask, None, &params).await,
-        (Some(_), Some(_)) => return Err(Problem::invalid("give one of session_id and kind")),
-        (None, Some(_)) => return Err(Problem::invalid("kind must be program")),
+        (None, Some("program")) => return programs::runs(&request, None, &params).await,
+        (Some(_), Some(_)) => return Err(RestError::invalid("give one of session_id and kind")),
+        (None, Some(_)) => return Err(RestError::invalid("kind must be program")),
         (_, None) => {}
     }
-    let session = params.one("session_id")?.ok_or_else(|| Problem::invalid("session_id is missing"))?;
+    let session = params.one("session_id")?.ok_or_else(|| RestError::invalid("session_id is missing"))?;
     let session = id("session_id", session)?;
     let mut page = pages::asked(&params)?;
     page.limit = Some(page.limit.unwrap_or(DEFAULT_LIMIT));
-    match ask.op(Op::ExecList { session, page }).await? {
+    match request.op(Op::ExecList { session, page }).await? {
         Reply::Executions(executions) => {
             pages::answer(page.limit, &executions, |last| (last.started_at, *last.id.as_bytes()))
         }
@@ -102,27 +111,27 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
 }
 
 /// One execution, by its id or its name; of a program with what it runs and its question.
-pub(super) async fn get(ask: Ask, At(execution): At<String>) -> Answer {
-    let found = find(&ask, &execution).await?;
+pub(super) async fn get(request: RestRequest, PathSegments(execution): PathSegments<String>) -> RestResult {
+    let found = find(&request, &execution).await?;
     if found.kind != ExecutionKind::Program {
         return ok(&found);
     }
-    ok(&durable::about(&ask, &execution, DurableOp::RunGet { execution: found.id.to_string() }).await?)
+    ok(&durable::about(&request, &execution, DurableOp::RunGet { execution: found.id.to_string() }).await?)
 }
 
-async fn find(ask: &Ask, reference: &str) -> Result<Box<Execution>, Problem> {
-    match ask.op(Op::ExecGet { execution: reference.to_owned() }).await {
+async fn find(request: &RestRequest, reference: &str) -> Result<Box<Execution>, RestError> {
+    match request.op(Op::ExecGet { execution: reference.to_owned() }).await {
         Ok(Reply::Execution(execution)) => Ok(execution),
         Ok(other) => Err(unexpected(&other)),
         Err(problem) => Err(unless_misspelt(problem, reference)),
     }
 }
 
-/// What is said of an execution that is not there: what is no id and no name either is a mistake, rather than something
+/// The error for an unknown execution: a reference that is neither an id nor a name is invalid, rather than something
 /// that is gone.
-pub(super) fn unless_misspelt(problem: Problem, reference: &str) -> Problem {
+pub(super) fn unless_misspelt(problem: RestError, reference: &str) -> RestError {
     if problem.is(ErrorCode::ExecutionNotFound) && id("execution_id", reference).is_err() {
-        return Problem::invalid("execution_id is no id (a UUID), and no execution of yours has this name");
+        return RestError::invalid("execution_id is no id (a UUID), and no execution of yours has this name");
     }
     problem
 }
@@ -134,28 +143,31 @@ struct Cancelled {
 }
 
 /// End a running execution as `cancelled`. That it has ended already is fine.
-pub(super) async fn cancel(ask: Ask, At(execution): At<String>) -> Answer {
-    let execution_id = find(&ask, &execution).await?.id.to_string();
-    ask.op(Op::ExecCancel { execution: execution_id.clone() }).await?;
+pub(super) async fn cancel(
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+) -> RestResult {
+    let execution_id = find(&request, &execution).await?.id.to_string();
+    request.op(Op::ExecCancel { execution: execution_id.clone() }).await?;
     json(StatusCode::ACCEPTED, &Cancelled { status: "ok", execution_id })
 }
 
 /// Events of an execution, in order; as a live stream with `Accept: text/event-stream`.
 pub(super) async fn events(
-    ask: Ask,
-    At(execution): At<String>,
-    params: Params,
+    request: RestRequest,
+    PathSegments(execution): PathSegments<String>,
+    params: QueryParams,
     headers: HeaderMap,
-) -> Answer {
+) -> RestResult {
     let after_seq = params.number("after_seq", 0)?.unwrap_or_default();
     let limit = params.number("limit", 1)?.unwrap_or_default();
-    let found = find(&ask, &execution).await?;
+    let found = find(&request, &execution).await?;
     if sse::is_wanted(&headers) {
         let after_seq = sse::last_event_id(&headers)?.unwrap_or(after_seq);
-        return sse::stream(ask, &found, after_seq, headers.contains_key("last-event-id"));
+        return sse::stream(request, &found, after_seq, headers.contains_key("last-event-id"));
     }
     let op = Op::ExecEvents { execution: found.id.to_string(), after_seq, limit, follow: false };
-    match ask.op(op).await? {
+    match request.op(op).await? {
         Reply::Events(events) => ok(&events),
         other => Err(unexpected(&other)),
     }

@@ -1,8 +1,8 @@
-//! What is asked of every request before a handler sees it, and what every answer gets: an id, the name under which we
-//! were reached, the page it comes from, the caller; the log.
+//! Checks of every request before its handler: the host name, the origin, the caller. Adds an id to every response and writes
+//! the log.
 
-use super::auth::{self, Peer};
-use super::envelope::{Problem, Refused};
+use super::auth::{self, RestPeer};
+use super::envelope::{RefusalCode, RestError};
 use super::{API, App, PREFIX, ui};
 use crate::mcp;
 use axum::Router;
@@ -27,24 +27,24 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Default)]
 struct Seen {
     caller: OnceLock<Caller>,
-    asked: Asked,
+    asked: VerbReached,
 }
 
 /// Set as soon as a request has become a verb: then the verb's own refusals are noted where verbs are.
 #[derive(Clone, Default)]
-pub(super) struct Asked(Arc<AtomicBool>);
+pub(super) struct VerbReached(Arc<AtomicBool>);
 
-impl Asked {
+impl VerbReached {
     pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Answers one request.
+/// Handles one request.
 pub(super) async fn handle(
     app: &Arc<App>,
     routes: &TowerToHyperService<Router>,
-    peer: &Peer,
+    peer: &RestPeer,
     request: Request<Body>,
 ) -> Response<Body> {
     let begin = Instant::now();
@@ -73,7 +73,7 @@ pub(super) async fn handle(
     .await
 }
 
-/// Whether a path is answered to anybody: the files of a web UI.
+/// Whether a path needs no token: the files of a web UI.
 pub(super) fn is_public(path: &str) -> bool {
     path != mcp::http::PATH && path != "/api" && !path.starts_with("/api/")
 }
@@ -81,23 +81,23 @@ pub(super) fn is_public(path: &str) -> bool {
 async fn pass(
     app: &Arc<App>,
     routes: &TowerToHyperService<Router>,
-    peer: &Peer,
+    peer: &RestPeer,
     mut request: Request<Body>,
     seen: &Seen,
-) -> Result<Response<Body>, Problem> {
+) -> Result<Response<Body>, RestError> {
     let authority = authority(request.headers(), request.uri())?;
     if peer.is_tcp() {
         let host = authority
-            .ok_or_else(|| Problem::request(StatusCode::BAD_REQUEST, "the header Host is missing"))?;
+            .ok_or_else(|| RestError::request(StatusCode::BAD_REQUEST, "the header Host is missing"))?;
         if !is_known(host, &app.options.allowed_hosts) {
-            return Err(Problem::forbidden(
+            return Err(RestError::forbidden(
                 "this service is not known under that name (the operator lists names in `allowed_hosts`)",
             ));
         }
     }
     same_origin(request.headers(), authority)?;
-    if app.door.closing.is_cancelled() {
-        return Err(Problem::stopping());
+    if app.state.closing.is_cancelled() {
+        return Err(RestError::stopping());
     }
     let path = request.uri().path();
     if path == mcp::http::PATH {
@@ -110,7 +110,7 @@ async fn pass(
     }
     let caller = auth::caller(app, peer, request.headers()).await?;
     if !path.starts_with(PREFIX) {
-        return Err(Problem::no_route());
+        return Err(RestError::no_route());
     }
     tracing::debug!(owner = %caller.owner, "caller");
     let _ = seen.caller.set(caller.clone());
@@ -138,19 +138,19 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 }
 
 /// The name that the client uses for us: of an absolute target, else of the one header Host.
-fn authority<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Result<Option<&'a str>, Problem> {
+fn authority<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Result<Option<&'a str>, RestError> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
-        return Err(Problem::request(StatusCode::BAD_REQUEST, "the header Host is there twice"));
+        return Err(RestError::request(StatusCode::BAD_REQUEST, "the header Host is there twice"));
     }
     let named = host.map(HeaderValue::to_str).transpose();
     let named =
-        named.map_err(|_| Problem::request(StatusCode::BAD_REQUEST, "the header Host is not text"))?;
+        named.map_err(|_| RestError::request(StatusCode::BAD_REQUEST, "the header Host is not text"))?;
     Ok(uri.authority().map(axum::http::uri::Authority::as_str).or(named))
 }
 
-/// A page of another name cannot make its name mean us: plain addresses and `localhost` are not names that somebody
+/// A page of another origin cannot make its name resolve to this listener: plain addresses and `localhost` are no names that another
 /// else can give away.
 fn is_known(authority: &str, allowed: &[String]) -> bool {
     let host = match authority.strip_prefix('[') {
@@ -161,8 +161,8 @@ fn is_known(authority: &str, allowed: &[String]) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok() || allowed.contains(&host)
 }
 
-/// A browser says from which page a request comes: only our own pages may ask.
-fn same_origin(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Problem> {
+/// A browser sends the origin of a request's page: only our own pages are accepted.
+fn same_origin(headers: &HeaderMap, authority: Option<&str>) -> Result<(), RestError> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let Some(origin) = origins.next() else { return Ok(()) };
     let page = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, page)| page);
@@ -173,18 +173,18 @@ fn same_origin(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Probl
     if ours && origins.next().is_none() {
         return Ok(());
     }
-    Err(Problem::forbidden("requests of pages of another origin are not taken"))
+    Err(RestError::forbidden("requests of pages of another origin are not taken"))
 }
 
-/// What the audit log is told: who was not let in, and which change never became a verb.
+/// Writes refusals of the listener to the audit log: requests without a valid caller, and changes that did not become a verb.
 fn refusal(
     method: &Method,
     path: &str,
-    peer: &Peer,
+    peer: &RestPeer,
     seen: Seen,
     response: &Response<Body>,
 ) -> Option<ApiRefusal> {
-    let Refused(code) = *response.extensions().get::<Refused>()?;
+    let RefusalCode(code) = *response.extensions().get::<RefusalCode>()?;
     let status = response.status();
     let (concerns, from) = match seen.caller.get() {
         Some(_) => (!method.is_safe() && !seen.asked.0.load(Ordering::Relaxed), String::new()),
@@ -197,7 +197,7 @@ fn refusal(
 
 fn log(method: &Method, path: &str, response: &Response<Body>, begin: Instant) {
     let status = response.status().as_u16();
-    let code = response.extensions().get::<Refused>().map(|refused| refused.0);
+    let code = response.extensions().get::<RefusalCode>().map(|refused| refused.0);
     let us = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
     if status >= 400 || !method.is_safe() {
         tracing::info!(%method, path, status, code, us, "answered");

@@ -1,6 +1,6 @@
 //! What clients send: bodies (strict JSON of a bounded size in bounded time), queries, path segments.
 
-use super::envelope::Problem;
+use super::envelope::RestError;
 use super::{App, RestLimits};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::PathRejection;
@@ -19,15 +19,15 @@ use vm_system_protocol::json::JsonText;
 const PARAMETERS: usize = 32;
 
 /// A JSON body.
-pub(super) struct Input<T>(pub(super) T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<App>> for Input<T> {
-    type Rejection = Problem;
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
+    type Rejection = RestError;
 
-    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, Problem> {
+    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, RestError> {
         match read(request, app).await? {
             Some(bytes) => parse(&bytes).map(Self),
-            None => Err(Problem::request(
+            None => Err(RestError::request(
                 StatusCode::BAD_REQUEST,
                 "the request has no body; a JSON object is needed",
             )),
@@ -36,12 +36,12 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for Input<T> {
 }
 
 /// A JSON body that may be absent.
-pub(super) struct OptionalInput<T>(pub(super) T);
+pub(super) struct OptionalJsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for OptionalInput<T> {
-    type Rejection = Problem;
+impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for OptionalJsonBody<T> {
+    type Rejection = RestError;
 
-    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, Problem> {
+    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, RestError> {
         match read(request, app).await? {
             Some(bytes) => parse(&bytes).map(Self),
             None => Ok(Self(T::default())),
@@ -50,7 +50,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for OptionalInput<T> {
 }
 
 /// The bytes of a body; `None` if there are none.
-async fn read(request: Request<Body>, app: &App) -> Result<Option<Vec<u8>>, Problem> {
+async fn read(request: Request<Body>, app: &App) -> Result<Option<Vec<u8>>, RestError> {
     let (parts, body) = request.into_parts();
     let bytes = collect(body, &app.options.limits).await?;
     if bytes.is_empty() {
@@ -61,30 +61,30 @@ async fn read(request: Request<Body>, app: &App) -> Result<Option<Vec<u8>>, Prob
 }
 
 /// A body of a bounded size, in bounded time.
-pub(super) async fn collect(body: Body, limits: &RestLimits) -> Result<Bytes, Problem> {
+pub(super) async fn collect(body: Body, limits: &RestLimits) -> Result<Bytes, RestError> {
     let too_large = || {
         let message = format!("the body has more than {} bytes", limits.body_bytes);
-        Problem::request(StatusCode::PAYLOAD_TOO_LARGE, message)
+        RestError::request(StatusCode::PAYLOAD_TOO_LARGE, message)
     };
-    // What says that it is too large need not come.
+    // A body with a too large `Content-Length` is refused before it is read.
     if http_body::Body::size_hint(&body).lower() > limits.body_bytes as u64 {
         return Err(too_large());
     }
     let collected = timeout(limits.body, Limited::new(body, limits.body_bytes).collect())
         .await
-        .map_err(|_| Problem::request(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?;
+        .map_err(|_| RestError::request(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?;
     match collected {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(error) => {
             let message = format!("the body cannot be read: {error}");
-            Err(Problem::request(StatusCode::BAD_REQUEST, message))
+            Err(RestError::request(StatusCode::BAD_REQUEST, message))
         }
     }
 }
 
-pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let refuse = |message: &str| Err(Problem::request(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+pub(super) fn is_json(headers: &HeaderMap) -> Result<(), RestError> {
+    let refuse = |message: &str| Err(RestError::request(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     if headers
         .get(header::CONTENT_ENCODING)
         .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
@@ -104,27 +104,27 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RestError> {
     // Structs would be read from arrays, too, by position.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
-        return Err(Problem::request(StatusCode::BAD_REQUEST, "the body is not a JSON object"));
+        return Err(RestError::request(StatusCode::BAD_REQUEST, "the body is not a JSON object"));
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        Problem::request(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {error}"))
+        RestError::request(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {error}"))
     })
 }
 
 /// A JSON object of a body as compact text, in the client's order and with the client's digits.
-pub(super) fn object(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonText>, Problem> {
+pub(super) fn object(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonText>, RestError> {
     let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
     let text = JsonText::from_untrusted(compact(raw.get()));
     match text.to_value() {
         Some(value) if value.is_object() => Ok(Some(text)),
-        Some(_) => Err(Problem::request(
+        Some(_) => Err(RestError::request(
             StatusCode::BAD_REQUEST,
             format!("{field} must be an object, and it is not"),
         )),
-        None => Err(Problem::request(
+        None => Err(RestError::request(
             StatusCode::BAD_REQUEST,
             format!("{field} is nested too deeply or has a number out of range"),
         )),
@@ -150,59 +150,59 @@ fn compact(json: &str) -> String {
 }
 
 /// A field that must be there and not be blank.
-pub(super) fn required(field: &str, value: Option<String>) -> Result<String, Problem> {
+pub(super) fn required(field: &str, value: Option<String>) -> Result<String, RestError> {
     match value {
         Some(value) if !value.trim().is_empty() => Ok(value),
-        _ => Err(Problem::invalid(format!("{field} is missing"))),
+        _ => Err(RestError::invalid(format!("{field} is missing"))),
     }
 }
 
 /// A UUID: upper case is accepted, anything else is not an id.
-pub(super) fn id(field: &str, text: &str) -> Result<String, Problem> {
+pub(super) fn id(field: &str, text: &str) -> Result<String, RestError> {
     match uuid::Uuid::try_parse(text) {
         Ok(id) if text.len() == 36 => Ok(id.hyphenated().to_string()),
-        _ => Err(Problem::invalid(format!("{field} is not an id: a UUID is needed"))),
+        _ => Err(RestError::invalid(format!("{field} is not an id: a UUID is needed"))),
     }
 }
 
 /// A segment of the path.
-pub(super) struct At<T>(pub(super) T);
+pub(super) struct PathSegments<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for At<T> {
-    type Rejection = Problem;
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for PathSegments<T> {
+    type Rejection = RestError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, RestError> {
         let path: Result<Path<T>, PathRejection> = Path::from_request_parts(parts, app).await;
-        path.map(|Path(value)| Self(value)).map_err(|_| Problem::invalid("the path is not valid UTF-8"))
+        path.map(|Path(value)| Self(value)).map_err(|_| RestError::invalid("the path is not valid UTF-8"))
     }
 }
 
-/// The parameters of a query. Unknown ones are nobody's business (browsers and caches add some).
-pub(super) struct Params(Vec<(String, String)>);
+/// The parameters of a query. Unknown ones are ignored (browsers and caches add some).
+pub(super) struct QueryParams(Vec<(String, String)>);
 
-impl FromRequestParts<Arc<App>> for Params {
-    type Rejection = Problem;
+impl FromRequestParts<Arc<App>> for QueryParams {
+    type Rejection = RestError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, RestError> {
         let query = parts.uri.query().unwrap_or_default();
         let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
             .take(PARAMETERS + 1)
             .map(|(name, value)| (name.into_owned(), value.into_owned()))
             .collect();
         if pairs.len() > PARAMETERS {
-            return Err(Problem::invalid(format!("the query has more than {PARAMETERS} parameters")));
+            return Err(RestError::invalid(format!("the query has more than {PARAMETERS} parameters")));
         }
         Ok(Self(pairs))
     }
 }
 
-impl Params {
+impl QueryParams {
     /// The value of a parameter; an empty one counts as absent.
-    pub(super) fn one(&self, name: &str) -> Result<Option<&str>, Problem> {
+    pub(super) fn one(&self, name: &str) -> Result<Option<&str>, RestError> {
         let mut found = self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let value = found.next();
         if found.next().is_some() {
-            return Err(Problem::invalid(format!("the parameter {name} is given twice")));
+            return Err(RestError::invalid(format!("the parameter {name} is given twice")));
         }
         Ok(value.filter(|value| !value.is_empty()))
     }
@@ -212,30 +212,30 @@ impl Params {
         &self,
         name: &str,
         least: N,
-    ) -> Result<Option<N>, Problem> {
+    ) -> Result<Option<N>, RestError> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         match text.parse::<N>() {
             Ok(number) if number >= least && text.bytes().all(|digit| digit.is_ascii_digit()) => {
                 Ok(Some(number))
             }
-            _ => Err(Problem::invalid(format!("{name} must be a whole number, at least {least}"))),
+            _ => Err(RestError::invalid(format!("{name} must be a whole number, at least {least}"))),
         }
     }
 
     /// `true` or `false`.
-    pub(super) fn flag(&self, name: &str, otherwise: bool) -> Result<bool, Problem> {
+    pub(super) fn flag(&self, name: &str, otherwise: bool) -> Result<bool, RestError> {
         match self.one(name)? {
             None => Ok(otherwise),
             Some("true" | "1") => Ok(true),
             Some("false" | "0") => Ok(false),
-            Some(_) => Err(Problem::invalid(format!("{name} must be true or false"))),
+            Some(_) => Err(RestError::invalid(format!("{name} must be true or false"))),
         }
     }
 
     /// One of a few names.
-    pub(super) fn name<T: FromStr>(&self, name: &str, names: &str) -> Result<Option<T>, Problem> {
+    pub(super) fn name<T: FromStr>(&self, name: &str, names: &str) -> Result<Option<T>, RestError> {
         let Some(text) = self.one(name)? else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| Problem::invalid(format!("{name} must be one of {names}")))
+        text.parse().map(Some).map_err(|_| RestError::invalid(format!("{name} must be one of {names}")))
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn parameters_are_checked() {
         let params = |query: &str| {
-            Params(
+            QueryParams(
                 form_urlencoded::parse(query.as_bytes())
                     .map(|(a, b)| (a.into_owned(), b.into_owned()))
                     .collect(),

@@ -1,7 +1,7 @@
 //! Parts of lists: `limit` and `cursor`. The lists themselves are plain arrays, so the way on is in a header.
 
-use super::envelope::{Answer, Problem, ok};
-use super::input::Params;
+use super::envelope::{RestError, RestResult, ok};
+use super::input::QueryParams;
 use axum::http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use vm_system_protocol::control::{ListCursor, ListPage};
@@ -9,11 +9,11 @@ use vm_system_protocol::time::Timestamp;
 
 /// Where the next part of a list begins; absent after the last part.
 const NEXT: HeaderName = HeaderName::from_static("x-next-cursor");
-/// An answer that is shorter has not been cut for its size (bytes).
+/// A shorter response was not cut for its size (bytes).
 const SURELY_WHOLE: usize = 1 << 20;
 
-/// The part of a list that is asked for.
-pub(super) fn asked(params: &Params) -> Result<ListPage, Problem> {
+/// The requested part of a list.
+pub(super) fn asked(params: &QueryParams) -> Result<ListPage, RestError> {
     let limit = params.number("limit", 1)?;
     let after = params.one("cursor")?.map(parse).transpose()?;
     Ok(ListPage { limit, after })
@@ -24,7 +24,7 @@ pub(super) fn answer<T: Serialize>(
     limit: Option<u32>,
     items: &[T],
     place: impl Fn(&T) -> (Timestamp, [u8; 16]),
-) -> Answer {
+) -> RestResult {
     let mut response = ok(&items)?;
     let full = limit.is_some_and(|limit| items.len() >= limit as usize);
     let length = http_body::Body::size_hint(response.body()).exact();
@@ -39,10 +39,10 @@ pub(super) fn answer<T: Serialize>(
     Ok(response)
 }
 
-fn parse(text: &str) -> Result<ListCursor, Problem> {
+fn parse(text: &str) -> Result<ListCursor, RestError> {
     let parts = text.split_once('.').and_then(|(at, id)| {
         let id = uuid::Uuid::try_parse(id).ok()?;
         Some(ListCursor { at: Timestamp(at.parse().ok()?), id: id.into_bytes() })
     });
-    parts.ok_or_else(|| Problem::invalid("cursor is not one that X-Next-Cursor gave"))
+    parts.ok_or_else(|| RestError::invalid("cursor is not one that X-Next-Cursor gave"))
 }

@@ -1,16 +1,16 @@
-//! Routes about programs.
+//! Routes of programs.
 
-use super::ask::{Ask, unexpected};
-use super::envelope::{Answer, Problem, created, ok};
-use super::input::{At, Input, Params, required};
+use super::envelope::{RestError, RestResult, created, ok};
+use super::input::{JsonBody, PathSegments, QueryParams, required};
 use super::pages;
+use super::request::{RestRequest, unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, PlanText, Reply};
 use vm_system_protocol::ids::ProgramId;
 
-/// Rows of a list where the client does not say how many.
+/// Default number of rows in a list.
 const DEFAULT_LIMIT: u32 = 1_000;
 
 /// A program that is to be; under the name of one that there is, its next version.
@@ -30,23 +30,23 @@ pub(super) struct NewProgram {
 }
 
 /// A verb of programs.
-pub(super) async fn durable(ask: &Ask, op: DurableOp) -> Result<DurableReply, Problem> {
-    match ask.op(Op::Durable(op)).await? {
+pub(super) async fn durable(request: &RestRequest, op: DurableOp) -> Result<DurableReply, RestError> {
+    match request.op(Op::Durable(op)).await? {
         Reply::Durable(reply) => Ok(reply),
         other => Err(unexpected(&other)),
     }
 }
 
-/// The part of a list that is asked for.
-pub(super) fn part(params: &Params) -> Result<ListPage, Problem> {
+/// The requested part of a list.
+pub(super) fn part(params: &QueryParams) -> Result<ListPage, RestError> {
     let page = pages::asked(params)?;
     Ok(ListPage { limit: Some(page.limit.unwrap_or(DEFAULT_LIMIT)), ..page })
 }
 
 /// Programs, newest first, without their sources.
-pub(super) async fn list(ask: Ask, params: Params) -> Answer {
+pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     let page = part(&params)?;
-    match durable(&ask, DurableOp::ProgramList(page)).await? {
+    match durable(&request, DurableOp::ProgramList(page)).await? {
         DurableReply::Programs(programs) => {
             pages::answer(page.limit, &programs, |last| (last.created_at, *last.id.as_bytes()))
         }
@@ -55,17 +55,17 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
 }
 
 /// Compile a source text and keep it.
-pub(super) async fn load(ask: Ask, Input(body): Input<NewProgram>) -> Answer {
+pub(super) async fn load(request: RestRequest, JsonBody(body): JsonBody<NewProgram>) -> RestResult {
     let name = required("name", body.name)?;
     let op = match (body.source, body.plan) {
         (Some(source), None) => DurableOp::ProgramLoad { name, source, typescript: body.typescript },
         (None, Some(plan)) => {
             DurableOp::PlanLoad { name, plan: plan.get().to_owned(), done: body.done.unwrap_or_default() }
         }
-        (None, None) => return Err(Problem::invalid("source is missing")),
-        (Some(_), Some(_)) => return Err(Problem::invalid("a program has a source or a plan, not both")),
+        (None, None) => return Err(RestError::invalid("source is missing")),
+        (Some(_), Some(_)) => return Err(RestError::invalid("a program has a source or a plan, not both")),
     };
-    created(&durable(&ask, op).await?)
+    created(&durable(&request, op).await?)
 }
 
 /// A plan as it was written.
@@ -80,25 +80,33 @@ pub(super) struct PlanBody {
 }
 
 /// Compile a plan, or say what is wrong with it; nothing is kept.
-pub(super) async fn check_plan(ask: Ask, Input(body): Input<PlanBody>) -> Answer {
+pub(super) async fn check_plan(request: RestRequest, JsonBody(body): JsonBody<PlanBody>) -> RestResult {
     let plan = PlanText {
         file: body.file.unwrap_or_else(|| "plan.md".to_owned()),
-        text: body.text.ok_or_else(|| Problem::invalid("text is missing"))?,
+        text: body.text.ok_or_else(|| RestError::invalid("text is missing"))?,
         parts: body.files.unwrap_or_default().into_iter().collect(),
     };
-    ok(&durable(&ask, DurableOp::PlanCheck(Box::new(plan))).await?)
+    ok(&durable(&request, DurableOp::PlanCheck(Box::new(plan))).await?)
 }
 
 /// One program with its source, by its id or its name.
-pub(super) async fn get(ask: Ask, At(program): At<String>, params: Params) -> Answer {
+pub(super) async fn get(
+    request: RestRequest,
+    PathSegments(program): PathSegments<String>,
+    params: QueryParams,
+) -> RestResult {
     let version = params.number("version", 1)?;
-    ok(&durable(&ask, DurableOp::ProgramGet { program, version }).await?)
+    ok(&durable(&request, DurableOp::ProgramGet { program, version }).await?)
 }
 
 /// Versions of a program, newest first, without their sources.
-pub(super) async fn versions(ask: Ask, At(program): At<String>, params: Params) -> Answer {
+pub(super) async fn versions(
+    request: RestRequest,
+    PathSegments(program): PathSegments<String>,
+    params: QueryParams,
+) -> RestResult {
     let page = part(&params)?;
-    match durable(&ask, DurableOp::ProgramVersions { program, page }).await? {
+    match durable(&request, DurableOp::ProgramVersions { program, page }).await? {
         DurableReply::Versions(versions) => pages::answer(page.limit, &versions, |last| {
             (last.created_at, u128::from(last.version).to_be_bytes())
         }),
@@ -113,22 +121,26 @@ struct Deleted {
 }
 
 /// Hide a program; its executions go on, its name is free again.
-pub(super) async fn delete(ask: Ask, At(program): At<String>) -> Answer {
-    match durable(&ask, DurableOp::ProgramDelete { program }).await? {
+pub(super) async fn delete(request: RestRequest, PathSegments(program): PathSegments<String>) -> RestResult {
+    match durable(&request, DurableOp::ProgramDelete { program }).await? {
         DurableReply::Program(program) => ok(&Deleted { status: "ok", program_id: program.id }),
         other => Err(unexpected(&Reply::Durable(other))),
     }
 }
 
 /// Executions of a program, newest first, without their questions.
-pub(super) async fn executions(ask: Ask, At(program): At<String>, params: Params) -> Answer {
-    runs(&ask, Some(program), &params).await
+pub(super) async fn executions(
+    request: RestRequest,
+    PathSegments(program): PathSegments<String>,
+    params: QueryParams,
+) -> RestResult {
+    runs(&request, Some(program), &params).await
 }
 
 /// Executions of one program, or of all.
-pub(super) async fn runs(ask: &Ask, program: Option<String>, params: &Params) -> Answer {
+pub(super) async fn runs(request: &RestRequest, program: Option<String>, params: &QueryParams) -> RestResult {
     let page = part(params)?;
-    match durable(ask, DurableOp::RunList { program, page }).await? {
+    match durable(request, DurableOp::RunList { program, page }).await? {
         DurableReply::Runs(runs) => pages::answer(page.limit, &runs, |last| {
             (last.execution.started_at, *last.execution.id.as_bytes())
         }),

@@ -1,6 +1,6 @@
 //! The table of routes. `docs/openapi.json` describes each of them; a test in `openapi` compares the two.
 
-use super::envelope::Problem;
+use super::envelope::RestError;
 use super::{App, PREFIX, archives, durable, executions, parts, programs, runtime, sessions, templates};
 use axum::Router;
 use axum::handler::Handler;
@@ -99,12 +99,13 @@ pub(super) fn table() -> Table {
         .with(POST, "/executions/{execution_id}/fork", durable::branch_off)
 }
 
-/// What answers the requests of all connections.
+/// The router for all connections.
 pub(super) fn service(app: Arc<App>) -> TowerToHyperService<Router> {
     let routes = table()
         .router
-        .fallback(|| async { Problem::no_route() })
-        .method_not_allowed_fallback(|| async { Problem::method() });
-    let whole = Router::new().nest(PREFIX, routes).fallback(|| async { Problem::no_route() }).with_state(app);
+        .fallback(|| async { RestError::no_route() })
+        .method_not_allowed_fallback(|| async { RestError::method() });
+    let whole =
+        Router::new().nest(PREFIX, routes).fallback(|| async { RestError::no_route() }).with_state(app);
     TowerToHyperService::new(whole)
 }

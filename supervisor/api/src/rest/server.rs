@@ -1,10 +1,10 @@
-//! Accepts connections, each served in a task of its own, until the door is closed.
+//! Accepts connections, each served in a task of its own, until the server is closed.
 
-use super::auth::Peer;
-use super::connection::{self, Shared};
+use super::auth::RestPeer;
+use super::connection::{self, RestContext};
 use super::slots::Slots;
 use super::{App, RestOptions, routes};
-use crate::control::Door;
+use crate::control::ServerState;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -25,17 +25,22 @@ const HANG_UP: Duration = Duration::from_secs(1);
 pub struct Listeners {
     /// Users of this machine.
     pub unix: UnixListener,
-    /// Whoever reaches these addresses.
+    /// Reachable for every host that can connect to these addresses.
     pub tcp: Vec<TcpListener>,
 }
 
-/// Serves until [`Door::hang_up`].
-pub async fn serve(listeners: Listeners, verbs: Arc<dyn VerbHandler>, options: RestOptions, door: Door) {
-    let most = room(options.limits.connections, 1 + listeners.tcp.len());
+/// Serves until [`ServerState::hang_up`].
+pub async fn serve(
+    listeners: Listeners,
+    verbs: Arc<dyn VerbHandler>,
+    options: RestOptions,
+    state: ServerState,
+) {
+    let most = connections_per_listener(options.limits.connections, 1 + listeners.tcp.len());
     let streams = Arc::new(Semaphore::new(options.limits.streams));
-    let mcp = super::mcp::mount(&verbs, &options, &door);
-    let app = Arc::new(App { verbs, options, streams, mcp, door: door.clone() });
-    let shared = Shared { routes: routes::service(Arc::clone(&app)), app };
+    let mcp = super::mcp::mount(&verbs, &options, &state);
+    let app = Arc::new(App { verbs, options, streams, mcp, state: state.clone() });
+    let shared = RestContext { routes: routes::service(Arc::clone(&app)), app };
     let clients = TaskTracker::new();
     let loops = TaskTracker::new();
     let unix = Accepting { shared: shared.clone(), slots: Slots::new(most), clients: clients.clone() };
@@ -46,14 +51,14 @@ pub async fn serve(listeners: Listeners, verbs: Arc<dyn VerbHandler>, options: R
     }
     loops.close();
     loops.wait().await;
-    door.hang_up.cancelled().await;
+    state.hang_up.cancelled().await;
     clients.close();
     // What is left now are connections in the middle of a step; they end with the process.
     let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
 }
 
 /// Connections that each listener may have: half of our descriptors are for everything else.
-fn room(wanted: usize, listeners: usize) -> usize {
+fn connections_per_listener(wanted: usize, listeners: usize) -> usize {
     let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
     let soft = descriptors.map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
     let most = wanted.min(soft / 2 / listeners).max(1);
@@ -70,7 +75,7 @@ fn room(wanted: usize, listeners: usize) -> usize {
 /// A kind of listener.
 trait Listener: Send + 'static {
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
-    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, RestPeer)>> + Send;
     /// Sends a few bytes without waiting.
     fn send_now(stream: &Self::Stream, bytes: &[u8]);
 }
@@ -78,10 +83,10 @@ trait Listener: Send + 'static {
 impl Listener for UnixListener {
     type Stream = UnixStream;
 
-    async fn accept(&self) -> io::Result<(UnixStream, Peer)> {
+    async fn accept(&self) -> io::Result<(UnixStream, RestPeer)> {
         let (stream, _) = UnixListener::accept(self).await?;
         let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-        Ok((stream, Peer::unix(uid)))
+        Ok((stream, RestPeer::unix(uid)))
     }
 
     fn send_now(stream: &UnixStream, bytes: &[u8]) {
@@ -93,12 +98,12 @@ impl Listener for UnixListener {
 impl Listener for TcpListener {
     type Stream = TcpStream;
 
-    async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
+    async fn accept(&self) -> io::Result<(TcpStream, RestPeer)> {
         let (stream, client) = TcpListener::accept(self).await?;
         let server = stream.local_addr()?;
         stream.set_nodelay(true)?;
         let inode = nix::sys::stat::fstat(&stream)?.st_ino;
-        Ok((stream, Peer::tcp(client, server, inode)))
+        Ok((stream, RestPeer::tcp(client, server, inode)))
     }
 
     fn send_now(stream: &TcpStream, bytes: &[u8]) {
@@ -109,17 +114,17 @@ impl Listener for TcpListener {
 
 /// The loop of one listener.
 struct Accepting {
-    shared: Shared,
+    shared: RestContext,
     slots: Arc<Slots>,
     clients: TaskTracker,
 }
 
 impl Accepting {
     async fn run<L: Listener>(self, listener: L) {
-        let door = self.shared.app.door.clone();
+        let state = self.shared.app.state.clone();
         loop {
             let accepted = tokio::select! {
-                () = door.closing.cancelled() => return,
+                () = state.closing.cancelled() => return,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -129,17 +134,17 @@ impl Accepting {
         }
     }
 
-    async fn begin<L: Listener>(&self, stream: L::Stream, peer: Peer) {
+    async fn begin<L: Listener>(&self, stream: L::Stream, peer: RestPeer) {
         match self.slots.take().await {
             Some(slot) => {
-                let present = self.shared.app.door.presence.enter();
+                let present = self.shared.app.state.clients.enter();
                 let serving = connection::serve(self.shared.clone(), stream, peer, slot);
                 self.clients.spawn(async move {
                     serving.await;
                     drop(present);
                 });
             }
-            None => L::send_now(&stream, &connection::no_room()),
+            None => L::send_now(&stream, &connection::no_capacity()),
         }
     }
 

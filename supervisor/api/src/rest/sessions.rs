@@ -1,9 +1,9 @@
-//! Routes about sessions.
+//! Routes of sessions.
 
-use super::ask::{Ask, unexpected};
-use super::envelope::{Answer, Problem, created, json, ok};
-use super::input::{At, Input, OptionalInput, Params, id, required};
+use super::envelope::{RestError, RestResult, created, json, ok};
+use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required};
 use super::pages;
+use super::request::{RestRequest, unexpected};
 use axum::http::StatusCode;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ enum SignalBody {
 }
 
 impl SignalBody {
-    fn number(&self) -> Result<i32, Problem> {
+    fn number(&self) -> Result<i32, RestError> {
         match self {
             Self::Number(number) => Ok(*number),
             Self::Name(name) => {
@@ -53,14 +53,14 @@ impl SignalBody {
                 let full = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
                 full.parse::<Signal>()
                     .map(|signal| signal as i32)
-                    .map_err(|_| Problem::invalid(format!("signal: there is no {full}")))
+                    .map_err(|_| RestError::invalid(format!("signal: there is no {full}")))
             }
         }
     }
 }
 
 /// Sessions, newest first.
-pub(super) async fn list(ask: Ask, params: Params) -> Answer {
+pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     let names = SessionStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
     let engines = Engine::ALL.iter().map(|engine| engine.as_str()).collect::<Vec<_>>().join(", ");
     let filter = SessionFilter {
@@ -71,7 +71,7 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
         page: pages::asked(&params)?,
     };
     let limit = filter.page.limit;
-    match ask.op(Op::SessionList(filter)).await? {
+    match request.op(Op::SessionList(filter)).await? {
         Reply::Sessions(sessions) => {
             pages::answer(limit, &sessions, |last| (last.created_at, *last.id.as_bytes()))
         }
@@ -80,7 +80,7 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
 }
 
 /// Make a session and wait until it is ready.
-pub(super) async fn create(ask: Ask, Input(body): Input<SessionBody>) -> Answer {
+pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<SessionBody>) -> RestResult {
     let new = NewSession {
         template: id("template_id", &required("template_id", body.template_id)?)?,
         workspace_id: required("workspace_id", body.workspace_id)?,
@@ -90,27 +90,27 @@ pub(super) async fn create(ask: Ask, Input(body): Input<SessionBody>) -> Answer 
         ttl_s: body.ttl_s,
         idle_timeout_s: body.idle_timeout_s,
     };
-    created(&ask.op(Op::SessionCreate(Box::new(new))).await?)
+    created(&request.op(Op::SessionCreate(Box::new(new))).await?)
 }
 
 /// One session.
-pub(super) async fn get(ask: Ask, At(session): At<String>) -> Answer {
-    ok(&ask.op(Op::SessionGet { session: id("session_id", &session)? }).await?)
+pub(super) async fn get(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+    ok(&request.op(Op::SessionGet { session: id("session_id", &session)? }).await?)
 }
 
 /// End a session; a running execution becomes `cancelled` first. Idempotent.
-pub(super) async fn close(ask: Ask, At(session): At<String>) -> Answer {
-    ok(&ask.op(Op::SessionClose { session: id("session_id", &session)? }).await?)
+pub(super) async fn close(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+    ok(&request.op(Op::SessionClose { session: id("session_id", &session)? }).await?)
 }
 
 /// The same as closing it.
-pub(super) async fn delete(ask: Ask, At(session): At<String>) -> Answer {
-    close(ask, At(session)).await
+pub(super) async fn delete(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+    close(request, PathSegments(session)).await
 }
 
 /// A live session as the kernel sees it.
-pub(super) async fn inspect(ask: Ask, At(session): At<String>) -> Answer {
-    ok(&ask.op(Op::SessionInspect { session: id("session_id", &session)? }).await?)
+pub(super) async fn inspect(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+    ok(&request.op(Op::SessionInspect { session: id("session_id", &session)? }).await?)
 }
 
 /// How to fork.
@@ -123,12 +123,12 @@ pub(super) struct SessionForkBody {
 
 /// Make sessions that go on from where a live, idle one stands: all of them, or none.
 pub(super) async fn fork(
-    ask: Ask,
-    At(session): At<String>,
-    OptionalInput(body): OptionalInput<SessionForkBody>,
-) -> Answer {
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+    OptionalJsonBody(body): OptionalJsonBody<SessionForkBody>,
+) -> RestResult {
     let session = id("session_id", &session)?;
-    match ask.op(Op::SessionFork { session, count: body.count.unwrap_or(1) }).await? {
+    match request.op(Op::SessionFork { session, count: body.count.unwrap_or(1) }).await? {
         Reply::Sessions(sessions) => created(&sessions),
         other => Err(unexpected(&other)),
     }
@@ -142,12 +142,12 @@ struct Killed {
 
 /// Send a session's worker a signal.
 pub(super) async fn kill(
-    ask: Ask,
-    At(session): At<String>,
-    OptionalInput(body): OptionalInput<KillBody>,
-) -> Answer {
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+    OptionalJsonBody(body): OptionalJsonBody<KillBody>,
+) -> RestResult {
     let session_id = id("session_id", &session)?;
     let signal = body.signal.map_or(Ok(nix::libc::SIGKILL), |signal| signal.number())?;
-    ask.op(Op::SessionKill { session: session_id.clone(), signal }).await?;
+    request.op(Op::SessionKill { session: session_id.clone(), signal }).await?;
     json(StatusCode::ACCEPTED, &Killed { status: "ok", session_id })
 }

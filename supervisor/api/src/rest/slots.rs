@@ -1,5 +1,5 @@
-//! How many connections there may be. When there is no room, the one that has been idle longest makes some: whoever
-//! only holds connections keeps nobody out.
+//! The slots of connections. When all are taken, the connection that has been idle longest is closed: a client that only
+//! holds connections keeps no other client out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A connection that was told to end is gone within.
+/// A connection that was requested to end is closed within.
 const EVICTION: Duration = Duration::from_secs(1);
 
 /// The connections of one listener.
@@ -30,7 +30,7 @@ impl Slots {
         Arc::new(Self { free: Arc::new(Semaphore::new(most)), idle: Mutex::default() })
     }
 
-    /// Room for one connection; `None` if all of them are at work.
+    /// A slot for one connection; `None` if all of them are busy.
     pub(super) async fn take(self: &Arc<Self>) -> Option<Arc<Slot>> {
         let permit = match Arc::clone(&self.free).try_acquire_owned() {
             Ok(permit) => permit,
@@ -49,7 +49,7 @@ impl Slots {
         Some(Arc::new(slot))
     }
 
-    /// Tells the connection that has been idle longest to end; false if there is none.
+    /// Requests the end of the connection that has been idle longest; false if there is none.
     pub(super) fn evict(&self) -> bool {
         let longest = self.lock().waiting.pop_first();
         if let Some((_, end)) = &longest {
@@ -64,11 +64,11 @@ impl Slots {
     }
 }
 
-/// The place of one connection; free again when it is dropped.
+/// The slot of one connection; free again when it is dropped.
 #[derive(Debug)]
 pub(super) struct Slot {
     slots: Arc<Slots>,
-    /// Cancelled when the connection must make room.
+    /// Cancelled when the connection must free its slot.
     pub(super) end: CancellationToken,
     idle_as: Mutex<Option<u64>>,
     _permit: OwnedSemaphorePermit,
@@ -111,30 +111,31 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_longest_idle_makes_room_and_the_busy_stay() {
+    async fn longest_idle_connection_is_closed_and_busy_ones_stay() {
         let slots = Slots::new(2);
-        let busy = slots.take().await.expect("room");
+        let busy = slots.take().await.expect("a free slot");
         busy.busy();
-        let idle = slots.take().await.expect("room");
+        let idle = slots.take().await.expect("a free slot");
         let ends = idle.end.clone();
         let leaving = tokio::spawn(async move {
             ends.cancelled().await;
             drop(idle);
         });
-        let third = slots.take().await.expect("somebody made room");
+        let third = slots.take().await.expect("a slot was freed");
         leaving.await.expect("left");
         third.busy();
         assert!(slots.take().await.is_none(), "all are at work");
         assert!(!busy.end.is_cancelled());
         busy.idle();
         let _stays = busy;
-        assert!(slots.take().await.is_none(), "told to end, but it does not");
+        assert!(slots.take().await.is_none(), "requested to end, but it does not");
     }
 
     #[tokio::test]
     async fn idle_again_counts_from_then_on() {
         let slots = Slots::new(2);
-        let (first, second) = (slots.take().await.expect("room"), slots.take().await.expect("room"));
+        let (first, second) =
+            (slots.take().await.expect("a free slot"), slots.take().await.expect("a free slot"));
         first.busy();
         first.idle();
         assert!(slots.evict());

@@ -1,13 +1,13 @@
 //! Events of an execution as they come (Server-Sent Events): `id:` is the event's number, `data:` the event as in a list.
-//! When the execution has ended, `event: end` brings its record; a client that comes again then gets 204, which tells
-//! browsers to stop.
+//! When the execution has ended, `event: end` brings its record; a client that comes again then gets 204, at which
+//! browsers stop.
 //!
 //! A reader that is slow is fed from the store; one that reads nothing runs into the connection's write deadline. What
 //! waits for it meanwhile is bounded by the output limit of the execution.
 
-use super::ask::{Ask, answered};
-use super::envelope::{Answer, Problem};
+use super::envelope::{RestError, RestResult};
 use super::executions::accepts;
+use super::request::{RestRequest, answered};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
@@ -35,35 +35,35 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// The number of the last event that the client has seen.
-pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, RestError> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
     let number = id.to_str().ok().and_then(|text| text.trim().parse().ok());
-    number.map(Some).ok_or_else(|| Problem::invalid("Last-Event-ID is not the number of an event"))
+    number.map(Some).ok_or_else(|| RestError::invalid("Last-Event-ID is not the number of an event"))
 }
 
 /// The stream of an execution from behind an event on.
-pub(super) fn stream(ask: Ask, execution: &Execution, after_seq: u64, again: bool) -> Answer {
+pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64, again: bool) -> RestResult {
     if again && execution.status.is_final() && after_seq >= execution.metrics.events {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
         return Ok(response);
     }
-    let streams = Arc::clone(&ask.app.streams).try_acquire_owned();
-    let permit = streams.map_err(|_| Problem::capacity("too many streams of events are open"))?;
+    let streams = Arc::clone(&request.app.streams).try_acquire_owned();
+    let permit = streams.map_err(|_| RestError::capacity("too many streams of events are open"))?;
     let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
     let id = execution.id.to_string();
     let follow = Op::ExecEvents { execution: id.clone(), after_seq, limit: 0, follow: true };
-    let followed = ask.start(follow, Some(sender));
-    let every = ask.app.options.limits.heartbeat;
-    let closing = ask.app.door.closing.clone().cancelled_owned();
+    let followed = request.start(follow, Some(sender));
+    let every = request.app.options.limits.heartbeat;
+    let closing = request.app.state.closing.clone().cancelled_owned();
     let end = async move {
         let last = match answered(followed.await) {
-            Ok(_) => ask.op(Op::ExecGet { execution: id }).await,
+            Ok(_) => request.op(Op::ExecGet { execution: id }).await,
             Err(problem) => Err(problem),
         };
         match last {
             Ok(Reply::Execution(execution)) if execution.status.is_final() => named("end", &execution),
-            // The client comes again, and is told then what is wrong.
+            // The client reconnects, and gets the error then.
             _ => Bytes::new(),
         }
     };

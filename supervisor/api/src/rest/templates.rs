@@ -1,9 +1,9 @@
-//! Routes about templates.
+//! Routes of templates.
 
-use super::ask::{Ask, unexpected};
-use super::envelope::{Answer, Problem, created, ok};
-use super::input::{At, Input, Params, id, object, required};
+use super::envelope::{RestError, RestResult, created, ok};
+use super::input::{JsonBody, PathSegments, QueryParams, id, object, required};
 use super::pages;
+use super::request::{RestRequest, unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply, TemplateChange};
@@ -35,9 +35,9 @@ pub(super) struct TemplatePatch {
 }
 
 /// Templates, newest first.
-pub(super) async fn list(ask: Ask, params: Params) -> Answer {
+pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     let (page, built_in) = (pages::asked(&params)?, params.flag("built_in", false)?);
-    match ask.op(Op::TemplateList { page, built_in }).await? {
+    match request.op(Op::TemplateList { page, built_in }).await? {
         Reply::Templates(templates) => {
             pages::answer(page.limit, &templates, |last| (last.created_at, *last.id.as_bytes()))
         }
@@ -46,29 +46,33 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
 }
 
 /// Make a template with default settings.
-pub(super) async fn create(ask: Ask, Input(body): Input<NewTemplate>) -> Answer {
+pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<NewTemplate>) -> RestResult {
     let name = required("name", body.name)?;
     let engine = match body.engine.as_deref() {
         None | Some("") => Engine::Quickjs,
         Some(engine) => engine.parse().map_err(|_| unknown_engine(engine))?,
     };
     let settings = Box::new(Settings::default());
-    created(&ask.op(Op::TemplateCreate { name, engine, settings, modules: Vec::new() }).await?)
+    created(&request.op(Op::TemplateCreate { name, engine, settings, modules: Vec::new() }).await?)
 }
 
-fn unknown_engine(engine: &str) -> Problem {
+fn unknown_engine(engine: &str) -> RestError {
     OpError::new(ErrorCode::EngineUnsupported, format!("there is no engine {engine:?}"))
         .with_hint("there are quickjs (also called goja) and cvm")
         .into()
 }
 
 /// One template with its settings, capabilities and startup files.
-pub(super) async fn get(ask: Ask, At(template): At<String>) -> Answer {
-    with_settings(ask.op(Op::TemplateGet { template: id("template_id", &template)? }).await?)
+pub(super) async fn get(request: RestRequest, PathSegments(template): PathSegments<String>) -> RestResult {
+    with_settings(request.op(Op::TemplateGet { template: id("template_id", &template)? }).await?)
 }
 
 /// Change a template. Narrowing counts from the next execution on, widening for new sessions.
-pub(super) async fn update(ask: Ask, At(template): At<String>, Input(body): Input<TemplatePatch>) -> Answer {
+pub(super) async fn update(
+    request: RestRequest,
+    PathSegments(template): PathSegments<String>,
+    JsonBody(body): JsonBody<TemplatePatch>,
+) -> RestResult {
     let template = id("template_id", &template)?;
     let mut parts = Vec::new();
     for (field, raw) in [("limits", &body.limits), ("resolver", &body.resolver), ("runtime", &body.runtime)] {
@@ -79,17 +83,17 @@ pub(super) async fn update(ask: Ask, At(template): At<String>, Input(body): Inpu
     // The members are whole JSON documents, so their sum is one too.
     let settings = (!parts.is_empty()).then(|| JsonText::from_untrusted(format!("{{{}}}", parts.join(","))));
     let change = Box::new(TemplateChange { name: body.name, settings });
-    with_settings(ask.op(Op::TemplateUpdate { template, change }).await?)
+    with_settings(request.op(Op::TemplateUpdate { template, change }).await?)
 }
 
 /// Hide a template; its sessions go on, its name is free again.
-pub(super) async fn delete(ask: Ask, At(template): At<String>) -> Answer {
+pub(super) async fn delete(request: RestRequest, PathSegments(template): PathSegments<String>) -> RestResult {
     let template = id("template_id", &template)?;
-    ok(&ask.op(Op::TemplateDelete { template }).await?)
+    ok(&request.op(Op::TemplateDelete { template }).await?)
 }
 
-/// The original says in its settings whose they are.
-fn with_settings(reply: Reply) -> Answer {
+/// The original has the owner in its settings.
+fn with_settings(reply: Reply) -> RestResult {
     match reply {
         Reply::TemplateDetail(found) => ok(&DetailBody {
             template: &found.template,

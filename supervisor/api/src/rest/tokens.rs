@@ -1,14 +1,14 @@
-//! Who may come with which token: a file of the operator's, with hashes and never the tokens themselves.
+//! The tokens and their roles: a file of the operator, with hashes and never the tokens themselves.
 //!
 //! ```toml
 //! [[token]]
-//! name = "ci"            # whose rows: letters, digits, `.`, `_`, `-`
+//! name = "ci"            # the owner of its rows: letters, digits, `.`, `_`, `-`
 //! role = "user"          # or "admin": sees and may do everything
 //! sha256 = "9f86d08…"    # of the token, hexadecimal
 //! ```
 //!
-//! The file belongs to the supervisor's user (or root) and nobody else may read it. Tokens are long random texts, so a
-//! plain hash is enough: there is nothing to guess. Read again when the operator says so; a bad file changes nothing.
+//! The file belongs to the supervisor's user (or root) and no other user may read it. Tokens are long random texts, so a
+//! plain hash is enough: there is nothing to guess. Read again at SIGHUP; an invalid file changes nothing.
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -34,7 +34,6 @@ pub enum TokenError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// Others could read or change it.
@@ -45,12 +44,11 @@ pub enum TokenError {
         /// How, and what to do.
         detail: String,
     },
-    /// It says something that makes no sense.
+    /// A value in it is not valid.
     #[error("{}: {detail}", path.display())]
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What.
         detail: String,
     },
 }
@@ -102,7 +100,7 @@ enum Role {
 }
 
 impl TokenBook {
-    /// Nobody comes with a token.
+    /// No token is valid.
     pub fn empty() -> Self {
         Self { path: None, tokens: RwLock::new(Vec::new()) }
     }
@@ -127,7 +125,7 @@ impl TokenBook {
         Ok(count)
     }
 
-    /// Whether somebody who was let in by a token would still be; users of this machine are no affair of this book's.
+    /// Whether the token of an accepted caller is still valid; users of this machine are not checked here.
     pub(super) fn knows(&self, caller: &Caller) -> bool {
         // Names of tokens have no colon; `uid:N` has.
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +143,7 @@ impl TokenBook {
         Some(of_this_name.any(|token| token.bearer.admin))
     }
 
-    /// Whose token this is. Takes the same time wherever it differs from a known one, and looks at all of them.
+    /// The bearer of this token. Takes the same time wherever it differs from a known one, and compares all of them.
     pub(super) fn find(&self, token: &str) -> Option<Bearer> {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);

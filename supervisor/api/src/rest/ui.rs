@@ -2,7 +2,7 @@
 //! routes of their own need it. Files are opened beneath the folder's handle by the kernel, so neither `..` nor a link
 //! leads out; no folder is ever listed. The files are public: browsers cannot send a token for a page.
 
-use super::envelope::Problem;
+use super::envelope::RestError;
 use super::executions::accepts;
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
@@ -33,13 +33,13 @@ struct File {
     tag: String,
 }
 
-/// Answers a request that is not for the API.
-pub(super) async fn answer(ui: Option<&UiDir>, request: &Parts) -> Result<Response<Body>, Problem> {
-    let Some(ui) = ui else { return Err(Problem::no_route()) };
+/// Handles a request that is not for the API.
+pub(super) async fn answer(ui: Option<&UiDir>, request: &Parts) -> Result<Response<Body>, RestError> {
+    let Some(ui) = ui else { return Err(RestError::no_route()) };
     if request.method != Method::GET && request.method != Method::HEAD {
-        return Err(Problem::method());
+        return Err(RestError::method());
     }
-    let Some(path) = decoded(request.uri.path()) else { return Err(Problem::no_route()) };
+    let Some(path) = decoded(request.uri.path()) else { return Err(RestError::no_route()) };
     // Assets are files and nothing else; other paths without a file are the start page's own routes.
     let may_fall_back =
         !path.starts_with("/assets/") && (path == "/" || accepts(&request.headers, "text/html"));
@@ -49,7 +49,7 @@ pub(super) async fn answer(ui: Option<&UiDir>, request: &Parts) -> Result<Respon
         let file = if wanted.is_empty() { None } else { open(&folder, &wanted) };
         file.or_else(|| if may_fall_back { open(&folder, START_PAGE) } else { None })
     });
-    let file = found.await.ok().flatten().ok_or_else(Problem::no_route)?;
+    let file = found.await.ok().flatten().ok_or_else(RestError::no_route)?;
     let known =
         request.headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == file.tag.as_bytes());
     let mut response = Response::new(if known { Body::empty() } else { Body::from(file.bytes) });

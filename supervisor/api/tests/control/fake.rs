@@ -1,4 +1,4 @@
-//! A server with a handler that does as it is told, and a client without manners.
+//! A server with a scripted handler, and a client that can break the protocol.
 
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
-use vm_system_api::control::{self, ControlLimits, Door, PeerPolicy, frame};
+use vm_system_api::control::{self, ControlLimits, PeerPolicy, ServerState, frame};
 use vm_system_ops::{Caller, VerbHandler, VerbRequest};
 use vm_system_protocol::codec::{Decode, Encode};
 use vm_system_protocol::control::{
@@ -38,12 +38,12 @@ pub(crate) async fn until(mut so: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(DEADLINE, asked).await.expect("it never came to be");
 }
 
-/// Does as it is told.
+/// A handler with one scripted behaviour for each verb.
 pub(crate) struct Fake {
     seen: Mutex<Vec<(Caller, Option<String>)>>,
     gate: Semaphore,
     waiting: AtomicUsize,
-    /// Events taken by the door from an endless stream.
+    /// Events that the server took from an endless stream.
     pub(crate) streamed: AtomicU64,
     /// Requests that came to their end.
     pub(crate) finished: AtomicUsize,
@@ -124,7 +124,7 @@ fn event(seq: u64) -> Event {
 pub(crate) struct Server {
     dir: tempfile::TempDir,
     pub(crate) handler: Arc<Fake>,
-    pub(crate) door: Door,
+    pub(crate) state: ServerState,
     pub(crate) task: tokio::task::JoinHandle<()>,
 }
 
@@ -157,9 +157,9 @@ impl Server {
             frame: PATIENCE,
             write: PATIENCE,
         };
-        let door = Door::default();
-        let task = tokio::spawn(control::serve(listener, handler.clone(), peers, limits, door.clone()));
-        Self { dir, handler, door, task }
+        let state = ServerState::default();
+        let task = tokio::spawn(control::serve(listener, handler.clone(), peers, limits, state.clone()));
+        Self { dir, handler, state, task }
     }
 
     /// Proof that the server is well.
@@ -176,7 +176,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connected, and nothing said.
+    /// Connected, and nothing sent.
     pub(crate) async fn raw(server: &Server) -> Self {
         Self { stream: UnixStream::connect(server.dir.path().join("s")).await.unwrap() }
     }
@@ -219,7 +219,7 @@ impl Client {
 
     /// The next reply, which must come before any event.
     pub(crate) async fn reply(&mut self) -> (u32, Result<Reply, OpError>) {
-        match tokio::time::timeout(DEADLINE, self.receive()).await.expect("an answer in time") {
+        match tokio::time::timeout(DEADLINE, self.receive()).await.expect("a reply in time") {
             Some(ServerFrame::Reply { id, result }) => (id, result.map(|r| *r).map_err(|e| *e)),
             other => panic!("instead of a reply: {other:?}"),
         }

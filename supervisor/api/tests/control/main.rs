@@ -1,6 +1,6 @@
-//! The control socket with real sockets and a handler that does as it is told: clumsy, hostile and slow clients.
+//! The control socket with real sockets and a scripted handler: clumsy, hostile and slow clients.
 
-#![expect(clippy::unwrap_used, reason = "what must not fail ends the test, with its place")]
+#![expect(clippy::unwrap_used, reason = "what must not fail ends the test, with its line")]
 
 mod fake;
 mod robustness;
@@ -15,7 +15,7 @@ fn get(execution: &str) -> Op {
 }
 
 #[tokio::test]
-async fn answers_come_as_they_are_ready_and_are_told_apart_by_their_ids() {
+async fn replies_come_as_they_are_ready_and_are_matched_by_their_ids() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(7, get("gate")).await;
@@ -26,7 +26,7 @@ async fn answers_come_as_they_are_ready_and_are_told_apart_by_their_ids() {
     let (id, result) = client.reply().await;
     assert!(id == 7 && matches!(result, Ok(Reply::Done)));
     client.request(7, Op::Health).await;
-    assert_eq!(client.reply().await.0, 7, "an answered id is free again");
+    assert_eq!(client.reply().await.0, 7, "an id with a reply is free again");
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn a_client_that_waits_does_not_hold_up_another() {
 }
 
 #[tokio::test]
-async fn the_caller_is_whom_the_kernel_says_and_carries_its_key() {
+async fn caller_is_the_user_from_the_kernel_and_has_its_key() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request_with_key(1, Op::Health, Some("k1")).await;
@@ -79,7 +79,7 @@ async fn another_protocol_version_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_client_above_the_limit_learns_why_and_finds_room_later() {
+async fn client_above_the_limit_gets_the_reason_and_is_accepted_later() {
     let server = Server::start();
     let mut kept = Vec::new();
     for _ in 0..fake::CONNECTIONS {

@@ -1,4 +1,4 @@
-//! Clients that break the protocol are disconnected, and nobody else notices.
+//! Clients that break the protocol are disconnected, without an effect on others.
 
 use crate::fake::{self, Client, Server};
 use crate::get;

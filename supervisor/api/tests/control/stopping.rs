@@ -1,24 +1,24 @@
-//! Closing the door: nothing new, what is under way is answered, then everybody is hung up on.
+//! Closing the server: no new requests, those under way get their replies, then all connections are closed.
 
 use crate::fake::{Client, Server};
 use crate::get;
 use vm_system_protocol::control::{ErrorCode, Op};
 
 #[tokio::test]
-async fn a_closing_door_takes_nothing_new_and_answers_what_is_under_way() {
+async fn closing_server_takes_nothing_new_and_finishes_what_is_under_way() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(1, get("gate")).await;
     server.handler.waiting(1).await;
-    server.door.closing.cancel();
+    server.state.closing.cancel();
     client.request(2, Op::Health).await;
     let (id, result) = client.reply().await;
     assert_eq!((id, result.unwrap_err().code), (2, ErrorCode::ShuttingDown));
-    server.door.requests.close();
+    server.state.requests.close();
     server.handler.open_gate();
-    server.door.requests.wait().await;
-    server.door.hang_up.cancel();
-    assert_eq!(client.reply().await.0, 1, "an answer that was queued before hanging up is written");
+    server.state.requests.wait().await;
+    server.state.hang_up.cancel();
+    assert_eq!(client.reply().await.0, 1, "a reply that was queued before hanging up is written");
     assert!(client.is_closed().await);
     server.task.await.unwrap();
 }
@@ -29,7 +29,7 @@ async fn hanging_up_does_not_wait_for_a_request_that_never_ends() {
     let mut client = Client::connect(&server).await;
     client.request(1, get("gate")).await;
     server.handler.waiting(1).await;
-    server.door.closing.cancel();
-    server.door.hang_up.cancel();
+    server.state.closing.cancel();
+    server.state.hang_up.cancel();
     server.task.await.unwrap();
 }

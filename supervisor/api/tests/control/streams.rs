@@ -1,4 +1,4 @@
-//! Followed events: in order, bounded, ended by whoever loses interest.
+//! Followed events: in order, bounded, ended by either side.
 
 use crate::fake::{self, Client, Server};
 use std::sync::atomic::Ordering;
@@ -54,7 +54,7 @@ async fn a_client_that_does_not_read_is_cut_off_and_its_stream_ends_bounded() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(5, follow("endless", 0)).await;
-    // It never reads. What the door took is what fits the socket and the queues.
+    // It never reads. The server took only what fits the socket and the queues.
     fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
     let taken = server.handler.streamed.load(Ordering::SeqCst) * 4_000;
     assert!(taken < 4 << 20, "{taken} bytes were taken for a client that reads nothing");

@@ -19,7 +19,7 @@ pub(super) const FORMAT: u32 = 1;
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Record {
+pub(super) enum ArchiveRecord {
     Header(Header),
     Program(ProgramPart),
     Version(VersionPart),
@@ -28,7 +28,7 @@ pub(super) enum Record {
     Task(TaskPart),
     Event(Event),
     Page(PagePart),
-    End(End),
+    End(ArchiveEnd),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ pub(super) struct VersionPart {
     pub(super) created_at: Timestamp,
     /// Format of the compiled code.
     pub(super) format: u32,
-    /// The compiled code that the state stands in; programs are compiled anew.
+    /// The compiled code that the state refers to; programs are compiled anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) code: Option<Bytes>,
 }
@@ -130,7 +130,7 @@ pub(super) struct PagePart {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct End {
+pub(super) struct ArchiveEnd {
     /// Records before this one.
     pub(super) records: u64,
     /// The chain over them, hexadecimal.
@@ -179,7 +179,7 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    pub(super) fn put(&mut self, record: &Record) -> Result<(), serde_json::Error> {
+    pub(super) fn put(&mut self, record: &ArchiveRecord) -> Result<(), serde_json::Error> {
         let line = serde_json::to_string(record)?;
         // Documents of programs may have line breaks between their tokens, and nowhere else.
         let line = if line.contains(['\n', '\r']) { line.replace(['\n', '\r'], " ") } else { line };
@@ -190,8 +190,8 @@ impl Sheet {
     }
 
     pub(super) fn end(&mut self) -> Result<(), serde_json::Error> {
-        let end = End { records: self.chain.records, sha256: hex(&self.chain.hash) };
-        self.put(&Record::End(end))?;
+        let end = ArchiveEnd { records: self.chain.records, sha256: hex(&self.chain.hash) };
+        self.put(&ArchiveRecord::End(end))?;
         self.text.push_str("\n]\n");
         Ok(())
     }

@@ -1,13 +1,17 @@
-//! Which execution a client means when it names none.
+//! Verbs of a client's current execution: the one that is meant when a request names none.
 
 use super::checked_name;
 use crate::errors::stored;
-use crate::{Call, Ops, now};
+use crate::{Ops, VerbCall, now};
 use vm_system_protocol::control::{DurableReply, OpError};
 use vm_system_record::Write;
 
 impl Ops {
-    pub(super) async fn current_get(&self, call: &Call<'_>, client: &str) -> Result<DurableReply, OpError> {
+    pub(super) async fn current_get(
+        &self,
+        call: &VerbCall<'_>,
+        client: &str,
+    ) -> Result<DurableReply, OpError> {
         let client = checked_name("client", client)?;
         let known = self.store.current(&call.caller.owner, client).await.map_err(stored)?;
         let Some(execution) = known else { return Ok(DurableReply::Runs(Vec::new())) };
@@ -19,7 +23,7 @@ impl Ops {
 
     pub(super) async fn current_set(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         client: &str,
         reference: &str,
     ) -> Result<DurableReply, OpError> {

@@ -1,13 +1,13 @@
-//! Export: the file of a program or an execution, a part at a time, each from where the one before ended. Nothing is
-//! remembered in between.
+//! Export: the file of a program or an execution, a part at a time, each from where the one before ended. No state is
+//! kept in between.
 
 use super::archive::{
-    Bytes, Chain, CheckpointPart, ExecutionPart, FORMAT, Header, PagePart, ProgramPart, Record, Sheet,
+    ArchiveRecord, Bytes, Chain, CheckpointPart, ExecutionPart, FORMAT, Header, PagePart, ProgramPart, Sheet,
     TaskPart, VersionPart,
 };
 use super::import::VERSIONS;
 use crate::errors::{not_found, stored};
-use crate::{Call, Ops, now};
+use crate::{Ops, VerbCall, now};
 use vm_system_protocol::control::{
     ArchiveKind, DurableReply, ErrorCode, ExportCursor, ExportPart, ExportPlace, OpError, PART_BYTES,
 };
@@ -17,7 +17,7 @@ use vm_system_protocol::model::ExecutionStatus;
 use vm_system_record::{Entity, RunRow, Scope, TaskOutcome, TaskRow};
 use vm_system_spawn::libraries::hex;
 
-/// Questions and events that are read at once.
+/// Tasks and events that are read at once.
 const ROWS: u32 = 256;
 
 /// How far it is: what comes next, if anything does.
@@ -26,7 +26,7 @@ type Next = Option<ExportPlace>;
 impl Ops {
     pub(super) async fn export(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         kind: ArchiveKind,
         reference: &str,
         after: Option<ExportCursor>,
@@ -65,7 +65,7 @@ impl Ops {
 
     async fn export_program(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
         place: Option<ExportPlace>,
         sheet: &mut Sheet,
@@ -76,9 +76,9 @@ impl Ops {
             version = last;
         } else {
             put(sheet, &header("program"))?;
-            put(sheet, &Record::Program(ProgramPart { name: program.name.clone() }))?;
+            put(sheet, &ArchiveRecord::Program(ProgramPart { name: program.name.clone() }))?;
         }
-        // Old ones may have been forgotten, also since the part before; of very many the newest are what an import takes.
+        // Old ones may have been deleted, also since the part before; of very many the newest are what an import takes.
         let kept = self.store.program_versions(program.id, None, VERSIONS as u32).await.map_err(stored)?;
         let mut more = false;
         for row in kept.into_iter().rev() {
@@ -92,7 +92,7 @@ impl Ops {
             version = row.version;
             if let Some(mut part) = self.version_part(program.id, version).await? {
                 part.code = None;
-                put(sheet, &Record::Version(part))?;
+                put(sheet, &ArchiveRecord::Version(part))?;
             }
         }
         Ok((*program.id.as_bytes(), more.then_some(ExportPlace::Versions(version))))
@@ -123,13 +123,13 @@ impl Ops {
         }
         put(sheet, &header("execution"))?;
         let name = run.program_name.clone().unwrap_or_else(|| run.program.to_string());
-        put(sheet, &Record::Program(ProgramPart { name }))?;
+        put(sheet, &ArchiveRecord::Program(ProgramPart { name }))?;
         let version = self.version_part(run.program, run.version).await?;
         let version = version.ok_or_else(|| not_found(Entity::Program, &run.program.to_string()))?;
-        put(sheet, &Record::Version(version))?;
+        put(sheet, &ArchiveRecord::Version(version))?;
         put(
             sheet,
-            &Record::Execution(ExecutionPart {
+            &ArchiveRecord::Execution(ExecutionPart {
                 id: execution.id.to_string(),
                 name: run.row.name.clone(),
                 status: execution.status,
@@ -144,7 +144,10 @@ impl Ops {
         )?;
         for row in self.store.checkpoints(execution.id).await.map_err(stored)? {
             *last = row.seq;
-            put(sheet, &Record::Checkpoint(CheckpointPart { seq: row.seq, at: row.at, cause: row.cause }))?;
+            put(
+                sheet,
+                &ArchiveRecord::Checkpoint(CheckpointPart { seq: row.seq, at: row.at, cause: row.cause }),
+            )?;
         }
         Ok(Some(ExportPlace::Tasks(0)))
     }
@@ -167,7 +170,7 @@ impl Ops {
                         return Ok(Some(next));
                     }
                     next = ExportPlace::Tasks(row.checkpoint);
-                    put(sheet, &Record::Task(task_part(row)))?;
+                    put(sheet, &ArchiveRecord::Task(task_part(row)))?;
                 }
                 Ok(Some(next))
             }
@@ -179,7 +182,7 @@ impl Ops {
                         return Ok(Some(next));
                     }
                     next = ExportPlace::Events(event.seq);
-                    put(sheet, &Record::Event(event))?;
+                    put(sheet, &ArchiveRecord::Event(event))?;
                 }
                 Ok(Some(next))
             }
@@ -190,7 +193,7 @@ impl Ops {
                 let next = rows.last().map(|(page, checkpoint, _)| ExportPlace::Pages(*page, *checkpoint));
                 for (page, checkpoint, bytes) in rows.into_iter().filter(|row| row.1 <= last) {
                     let bytes = bytes.map(Bytes);
-                    put(sheet, &Record::Page(PagePart { page, checkpoint, bytes }))?;
+                    put(sheet, &ArchiveRecord::Page(PagePart { page, checkpoint, bytes }))?;
                 }
                 if next.is_none() {
                     self.still_stands(run, last).await?;
@@ -214,8 +217,8 @@ impl Ops {
     }
 }
 
-fn header(kind: &str) -> Record {
-    Record::Header(Header {
+fn header(kind: &str) -> ArchiveRecord {
+    ArchiveRecord::Header(Header {
         kind: kind.to_owned(),
         format: FORMAT,
         writer: format!("vm-system {}", env!("CARGO_PKG_VERSION")),
@@ -241,7 +244,7 @@ fn task_part(row: TaskRow) -> TaskPart {
     }
 }
 
-fn put(sheet: &mut Sheet, record: &Record) -> Result<(), OpError> {
+fn put(sheet: &mut Sheet, record: &ArchiveRecord) -> Result<(), OpError> {
     sheet.put(record).map_err(|error| unwritable(&error))
 }
 

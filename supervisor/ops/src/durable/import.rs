@@ -1,16 +1,16 @@
 //! Import: a file that comes in parts. It is hostile: every record is checked as it comes, in bounded memory; what it
-//! describes is judged as a whole at its end, and a state is only believed once a worker has made one of it.
+//! describes is validated as a whole at its end, and a state is only accepted after a worker has restored it.
 
 mod bounds;
-mod room;
+mod budget;
 
 use super::archive::{
-    Chain, CheckpointPart, End, ExecutionPart, FORMAT, PagePart, Record, TaskPart, VersionPart,
+    ArchiveEnd, ArchiveRecord, Chain, CheckpointPart, ExecutionPart, FORMAT, PagePart, TaskPart, VersionPart,
 };
 use crate::errors::invalid;
-use crate::{Call, Caller, Ops, now};
+use crate::{Caller, Ops, VerbCall, now};
 pub(super) use bounds::VERSIONS;
-use room::{Place, Room};
+use budget::{ImportBudget, ImportReservation};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -26,7 +26,7 @@ use vm_system_spawn::libraries::hex;
 
 /// Longest line (bytes): a version with its source and code.
 const LINE_BYTES: usize = 16 << 20;
-/// A file of which nothing more comes is forgotten after this time.
+/// A file without further parts is dropped after this time.
 const IDLE: Duration = Duration::from_mins(1);
 /// What a record takes beside its content, roughly (bytes).
 const RECORD_BYTES: usize = 256;
@@ -35,7 +35,7 @@ const RECORD_BYTES: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     staged: Mutex<HashMap<Uuid, Staged>>,
-    room: Room,
+    budget: ImportBudget,
 }
 
 /// One of them.
@@ -46,7 +46,7 @@ pub(super) struct Staged {
     pub(super) reader: Reader,
     came: u64,
     touched: Instant,
-    place: Place,
+    reservation: ImportReservation,
 }
 
 impl Imports {
@@ -55,11 +55,11 @@ impl Imports {
         self.staged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one out: nobody else can continue it meanwhile.
+    /// Takes one out: no other request can continue it meanwhile.
     fn take(&self, caller: &Caller, import: &str) -> Result<(Uuid, Staged), OpError> {
         let missing = || {
             OpError::new(ErrorCode::NotFound, "there is no such import under way")
-                .with_hint("files of which nothing comes for a minute are forgotten: begin anew")
+                .with_hint("files without further parts for a minute are dropped: begin anew")
         };
         let id = Uuid::try_parse(import).map_err(|_| missing())?;
         let mut staged = self.lock();
@@ -80,7 +80,7 @@ impl Imports {
         Ok(hash.finalize().into())
     }
 
-    /// Forgets what nobody continues; how many there are still.
+    /// Drops the files without further parts; returns how many are left.
     fn forget_idle(&self) -> usize {
         let mut staged = self.lock();
         staged.retain(|_, staged| staged.touched.elapsed() < IDLE);
@@ -89,8 +89,8 @@ impl Imports {
 }
 
 impl Ops {
-    pub(super) fn import_begin(&self, call: &Call<'_>, new: NewImport) -> Result<DurableReply, OpError> {
-        self.has_room()?;
+    pub(super) fn import_begin(&self, call: &VerbCall<'_>, new: NewImport) -> Result<DurableReply, OpError> {
+        self.check_quota()?;
         self.imports.forget_idle();
         let staged = Staged {
             owner: call.caller.owner.clone(),
@@ -98,7 +98,7 @@ impl Ops {
             reader: Reader::new(self.options.ceilings.max_source_kb as usize * 1024),
             came: 0,
             touched: Instant::now(),
-            place: self.imports.room.enter(&call.caller.owner)?,
+            reservation: self.imports.budget.reserve(&call.caller.owner)?,
         };
         let alone = {
             let mut all = self.imports.lock();
@@ -114,7 +114,7 @@ impl Ops {
     /// A part that cannot be used ends the import.
     pub(super) fn import_part(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         import: &str,
         at: u64,
         bytes: &[u8],
@@ -126,15 +126,19 @@ impl Ops {
         staged.reader.feed(bytes)?;
         staged.came += bytes.len() as u64;
         staged.touched = Instant::now();
-        staged.place.takes(staged.reader.room + staged.reader.rest.capacity())?;
+        staged.reservation.resize(staged.reader.decoded_bytes + staged.reader.rest.capacity())?;
         self.imports.lock().insert(id, staged);
         Ok(DurableReply::Importing(import.to_owned()))
     }
 
-    pub(super) async fn import_end(&self, call: &Call<'_>, import: &str) -> Result<DurableReply, OpError> {
+    pub(super) async fn import_end(
+        &self,
+        call: &VerbCall<'_>,
+        import: &str,
+    ) -> Result<DurableReply, OpError> {
         let (_, staged) = self.imports.take(call.caller, import)?;
         // The file counts until it is stored.
-        let Staged { new, reader, place: _place, .. } = staged;
+        let Staged { new, reader, reservation: _reservation, .. } = staged;
         let file = reader.whole()?;
         if new.kind.is_some_and(|kind| kind != file.kind) {
             return Err(match file.kind {
@@ -151,7 +155,7 @@ impl Ops {
     }
 }
 
-/// Forgets what nobody continues, as long as there is something.
+/// Drops the files without further parts, as long as there are any.
 async fn watch(imports: Weak<Imports>) {
     loop {
         tokio::time::sleep(IDLE).await;
@@ -161,9 +165,9 @@ async fn watch(imports: Weak<Imports>) {
     }
 }
 
-/// What a file says, checked record by record.
+/// The content of a file, checked record by record.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct ImportFile {
     pub(super) kind: ArchiveKind,
     pub(super) program: String,
     pub(super) versions: Vec<VersionPart>,
@@ -179,31 +183,31 @@ pub(super) struct File {
 #[derive(Debug)]
 pub(super) struct Reader {
     max_source: usize,
-    clock: bounds::Clock,
+    clock: bounds::ImportTime,
     /// The beginning of a line.
     rest: Vec<u8>,
     line: u64,
     chain: Chain,
     /// How far it is; see [`rank`].
     rank: u8,
-    file: File,
+    file: ImportFile,
     begun: bool,
     ended: bool,
     closed: bool,
     /// What it takes in memory (bytes).
-    room: usize,
+    decoded_bytes: usize,
 }
 
 impl Reader {
     fn new(max_source: usize) -> Self {
         Self {
             max_source,
-            clock: bounds::Clock(now()),
+            clock: bounds::ImportTime(now()),
             rest: Vec::new(),
             line: 0,
             chain: Chain::default(),
             rank: 0,
-            file: File {
+            file: ImportFile {
                 kind: ArchiveKind::Program,
                 program: String::new(),
                 versions: Vec::new(),
@@ -216,7 +220,7 @@ impl Reader {
             begun: false,
             ended: false,
             closed: false,
-            room: 0,
+            decoded_bytes: 0,
         }
     }
 
@@ -263,7 +267,7 @@ impl Reader {
     }
 
     fn record(&mut self, line: &[u8]) -> Result<(), String> {
-        let record: Record = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let record: ArchiveRecord = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         let (rank, once) = rank(&record);
         if rank < self.rank
             || (once && rank == self.rank && rank > 0)
@@ -272,26 +276,26 @@ impl Reader {
             return Err("records do not come in their order".to_owned());
         }
         self.rank = rank;
-        if let Record::End(end) = record {
+        if let ArchiveRecord::End(end) = record {
             self.ended = true;
             return self.judge(&end);
         }
         self.chain.add(line);
-        // Base64 takes a third more than what it says.
-        self.room += RECORD_BYTES + line.len();
+        // Base64 takes a third more than the bytes that it encodes.
+        self.decoded_bytes += RECORD_BYTES + line.len();
         self.keep(record)
     }
 
-    fn judge(&self, end: &End) -> Result<(), String> {
+    fn judge(&self, end: &ArchiveEnd) -> Result<(), String> {
         if end.records == self.chain.records && end.sha256 == hex(&self.chain.hash) {
             return Ok(());
         }
         Err("the file is damaged: its hash is not the one that was written with it".to_owned())
     }
 
-    fn keep(&mut self, record: Record) -> Result<(), String> {
+    fn keep(&mut self, record: ArchiveRecord) -> Result<(), String> {
         match record {
-            Record::Header(header) => {
+            ArchiveRecord::Header(header) => {
                 if header.format != FORMAT {
                     return Err(format!(
                         "it has format {}, and only {FORMAT} is known: a newer vm-system wrote it",
@@ -304,13 +308,13 @@ impl Reader {
                     other => return Err(format!("{other:?} is no kind of file")),
                 };
             }
-            Record::Program(program) => self.file.program = program.name,
-            Record::Version(version) => self.version(version)?,
-            Record::Execution(execution) => {
+            ArchiveRecord::Program(program) => self.file.program = program.name,
+            ArchiveRecord::Version(version) => self.version(version)?,
+            ArchiveRecord::Execution(execution) => {
                 bounds::execution(self.clock, &execution)?;
                 self.file.execution = Some(execution);
             }
-            Record::Checkpoint(checkpoint) => {
+            ArchiveRecord::Checkpoint(checkpoint) => {
                 bounds::checkpoint(self.clock, &checkpoint)?;
                 let last = self.file.checkpoints.last().map_or(0, |last| last.seq);
                 if checkpoint.seq <= last {
@@ -322,16 +326,16 @@ impl Reader {
                 }
                 self.file.checkpoints.push(checkpoint);
             }
-            Record::Task(task) => self.task(task)?,
-            Record::Event(event) => {
+            ArchiveRecord::Task(task) => self.task(task)?,
+            ArchiveRecord::Event(event) => {
                 if event.seq != self.file.events.len() as u64 + 1 {
                     return Err("there is a gap in the output".to_owned());
                 }
                 bounds::event(self.clock, &event)?;
                 self.file.events.push(event);
             }
-            Record::Page(page) => self.page(page)?,
-            Record::End(_) => {}
+            ArchiveRecord::Page(page) => self.page(page)?,
+            ArchiveRecord::End(_) => {}
         }
         Ok(())
     }
@@ -353,7 +357,7 @@ impl Reader {
             let code = version.code.as_ref().map_or(0, |code| code.0.len());
             self.file.versions.is_empty() && (1..=CODE_BYTES).contains(&code)
         } else {
-            // Old ones may have been forgotten where it comes from.
+            // Old ones may have been deleted before the export.
             let last = self.file.versions.last().map_or(0, |last| last.version);
             version.code.is_none() && version.version > last
         };
@@ -367,12 +371,12 @@ impl Reader {
     fn task(&mut self, task: TaskPart) -> Result<(), String> {
         let last = self.file.tasks.last();
         if last.is_some_and(|last| last.checkpoint >= task.checkpoint || last.ended_at.is_none()) {
-            return Err("questions do not come in their order".to_owned());
+            return Err("tasks are not in their order".to_owned());
         }
         let outcome = task.outcome.as_deref().map(TaskOutcome::from_text);
         let known = outcome.is_none_or(|outcome| outcome.is_some());
         if !known || task.ended_at.is_some() != outcome.is_some() {
-            return Err("it is no question that was asked".to_owned());
+            return Err("it is no task of this execution".to_owned());
         }
         bounds::task(self.clock, &task)?;
         self.file.tasks.push(task);
@@ -381,8 +385,8 @@ impl Reader {
 
     fn page(&mut self, page: PagePart) -> Result<(), String> {
         let newest = self.file.checkpoints.last().map_or(0, |last| last.seq);
-        let place = (page.page, page.checkpoint);
-        let behind = self.file.pages.last_key_value().is_none_or(|(last, _)| *last < place);
+        let version = (page.page, page.checkpoint);
+        let behind = self.file.pages.last_key_value().is_none_or(|(last, _)| *last < version);
         if !behind || page.page > bounds::COUNT_MAX || !(1..=newest).contains(&page.checkpoint) {
             return Err("pages do not come in their order, or belong to no checkpoint".to_owned());
         }
@@ -390,12 +394,12 @@ impl Reader {
         if bytes.as_ref().is_some_and(Vec::is_empty) {
             return Err("a page has nothing in it".to_owned());
         }
-        self.file.pages.insert(place, bytes);
+        self.file.pages.insert(version, bytes);
         Ok(())
     }
 
     /// The file, if all of it has come.
-    fn whole(mut self) -> Result<File, OpError> {
+    fn whole(mut self) -> Result<ImportFile, OpError> {
         let rest = std::mem::take(&mut self.rest);
         self.take(&rest)?;
         if !self.closed {
@@ -405,18 +409,18 @@ impl Reader {
     }
 }
 
-/// Where a record stands in a file, and whether it stands there once.
-fn rank(record: &Record) -> (u8, bool) {
+/// The position of a kind of record in a file, and whether it occurs once.
+fn rank(record: &ArchiveRecord) -> (u8, bool) {
     match record {
-        Record::Header(_) => (0, true),
-        Record::Program(_) => (1, true),
-        Record::Version(_) => (2, false),
-        Record::Execution(_) => (3, true),
-        Record::Checkpoint(_) => (4, false),
-        Record::Task(_) => (5, false),
-        Record::Event(_) => (6, false),
-        Record::Page(_) => (7, false),
-        Record::End(_) => (8, true),
+        ArchiveRecord::Header(_) => (0, true),
+        ArchiveRecord::Program(_) => (1, true),
+        ArchiveRecord::Version(_) => (2, false),
+        ArchiveRecord::Execution(_) => (3, true),
+        ArchiveRecord::Checkpoint(_) => (4, false),
+        ArchiveRecord::Task(_) => (5, false),
+        ArchiveRecord::Event(_) => (6, false),
+        ArchiveRecord::Page(_) => (7, false),
+        ArchiveRecord::End(_) => (8, true),
     }
 }
 

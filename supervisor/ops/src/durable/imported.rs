@@ -1,12 +1,12 @@
-//! What is made of a file that was imported: a program with its versions, or an execution with what it runs. All of it
-//! appears in one commit, under new ids; its owner is whoever imports it.
+//! Stores an imported file: a program with its versions, or an execution with the program that it runs. All of it
+//! appears in one commit, under new ids; the owner is the importing caller.
 
 use super::archive::{CheckpointPart, ExecutionPart, TaskPart, VersionPart};
-use super::import::File;
+use super::import::ImportFile;
 use super::programs::{compile_error, format_of};
 use super::{checked_name, refused};
 use crate::errors::{invalid, not_found, stored};
-use crate::{Call, Ops, now};
+use crate::{Ops, VerbCall, now};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ const SAME_SOURCE: u32 = 16;
 type Pages = BTreeMap<(u64, u64), Option<Vec<u8>>>;
 
 impl Ops {
-    /// Compiles every version anew: a file's code is not needed where no state stands in it.
+    /// Compiles every version anew: a file's code is not needed where no state refers to it.
     pub(super) async fn import_program(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         new: &NewImport,
-        file: File,
+        file: ImportFile,
     ) -> Result<DurableReply, OpError> {
         let name = checked_name("program", new.name.as_deref().unwrap_or(&file.program))?.to_owned();
         let owner = &call.caller.owner;
@@ -57,11 +57,11 @@ impl Ops {
 
     pub(super) async fn import_run(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         new: &NewImport,
-        file: File,
+        file: ImportFile,
     ) -> Result<DurableReply, OpError> {
-        let File { program, mut versions, execution, checkpoints, tasks, events, pages, .. } = file;
+        let ImportFile { program, mut versions, execution, checkpoints, tasks, events, pages, .. } = file;
         let (Some(from), Some(mut version)) = (execution, versions.pop()) else {
             return Err(invalid("the file has no execution, or not what it runs"));
         };
@@ -116,7 +116,7 @@ impl Ops {
             StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => {
                 refused(&DurableRefusal::NameTaken, id)
             }
-            // Somebody else was quicker with the program's name.
+            // Another request took the program's name first.
             StoreError::Rejected(Rejection::Missing(Entity::Program)) => program_taken(program),
             other => stored(other),
         })?;
@@ -133,7 +133,7 @@ impl Ops {
     }
 
     /// The importer's program with this very code; a new one where the name is free. Its newest version, which is the one that
-    /// is started, is what its source says: whatever else the execution runs is an older one that nothing but it has.
+    /// is started, is what its source contains: any other program of the execution is an older one that only it has.
     async fn program_of(
         &self,
         owner: &Owner,
@@ -279,7 +279,7 @@ fn task_row(execution: ExecutionId, task: TaskPart) -> TaskRow {
         created_at: task.created_at,
         deadline: task.deadline,
         ended_at: task.ended_at,
-        // What nobody knows does not come: the file was checked.
+        // Unknown outcomes cannot occur: the file was checked.
         outcome: task.outcome.as_deref().and_then(TaskOutcome::from_text),
         answer: task.answer,
         checkpoint: task.checkpoint,

@@ -1,9 +1,9 @@
-//! Plans: their text compiled, and the built-in program that walks through one. What a plan is, `crate::plans` knows; here is
-//! who may ask, how much at a time, and which blocks earlier walks have done.
+//! Verbs of plans: compiling one, and the built-in program that walks through one. `crate::plans` owns the grammar; here are
+//! permissions, bounds, and which blocks earlier walks have done.
 
 use crate::errors::{invalid, stored};
 use crate::plans::{self, Plan};
-use crate::{Call, Ops};
+use crate::{Ops, VerbCall};
 use std::collections::{BTreeSet, HashMap};
 use vm_system_protocol::control::{CompiledPlan, DurableReply, ErrorCode, OpError, PlanText};
 use vm_system_protocol::ids::ExecutionId;
@@ -11,13 +11,13 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::EventPayload;
 use vm_system_record::{Page, ProgramRow, RunRow};
 
-/// Earlier walks that are looked at.
+/// Earlier walks that are read.
 const WALKS: u32 = 20;
-/// Events that are looked at in one of them.
+/// Events that are read of each of them.
 const EVENTS: usize = 10_000;
 /// Events that are read at a time.
 const EVENTS_AT_A_TIME: u32 = 200;
-/// The variable that tells a walk what is done.
+/// The variable with the blocks that are done.
 const PLAN_DONE: &str = "PLAN_DONE";
 
 /// Compiles a plan; keeps nothing.
@@ -51,7 +51,7 @@ pub(super) async fn check(text: PlanText) -> Result<DurableReply, OpError> {
 impl Ops {
     pub(super) async fn plan_load(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         name: &str,
         plan: &str,
         done: &[String],
@@ -69,11 +69,11 @@ impl Ops {
         self.program_load(call, name, plans::executor(&plan, done), Some(false)).await
     }
 
-    /// Tells a walk which blocks are done: those that were when its program was loaded, and those that earlier walks through
-    /// a plan of the same mission say they have done. A caller who says it himself is not contradicted.
+    /// Sets which blocks are done: those that were when its program was loaded, and those that earlier walks through
+    /// a plan of the same mission have logged as done. A value from the caller is kept.
     pub(super) async fn remember_done(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         program: &ProgramRow,
         env: &mut Vec<(String, String)>,
     ) -> Result<(), OpError> {
@@ -105,7 +105,7 @@ impl Ops {
         Ok(())
     }
 
-    /// Adds the blocks that a walk says are done.
+    /// Adds the blocks that a walk has logged as done.
     async fn said_done(&self, walk: ExecutionId, done: &mut BTreeSet<String>) -> Result<(), OpError> {
         let (mut last, mut seen) = (0, 0);
         while seen < EVENTS {

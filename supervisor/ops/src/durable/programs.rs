@@ -1,8 +1,8 @@
-//! Programs: sources that were compiled and kept.
+//! Verbs of programs: sources that were compiled and stored.
 
 use super::checked_name;
 use crate::errors::{invalid, stored};
-use crate::{Call, LIST_ROWS, Ops, fitting, now, page};
+use crate::{LIST_ROWS, Ops, VerbCall, fitting, now, page};
 use sha2::{Digest as _, Sha256};
 use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError};
 use vm_system_protocol::ids::ProgramId;
@@ -10,9 +10,9 @@ use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
 use vm_system_record::{NewProgramVersion, ProgramRow, Scope, Write};
 use vm_system_spawn::libraries::hex;
 
-/// Format of compiled code as it is recorded; the code itself says which version of it it has.
+/// Format of compiled code as it is recorded; the code itself has the version of the format.
 const CODE_FORMAT: u32 = 1;
-/// The same, of the built-in program that walks through a plan: whoever starts one need not read its source to know.
+/// The same, of the built-in program that walks through a plan: a caller that starts one need not read its source to know.
 pub(super) const WALK_FORMAT: u32 = 2;
 
 /// Which of them a source is of.
@@ -23,7 +23,7 @@ pub(super) fn format_of(source: &str) -> u32 {
 impl Ops {
     pub(super) async fn program_load(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         name: &str,
         source: String,
         typescript: Option<bool>,
@@ -36,7 +36,7 @@ impl Ops {
                 source.len()
             )));
         }
-        self.has_room()?;
+        self.check_quota()?;
         let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript).await?;
         let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
         let owner = call.caller.owner.clone();
@@ -62,10 +62,10 @@ impl Ops {
 
     pub(super) async fn program_list(
         &self,
-        call: &Call<'_>,
-        asked: ListPage,
+        call: &VerbCall<'_>,
+        list: ListPage,
     ) -> Result<DurableReply, OpError> {
-        let page = page(asked, LIST_ROWS)?;
+        let page = page(list, LIST_ROWS)?;
         let rows = self.store.programs(&call.caller.scope(), page).await.map_err(stored)?;
         let programs = rows.into_iter().map(|row| shown(row, None));
         Ok(DurableReply::Programs(fitting(programs, |program| 256 + program.name.len())))
@@ -73,7 +73,7 @@ impl Ops {
 
     pub(super) async fn program_get(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
         version: Option<u32>,
     ) -> Result<DurableReply, OpError> {
@@ -94,14 +94,14 @@ impl Ops {
         Ok(DurableReply::Program(Box::new(program)))
     }
 
-    /// A version's place in the list is its number: loading adds before the first one.
+    /// A version's position in the list is its number: loading adds before the first one.
     pub(super) async fn program_versions(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
-        asked: ListPage,
+        list: ListPage,
     ) -> Result<DurableReply, OpError> {
-        let page = page(asked, LIST_ROWS)?;
+        let page = page(list, LIST_ROWS)?;
         let below = page.after.map(|place| u32::try_from(u128::from_be_bytes(place.id)).unwrap_or(u32::MAX));
         let program = self.program(call, reference).await?.id;
         let rows = self.store.program_versions(program, below, page.limit).await.map_err(stored)?;
@@ -116,7 +116,7 @@ impl Ops {
 
     pub(super) async fn program_delete(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
     ) -> Result<DurableReply, OpError> {
         let row = self.program(call, reference).await?;

@@ -1,12 +1,12 @@
-//! Executions of programs.
+//! Verbs of executions of programs.
 
 use super::programs::WALK_FORMAT;
-use super::{checked_name, must_be_cvm, question, refused, shown, standing};
+use super::{checked_name, must_be_cvm, question, refused, run_reply, shown};
 use crate::audit::line_of;
 use crate::built_in::BUILT_IN;
 use crate::errors::stored;
 use crate::sessions::worktree;
-use crate::{Call, Ops, fitting, now, page, redact};
+use crate::{Ops, VerbCall, fitting, now, page, redact};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, Fresh, fresh_record, session_record};
@@ -15,7 +15,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionStatus, Run};
 use vm_system_record::{Page, PolicySnapshot, Write};
-use vm_system_runtime::{Identity, StartProgram};
+use vm_system_runtime::{RunIdentity, StartProgram};
 
 /// Most rows of a list.
 const LIST_MAX: u32 = 1_000;
@@ -23,7 +23,7 @@ const LIST_MAX: u32 = 1_000;
 impl Ops {
     pub(super) async fn program_start(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         mut new: NewRun,
     ) -> Result<DurableReply, OpError> {
         let program = self.program(call, &new.program).await?;
@@ -36,7 +36,7 @@ impl Ops {
         let (wait, worktree_path) = (new.wait, new.worktree_path.unwrap_or_default());
         self.may_use(call, &worktree_path).await?;
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
-        self.has_room()?;
+        self.check_quota()?;
         let at = now();
         let (id, session) = (ExecutionId::from_uuid(call.subject), SessionId::from_uuid(Uuid::now_v7()));
         let args = JsonText::from_value(&serde_json::json!(new.args));
@@ -52,7 +52,7 @@ impl Ops {
             Write::ProgramRun { execution: id, program: program.id, version: program.version },
             line_of(call, &id.to_string()),
         ];
-        let identity = Arc::new(Identity {
+        let identity = Arc::new(RunIdentity {
             owner: call.caller.owner.clone(),
             name: name.map(str::to_owned),
             program: program.id,
@@ -66,11 +66,11 @@ impl Ops {
         if result.is_err() {
             self.audit(call, id, &result).await;
         }
-        Ok(standing(result?, &identity))
+        Ok(run_reply(result?, &identity))
     }
 
     /// The folder of an execution's files; empty = none.
-    pub(super) async fn may_use(&self, call: &Call<'_>, worktree_path: &str) -> Result<(), OpError> {
+    pub(super) async fn may_use(&self, call: &VerbCall<'_>, worktree_path: &str) -> Result<(), OpError> {
         if worktree_path.is_empty() {
             return Ok(());
         }
@@ -79,10 +79,10 @@ impl Ops {
         Ok(self.durables()?.check_worktree(worktree_path.into(), call.caller.worktree_client()).await?)
     }
 
-    /// The template of an execution, and what it says now.
+    /// The template of an execution, and its current content.
     pub(super) async fn policy_of(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         template: Option<&str>,
     ) -> Result<(TemplateId, PolicySnapshot), OpError> {
         match template {
@@ -107,7 +107,7 @@ impl Ops {
     }
 
     /// Ends the execution that a session was made for; a session without one is fine.
-    pub(crate) async fn close_program(&self, call: &Call<'_>, session: SessionId) -> Result<(), OpError> {
+    pub(crate) async fn close_program(&self, call: &VerbCall<'_>, session: SessionId) -> Result<(), OpError> {
         let policy = self.store.session_policy(session).await.map_err(stored)?;
         if policy.is_none_or(|policy| policy.engine != Engine::Cvm) {
             return Ok(());
@@ -120,14 +120,22 @@ impl Ops {
         }
     }
 
-    pub(super) async fn run_get(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
+    pub(super) async fn run_get(
+        &self,
+        call: &VerbCall<'_>,
+        reference: &str,
+    ) -> Result<DurableReply, OpError> {
         let row = self.run(call, reference).await?;
         let task = self.store.pending_task(row.row.execution.id).await.map_err(stored)?;
         Ok(DurableReply::Run(Box::new(shown(row, task.as_deref()))))
     }
 
-    /// Ends it if it has not ended, then forgets it.
-    pub(super) async fn run_delete(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
+    /// Ends it if it has not ended, then deletes it.
+    pub(super) async fn run_delete(
+        &self,
+        call: &VerbCall<'_>,
+        reference: &str,
+    ) -> Result<DurableReply, OpError> {
         let id = self.run(call, reference).await?.row.execution.id;
         self.cancel_program(id).await?;
         let last = self.run_get(call, &id.to_string()).await?;
@@ -138,11 +146,11 @@ impl Ops {
 
     pub(super) async fn run_list(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         program: Option<&str>,
-        asked: ListPage,
+        list: ListPage,
     ) -> Result<DurableReply, OpError> {
-        let page = page(asked, LIST_MAX)?;
+        let page = page(list, LIST_MAX)?;
         let program = match program {
             Some(reference) => Some(self.program(call, reference).await?.id),
             None => None,
@@ -152,26 +160,26 @@ impl Ops {
         Ok(DurableReply::Runs(fitting(runs, weight)))
     }
 
-    pub(super) async fn program_counts(&self, call: &Call<'_>) -> Result<DurableReply, OpError> {
+    pub(super) async fn program_counts(&self, call: &VerbCall<'_>) -> Result<DurableReply, OpError> {
         let (programs, executions) = self.store.program_counts(&call.caller.scope()).await.map_err(stored)?;
         Ok(DurableReply::Counts(ProgramCounts { programs, executions }))
     }
 
-    pub(super) fn may_choose_worktree(&self, call: &Call<'_>) -> Result<(), OpError> {
+    pub(super) fn may_choose_worktree(&self, call: &VerbCall<'_>) -> Result<(), OpError> {
         if call.caller.admin || self.options.worktrees_confined {
             return Ok(());
         }
         Err(OpError::new(
             ErrorCode::NotPermitted,
-            "only an administrator may choose a worktree as long as the operator has not said where they may be",
+            "only an administrator may choose a worktree as long as the operator has configured no roots for them",
         )
         .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"))
     }
 
-    /// What a program had made under this id before the supervisor died, if it had.
+    /// The execution that was stored under this id before the supervisor exited, if any.
     pub(crate) async fn run_made(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         id: ExecutionId,
     ) -> Result<Option<DurableReply>, OpError> {
         let Some(row) = self.run_by_id(call, id).await? else { return Ok(None) };
@@ -182,7 +190,7 @@ impl Ops {
     }
 }
 
-/// About how large an execution is in an answer (bytes).
+/// Approximate size of an execution in a response (bytes).
 fn weight(run: &Run) -> usize {
     let execution = &run.execution;
     768 + execution.args.as_str().len()

@@ -1,8 +1,8 @@
-//! Checkpoints: which there are, looking inside, changing variables, going back, branching off.
+//! Verbs of checkpoints: listing, inspecting, changing variables, rewinding, forking.
 
-use super::{checked_name, refused, standing};
+use super::{checked_name, refused, run_reply};
 use crate::errors::{invalid, not_found, stored};
-use crate::{Call, Ops, now};
+use crate::{Ops, VerbCall, now};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, fresh_record, session_record};
@@ -18,7 +18,7 @@ const VALUE_BYTES: usize = 8 << 20;
 impl Ops {
     pub(super) async fn checkpoint_list(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
     ) -> Result<DurableReply, OpError> {
         let id = self.run(call, reference).await?.row.execution.id;
@@ -34,7 +34,7 @@ impl Ops {
 
     pub(super) async fn state_get(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
         checkpoint: Option<u64>,
     ) -> Result<DurableReply, OpError> {
@@ -45,7 +45,7 @@ impl Ops {
 
     pub(super) async fn state_set(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
         frame: u32,
         name: String,
@@ -64,17 +64,17 @@ impl Ops {
             why => refused(&why, id),
         });
         self.audit(call, id, &result).await;
-        Ok(standing(result?, &identity))
+        Ok(run_reply(result?, &identity))
     }
 
     pub(super) async fn rewind(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
         checkpoint: u64,
     ) -> Result<DurableReply, OpError> {
         let old = self.run(call, reference).await?;
-        self.has_room()?;
+        self.check_quota()?;
         let old_id = old.row.execution.id;
         let name = old.row.name.clone();
         let (seq, cause) = self.checkpoint(old_id, Some(checkpoint)).await?;
@@ -94,7 +94,7 @@ impl Ops {
 
     pub(super) async fn branch_off(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
         checkpoint: Option<u64>,
         name: Option<String>,
@@ -105,7 +105,7 @@ impl Ops {
         };
         self.is_no_id(call, name.as_deref()).await?;
         let old = self.run(call, reference).await?;
-        self.has_room()?;
+        self.check_quota()?;
         let (seq, cause) = self.checkpoint(old.row.execution.id, checkpoint).await?;
         let mut writes = Vec::new();
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
@@ -120,9 +120,14 @@ impl Ops {
         self.goes_on(call, id, rests).await
     }
 
-    /// A new execution that stands where a checkpoint is: reads it once it goes on by itself, now or when its question's time
+    /// A new execution at a checkpoint: loads it when it goes on by itself, now or when its task's deadline
     /// is over.
-    async fn goes_on(&self, call: &Call<'_>, id: ExecutionId, rests: bool) -> Result<DurableReply, OpError> {
+    async fn goes_on(
+        &self,
+        call: &VerbCall<'_>,
+        id: ExecutionId,
+        rests: bool,
+    ) -> Result<DurableReply, OpError> {
         if !rests {
             self.durables()?.wake(id);
         }
@@ -136,7 +141,7 @@ impl Ops {
     /// goes on by itself.
     async fn branch(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         old: &RunRow,
         name: Option<String>,
         seq: u64,

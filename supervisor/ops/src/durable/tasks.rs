@@ -1,9 +1,9 @@
-//! Questions and their answers.
+//! Verbs of tasks and their answers.
 
-use super::{question, refused, standing};
+use super::{question, refused, run_reply};
 use crate::audit::line_of;
 use crate::errors::{invalid, stored};
-use crate::{Call, Ops, fitting, idempotency, page};
+use crate::{Ops, VerbCall, fitting, idempotency, page};
 use std::sync::Arc;
 use vm_system_core::Refusal;
 use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, ListPage, OpError};
@@ -14,7 +14,7 @@ use vm_system_runtime::RuntimeError;
 
 /// Most rows of a list.
 const LIST_MAX: u32 = 10_000;
-/// Most beginnings of questions in one answer.
+/// Most tasks with a matching prefix in one response.
 const PROMPTS: usize = 1_000;
 /// Longest of them (bytes).
 const PROMPT_BYTES: u32 = 4_096;
@@ -22,8 +22,12 @@ const PROMPT_BYTES: u32 = 4_096;
 pub(super) const ANSWER_BYTES: usize = 8 << 20;
 
 impl Ops {
-    pub(super) async fn task_list(&self, call: &Call<'_>, asked: ListPage) -> Result<DurableReply, OpError> {
-        let page = page(asked, LIST_MAX)?;
+    pub(super) async fn task_list(
+        &self,
+        call: &VerbCall<'_>,
+        list: ListPage,
+    ) -> Result<DurableReply, OpError> {
+        let page = page(list, LIST_MAX)?;
         let rows = self.store.pending_tasks(&call.caller.scope(), page).await.map_err(stored)?;
         let weight = |task: &Task| {
             192 + task.prompt.len() + task.schema.as_ref().map_or(0, |schema| schema.as_str().len())
@@ -33,7 +37,7 @@ impl Ops {
 
     pub(super) async fn prompts(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         executions: Vec<ExecutionId>,
         bytes: u32,
     ) -> Result<DurableReply, OpError> {
@@ -44,7 +48,11 @@ impl Ops {
         Ok(DurableReply::Prompts(prompts.map_err(stored)?))
     }
 
-    pub(super) async fn task_get(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
+    pub(super) async fn task_get(
+        &self,
+        call: &VerbCall<'_>,
+        reference: &str,
+    ) -> Result<DurableReply, OpError> {
         let ExecutionRow { execution, name, .. } = match self.execution(call, reference).await {
             Ok(row) => row,
             Err(error) => {
@@ -67,16 +75,16 @@ impl Ops {
         })))
     }
 
-    /// The question that is named where there is no execution of that name.
-    async fn asker(&self, call: &Call<'_>, reference: &str, error: OpError) -> Result<TaskRow, OpError> {
+    /// The task of a reference that is no execution's name.
+    async fn asker(&self, call: &VerbCall<'_>, reference: &str, error: OpError) -> Result<TaskRow, OpError> {
         if error.code != ErrorCode::ExecutionNotFound {
             return Err(error);
         }
         self.task_by_id(call, reference).await?.ok_or(error)
     }
 
-    /// A question by its id, or a unique beginning of it.
-    async fn task_by_id(&self, call: &Call<'_>, reference: &str) -> Result<Option<TaskRow>, OpError> {
+    /// A task by its id, or a unique prefix of it.
+    async fn task_by_id(&self, call: &VerbCall<'_>, reference: &str) -> Result<Option<TaskRow>, OpError> {
         let id = match reference.trim().parse::<TaskId>() {
             Ok(id) => Some(id),
             Err(_) => {
@@ -90,7 +98,7 @@ impl Ops {
 
     pub(super) async fn task_submit(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
         task: Option<&str>,
         result: GivenAnswer,
@@ -139,13 +147,13 @@ impl Ops {
         if result.is_err() {
             self.audit(call, id, &result).await;
         }
-        Ok(standing(result?, &identity))
+        Ok(run_reply(result?, &identity))
     }
 
-    /// Answers a question of a session's execution.
+    /// Submits the answer to a task of a session's execution.
     async fn live_submit(
         &self,
-        call: &Call<'_>,
+        call: &VerbCall<'_>,
         reference: &str,
         given: (Option<TaskId>, GivenAnswer),
         wait: bool,
@@ -160,7 +168,7 @@ impl Ops {
         self.live(result?).await
     }
 
-    /// An execution of a session with the question that it waits for.
+    /// An execution of a session with its pending task.
     pub(crate) async fn live(&self, execution: Execution) -> Result<DurableReply, OpError> {
         let task = match execution.status {
             ExecutionStatus::Waiting => self.store.pending_task(execution.id).await.map_err(stored)?,

@@ -1,26 +1,26 @@
-//! Blocks of one plan file, as they stand there.
+//! Parses the blocks of one plan file.
 //!
-//! Owns: which tags are found where, and what a block lacks. Must not: know other files.
+//! Owns: the tags with their positions, and the errors of a block. Must not: know other files.
 
-use super::lines::{Lines, Section, block_id, is_block_id, red_key};
+use super::lines::{PlanLines, Section, block_id, is_block_id, red_key};
 use super::{Block, Nature};
 
 /// What is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(super) struct PlanProblem {
     pub line: usize,
     pub message: String,
 }
 
-impl Problem {
+impl PlanProblem {
     pub(super) fn new(line: usize, message: String) -> Self {
         Self { line, message }
     }
 }
 
-/// What one file has.
+/// The content of one file.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct ParsedPlanFile {
     /// Line and text of the first mission
     pub mission: Option<(usize, String)>,
     /// Line and name of the files that it lists; none if it is no index
@@ -29,20 +29,20 @@ pub(super) struct Found {
     pub files_line: usize,
     pub blocks: Vec<FoundBlock>,
     /// What is wrong outside of whole blocks
-    pub problems: Vec<Problem>,
+    pub problems: Vec<PlanProblem>,
 }
 
 /// The tests or actions of a block.
 struct Work {
     tag: &'static str,
     line: usize,
-    /// Whole lines, and what stands behind their marker
+    /// Whole lines, and the text behind their marker
     items: Vec<(String, String)>,
     unparseable: Vec<(usize, String)>,
     closed: bool,
 }
 
-/// A block as it stands in its file.
+/// A block as it is in its file.
 pub(super) struct FoundBlock {
     pub id: String,
     pub first_line: usize,
@@ -62,9 +62,9 @@ const STOPS: &[&str] = &["<block", "</block>", "<intro>", "<red>", "<actions>", 
 const OUTER_STOPS: &[&str] = &["<block", "<mission>", "<files>"];
 
 /// Reads a file.
-pub(super) fn read(text: &str) -> Found {
-    let mut lines = Lines::new(text);
-    let mut found = Found::default();
+pub(super) fn read(text: &str) -> ParsedPlanFile {
+    let mut lines = PlanLines::new(text);
+    let mut found = ParsedPlanFile::default();
     let mut pending = None;
     while let Some((number, line)) = pending.take().or_else(|| lines.next()) {
         if let Some(id) = block_id(line) {
@@ -89,15 +89,15 @@ pub(super) fn read(text: &str) -> Found {
     found
 }
 
-fn unclosed(problems: &mut Vec<Problem>, tag: &str, section: &Section<'_>) {
+fn unclosed(problems: &mut Vec<PlanProblem>, tag: &str, section: &Section<'_>) {
     if !section.closed {
-        problems.push(Problem::new(section.line, format!("<{tag}> never closed with </{tag}>")));
+        problems.push(PlanProblem::new(section.line, format!("<{tag}> never closed with </{tag}>")));
     }
 }
 
 /// Reads on to the end of the block, or to the line that begins another one.
 fn read_block<'t>(
-    lines: &mut Lines<'t>,
+    lines: &mut PlanLines<'t>,
     first_line: usize,
     id: String,
 ) -> (FoundBlock, Option<(usize, &'t str)>) {
@@ -163,25 +163,25 @@ impl Work {
         work
     }
 
-    fn check(&self, id: &str, problems: &mut Vec<Problem>) {
+    fn check(&self, id: &str, problems: &mut Vec<PlanProblem>) {
         let tag = self.tag;
         let marker = if tag == "red" { "- test:" } else { "- action:" };
         for (line, text) in &self.unparseable {
             let message = format!("Block \"{id}\" has unparseable line in {tag} at line {line}: \"{text}\"");
-            problems.push(Problem::new(*line, message));
+            problems.push(PlanProblem::new(*line, message));
         }
         if self.items.is_empty() {
             let message = format!("Block \"{id}\" has <{tag}> but no \"{marker}\" lines");
-            problems.push(Problem::new(self.line, message));
+            problems.push(PlanProblem::new(self.line, message));
         }
     }
 }
 
 impl FoundBlock {
     /// Adds what is wrong with it.
-    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+    pub(super) fn check(&self, problems: &mut Vec<PlanProblem>) {
         let Self { id, first_line, .. } = self;
-        let mut say = |line: usize, message: String| problems.push(Problem::new(line, message));
+        let mut say = |line: usize, message: String| problems.push(PlanProblem::new(line, message));
         if !is_block_id(id) {
             say(*first_line, format!("Block id \"{id}\" must be NN-kebab-case format"));
         }

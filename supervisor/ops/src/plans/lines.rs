@@ -2,13 +2,13 @@
 //!
 //! Owns: where a tag counts, and the text between two of them. Must not: know which tags a plan has to have.
 
-/// The trimmed lines of a text with their numbers from 1, and a place among them.
-pub(super) struct Lines<'t> {
+/// The trimmed lines of a text with their numbers from 1, and a position among them.
+pub(super) struct PlanLines<'t> {
     lines: Vec<&'t str>,
     at: usize,
 }
 
-/// What stands between a tag and its end.
+/// The text between a tag and its end.
 pub(super) struct Section<'t> {
     /// Line of the opening tag
     pub line: usize,
@@ -26,7 +26,7 @@ impl Section<'_> {
     }
 }
 
-impl<'t> Lines<'t> {
+impl<'t> PlanLines<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         Self { lines: text.lines().map(str::trim).collect(), at: 0 }

@@ -1,7 +1,7 @@
 //! Plans: Markdown files whose tagged blocks a built-in program walks through with an agent, one task at a time.
 //!
-//! Owns: the grammar of plan files (version 1.1), what is wrong with one and at which line, and the compiled plan. Must not: open
-//! files (whoever named a plan reads it, with its own rights), run anything, know doors.
+//! Owns: the grammar of plan files (version 1.1), errors with their lines, and the compiled plan. Must not: open files (the client
+//! that named a plan reads it, with its own rights), run anything, know APIs.
 //!
 //! A tag counts at the start of a trimmed line; everything outside of tags is prose and ignored.
 //! ```text
@@ -23,7 +23,7 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-use blocks::{Found, Problem};
+use blocks::{ParsedPlanFile, PlanProblem};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -36,7 +36,7 @@ pub use stored::done_blocks;
 pub const MOST_FILES: usize = 1000;
 /// Longest text of a plan with all its files (bytes).
 pub const PLAN_BYTES: usize = 4 << 20;
-/// Things that are wrong with one file and said.
+/// Reported errors of one file.
 const MOST_PROBLEMS: usize = 200;
 /// Longest message about one of them (bytes).
 const MESSAGE_BYTES: usize = 400;
@@ -70,7 +70,7 @@ pub struct Block {
     pub red_keys: Vec<String>,
     /// When it is done, an item a line
     pub success: String,
-    /// Where it stands: `See FILE lines A-B`
+    /// Its position: `See FILE lines A-B`
     pub plan_ref: String,
 }
 
@@ -97,7 +97,7 @@ pub struct Plan {
 #[error("{0}")]
 pub struct PlanErrors(String);
 
-/// The files that a plan lists, if it is an index: what [`compile`] will ask for.
+/// The files that a plan lists, if it is an index: what [`compile`] will read.
 pub fn listed_files(text: &str) -> Vec<String> {
     blocks::read(text).files.into_iter().flatten().map(|(_, name)| name).collect()
 }
@@ -108,7 +108,7 @@ const EXECUTOR: &str = include_str!("executor.js");
 /// The source of the built-in program for this plan: it skips the blocks whose ids are in `done`. Its result names the blocks that
 /// are done; so does its variable `done` while it waits.
 pub fn executor(plan: &Plan, done: &[String]) -> String {
-    // JSON is JavaScript; the plan stands at the end, so that places in the program stay what they are.
+    // JSON is JavaScript; the plan is at the end, so that positions in the program do not change.
     let plan = serde_json::to_string(plan).unwrap_or_default();
     let done = serde_json::to_string(done).unwrap_or_default();
     format!("{EXECUTOR}\nconst PLAN = {plan};\nconst DONE = {done};\n")
@@ -131,12 +131,12 @@ pub fn walked(source: &str) -> Option<(Plan, Vec<String>)> {
     Some((Plan::from_json(last("const PLAN = ")?)?, done_blocks(last("const DONE = ")?)))
 }
 
-/// The block that is done, if this line of such a program's output says so.
+/// The block that is done, if this is a line of such a program's output for it.
 pub fn done_in(line: &str) -> Option<&str> {
     SAYS_DONE.iter().find_map(|said| line.strip_prefix(said)).filter(|id| is_block_id(id))
 }
 
-/// Compiles a plan. `read` gives the text of a file that an index lists, by the name that stands there, relative to the index.
+/// Compiles a plan. `read` gives the text of a file that an index lists, by the name in the index, relative to it.
 pub fn compile(
     file: &str,
     text: &str,
@@ -146,24 +146,25 @@ pub fn compile(
     let Some(files) = found.files.take() else { return one_file(file, found) };
     let mut problems = mission_problems(&found);
     if files.is_empty() {
-        problems.push(Problem::new(found.files_line, "<files> has no \"- \" lines".to_owned()));
+        problems.push(PlanProblem::new(found.files_line, "<files> has no \"- \" lines".to_owned()));
     }
     if files.len() > MOST_FILES {
-        problems.push(Problem::new(found.files_line, format!("<files> has more than {MOST_FILES} lines")));
+        problems
+            .push(PlanProblem::new(found.files_line, format!("<files> has more than {MOST_FILES} lines")));
     }
     if let Some(block) = found.blocks.first() {
         let message = "an index with <files> has no <block> tags of its own".to_owned();
-        problems.push(Problem::new(block.first_line, message));
+        problems.push(PlanProblem::new(block.first_line, message));
     }
     let (mut ids, mut all, mut of_files) = (HashSet::new(), Vec::new(), String::new());
     let mut seen = HashSet::new();
     for (line, name) in files.iter().take(MOST_FILES) {
         if !seen.insert(name) {
-            problems.push(Problem::new(*line, format!("File listed twice: {name}")));
+            problems.push(PlanProblem::new(*line, format!("File listed twice: {name}")));
             continue;
         }
         let Some(text) = read(name) else {
-            problems.push(Problem::new(*line, format!("Sub-file not found: {name}")));
+            problems.push(PlanProblem::new(*line, format!("Sub-file not found: {name}")));
             continue;
         };
         let part = blocks::read(&text);
@@ -171,10 +172,11 @@ pub fn compile(
         if !wrong.is_empty() {
             report(&mut of_files, &format!("Plan validation failed in {name}:"), &wrong);
         }
-        let told: HashSet<usize> = wrong.iter().map(|problem| problem.line).collect();
+        let reported: HashSet<usize> = wrong.iter().map(|problem| problem.line).collect();
         for block in part.blocks {
-            if !ids.insert(block.id.clone()) && !told.contains(&block.first_line) {
-                problems.push(Problem::new(*line, format!("Duplicate block id \"{}\" in {name}", block.id)));
+            if !ids.insert(block.id.clone()) && !reported.contains(&block.first_line) {
+                problems
+                    .push(PlanProblem::new(*line, format!("Duplicate block id \"{}\" in {name}", block.id)));
             }
             all.push(block.compiled(name));
         }
@@ -196,7 +198,7 @@ pub fn compile(
     Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), Some(names), all))
 }
 
-fn one_file(file: &str, found: Found) -> Result<Plan, PlanErrors> {
+fn one_file(file: &str, found: ParsedPlanFile) -> Result<Plan, PlanErrors> {
     let mut problems = mission_problems(&found);
     problems.extend(block_problems(&found));
     if !problems.is_empty() {
@@ -214,39 +216,39 @@ fn plan(file: &str, mission: String, source_files: Option<Vec<String>>, blocks: 
     Plan { nature, mission, source_file: file.to_owned(), source_files, blocks }
 }
 
-fn mission_problems(found: &Found) -> Vec<Problem> {
+fn mission_problems(found: &ParsedPlanFile) -> Vec<PlanProblem> {
     match &found.mission {
-        None => vec![Problem::new(1, "Missing <mission> tag".to_owned())],
+        None => vec![PlanProblem::new(1, "Missing <mission> tag".to_owned())],
         Some((line, text)) if text.is_empty() => {
-            vec![Problem::new(*line, "<mission> tag is empty".to_owned())]
+            vec![PlanProblem::new(*line, "<mission> tag is empty".to_owned())]
         }
         Some(_) => Vec::new(),
     }
 }
 
 /// What is wrong with the blocks of one file, by line.
-fn block_problems(found: &Found) -> Vec<Problem> {
+fn block_problems(found: &ParsedPlanFile) -> Vec<PlanProblem> {
     let mut problems = found.problems.clone();
     if found.blocks.is_empty() && problems.is_empty() {
-        problems.push(Problem::new(1, "No <block> tags found".to_owned()));
+        problems.push(PlanProblem::new(1, "No <block> tags found".to_owned()));
     }
     let mut ids = HashSet::new();
     for block in &found.blocks {
         block.check(&mut problems);
         if !ids.insert(block.id.as_str()) {
-            problems.push(Problem::new(block.first_line, format!("Duplicate block id \"{}\"", block.id)));
+            problems.push(PlanProblem::new(block.first_line, format!("Duplicate block id \"{}\"", block.id)));
         }
     }
     problems.sort_by_key(|problem| problem.line);
     problems
 }
 
-fn report(said: &mut String, heading: &str, problems: &[Problem]) {
+fn report(said: &mut String, heading: &str, problems: &[PlanProblem]) {
     if !said.is_empty() {
         said.push('\n');
     }
     said.push_str(heading);
-    for Problem { line, message } in problems.iter().take(MOST_PROBLEMS) {
+    for PlanProblem { line, message } in problems.iter().take(MOST_PROBLEMS) {
         // Ids and lines of the file are as long as they are.
         let (short, rest) = message.split_at(message.floor_char_boundary(MESSAGE_BYTES));
         let _ = write!(said, "\nline {line}: {short}{}", if rest.is_empty() { "" } else { "…" });

@@ -23,7 +23,7 @@ impl Plan {
     }
 }
 
-/// The ids of blocks that a stored progress says are done: those in its lists, and those that are names of something true.
+/// The ids of blocks that are done in a stored progress: those in its lists, and the names of true fields.
 pub fn done_blocks(text: &str) -> Vec<String> {
     let mut done = BTreeSet::new();
     if let Ok(value) = serde_json::from_str(text) {

@@ -1,4 +1,4 @@
-//! Plans that are compiled, and what is said about those that are not.
+//! Plans that compile, and the errors of those that do not.
 
 use super::{
     MOST_PROBLEMS, Nature, Plan, compile, done_blocks, done_in, executor, gather, listed_files, walked, walks,
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::path::Path;
 
 fn one(text: &str) -> Result<Plan, String> {
-    compile("plan.md", text, |name| panic!("no file is listed, and {name} was asked for"))
+    compile("plan.md", text, |name| panic!("no file is listed, and {name} was requested"))
         .map_err(|e| e.to_string())
 }
 
@@ -291,7 +291,7 @@ fn not_everything_that_is_wrong_is_said_and_nothing_at_length() {
 }
 
 proptest! {
-    /// Whatever stands in a file: a plan, or why it is none.
+    /// Any text: a plan, or an error.
     #[test]
     fn any_text_is_a_plan_or_says_why_not(
         parts in prop::collection::vec(

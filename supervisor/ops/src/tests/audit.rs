@@ -1,15 +1,15 @@
 //! Refusals that come before a handler has anything to note.
 
-use super::fake::{Bench, admin, bob, new_session};
+use super::fake::{OpsBench, admin, bob, new_session};
 use crate::{ApiRefusal, Caller, VerbHandler as _};
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_record::Owner;
 
 /// `owner verb subject outcome` of the newest lines, as an administrator sees them.
-async fn lines(bench: &Bench, of: &Caller) -> Vec<String> {
+async fn lines(bench: &OpsBench, of: &Caller) -> Vec<String> {
     let list = Op::AuditList { before: None, limit: 1_000 };
     let Ok(Reply::Audit(records)) = bench.ops.call(of, list, None, None).await else {
-        panic!("another answer")
+        panic!("another reply")
     };
     let line = |record: &vm_system_protocol::control::AuditRecord| {
         format!("{} {} {} {}", record.owner, record.verb, record.subject, record.outcome)
@@ -19,7 +19,7 @@ async fn lines(bench: &Bench, of: &Caller) -> Vec<String> {
 
 #[tokio::test]
 async fn attempts_at_things_of_others_and_at_an_administrators_verbs_have_a_line_each() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
     let before = lines(&bench, &admin()).await.len();
     for op in [
@@ -40,13 +40,13 @@ async fn attempts_at_things_of_others_and_at_an_administrators_verbs_have_a_line
         format!("bob session get {session} SESSION_NOT_FOUND"),
     ];
     assert_eq!(log[..log.len() - before], expected);
-    // Everybody sees what they were refused themselves, and nothing of others.
+    // Each owner sees its own refusals, and none of others.
     assert_eq!(lines(&bench, &bob()).await, expected);
 }
 
 #[tokio::test]
 async fn with_a_key_a_refusal_has_one_line_for_each_attempt() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     for _ in 0..2 {
         let op = Op::SessionKill { session: "0123-4567".to_owned(), signal: 9 };
         bench.ops.call(&bob(), op, Some("key"), None).await.expect_err("there is none");
@@ -55,8 +55,8 @@ async fn with_a_key_a_refusal_has_one_line_for_each_attempt() {
 }
 
 #[tokio::test]
-async fn flood_of_refusals_is_told_by_its_number() {
-    let bench = Bench::new();
+async fn flood_of_refusals_is_logged_as_a_number() {
+    let bench = OpsBench::new();
     for _ in 0..500 {
         bench.ops.call(&bob(), Op::Shutdown, None, None).await.expect_err("not an administrator");
     }
@@ -69,8 +69,8 @@ async fn flood_of_refusals_is_told_by_its_number() {
 }
 
 #[tokio::test]
-async fn what_a_door_refuses_is_nobodys() {
-    let bench = Bench::new();
+async fn refusal_by_an_api_has_no_owner() {
+    let bench = OpsBench::new();
     bench.ops.refused(refusal(None, "GET /api/v1/templates", "192.0.2.1", "UNAUTHORIZED")).await;
     let alice = Owner::new("alice");
     bench.ops.refused(refusal(Some(alice), "POST /api/v1/templates", "", "INVALID_REQUEST")).await;

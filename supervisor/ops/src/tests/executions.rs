@@ -1,6 +1,6 @@
 //! Executions and their events.
 
-use super::fake::{Bench, bob, file_missing, line, new_execution, new_session, repl, run_file};
+use super::fake::{OpsBench, bob, file_missing, line, new_execution, new_session, repl, run_file};
 use tokio::sync::mpsc;
 use vm_system_core::{LoadFailure, Refusal};
 use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, Op, OpError, Reply, TemplateChange};
@@ -11,7 +11,7 @@ use vm_system_runtime::RuntimeError;
 fn execution(reply: Result<Reply, OpError>) -> Execution {
     match reply.expect("the verb succeeds") {
         Reply::Execution(execution) => *execution,
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     }
 }
 
@@ -26,24 +26,24 @@ fn events_of(execution: &str, after_seq: u64, limit: u32) -> Op {
 fn numbers(reply: Result<Reply, OpError>) -> Vec<u64> {
     match reply.expect("the verb succeeds") {
         Reply::Events(events) => events.iter().map(|event| event.seq).collect(),
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     }
 }
 
 #[tokio::test]
 async fn execution_answers_with_its_events_and_is_found_again() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
-    let made = execution(bench.ask(repl(&session, "1")).await);
+    let made = execution(bench.request(repl(&session, "1")).await);
     assert_eq!(made.status, ExecutionStatus::Ok);
     assert_eq!(made.events.as_ref().map(Vec::len), Some(3));
     let id = made.id.to_string();
-    let read = execution(bench.ask(Op::ExecGet { execution: id.clone() }).await);
+    let read = execution(bench.request(Op::ExecGet { execution: id.clone() }).await);
     assert_eq!(read, Execution { events: None, ..made });
-    assert_eq!(numbers(bench.ask(events_of(&id, 0, 0)).await), [1, 2, 3]);
-    assert_eq!(numbers(bench.ask(events_of(&id, 1, 1)).await), [2]);
-    assert_eq!(numbers(bench.ask(events_of(&id, 3, 0)).await), [0_u64; 0]);
-    let list = bench.ask(Op::ExecList { session: session.clone(), page: ListPage::first(50) }).await;
+    assert_eq!(numbers(bench.request(events_of(&id, 0, 0)).await), [1, 2, 3]);
+    assert_eq!(numbers(bench.request(events_of(&id, 1, 1)).await), [2]);
+    assert_eq!(numbers(bench.request(events_of(&id, 3, 0)).await), [0_u64; 0]);
+    let list = bench.request(Op::ExecList { session: session.clone(), page: ListPage::first(50) }).await;
     assert!(matches!(list, Ok(Reply::Executions(list)) if list.len() == 1));
     assert_eq!(
         bench.refused(Op::ExecList { session, page: ListPage::first(0) }).await,
@@ -53,7 +53,7 @@ async fn execution_answers_with_its_events_and_is_found_again() {
 
 #[tokio::test]
 async fn body_is_checked_before_the_session() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let good = || new_execution("0000ffff");
     let json = |text: &str| JsonText::from_untrusted(text.to_owned());
     let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -83,7 +83,7 @@ async fn body_is_checked_before_the_session() {
 
 #[tokio::test]
 async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let unknown = uuid::Uuid::now_v7().to_string();
     assert_eq!(bench.refused(run_file(" ", "../x")).await, ErrorCode::ValidationError, "id before row");
     assert_eq!(
@@ -92,7 +92,7 @@ async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
         "row before path"
     );
     let closed = bench.session().await;
-    bench.ask(Op::SessionClose { session: closed.clone() }).await.expect("live");
+    bench.request(Op::SessionClose { session: closed.clone() }).await.expect("live");
     for path in ["/etc/passwd", "../x", "a/../../x", "a\0b", " ", ""] {
         assert_eq!(
             bench.refused(run_file(&closed, path)).await,
@@ -120,59 +120,59 @@ async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
         bench.fake.script().refuse = Some(refusal.clone());
         assert_eq!(bench.refused(run_file(&session, "a.js")).await, code, "{refusal:?}");
     }
-    let list = bench.ask(Op::ExecList { session: session.clone(), page: ListPage::first(5) }).await;
+    let list = bench.request(Op::ExecList { session: session.clone(), page: ListPage::first(5) }).await;
     assert_eq!(list, Ok(Reply::Executions(Vec::new())));
-    let ran = execution(bench.ask(run_file(&session, "./a.js")).await);
+    let ran = execution(bench.request(run_file(&session, "./a.js")).await);
     assert_eq!(ran.kind, ExecutionKind::RunFile);
 }
 
 #[tokio::test]
 async fn text_that_the_client_read_itself_may_have_any_name() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
     let new = NewExecution {
         kind: ExecutionKind::RunFile,
         path: Some("/home/me/a.ts".to_owned()),
         ..new_execution(&session)
     };
-    let made = execution(bench.ask(start(new)).await);
+    let made = execution(bench.request(start(new)).await);
     assert_eq!(made.path.as_deref(), Some("/home/me/a.ts"));
 }
 
 #[tokio::test]
 async fn script_that_throws_is_no_error_of_the_verb_but_too_much_output_is() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
     let fails = |code: &str| ExecutionError { code: code.to_owned(), message: "m".to_owned(), reason: None };
     bench.fake.script().fail = Some(fails("EXCEPTION"));
-    assert_eq!(execution(bench.ask(repl(&session, "1")).await).status, ExecutionStatus::Error);
+    assert_eq!(execution(bench.request(repl(&session, "1")).await).status, ExecutionStatus::Error);
     bench.fake.script().fail = Some(fails("OUTPUT_LIMIT_EXCEEDED"));
-    let error = bench.ask(repl(&session, "1")).await.expect_err("it said too much");
+    let error = bench.request(repl(&session, "1")).await.expect_err("too much output");
     assert_eq!(error.code, ErrorCode::OutputLimitExceeded);
     let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
     let id = details["execution_id"].as_str().expect("an id").to_owned();
-    let stored = execution(bench.ask(Op::ExecGet { execution: id }).await);
+    let stored = execution(bench.request(Op::ExecGet { execution: id }).await);
     assert_eq!(stored.error.expect("an error").code, "OUTPUT_LIMIT_EXCEEDED");
 }
 
 #[tokio::test]
 async fn execution_that_nobody_waits_for_is_running_when_the_answer_comes() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
-    let made = execution(bench.ask(start(NewExecution { wait: false, ..new_execution(&session) })).await);
+    let made = execution(bench.request(start(NewExecution { wait: false, ..new_execution(&session) })).await);
     assert_eq!((made.status, made.events), (ExecutionStatus::Running, None));
 }
 
 #[tokio::test]
 async fn secrets_reach_the_script_and_no_record() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
     let new = NewExecution {
         args: JsonText::from_untrusted(r#"{"secret":"hunter2"}"#.to_owned()),
         env: vec![("API_SECRET".to_owned(), "hunter2".to_owned())],
         ..new_execution(&session)
     };
-    let made = execution(bench.ask(start(new)).await);
+    let made = execution(bench.request(start(new)).await);
     let shown = format!("{} {}", made.args.as_str(), made.env.as_str());
     assert!(!shown.contains("hunter2") && shown.contains("[redacted]"), "{shown}");
     let script = bench.fake.script();
@@ -181,40 +181,40 @@ async fn secrets_reach_the_script_and_no_record() {
 }
 
 #[tokio::test]
-async fn execution_is_told_what_the_template_says_at_that_moment() {
-    let bench = Bench::new();
+async fn execution_gets_the_policy_of_the_template_at_its_start() {
+    let bench = OpsBench::new();
     let template = bench.template("t").await;
-    let session = match bench.ask(Op::SessionCreate(Box::new(new_session("t")))).await {
+    let session = match bench.request(Op::SessionCreate(Box::new(new_session("t")))).await {
         Ok(Reply::Session(session)) => session.id.to_string(),
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     };
-    bench.ask(repl(&session, "1")).await.expect("runs");
+    bench.request(repl(&session, "1")).await.expect("runs");
     let settings = JsonText::from_untrusted(r#"{"limits":{"cpu_ms":9}}"#.to_owned());
     let change = TemplateChange { name: None, settings: Some(settings) };
     let update = Op::TemplateUpdate { template: template.clone(), change: Box::new(change) };
-    bench.ask(update).await.expect("there");
-    bench.ask(repl(&session, "1")).await.expect("runs");
+    bench.request(update).await.expect("there");
+    bench.request(repl(&session, "1")).await.expect("runs");
     bench
-        .ask(Op::TemplateAddModule { template: template.clone(), name: "fs".to_owned() })
+        .request(Op::TemplateAddModule { template: template.clone(), name: "fs".to_owned() })
         .await
         .expect("there");
-    bench.ask(repl(&session, "1")).await.expect("runs");
-    bench.ask(Op::TemplateDelete { template }).await.expect("there");
-    bench.ask(repl(&session, "1")).await.expect("runs on");
+    bench.request(repl(&session, "1")).await.expect("runs");
+    bench.request(Op::TemplateDelete { template }).await.expect("there");
+    bench.request(repl(&session, "1")).await.expect("runs on");
     let script = bench.fake.script();
-    let told: Vec<_> = script
+    let policies: Vec<_> = script
         .started
         .iter()
         .map(|(_, template)| {
             template.as_ref().map(|policy| (policy.settings.limits.cpu_ms, policy.modules.len()))
         })
         .collect();
-    assert_eq!(told, [Some((5_000, 0)), Some((9, 0)), Some((9, 1)), None]);
+    assert_eq!(policies, [Some((5_000, 0)), Some((9, 0)), Some((9, 1)), None]);
 }
 
 #[tokio::test]
 async fn follower_gets_the_events_and_the_answer_has_none() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
     let (follower, mut followed) = mpsc::channel::<Vec<Event>>(8);
     let op = start(NewExecution { follow: true, ..new_execution(&session) });
@@ -234,7 +234,7 @@ async fn follower_gets_the_events_and_the_answer_has_none() {
 
 #[tokio::test]
 async fn executions_of_others_do_not_exist() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.execution().await;
     for op in [
         Op::ExecGet { execution: id.clone() },
@@ -245,7 +245,7 @@ async fn executions_of_others_do_not_exist() {
         assert_eq!(refused.code, ErrorCode::ExecutionNotFound, "{op:?}");
     }
     assert_eq!(
-        bench.ask(Op::ExecCancel { execution: id }).await,
+        bench.request(Op::ExecCancel { execution: id }).await,
         Ok(Reply::Done),
         "cancelling what ended is fine"
     );
@@ -253,12 +253,12 @@ async fn executions_of_others_do_not_exist() {
 
 #[tokio::test]
 async fn record_that_the_store_could_not_take_is_shown_as_its_owner_knows_it() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
-    let made = execution(bench.ask(repl(&session, "1")).await);
+    let made = execution(bench.request(repl(&session, "1")).await);
     let known = Execution { degraded: true, events: None, ..made.clone() };
     bench.fake.degrade(known.clone());
-    assert_eq!(execution(bench.ask(Op::ExecGet { execution: made.id.to_string() }).await), known);
-    let list = bench.ask(Op::ExecList { session, page: ListPage::first(5) }).await;
+    assert_eq!(execution(bench.request(Op::ExecGet { execution: made.id.to_string() }).await), known);
+    let list = bench.request(Op::ExecList { session, page: ListPage::first(5) }).await;
     assert_eq!(list, Ok(Reply::Executions(vec![known])));
 }

@@ -25,7 +25,7 @@ use vm_system_store::{BoxFuture, Faults, StoreHandle, open_temporary};
 
 /// What the fake does next.
 #[derive(Default)]
-pub(super) struct Script {
+pub(super) struct FakeScript {
     /// The next call is refused with this.
     pub(super) refuse: Option<RuntimeError>,
     /// The next session fails in its startup file.
@@ -44,12 +44,12 @@ pub(super) struct Script {
 #[derive(Clone)]
 pub(super) struct Fake {
     store: StoreHandle,
-    script: Arc<Mutex<Script>>,
+    script: Arc<Mutex<FakeScript>>,
     pub(super) executing: Arc<Notify>,
 }
 
 impl Fake {
-    pub(super) fn script(&self) -> MutexGuard<'_, Script> {
+    pub(super) fn script(&self) -> MutexGuard<'_, FakeScript> {
         self.script.lock().expect("no test panics while it holds this")
     }
 
@@ -317,7 +317,7 @@ fn store() -> (StoreHandle, Faults) {
 }
 
 /// The verbs, and all that is behind them.
-pub(super) struct Bench {
+pub(super) struct OpsBench {
     pub(super) ops: Arc<Ops>,
     pub(super) fake: Fake,
     pub(super) store: StoreHandle,
@@ -325,13 +325,13 @@ pub(super) struct Bench {
     pub(super) stop: CancellationToken,
 }
 
-impl Bench {
+impl OpsBench {
     pub(super) fn new() -> Self {
         let (store, faults) = store();
         Self::on(store, faults)
     }
 
-    /// Where the operator has not said where worktrees may be.
+    /// Without configured roots of worktrees.
     pub(super) fn with_worktrees_anywhere() -> Self {
         let (store, faults) = store();
         Self::with(store, faults, OpsOptions { worktrees_confined: false, ..OpsOptions::default() })
@@ -355,48 +355,51 @@ impl Bench {
         Self::on(self.store.clone(), self.faults.clone())
     }
 
-    pub(super) async fn ask(&self, op: Op) -> Result<Reply, OpError> {
+    pub(super) async fn request(&self, op: Op) -> Result<Reply, OpError> {
         self.ops.call(&alice(), op, None, None).await
     }
 
-    pub(super) async fn ask_with_key(&self, op: Op, key: &str) -> Result<Reply, OpError> {
+    pub(super) async fn request_with_key(&self, op: Op, key: &str) -> Result<Reply, OpError> {
         self.ops.call(&alice(), op, Some(key), None).await
     }
 
     pub(super) async fn refused(&self, op: Op) -> ErrorCode {
-        self.ask(op).await.expect_err("the verb is refused").code
+        self.request(op).await.expect_err("the verb is refused").code
     }
 
     /// A template of Alice's; its id.
     pub(super) async fn template(&self, name: &str) -> String {
-        match self.ask(template(name)).await.expect("the name is new") {
+        match self.request(template(name)).await.expect("the name is new") {
             Reply::Template(template) => template.id.to_string(),
-            other => panic!("another answer: {other:?}"),
+            other => panic!("another reply: {other:?}"),
         }
     }
 
     /// A live session of Alice's; its id.
     pub(super) async fn session(&self) -> String {
         let template = self.template(&uuid::Uuid::new_v4().to_string()).await;
-        match self.ask(Op::SessionCreate(Box::new(new_session(&template)))).await.expect("nothing is refused")
+        match self
+            .request(Op::SessionCreate(Box::new(new_session(&template))))
+            .await
+            .expect("nothing is refused")
         {
             Reply::Session(session) => session.id.to_string(),
-            other => panic!("another answer: {other:?}"),
+            other => panic!("another reply: {other:?}"),
         }
     }
 
     /// An execution that has ended, in a session of its own; its id.
     pub(super) async fn execution(&self) -> String {
         let session = self.session().await;
-        match self.ask(repl(&session, "1")).await.expect("nothing is refused") {
+        match self.request(repl(&session, "1")).await.expect("nothing is refused") {
             Reply::Execution(execution) => execution.id.to_string(),
-            other => panic!("another answer: {other:?}"),
+            other => panic!("another reply: {other:?}"),
         }
     }
 }
 
 impl Ops {
-    /// One verb, as an API hands it over.
+    /// One verb, as an API passes it on.
     pub(super) async fn call(
         &self,
         caller: &Caller,

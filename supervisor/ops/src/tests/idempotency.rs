@@ -1,6 +1,6 @@
-//! The first answer again.
+//! Repeated requests with an idempotency key get the first response.
 
-use super::fake::{Bench, alice, bob, new_execution, new_session, repl, template};
+use super::fake::{OpsBench, alice, bob, new_execution, new_session, repl, template};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
 use vm_system_core::Refusal;
@@ -17,70 +17,70 @@ use vm_system_runtime::RuntimeError;
 
 #[tokio::test]
 async fn same_key_gives_the_first_answer_again_also_after_a_restart() {
-    let bench = Bench::new();
-    let first = bench.ask_with_key(template("t"), "k").await;
+    let bench = OpsBench::new();
+    let first = bench.request_with_key(template("t"), "k").await;
     assert!(first.is_ok());
-    assert_eq!(bench.ask_with_key(template("t"), "k").await, first);
-    assert_eq!(bench.restarted().ask_with_key(template("t"), "k").await, first);
+    assert_eq!(bench.request_with_key(template("t"), "k").await, first);
+    assert_eq!(bench.restarted().request_with_key(template("t"), "k").await, first);
     let session = bench.session().await;
-    let first = bench.ask_with_key(repl(&session, "1"), "e").await;
-    assert_eq!(bench.ask_with_key(repl(&session, "1"), "e").await, first);
-    assert_eq!(bench.restarted().ask_with_key(repl(&session, "1"), "e").await, first);
+    let first = bench.request_with_key(repl(&session, "1"), "e").await;
+    assert_eq!(bench.request_with_key(repl(&session, "1"), "e").await, first);
+    assert_eq!(bench.restarted().request_with_key(repl(&session, "1"), "e").await, first);
     assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
 }
 
 #[tokio::test]
 async fn key_of_another_request_is_a_mismatch_and_of_another_owner_is_free() {
-    let bench = Bench::new();
-    bench.ask_with_key(template("t"), "k").await.expect("new");
-    let error = bench.ask_with_key(template("u"), "k").await.expect_err("another request");
+    let bench = OpsBench::new();
+    bench.request_with_key(template("t"), "k").await.expect("new");
+    let error = bench.request_with_key(template("u"), "k").await.expect_err("another request");
     assert_eq!(error.code, ErrorCode::IdempotencyMismatch);
     bench.ops.call(&bob(), template("u"), Some("k"), None).await.expect("Bob's keys are his own");
 }
 
 #[tokio::test]
 async fn questions_take_no_key() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     assert_eq!(
-        bench.ask_with_key(Op::TemplateList { page: ListPage::default(), built_in: false }, "k").await,
+        bench.request_with_key(Op::TemplateList { page: ListPage::default(), built_in: false }, "k").await,
         Ok(Reply::Templates(Vec::new()))
     );
-    bench.ask_with_key(template("t"), "k").await.expect("the key is free");
+    bench.request_with_key(template("t"), "k").await.expect("the key is free");
 }
 
 #[tokio::test]
 async fn keys_that_are_no_keys_are_refused() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     for key in ["", "a\nb", &"x".repeat(256)] {
-        let error = bench.ask_with_key(template("t"), key).await.expect_err("no key");
+        let error = bench.request_with_key(template("t"), key).await.expect_err("no key");
         assert_eq!(error.code, ErrorCode::ValidationError, "{key:?}");
     }
 }
 
 #[tokio::test]
 async fn refusal_that_left_nothing_gives_the_key_back() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
     bench.fake.script().refuse = Some(RuntimeError::Refused(Refusal::Busy));
-    let error = bench.ask_with_key(repl(&session, "1"), "k").await.expect_err("busy");
+    let error = bench.request_with_key(repl(&session, "1"), "k").await.expect_err("busy");
     assert_eq!(error.code, ErrorCode::SessionBusy);
-    bench.ask_with_key(repl(&session, "1"), "k").await.expect("not busy any more");
+    bench.request_with_key(repl(&session, "1"), "k").await.expect("not busy any more");
 }
 
 #[tokio::test]
 async fn failure_that_left_a_row_is_the_answer_again() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     bench.template("t").await;
     let create = || Op::SessionCreate(Box::new(new_session("t")));
     bench.fake.script().fail_startup = true;
-    let first = bench.ask_with_key(create(), "k").await;
+    let first = bench.request_with_key(create(), "k").await;
     assert_eq!(first.as_ref().expect_err("it fails").code, ErrorCode::StartupFailed);
-    assert_eq!(bench.restarted().ask_with_key(create(), "k").await, first);
+    assert_eq!(bench.restarted().request_with_key(create(), "k").await, first);
 }
 
 #[tokio::test]
 async fn repetition_during_the_run_waits_for_its_answer() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
     let hold = Arc::new(Notify::new());
     bench.fake.script().hold = Some(Arc::clone(&hold));
@@ -91,7 +91,7 @@ async fn repetition_during_the_run_waits_for_its_answer() {
     let first = ask();
     bench.fake.executing.notified().await;
     let second = ask();
-    let other = bench.ask_with_key(repl(&session, "2"), "k").await.expect_err("another request");
+    let other = bench.request_with_key(repl(&session, "2"), "k").await.expect_err("another request");
     assert_eq!(other.code, ErrorCode::IdempotencyMismatch);
     hold.notify_one();
     let first = first.await.expect("no panic");
@@ -100,8 +100,8 @@ async fn repetition_during_the_run_waits_for_its_answer() {
     assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
 }
 
-/// Leaves a key as a supervisor does that dies between claim and answer.
-async fn die_after_claim(bench: &Bench, op: &Op, subject: [u8; 16]) {
+/// Leaves a key as a supervisor does that exits between claim and response.
+async fn die_after_claim(bench: &OpsBench, op: &Op, subject: [u8; 16]) {
     let bytes = vm_system_protocol::codec::encode(op, usize::MAX).expect("any verb has an encoding");
     let claim = KeyClaim {
         owner: alice().owner,
@@ -117,30 +117,30 @@ async fn die_after_claim(bench: &Bench, op: &Op, subject: [u8; 16]) {
 
 #[tokio::test]
 async fn what_was_made_before_a_death_is_the_answer_after_it() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
-    let Ok(Reply::Execution(ran)) = bench.ask(repl(&session, "1")).await else { panic!("it runs") };
+    let Ok(Reply::Execution(ran)) = bench.request(repl(&session, "1")).await else { panic!("it runs") };
     let op = repl(&session, "1");
     die_after_claim(&bench, &op, *ran.id.as_bytes()).await;
     let after = bench.restarted();
     let expected = Ok(Reply::Execution(ran));
-    assert_eq!(after.ask_with_key(op.clone(), "k").await, expected);
-    assert_eq!(after.ask_with_key(op, "k").await, expected, "each time");
+    assert_eq!(after.request_with_key(op.clone(), "k").await, expected);
+    assert_eq!(after.request_with_key(op, "k").await, expected, "each time");
     assert!(after.fake.script().started.is_empty(), "it did not run again");
 }
 
 #[tokio::test]
 async fn what_was_not_made_before_a_death_is_made_after_it_under_the_same_id() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let subject = uuid::Uuid::now_v7();
     die_after_claim(&bench, &template("t"), subject.into_bytes()).await;
-    let made = bench.ask_with_key(template("t"), "k").await;
+    let made = bench.request_with_key(template("t"), "k").await;
     assert!(matches!(made, Ok(Reply::Template(template)) if *template.id.as_bytes() == subject.into_bytes()));
 }
 
 #[tokio::test]
 async fn repeated_follower_gets_the_events_from_the_record() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
     let op = || Op::ExecStart(Box::new(NewExecution { follow: true, ..new_execution(&session) }));
     for attempt in 0..2 {
@@ -154,49 +154,49 @@ async fn repeated_follower_gets_the_events_from_the_record() {
 
 #[tokio::test]
 async fn key_is_not_claimed_when_the_store_cannot_write() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     bench.faults.set(Some("the disk is full"));
-    let error = bench.ask_with_key(template("t"), "k").await.expect_err("the disk is full");
+    let error = bench.request_with_key(template("t"), "k").await.expect_err("the disk is full");
     assert_eq!(error.code, ErrorCode::StorageUnavailable);
     bench.faults.set(None);
-    bench.ask_with_key(template("t"), "k").await.expect("works again");
+    bench.request_with_key(template("t"), "k").await.expect("works again");
 }
 
 #[tokio::test]
 async fn what_ran_without_a_record_does_not_run_again_under_its_key() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
     let refusal = Refusal::Unrecorded("the disk reports an error".to_owned());
     bench.fake.script().refuse = Some(RuntimeError::Refused(refusal));
-    let first = bench.ask_with_key(repl(&session, "1"), "k").await.expect_err("it was not recorded");
+    let first = bench.request_with_key(repl(&session, "1"), "k").await.expect_err("it was not recorded");
     assert!(first.has_run(), "{first:?}");
-    let again = bench.ask_with_key(repl(&session, "1"), "k").await.expect_err("the first answer again");
+    let again = bench.request_with_key(repl(&session, "1"), "k").await.expect_err("the first response again");
     assert_eq!(again, first);
     assert_eq!(bench.fake.script().started.len(), 0, "it does not run again");
 }
 
-/// As after an upgrade that has changed an answer's shape.
+/// As after an upgrade that has changed the encoding of responses.
 #[tokio::test]
 async fn stored_answer_that_cannot_be_read_is_given_from_the_record_and_never_runs_again() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let session = bench.session().await;
-    let first = bench.ask_with_key(repl(&session, "1"), "k").await;
+    let first = bench.request_with_key(repl(&session, "1"), "k").await;
     let kill = || Op::SessionKill { session: session.clone(), signal: 9 };
-    bench.ask_with_key(kill(), "l").await.expect("live");
+    bench.request_with_key(kill(), "l").await.expect("live");
     for key in ["k", "l"] {
         let damage = Write::KeyResponse { owner: alice().owner, key: key.to_owned(), reply: vec![0xff; 9] };
         bench.store.apply(damage).await.expect("claimed");
     }
-    assert_eq!(bench.ask_with_key(repl(&session, "1"), "k").await, first);
-    let error = bench.ask_with_key(kill(), "l").await.expect_err("it has no record");
+    assert_eq!(bench.request_with_key(repl(&session, "1"), "k").await, first);
+    let error = bench.request_with_key(kill(), "l").await.expect_err("it has no record");
     assert_eq!(error.code, ErrorCode::Internal);
     assert_eq!(bench.fake.killed().len(), 1, "it was sent once");
 }
 
-/// As after a supervisor that died, or stopped, when an answer to a question was stored and its giver not told.
+/// As after a supervisor that exited when an answer was stored and the client had no response yet.
 #[tokio::test]
-async fn answer_that_was_taken_under_a_key_is_told_and_never_given_to_the_next_question() {
-    let bench = Bench::new();
+async fn answer_under_a_key_is_never_submitted_to_the_next_task() {
+    let bench = OpsBench::new();
     let template: TemplateId = bench.template("t").await.parse().expect("an id");
     let (execution, session) = (ExecutionId::from_bytes([7; 16]), SessionId::from_bytes([8; 16]));
     let (program, at) = (ProgramId::from_bytes([9; 16]), Timestamp(1));
@@ -246,14 +246,14 @@ async fn answer_that_was_taken_under_a_key_is_told_and_never_given_to_the_next_q
     };
     let taken = [b"taken".as_slice(), execution.as_bytes()].concat();
     bench.store.apply(Write::KeyClaim(Box::new(claim(Some(taken))))).await.expect("free");
-    let told = bench.ask_with_key(submit(), "k").await;
-    let Ok(Reply::Durable(DurableReply::Run(run))) = told else { panic!("another answer: {told:?}") };
+    let result = bench.request_with_key(submit(), "k").await;
+    let Ok(Reply::Durable(DurableReply::Run(run))) = result else { panic!("another reply: {result:?}") };
     assert_eq!((run.execution.id, run.execution.status), (execution, ExecutionStatus::Waiting));
     let release = Write::KeyRelease { owner: alice().owner, key: "k".to_owned() };
     bench.store.apply(release).await.expect("always");
     bench.store.apply(Write::KeyClaim(Box::new(claim(None)))).await.expect("free");
     bench
-        .ask_with_key(submit(), "k")
+        .request_with_key(submit(), "k")
         .await
         .expect_err("without the mark it is given, and nothing here takes it");
 }
@@ -267,7 +267,7 @@ fn refusals_that_may_not_last_are_nobodys_last_word() {
     let lasts = |code, details, durable| {
         matches!(
             crate::idempotency::counts(&answer(code, details), durable),
-            crate::idempotency::Counts::Finally
+            crate::idempotency::OnRepeat::Replay
         )
     };
     assert!(!lasts(ErrorCode::CapacityExceeded, true, true), "no worker was found");

@@ -1,6 +1,6 @@
 //! Capabilities, startup files and libraries of templates.
 
-use super::fake::{Bench, admin, bob, new_session};
+use super::fake::{OpsBench, admin, bob, new_session};
 use vm_system_protocol::control::{
     ErrorCode, LibraryInfo, NewCapability, NewLibrary, NewSession, NewStartupFile, Op, OpError, Reply,
     TemplateChange,
@@ -31,30 +31,31 @@ fn library(id: &str, version: &str, source: &str) -> Op {
     Op::LibraryInstall(Box::new(NewLibrary { id, version, global: None, source }))
 }
 
-async fn get(bench: &Bench, template: &str) -> TemplateDetail {
-    match bench.ask(Op::TemplateGet { template: template.to_owned() }).await {
+async fn get(bench: &OpsBench, template: &str) -> TemplateDetail {
+    match bench.request(Op::TemplateGet { template: template.to_owned() }).await {
         Ok(Reply::TemplateDetail(detail)) => *detail,
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     }
 }
 
-async fn as_admin(bench: &Bench, op: Op) -> Result<Reply, OpError> {
+async fn as_admin(bench: &OpsBench, op: Op) -> Result<Reply, OpError> {
     bench.ops.call(&admin(), op, None, None).await
 }
 
-async fn catalog(bench: &Bench) -> Vec<LibraryInfo> {
-    match bench.ask(Op::LibraryCatalog).await {
+async fn catalog(bench: &OpsBench) -> Vec<LibraryInfo> {
+    match bench.request(Op::LibraryCatalog).await {
         Ok(Reply::Libraries(all)) => all,
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     }
 }
 
 #[tokio::test]
 async fn capability_is_kept_as_it_was_given_and_goes_by_its_id() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
-    let added = bench.ask(capability(&id, CapabilityKind::Module, " FS ", r#" { "read": ["*"] } "#)).await;
-    let Ok(Reply::Capability(row)) = added else { panic!("another answer: {added:?}") };
+    let added =
+        bench.request(capability(&id, CapabilityKind::Module, " FS ", r#" { "read": ["*"] } "#)).await;
+    let Ok(Reply::Capability(row)) = added else { panic!("another reply: {added:?}") };
     assert_eq!((row.name.as_str(), row.config.as_str()), ("fs", r#"{"read":["*"]}"#));
     assert_eq!(get(&bench, &id).await.capabilities, [(*row).clone()]);
     let again = capability(&id, CapabilityKind::Module, "fs", "{}");
@@ -64,14 +65,14 @@ async fn capability_is_kept_as_it_was_given_and_goes_by_its_id() {
         assert_eq!(bench.refused(remove(reference.to_owned())).await, code, "{reference}");
     }
     assert_eq!(bench.refused(remove("ffffffff".to_owned())).await, ErrorCode::NotFound);
-    let gone = bench.ask(remove(row.id.to_string()[..13].to_uppercase())).await;
+    let gone = bench.request(remove(row.id.to_string()[..13].to_uppercase())).await;
     assert_eq!(gone, Ok(Reply::Capability(row.clone())));
     assert_eq!(bench.refused(remove(row.id.to_string())).await, ErrorCode::NotFound);
 }
 
 #[tokio::test]
 async fn capability_that_is_not_well_formed_is_refused() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
     for (name, config) in
         [("", "{}"), ("a\nb", "{}"), (&"x".repeat(501), "{}"), ("a", "[]"), ("a", "{"), ("a", "1")]
@@ -91,7 +92,7 @@ async fn capability_that_is_not_well_formed_is_refused() {
 
 #[tokio::test]
 async fn parts_of_others_do_not_exist() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
     for op in [
         capability(&id, CapabilityKind::Env, "A", "{}"),
@@ -105,18 +106,18 @@ async fn parts_of_others_do_not_exist() {
 
 #[tokio::test]
 async fn startup_files_are_cleaned_ordered_and_removed_by_id_or_path() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
-    let added = bench.ask(startup(&id, "./lib//setup.js", " Eval ")).await;
-    let Ok(Reply::StartupFile(row)) = added else { panic!("another answer: {added:?}") };
+    let added = bench.request(startup(&id, "./lib//setup.js", " Eval ")).await;
+    let Ok(Reply::StartupFile(row)) = added else { panic!("another reply: {added:?}") };
     assert_eq!((row.path.as_str(), row.mode), ("lib/setup.js", StartupMode::Eval));
     assert_eq!(bench.refused(startup(&id, "lib/setup.js", "eval")).await, ErrorCode::Conflict);
-    bench.ask(startup(&id, "a.js", "")).await.expect("new");
+    bench.request(startup(&id, "a.js", "")).await.expect("new");
     let paths: Vec<_> = get(&bench, &id).await.startup_files.into_iter().map(|file| file.path).collect();
     assert_eq!(paths, ["a.js", "lib/setup.js"]);
     let remove = |file: &str| Op::TemplateRemoveStartup { template: id.clone(), file: file.to_owned() };
-    bench.ask(remove(&row.id.to_string())).await.expect("there");
-    bench.ask(remove("./a.js")).await.expect("there");
+    bench.request(remove(&row.id.to_string())).await.expect("there");
+    bench.request(remove("./a.js")).await.expect("there");
     assert_eq!(bench.refused(remove("a.js")).await, ErrorCode::ValidationError);
     assert_eq!(bench.refused(remove(&row.id.to_string())).await, ErrorCode::FileNotFound);
     for path in ["", "/etc/passwd", "../x.js", "a/../../x.js", "a\0b"] {
@@ -126,10 +127,10 @@ async fn startup_files_are_cleaned_ordered_and_removed_by_id_or_path() {
 
 #[tokio::test]
 async fn import_needs_a_template_whose_files_are_modules() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
     for mode in ["import", "require", "EVIL"] {
-        let error = bench.ask(startup(&id, "a.js", mode)).await.expect_err("not supported");
+        let error = bench.request(startup(&id, "a.js", mode)).await.expect_err("not supported");
         assert_eq!(error.code, ErrorCode::StartupModeUnsupported, "{mode}");
         let details = error.details.and_then(|details| details.to_value()).expect("an object");
         assert_eq!(details["requested_mode"], mode.to_lowercase());
@@ -142,61 +143,61 @@ async fn import_needs_a_template_whose_files_are_modules() {
         let settings = Some(json(&format!(r#"{{"runtime":{{"esm":{on}}}}}"#)));
         Op::TemplateUpdate { template: id.clone(), change: Box::new(TemplateChange { name: None, settings }) }
     };
-    bench.ask(esm("true")).await.expect("there");
-    bench.ask(startup(&id, "a.js", "import")).await.expect("a module");
+    bench.request(esm("true")).await.expect("there");
+    bench.request(startup(&id, "a.js", "import")).await.expect("a module");
     assert_eq!(bench.refused(esm("false")).await, ErrorCode::ValidationError);
     assert_eq!(bench.refused(esm("null")).await, ErrorCode::ValidationError);
     bench
-        .ask(Op::TemplateRemoveStartup { template: id.clone(), file: "a.js".to_owned() })
+        .request(Op::TemplateRemoveStartup { template: id.clone(), file: "a.js".to_owned() })
         .await
         .expect("there");
-    bench.ask(esm("false")).await.expect("nothing needs it");
+    bench.request(esm("false")).await.expect("nothing needs it");
 }
 
 #[tokio::test]
 async fn cvm_templates_have_neither_startup_files_nor_libraries() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let create = Op::TemplateCreate {
         name: "c".to_owned(),
         engine: Engine::Cvm,
         settings: Box::default(),
         modules: Vec::new(),
     };
-    bench.ask(create).await.expect("new");
+    bench.request(create).await.expect("new");
     for op in [startup("c", "a.js", ""), add_library("c", "lodash")] {
         assert_eq!(bench.refused(op).await, ErrorCode::EngineUnsupported);
     }
-    bench.ask(capability("c", CapabilityKind::Env, "A", "{}")).await.expect("rights are any engine's");
+    bench.request(capability("c", CapabilityKind::Env, "A", "{}")).await.expect("rights are any engine's");
 }
 
 #[tokio::test]
 async fn template_names_libraries_of_the_catalog_and_installed_ones() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
     let added = |reply: Result<Reply, OpError>| match reply {
         Ok(Reply::TemplateName(added)) => added.name,
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     };
-    assert_eq!(added(bench.ask(add_library(&id, " lodash ")).await), "lodash-4.17.21");
-    assert_eq!(added(bench.ask(add_library(&id, "lodash-4.17.21")).await), "lodash-4.17.21");
-    let error = bench.ask(add_library(&id, "left-pad-1.3.0")).await.expect_err("not installed");
+    assert_eq!(added(bench.request(add_library(&id, " lodash ")).await), "lodash-4.17.21");
+    assert_eq!(added(bench.request(add_library(&id, "lodash-4.17.21")).await), "lodash-4.17.21");
+    let error = bench.request(add_library(&id, "left-pad-1.3.0")).await.expect_err("not installed");
     assert_eq!(error.code, ErrorCode::LibraryNotFound);
     assert!(error.hint.expect("what to do").contains("libs install left-pad@1.3.0"));
     as_admin(&bench, library("left-pad", "1.3.0", "1")).await.expect("installed");
-    assert_eq!(added(bench.ask(add_library(&id, "left-pad")).await), "left-pad-1.3.0");
+    assert_eq!(added(bench.request(add_library(&id, "left-pad")).await), "left-pad-1.3.0");
     as_admin(&bench, library("left-pad", "2.0.0", "2")).await.expect("installed");
     assert_eq!(bench.refused(add_library(&id, "left-pad")).await, ErrorCode::ValidationError);
     assert_eq!(bench.refused(add_library(&id, "left-pad-2.0.0")).await, ErrorCode::Conflict);
     assert_eq!(get(&bench, &id).await.template.libraries, ["left-pad-1.3.0", "lodash-4.17.21"]);
     let remove = |name: &str| Op::TemplateRemoveLibrary { template: id.clone(), name: name.to_owned() };
-    assert_eq!(added(bench.ask(remove("lodash")).await), "lodash-4.17.21");
-    assert_eq!(added(bench.ask(remove("left-pad-1.3.0")).await), "left-pad-1.3.0");
+    assert_eq!(added(bench.request(remove("lodash")).await), "lodash-4.17.21");
+    assert_eq!(added(bench.request(remove("left-pad-1.3.0")).await), "left-pad-1.3.0");
     assert!(get(&bench, &id).await.template.libraries.is_empty());
 }
 
 #[tokio::test]
 async fn only_administrators_install_and_remove() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     assert_eq!(bench.refused(library("a", "1.0.0", "1")).await, ErrorCode::NotPermitted);
     as_admin(&bench, library("a", "1.0.0", "1")).await.expect("installed");
     let remove = Op::LibraryRemove { name: "a".to_owned() };
@@ -208,7 +209,7 @@ async fn only_administrators_install_and_remove() {
 
 #[tokio::test]
 async fn catalog_shows_what_is_installed_and_what_could_be() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     assert_eq!(catalog(&bench).await.len(), 6);
     assert!(catalog(&bench).await.iter().all(|library| !library.installed));
     as_admin(&bench, library("lodash", "4.17.21", "module.exports = {}")).await.expect("installed");
@@ -218,7 +219,7 @@ async fn catalog_shows_what_is_installed_and_what_could_be() {
     assert_eq!(names[..2], ["a-1.0.0", "axios-1.6.0"]);
     let lodash = all.iter().find(|library| library.id == "lodash").expect("there");
     assert_eq!((lodash.installed, lodash.global.as_deref(), lodash.bytes), (true, Some("_"), Some(19)));
-    let checks = bench.ask(Op::LibraryVerify { name: None }).await;
+    let checks = bench.request(Op::LibraryVerify { name: None }).await;
     assert!(
         matches!(checks, Ok(Reply::LibraryChecks(checks)) if checks.len() == 2 && checks.iter().all(|c| c.ok))
     );
@@ -228,7 +229,7 @@ async fn catalog_shows_what_is_installed_and_what_could_be() {
 
 #[tokio::test]
 async fn libraries_that_cannot_be_are_refused() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let huge = "x".repeat(vm_system_protocol::limits::LIBRARY_BYTES + 1);
     for (id, version, source) in
         [("../x", "1.0.0", "1"), ("a", "latest", "1"), ("a", "1.0.0", " "), ("a", "1.0.0", huge.as_str())]
@@ -248,15 +249,15 @@ async fn libraries_that_cannot_be_are_refused() {
 
 #[tokio::test]
 async fn session_may_ask_for_less_time_than_its_template_gives() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
     let settings = Some(json(r#"{"runtime":{"ttl_s":100}}"#));
     let change = Box::new(TemplateChange { name: None, settings });
-    bench.ask(Op::TemplateUpdate { template: id, change }).await.expect("there");
+    bench.request(Op::TemplateUpdate { template: id, change }).await.expect("there");
     let session = |ttl_s, idle_timeout_s| {
         Op::SessionCreate(Box::new(NewSession { ttl_s, idle_timeout_s, ..new_session("t") }))
     };
-    bench.ask(session(Some(100), Some(5))).await.expect("not longer");
+    bench.request(session(Some(100), Some(5))).await.expect("not longer");
     for ttl in [0, 101] {
         assert_eq!(bench.refused(session(Some(ttl), None)).await, ErrorCode::LimitNotAllowed, "{ttl}");
     }

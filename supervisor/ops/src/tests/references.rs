@@ -1,12 +1,12 @@
 //! Whole ids, names, and prefixes.
 
-use super::fake::{Bench, admin, bob, new_session, template};
+use super::fake::{OpsBench, admin, bob, new_session, template};
 use vm_system_protocol::control::{ErrorCode, NewSession, Op, OpError, Reply};
 
 fn template_id(reply: Result<Reply, OpError>) -> String {
     match reply.expect("the verb succeeds") {
         Reply::TemplateDetail(detail) => detail.template.id.to_string(),
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     }
 }
 
@@ -16,10 +16,10 @@ fn get(template: &str) -> Op {
 
 #[tokio::test]
 async fn template_is_found_by_id_in_either_case_by_name_and_by_prefix() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("my name").await;
     for reference in [&id, &id.to_uppercase(), "my name", &id[..34], &format!(" {id} ")] {
-        assert_eq!(template_id(bench.ask(get(reference)).await), id, "{reference}");
+        assert_eq!(template_id(bench.request(get(reference)).await), id, "{reference}");
     }
     assert_eq!(bench.refused(get(&id[..3])).await, ErrorCode::TemplateNotFound, "shorter than any prefix");
     let theirs = bench.ops.call(&bob(), get(&id[..34]), None, None).await.expect_err("Alice's");
@@ -28,15 +28,15 @@ async fn template_is_found_by_id_in_either_case_by_name_and_by_prefix() {
 
 #[tokio::test]
 async fn name_comes_before_prefix() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let first = bench.template("first").await;
     let second = bench.template(&first[..8]).await;
-    assert_eq!(template_id(bench.ask(get(&first[..8])).await), second);
+    assert_eq!(template_id(bench.request(get(&first[..8])).await), second);
 }
 
 #[tokio::test]
 async fn ambiguous_prefix_names_its_candidates() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let mut ids = Vec::new();
     for number in 0..7 {
         ids.push(bench.template(&format!("t{number}")).await);
@@ -44,7 +44,7 @@ async fn ambiguous_prefix_names_its_candidates() {
     // Ids are time-ordered: these were made within the same minute, save at its turn.
     let prefix = &ids[0][..6];
     assert!(ids.iter().all(|id| id.starts_with(prefix)), "made within hours of each other");
-    let error = bench.ask(get(prefix)).await.expect_err("more than one begins like this");
+    let error = bench.request(get(prefix)).await.expect_err("more than one begins like this");
     assert_eq!(error.code, ErrorCode::ValidationError);
     assert!(error.message.contains(&ids[0]) && error.message.contains('…'), "{}", error.message);
     let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
@@ -53,7 +53,7 @@ async fn ambiguous_prefix_names_its_candidates() {
 
 #[tokio::test]
 async fn references_that_can_be_nothing_are_refused() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     for reference in ["", "  ", &"x".repeat(1_000)] {
         for op in [
             get(reference),
@@ -73,45 +73,45 @@ async fn references_that_can_be_nothing_are_refused() {
 
 #[tokio::test]
 async fn session_and_execution_are_found_by_prefix() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.execution().await;
-    let found = bench.ask(Op::ExecGet { execution: id[..35].to_owned() }).await;
-    let Ok(Reply::Execution(execution)) = found else { panic!("another answer: {found:?}") };
+    let found = bench.request(Op::ExecGet { execution: id[..35].to_owned() }).await;
+    let Ok(Reply::Execution(execution)) = found else { panic!("another reply: {found:?}") };
     let session = execution.session_id.to_string();
-    let found = bench.ask(Op::SessionGet { session: session[..35].to_owned() }).await;
+    let found = bench.request(Op::SessionGet { session: session[..35].to_owned() }).await;
     assert!(matches!(found, Ok(Reply::Session(found)) if found.id == execution.session_id));
 }
 
 #[tokio::test]
 async fn session_is_found_by_its_name_the_living_one_first() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let template = bench.template("t").await;
     let make = async || {
         let new = NewSession { name: Some(" build ".to_owned()), ..new_session(&template) };
-        match bench.ask(Op::SessionCreate(Box::new(new))).await.expect("nothing is refused") {
+        match bench.request(Op::SessionCreate(Box::new(new))).await.expect("nothing is refused") {
             Reply::Session(session) => {
                 assert_eq!(session.name.as_deref(), Some("build"), "as it is stored");
                 session.id.to_string()
             }
-            other => panic!("another answer: {other:?}"),
+            other => panic!("another reply: {other:?}"),
         }
     };
     let named = |name: &str| Op::SessionGet { session: name.to_owned() };
-    let found = async |name: &str| match bench.ask(named(name)).await {
+    let found = async |name: &str| match bench.request(named(name)).await {
         Ok(Reply::Session(session)) => Ok(session.id.to_string()),
-        Ok(other) => panic!("another answer: {other:?}"),
+        Ok(other) => panic!("another reply: {other:?}"),
         Err(error) => Err(error),
     };
     let first = make().await;
     assert_eq!(found("build").await, Ok(first.clone()));
     let theirs = bench.ops.call(&bob(), named("build"), None, None).await.expect_err("Alice's");
     assert_eq!(theirs.code, ErrorCode::SessionNotFound);
-    bench.ask(Op::SessionClose { session: "build".to_owned() }).await.expect("alive");
+    bench.request(Op::SessionClose { session: "build".to_owned() }).await.expect("live");
     assert_eq!(found("build").await, Ok(first.clone()), "the only one, though it has ended");
     let second = make().await;
     assert_eq!(found("build").await, Ok(second.clone()));
     let third = make().await;
-    let error = found("build").await.expect_err("two are alive");
+    let error = found("build").await.expect_err("two are live");
     assert_eq!(error.code, ErrorCode::ValidationError);
     assert!(error.message.contains(&second) && error.message.contains(&third), "{}", error.message);
     assert!(!error.message.contains(&first), "{}", error.message);
@@ -119,7 +119,7 @@ async fn session_is_found_by_its_name_the_living_one_first() {
 
 #[tokio::test]
 async fn a_name_means_ones_own_thing_for_administrators_too() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let theirs = bench.template("backup").await;
     let get = |reference: &str| Op::TemplateGet { template: reference.to_owned() };
     let ask = async |op| bench.ops.call(&admin(), op, None, None).await;
@@ -131,7 +131,7 @@ async fn a_name_means_ones_own_thing_for_administrators_too() {
     ask(template("backup")).await.expect("a name of the administrator's own");
     assert_ne!(template_id(ask(get("backup")).await), theirs);
     let new = NewSession { name: Some("build".to_owned()), ..new_session(&theirs) };
-    bench.ask(Op::SessionCreate(Box::new(new))).await.expect("nothing is refused");
+    bench.request(Op::SessionCreate(Box::new(new))).await.expect("nothing is refused");
     let session = Op::SessionGet { session: "build".to_owned() };
     assert_eq!(ask(session).await.expect_err("it is Alice's").code, ErrorCode::SessionNotFound);
 }

@@ -1,6 +1,6 @@
 //! Sessions.
 
-use super::fake::{Bench, admin, bob, new_session};
+use super::fake::{OpsBench, admin, bob, new_session};
 use vm_system_core::{Refusal, SpawnFailure, SpawnFault};
 use vm_system_protocol::control::{ErrorCode, ListPage, NewSession, Op, OpError, Reply, SessionFilter};
 use vm_system_protocol::model::{Session, SessionStatus};
@@ -9,7 +9,7 @@ use vm_system_runtime::RuntimeError;
 fn session(reply: Result<Reply, OpError>) -> Session {
     match reply.expect("the verb succeeds") {
         Reply::Session(session) => *session,
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     }
 }
 
@@ -19,25 +19,27 @@ fn create(new: NewSession) -> Op {
 
 #[tokio::test]
 async fn session_is_made_listed_closed_and_still_there() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let template = bench.template("t").await;
-    let made = session(bench.ask(create(new_session("t"))).await);
+    let made = session(bench.request(create(new_session("t"))).await);
     assert_eq!((made.status, made.template_id.to_string()), (SessionStatus::Ready, template));
     let id = made.id.to_string();
-    assert_eq!(session(bench.ask(Op::SessionGet { session: id.clone() }).await), made);
+    assert_eq!(session(bench.request(Op::SessionGet { session: id.clone() }).await), made);
     for _ in 0..2 {
-        let closed = session(bench.ask(Op::SessionClose { session: id.clone() }).await);
+        let closed = session(bench.request(Op::SessionClose { session: id.clone() }).await);
         assert_eq!((closed.status, closed.close_reason.as_deref()), (SessionStatus::Closed, Some("exited")));
     }
     let filter = SessionFilter { status: Some(SessionStatus::Closed), ..SessionFilter::default() };
-    assert!(matches!(bench.ask(Op::SessionList(filter)).await, Ok(Reply::Sessions(list)) if list.len() == 1));
+    assert!(
+        matches!(bench.request(Op::SessionList(filter)).await, Ok(Reply::Sessions(list)) if list.len() == 1)
+    );
     let filter = SessionFilter { status: Some(SessionStatus::Ready), ..SessionFilter::default() };
-    assert_eq!(bench.ask(Op::SessionList(filter)).await, Ok(Reply::Sessions(Vec::new())));
+    assert_eq!(bench.request(Op::SessionList(filter)).await, Ok(Reply::Sessions(Vec::new())));
 }
 
 #[tokio::test]
 async fn incomplete_session_requests_are_refused_before_anything_is_looked_up() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let good = || new_session("nobody");
     let cases = [
         NewSession { template: " ".to_owned(), ..good() },
@@ -56,31 +58,31 @@ async fn incomplete_session_requests_are_refused_before_anything_is_looked_up() 
 
 #[tokio::test]
 async fn failed_startup_names_the_session_that_it_left() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     bench.template("t").await;
     bench.fake.script().fail_startup = true;
-    let error = bench.ask(create(new_session("t"))).await.expect_err("the startup file throws");
+    let error = bench.request(create(new_session("t"))).await.expect_err("the startup file throws");
     assert_eq!(error.code, ErrorCode::StartupFailed);
     let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
     let id = details["session_id"].as_str().expect("an id").to_owned();
-    let left = session(bench.ask(Op::SessionGet { session: id }).await);
+    let left = session(bench.request(Op::SessionGet { session: id }).await);
     assert_eq!(left.status, SessionStatus::Crashed);
 }
 
-fn unborn(fault: SpawnFault) -> RuntimeError {
+fn spawn_failed(fault: SpawnFault) -> RuntimeError {
     RuntimeError::Refused(Refusal::SpawnFailed(SpawnFailure { why: "x".to_owned(), fault, hint: "do y" }))
 }
 
 #[tokio::test]
 async fn refusals_of_the_runtime_keep_their_codes() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     bench.template("t").await;
     let cases = [
         (RuntimeError::Full(3), ErrorCode::CapacityExceeded),
         (RuntimeError::ShuttingDown, ErrorCode::ShuttingDown),
-        (unborn(SpawnFault::Busy), ErrorCode::CapacityExceeded),
-        (unborn(SpawnFault::Host), ErrorCode::SandboxUnavailable),
-        (unborn(SpawnFault::Wrong), ErrorCode::Internal),
+        (spawn_failed(SpawnFault::Busy), ErrorCode::CapacityExceeded),
+        (spawn_failed(SpawnFault::Host), ErrorCode::SandboxUnavailable),
+        (spawn_failed(SpawnFault::Wrong), ErrorCode::Internal),
         (RuntimeError::Internal("x".to_owned()), ErrorCode::Internal),
     ];
     for (refusal, code) in cases {
@@ -93,7 +95,7 @@ async fn refusals_of_the_runtime_keep_their_codes() {
 
 #[tokio::test]
 async fn without_worktree_roots_only_an_administrator_names_a_worktree() {
-    let bench = Bench::with_worktrees_anywhere();
+    let bench = OpsBench::with_worktrees_anywhere();
     let template = bench.template("t").await;
     assert_eq!(bench.refused(create(new_session(&template))).await, ErrorCode::NotPermitted);
     let made = bench.ops.call(&admin(), create(new_session(&template)), None, None).await;
@@ -102,7 +104,7 @@ async fn without_worktree_roots_only_an_administrator_names_a_worktree() {
 
 #[tokio::test]
 async fn sessions_of_others_do_not_exist() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.session().await;
     let verbs = || {
         [
@@ -132,16 +134,16 @@ async fn sessions_of_others_do_not_exist() {
 
 #[tokio::test]
 async fn live_session_is_inspected_and_killed_and_an_ended_one_is_not() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.session().await;
-    let inspected = bench.ask(Op::SessionInspect { session: id.clone() }).await;
+    let inspected = bench.request(Op::SessionInspect { session: id.clone() }).await;
     assert!(matches!(inspected, Ok(Reply::Inspection(inspection)) if inspection.pid == 42));
-    assert_eq!(bench.ask(Op::SessionKill { session: id.clone(), signal: 9 }).await, Ok(Reply::Done));
+    assert_eq!(bench.request(Op::SessionKill { session: id.clone(), signal: 9 }).await, Ok(Reply::Done));
     assert_eq!(bench.fake.killed().len(), 1);
-    bench.ask(Op::SessionClose { session: id.clone() }).await.expect("live");
+    bench.request(Op::SessionClose { session: id.clone() }).await.expect("live");
     for op in [Op::SessionInspect { session: id.clone() }, Op::SessionKill { session: id.clone(), signal: 9 }]
     {
-        let error = bench.ask(op).await.expect_err("it has ended");
+        let error = bench.request(op).await.expect_err("it has ended");
         assert_eq!(error.code, ErrorCode::SessionNotReady);
         assert!(error.message.contains("closed"), "{}", error.message);
     }
@@ -149,27 +151,27 @@ async fn live_session_is_inspected_and_killed_and_an_ended_one_is_not() {
 
 #[tokio::test]
 async fn sessions_are_listed_by_template_also_after_it_was_deleted() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let template = bench.template("t").await;
     bench.template("u").await;
-    session(bench.ask(create(new_session("t"))).await);
+    session(bench.request(create(new_session("t"))).await);
     let by = |template: &str| {
         Op::SessionList(SessionFilter { template: Some(template.to_owned()), ..SessionFilter::default() })
     };
     let count = |reply| match reply {
         Ok(Reply::Sessions(sessions)) => sessions.len(),
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     };
-    assert_eq!(count(bench.ask(by("t")).await), 1);
-    assert_eq!(count(bench.ask(by("u")).await), 0);
-    bench.ask(Op::TemplateDelete { template: template.clone() }).await.expect("there");
-    assert_eq!(count(bench.ask(by(&template)).await), 1);
+    assert_eq!(count(bench.request(by("t")).await), 1);
+    assert_eq!(count(bench.request(by("u")).await), 0);
+    bench.request(Op::TemplateDelete { template: template.clone() }).await.expect("there");
+    assert_eq!(count(bench.request(by(&template)).await), 1);
     assert_eq!(bench.refused(by("t")).await, ErrorCode::TemplateNotFound);
 }
 
 #[tokio::test]
 async fn what_cannot_be_read_is_said_and_not_taken_for_missing() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let execution = bench.execution().await;
     let session = bench.session().await;
     let template = bench.template("another").await;
@@ -185,17 +187,17 @@ async fn what_cannot_be_read_is_said_and_not_taken_for_missing() {
         Op::TemplateDelete { template },
     ];
     for op in ops {
-        let error = bench.ask(op.clone()).await.expect_err("it cannot be read");
+        let error = bench.request(op.clone()).await.expect_err("it cannot be read");
         assert_eq!(error.code, ErrorCode::StorageUnavailable, "{op:?}: {error:?}");
         assert!(error.message.contains("the disk reports an error"), "{op:?}: {error:?}");
     }
     bench.faults.set_reading(None);
-    bench.ask(Op::ExecGet { execution }).await.expect("readable again");
+    bench.request(Op::ExecGet { execution }).await.expect("readable again");
 }
 
 #[tokio::test]
 async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let parent = bench.session().await;
     let fork = |count| Op::SessionFork { session: parent.clone(), count };
     for count in [0, 65, u32::MAX] {
@@ -207,10 +209,10 @@ async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
     assert_eq!(made.len(), 3);
     for session in &made {
         // Theirs is what Alice sees.
-        let got = bench.ask(Op::SessionGet { session: session.id.to_string() }).await;
+        let got = bench.request(Op::SessionGet { session: session.id.to_string() }).await;
         assert!(matches!(got, Ok(Reply::Session(_))), "{got:?}");
     }
-    // As after a supervisor that died between the sessions and its answer.
+    // As after a supervisor that exited between the commit of the sessions and its response.
     let owner = admin().owner;
     let damage = vm_system_record::Write::KeyResponse { owner, key: "k".to_owned(), reply: vec![0xff; 9] };
     bench.store.apply(damage).await.expect("claimed");
@@ -218,6 +220,6 @@ async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
     assert!(matches!(again, Ok(Reply::Sessions(again)) if again.len() == 3));
     bench.fake.script().refuse = Some(RuntimeError::Refused(Refusal::Busy));
     assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionBusy);
-    bench.ask(Op::SessionClose { session: parent.clone() }).await.expect("live");
+    bench.request(Op::SessionClose { session: parent.clone() }).await.expect("live");
     assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionNotReady);
 }

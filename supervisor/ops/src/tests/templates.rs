@@ -1,6 +1,6 @@
 //! Templates.
 
-use super::fake::{Bench, admin, bob, new_session, template, with_settings};
+use super::fake::{OpsBench, admin, bob, new_session, template, with_settings};
 use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply, TemplateChange};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, OnCrash, Settings, TemplateDetail};
@@ -8,7 +8,7 @@ use vm_system_protocol::model::{Engine, OnCrash, Settings, TemplateDetail};
 fn detail(reply: Result<Reply, OpError>) -> TemplateDetail {
     match reply.expect("the verb succeeds") {
         Reply::TemplateDetail(detail) => *detail,
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     }
 }
 
@@ -23,9 +23,9 @@ fn with_modules(engine: Engine, modules: &[&str]) -> Op {
 
 #[tokio::test]
 async fn created_template_has_the_defaults_of_the_contract() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("  my template ").await;
-    let made = detail(bench.ask(Op::TemplateGet { template: id }).await);
+    let made = detail(bench.request(Op::TemplateGet { template: id }).await);
     assert_eq!(made.template.name, "my template");
     assert_eq!(made.settings, Settings::default());
     assert!(made.template.is_active && made.template.exposed_modules.is_empty());
@@ -33,14 +33,14 @@ async fn created_template_has_the_defaults_of_the_contract() {
 
 #[tokio::test]
 async fn engine_alias_is_echoed_as_it_was_sent() {
-    let bench = Bench::new();
-    let made = bench.ask(with_modules(Engine::Goja, &[])).await;
+    let bench = OpsBench::new();
+    let made = bench.request(with_modules(Engine::Goja, &[])).await;
     assert!(matches!(made, Ok(Reply::Template(template)) if template.engine == Engine::Goja));
 }
 
 #[tokio::test]
 async fn names_that_are_no_names_are_refused() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     for name in ["", " \t ", "a\nb", "a\0b", &"x".repeat(201)] {
         assert_eq!(bench.refused(template(name)).await, ErrorCode::ValidationError, "{name:?}");
     }
@@ -49,10 +49,10 @@ async fn names_that_are_no_names_are_refused() {
 
 #[tokio::test]
 async fn taken_name_is_a_conflict_until_its_template_is_deleted() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let first = bench.template("t").await;
     assert_eq!(bench.refused(template("t")).await, ErrorCode::Conflict);
-    let deleted = bench.ask(Op::TemplateDelete { template: first.clone() }).await;
+    let deleted = bench.request(Op::TemplateDelete { template: first.clone() }).await;
     assert!(matches!(deleted, Ok(Reply::TemplateDeleted { status, template_id })
         if status == "ok" && template_id.to_string() == first));
     bench.template("t").await;
@@ -63,9 +63,9 @@ async fn taken_name_is_a_conflict_until_its_template_is_deleted() {
 
 #[tokio::test]
 async fn list_is_newest_first_and_shows_only_the_callers_own() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     assert_eq!(
-        bench.ask(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
+        bench.request(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
         Ok(Reply::Templates(Vec::new()))
     );
     let names = ["a", "b", "c"];
@@ -76,10 +76,10 @@ async fn list_is_newest_first_and_shows_only_the_callers_own() {
         Ok(Reply::Templates(templates)) => {
             templates.into_iter().map(|template| template.name).collect::<Vec<_>>()
         }
-        other => panic!("another answer: {other:?}"),
+        other => panic!("another reply: {other:?}"),
     };
     assert_eq!(
-        listed(bench.ask(Op::TemplateList { page: ListPage::default(), built_in: false }).await),
+        listed(bench.request(Op::TemplateList { page: ListPage::default(), built_in: false }).await),
         ["c", "b", "a"]
     );
     assert!(
@@ -111,18 +111,18 @@ fn change(template: &str, name: Option<&str>, settings: Option<&str>) -> Op {
 
 #[tokio::test]
 async fn change_replaces_what_it_names_and_keeps_the_rest() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
     let patch = r#"{"limits":{"cpu_ms":9},"resolver":{"roots":["lib"]},"runtime":{"esm":true}}"#;
-    let changed = detail(bench.ask(change(&id, None, Some(patch))).await);
+    let changed = detail(bench.request(change(&id, None, Some(patch))).await);
     let mut settings = Settings::default();
     settings.limits.cpu_ms = 9;
     settings.resolver.roots = vec!["lib".to_owned()];
     settings.runtime.esm = true;
     assert_eq!((changed.template.name.as_str(), &changed.settings), ("t", &settings));
-    let changed = detail(bench.ask(change(&id, Some("u"), None)).await);
+    let changed = detail(bench.request(change(&id, Some("u"), None)).await);
     assert_eq!((changed.template.name.as_str(), &changed.settings), ("u", &settings));
-    let changed = detail(bench.ask(change(&id, None, Some(r#"{"limits":{"wall_ms":7}}"#))).await);
+    let changed = detail(bench.request(change(&id, None, Some(r#"{"limits":{"wall_ms":7}}"#))).await);
     settings.limits.wall_ms = 7;
     assert_eq!(changed.settings, settings);
     bench.template("taken").await;
@@ -131,19 +131,19 @@ async fn change_replaces_what_it_names_and_keeps_the_rest() {
 
 #[tokio::test]
 async fn null_resets_a_setting_or_a_whole_group() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
     let patch = r#"{"limits":{"cpu_ms":9,"wall_ms":8},"resolver":{"extensions":[".x"]}}"#;
-    bench.ask(change(&id, None, Some(patch))).await.expect("fits");
+    bench.request(change(&id, None, Some(patch))).await.expect("fits");
     let patch = r#"{"limits":{"cpu_ms":null},"resolver":null}"#;
-    let changed = detail(bench.ask(change(&id, None, Some(patch))).await).settings;
+    let changed = detail(bench.request(change(&id, None, Some(patch))).await).settings;
     assert_eq!((changed.limits.cpu_ms, changed.limits.wall_ms), (5_000, 8));
     assert_eq!(changed.resolver, Settings::default().resolver);
 }
 
 #[tokio::test]
 async fn change_that_is_not_of_settings_is_refused_by_its_place() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
     for (patch, place) in [
         ("[]", "object"),
@@ -156,20 +156,20 @@ async fn change_that_is_not_of_settings_is_refused_by_its_place() {
         (r#"{"limits":{"cpu_ms":-1}}"#, "limits"),
         (r#"{"runtime":{"on_crash":"explode"}}"#, "runtime"),
     ] {
-        let error = bench.ask(change(&id, None, Some(patch))).await.expect_err("refused");
+        let error = bench.request(change(&id, None, Some(patch))).await.expect_err("refused");
         assert_eq!(error.code, ErrorCode::InvalidRequest, "{patch}");
         assert!(error.message.contains(place), "{patch}: {}", error.message);
     }
     let over = change(&id, None, Some(r#"{"limits":{"mem_mb":4294967295}}"#));
-    let error = bench.ask(over).await.expect_err("above the ceiling");
+    let error = bench.request(over).await.expect_err("above the ceiling");
     assert_eq!(error.code, ErrorCode::LimitNotAllowed);
     assert!(error.message.contains("mem_mb") && error.message.contains("4096"), "{}", error.message);
-    assert_eq!(detail(bench.ask(Op::TemplateGet { template: id }).await).settings, Settings::default());
+    assert_eq!(detail(bench.request(Op::TemplateGet { template: id }).await).settings, Settings::default());
 }
 
 #[tokio::test]
 async fn settings_outside_their_ranges_are_refused() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let cases: Vec<fn(&mut Settings)> = vec![
         |s| s.limits.cpu_ms = 0,
         |s| s.limits.wall_ms = 0,
@@ -197,7 +197,7 @@ async fn settings_outside_their_ranges_are_refused() {
 
 #[tokio::test]
 async fn settings_above_the_operators_ceilings_are_refused_with_the_field() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     for (field, case) in [
         ("cpu_ms", (|s| s.limits.cpu_ms = u32::MAX) as fn(&mut Settings)),
         ("wall_ms", |s| s.limits.wall_ms = u32::MAX),
@@ -208,52 +208,52 @@ async fn settings_above_the_operators_ceilings_are_refused_with_the_field() {
         ("max_stack_depth", |s| s.limits.max_stack_depth = u32::MAX),
         ("max_state_mb", |s| s.limits.max_state_mb = u32::MAX),
     ] {
-        let error = bench.ask(with_settings(case)).await.expect_err("above the ceiling");
+        let error = bench.request(with_settings(case)).await.expect_err("above the ceiling");
         assert_eq!(error.code, ErrorCode::LimitNotAllowed, "{field}");
         let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
         assert_eq!(details["field"], field);
     }
     let roots = |s: &mut Settings| s.resolver.roots = vec!["src/./lib".to_owned(), ".".to_owned()];
-    bench.ask(with_settings(roots)).await.expect("folders of the worktree");
+    bench.request(with_settings(roots)).await.expect("folders of the worktree");
 }
 
 #[tokio::test]
 async fn modules_are_checked_against_the_catalog() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
     let add = |name: &str| Op::TemplateAddModule { template: id.clone(), name: name.to_owned() };
     let built_in = ["console", "math", "JSON", "date", "array", "string", "object", "promise"];
     for name in ["exec", "http", "left-pad"].iter().chain(&built_in) {
-        let error = bench.ask(add(name)).await.expect_err("not allowed");
+        let error = bench.request(add(name)).await.expect_err("not allowed");
         assert_eq!(error.code, ErrorCode::ModuleNotAllowed, "{name}");
         assert!(error.message.contains(&name.to_lowercase()), "{}", error.message);
     }
     assert_eq!(bench.refused(add(" ")).await, ErrorCode::ValidationError);
     assert_eq!(bench.refused(with_modules(Engine::Quickjs, &["nope"])).await, ErrorCode::ModuleNotAllowed);
     let modules = || async {
-        detail(bench.ask(Op::TemplateGet { template: id.clone() }).await).template.exposed_modules
+        detail(bench.request(Op::TemplateGet { template: id.clone() }).await).template.exposed_modules
     };
     for _ in 0..2 {
-        let added = bench.ask(add(" FS ")).await;
+        let added = bench.request(add(" FS ")).await;
         assert!(matches!(added, Ok(Reply::TemplateName(added)) if added.name == "fs"));
         assert_eq!(modules().await, ["fs"]);
     }
     let remove = Op::TemplateRemoveModule { template: id.clone(), name: "fs".to_owned() };
     for _ in 0..2 {
-        bench.ask(remove.clone()).await.expect("removed or gone");
+        bench.request(remove.clone()).await.expect("removed or gone");
         assert!(modules().await.is_empty());
     }
     let missing = Op::TemplateAddModule { template: "nobody".to_owned(), name: "fs".to_owned() };
     assert_eq!(bench.refused(missing).await, ErrorCode::TemplateNotFound);
-    let catalog = bench.ask(Op::ModuleCatalog).await;
+    let catalog = bench.request(Op::ModuleCatalog).await;
     assert!(matches!(catalog, Ok(Reply::Modules(modules)) if modules.len() == 3 && modules[2].name == "fs"));
 }
 
 #[tokio::test]
 async fn cvm_templates_have_no_modules_and_no_sessions_of_their_own() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     assert_eq!(bench.refused(with_modules(Engine::Cvm, &["fs"])).await, ErrorCode::EngineUnsupported);
-    bench.ask(with_modules(Engine::Cvm, &[])).await.expect("a cvm template");
+    bench.request(with_modules(Engine::Cvm, &[])).await.expect("a cvm template");
     let add = Op::TemplateAddModule { template: "t".to_owned(), name: "fs".to_owned() };
     assert_eq!(bench.refused(add).await, ErrorCode::EngineUnsupported);
     let create = Op::SessionCreate(Box::new(new_session("t")));
@@ -261,15 +261,15 @@ async fn cvm_templates_have_no_modules_and_no_sessions_of_their_own() {
 }
 
 #[tokio::test]
-async fn store_that_cannot_write_is_told_as_such_and_changes_nothing() {
-    let bench = Bench::new();
+async fn store_that_cannot_write_is_reported_and_changes_nothing() {
+    let bench = OpsBench::new();
     bench.faults.set(Some("the disk is full"));
-    let error = bench.ask(template("t")).await.expect_err("the disk is full");
+    let error = bench.request(template("t")).await.expect_err("the disk is full");
     assert_eq!(error.code, ErrorCode::StorageUnavailable);
     assert!(error.message.contains("full"), "{}", error.message);
     bench.faults.set(None);
     assert_eq!(
-        bench.ask(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
+        bench.request(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
         Ok(Reply::Templates(Vec::new()))
     );
     bench.faults.set_over_quota(true);
@@ -278,9 +278,9 @@ async fn store_that_cannot_write_is_told_as_such_and_changes_nothing() {
 
 #[tokio::test]
 async fn changes_are_in_the_audit_log_with_their_outcome() {
-    let bench = Bench::new();
+    let bench = OpsBench::new();
     let id = bench.template("t").await;
-    let _ = bench.ask(template("t")).await;
+    let _ = bench.request(template("t")).await;
     // Its line is committed with the next urgent batch at the latest; that of this one may come later.
     bench.template("u").await;
     let log = bench.store.audit(&vm_system_record::Scope::All, None, 10).await.expect("readable");

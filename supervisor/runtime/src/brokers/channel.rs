@@ -13,7 +13,7 @@ const LARGE_BYTES: usize = 1 << 20;
 
 /// The channel cannot be used any more.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ChannelError {
+pub(super) enum BrokerChannelError {
     /// The other side is gone.
     #[error("it ended")]
     Closed,
@@ -25,7 +25,7 @@ pub(super) enum ChannelError {
     Violation(#[from] CodecError),
 }
 
-impl From<io::Error> for ChannelError {
+impl From<io::Error> for BrokerChannelError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
@@ -47,7 +47,7 @@ impl Channel {
         Self { stream }
     }
 
-    pub(super) async fn send(&mut self, message: &ToBroker) -> Result<(), ChannelError> {
+    pub(super) async fn send(&mut self, message: &ToBroker) -> Result<(), BrokerChannelError> {
         let bytes = codec::encode(message, WORKER_MESSAGE_BYTES)?;
         let len = u32::try_from(bytes.len())
             .map_err(|_| CodecError::TooLarge { len: bytes.len(), cap: WORKER_MESSAGE_BYTES })?;
@@ -55,19 +55,19 @@ impl Channel {
         Ok(self.stream.write_all(&bytes).await?)
     }
 
-    pub(super) async fn receive(&mut self) -> Result<FromBroker, ChannelError> {
+    pub(super) async fn receive(&mut self) -> Result<FromBroker, BrokerChannelError> {
         let len = self.stream.read_u32_le().await? as usize;
         if len > HOST_MESSAGE_BYTES {
             return Err(CodecError::TooLarge { len, cap: HOST_MESSAGE_BYTES }.into());
         }
         let mut bytes = Vec::new();
         if (&mut self.stream).take(len as u64).read_to_end(&mut bytes).await? < len {
-            return Err(ChannelError::Closed);
+            return Err(BrokerChannelError::Closed);
         }
         if len <= LARGE_BYTES {
             return Ok(codec::decode(&bytes)?);
         }
         let decoded = tokio::task::spawn_blocking(move || codec::decode(&bytes)).await;
-        Ok(decoded.map_err(|_| ChannelError::Closed)??)
+        Ok(decoded.map_err(|_| BrokerChannelError::Closed)??)
     }
 }

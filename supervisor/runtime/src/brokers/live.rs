@@ -1,8 +1,8 @@
-//! One broker process with its channel: start, walls seen from outside, exchange of one call, end. Whoever holds a `Live` must
+//! One broker process with its channel: start, walls seen from outside, exchange of one call, end. Whoever holds a `ConnectedBroker` must
 //! end it: dropping it closes the channel, at which the process ends by itself, but nobody reaps it.
 
-use super::channel::{Channel, ChannelError};
-use super::{BrokerConfig, Call};
+use super::channel::{BrokerChannelError, Channel};
+use super::{AllowedCall, BrokerConfig};
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -28,26 +28,26 @@ pub(super) enum BrokerFailure {
     NotJailed(String),
     /// Its channel.
     #[error(transparent)]
-    Channel(#[from] ChannelError),
+    Channel(#[from] BrokerChannelError),
     /// It answered something that was not asked.
     #[error("it broke the protocol: {0}")]
     Violation(&'static str),
     /// It did not answer in time.
-    #[error("it did not answer within {0} ms")]
+    #[error("it did not reply within {0} ms")]
     Late(u128),
 }
 
 /// A broker behind its walls.
 #[derive(Debug)]
-pub(super) struct Live {
+pub(super) struct ConnectedBroker {
     process: BrokerProcess,
     channel: Channel,
     calls: u64,
 }
 
-impl Live {
-    /// Starts a process; it is of no use before [`Live::ready`].
-    pub(super) fn start(config: &BrokerConfig, call: &Call) -> Result<Self, BrokerFailure> {
+impl ConnectedBroker {
+    /// Starts a process; it is of no use before [`ConnectedBroker::ready`].
+    pub(super) fn start(config: &BrokerConfig, call: &AllowedCall) -> Result<Self, BrokerFailure> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let channel = Channel::new(UnixStream::from_std(ours)?);
@@ -60,7 +60,7 @@ impl Live {
     }
 
     /// Starts the process of one command. Its walls are put up around the command, fail closed, and are not its own.
-    pub(super) fn start_command(config: &BrokerConfig, call: &Call) -> Result<Self, BrokerFailure> {
+    pub(super) fn start_command(config: &BrokerConfig, call: &AllowedCall) -> Result<Self, BrokerFailure> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let channel = Channel::new(UnixStream::from_std(ours)?);
@@ -86,7 +86,7 @@ impl Live {
                 Some(wall) => Err(BrokerFailure::NotJailed(format!("{wall} is not in force"))),
             },
             Ok(Ok(FromBroker::Failed { message })) => Err(BrokerFailure::NotJailed(message)),
-            Ok(Ok(FromBroker::Reply { .. })) => Err(BrokerFailure::Violation("an answer before a call")),
+            Ok(Ok(FromBroker::Reply { .. })) => Err(BrokerFailure::Violation("a reply before a call")),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(BrokerFailure::Late(config.start_deadline.as_millis())),
         }
@@ -112,22 +112,22 @@ impl Live {
             self.channel.send(&ToBroker::Call { call, execution, request }).await?;
             self.channel.receive().await
         };
-        let answer =
+        let message =
             timeout(deadline, exchange).await.map_err(|_| BrokerFailure::Late(deadline.as_millis()))??;
-        match answer {
-            FromBroker::Reply { call: answered, reply } if answered == call => match reply {
-                Ok(reply) if !fits(&reply) => Err(BrokerFailure::Violation("an answer of another kind")),
+        match message {
+            FromBroker::Reply { call: replied, reply } if replied == call => match reply {
+                Ok(reply) if !fits(&reply) => Err(BrokerFailure::Violation("a reply of another kind")),
                 reply => Ok(reply),
             },
-            FromBroker::Reply { .. } => Err(BrokerFailure::Violation("an answer to another call")),
-            FromBroker::Ready | FromBroker::Failed { .. } => Err(BrokerFailure::Violation("no answer")),
+            FromBroker::Reply { .. } => Err(BrokerFailure::Violation("a reply to another call")),
+            FromBroker::Ready | FromBroker::Failed { .. } => Err(BrokerFailure::Violation("no reply")),
         }
     }
 
-    /// Tells it that an execution is over.
+    /// Notifies it that an execution has ended.
     pub(super) async fn execution_ended(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
-        let told = timeout(config.call_deadline, self.channel.send(&ToBroker::ExecutionEnded)).await;
-        Ok(told.map_err(|_| BrokerFailure::Late(config.call_deadline.as_millis()))??)
+        let sent = timeout(config.call_deadline, self.channel.send(&ToBroker::ExecutionEnded)).await;
+        Ok(sent.map_err(|_| BrokerFailure::Late(config.call_deadline.as_millis()))??)
     }
 
     /// Waits until the process ends by itself and reaps it; cancel safe before that.
@@ -152,8 +152,8 @@ impl Live {
     }
 }
 
-fn files_of(call: &Call) -> BrokerFiles<'_> {
-    let Call { worktree, .. } = call;
+fn files_of(call: &AllowedCall) -> BrokerFiles<'_> {
+    let AllowedCall { worktree, .. } = call;
     BrokerFiles { worktree: worktree.as_fd(), user: worktree.user(), path: worktree.path() }
 }
 

@@ -6,8 +6,8 @@
 //!      └──────────────────┴── dead, late, wrong, unused ◀───┘      session ended: kill, reap, leave
 //! ```
 
-use super::live::{BrokerFailure, Live};
-use super::{Call, CallFailure, Shared, broker_error};
+use super::live::{BrokerFailure, ConnectedBroker};
+use super::{AllowedCall, CallFailure, Shared, broker_error};
 use crate::worktree::Worktree;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ const FAILURES: usize = 5;
 /// … within this time is not started again before the oldest failure is past it.
 const FAILURE_WINDOW: Duration = Duration::from_mins(1);
 
-type Answer = Result<BrokerReply, CallFailure>;
+type BrokerResult = Result<BrokerReply, CallFailure>;
 
 /// What is asked of a session's broker.
 #[derive(Debug)]
-pub(super) enum Job {
+pub(super) enum BrokerJob {
     /// Do this.
     Call(Box<Work>),
     /// Close what the execution left open.
@@ -40,18 +40,18 @@ pub(super) enum Job {
 /// One call on its way.
 #[derive(Debug)]
 pub(super) struct Work {
-    pub(super) call: Call,
-    pub(super) answer: oneshot::Sender<Answer>,
+    pub(super) call: AllowedCall,
+    pub(super) responder: oneshot::Sender<BrokerResult>,
 }
 
 /// The task's state.
-pub(super) struct Owner {
+pub(super) struct BrokerTask {
     shared: Arc<Shared>,
     session: SessionId,
     stop: CancellationToken,
-    broker: Option<Live>,
+    broker: Option<ConnectedBroker>,
     /// The process of the command that runs.
-    command: Option<Live>,
+    command: Option<ConnectedBroker>,
     /// What the walls of the living broker leave.
     access: BrokerAccess,
     /// The files that the running broker was started for.
@@ -59,7 +59,7 @@ pub(super) struct Owner {
     failures: VecDeque<Instant>,
 }
 
-impl Owner {
+impl BrokerTask {
     pub(super) fn new(shared: Arc<Shared>, session: SessionId, stop: CancellationToken) -> Self {
         Self {
             shared,
@@ -74,7 +74,7 @@ impl Owner {
     }
 
     /// Runs until the session ends or nobody calls any more.
-    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<BrokerJob>) {
         let stop = self.stop.clone();
         loop {
             tokio::select! {
@@ -102,26 +102,26 @@ impl Owner {
         self.discard().await;
     }
 
-    async fn serve(&mut self, job: Job) {
+    async fn serve(&mut self, job: BrokerJob) {
         let work = match job {
-            Job::Call(work) => work,
-            Job::ExecutionEnded => return self.execution_ended().await,
+            BrokerJob::Call(work) => work,
+            BrokerJob::ExecutionEnded => return self.execution_ended().await,
         };
-        let Work { call, answer } = *work;
-        if answer.is_closed() {
+        let Work { call, responder } = *work;
+        if responder.is_closed() {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        let turn = timeout(shared.config.call_deadline, shared.calls.acquire()).await;
-        let result = match turn {
-            Ok(Ok(_turn)) => self.answer(call).await,
+        let slot = timeout(shared.config.call_deadline, shared.calls.acquire()).await;
+        let result = match slot {
+            Ok(Ok(_slot)) => self.serve_call(call).await,
             _ => Err(CallFailure::Unanswered(HostError {
                 code: "EAGAIN".to_owned(),
                 message: "EAGAIN: too many calls are under way, try again".to_owned(),
             })),
         };
         // Nobody waits any more: the execution has ended.
-        let _ = answer.send(result);
+        let _ = responder.send(result);
     }
 
     async fn execution_ended(&mut self) {
@@ -132,7 +132,7 @@ impl Owner {
         }
     }
 
-    async fn answer(&mut self, call: Call) -> Answer {
+    async fn serve_call(&mut self, call: AllowedCall) -> BrokerResult {
         let shared = Arc::clone(&self.shared);
         if let BrokerCall::Exec { .. } = call.request {
             return self.run_command(call).await;
@@ -150,7 +150,7 @@ impl Owner {
             return Err(CallFailure::Unanswered(broker_error("the broker is gone")));
         };
         let failure = match broker.exchange(&shared.config, call.execution, call.request).await {
-            Ok(answer) => return answer.map_err(CallFailure::Refused),
+            Ok(reply) => return reply.map_err(CallFailure::Refused),
             Err(failure) => failure,
         };
         self.note_failure(&failure.to_string());
@@ -164,7 +164,7 @@ impl Owner {
         }))
     }
 
-    async fn start(&mut self, call: &Call) -> Result<(), HostError> {
+    async fn start(&mut self, call: &AllowedCall) -> Result<(), HostError> {
         while self.failures.front().is_some_and(|at| at.elapsed() > FAILURE_WINDOW) {
             self.failures.pop_front();
         }
@@ -172,7 +172,7 @@ impl Owner {
             return Err(broker_error("the broker failed 5 times within a minute; try again later"));
         }
         let shared = Arc::clone(&self.shared);
-        let started = match Live::start(&shared.config, call) {
+        let started = match ConnectedBroker::start(&shared.config, call) {
             Ok(broker) => {
                 self.access = call.access;
                 self.worktree = Some(call.worktree.clone());
@@ -191,9 +191,9 @@ impl Owner {
     }
 
     /// A command has a process of its own, which ends with it.
-    async fn run_command(&mut self, call: Call) -> Answer {
+    async fn run_command(&mut self, call: AllowedCall) -> BrokerResult {
         let shared = Arc::clone(&self.shared);
-        let result = match Live::start_command(&shared.config, &call) {
+        let result = match ConnectedBroker::start_command(&shared.config, &call) {
             Ok(started) => {
                 shared.live.fetch_add(1, Ordering::Relaxed);
                 // Owned before anything is awaited: if the session ends meanwhile, the process is still reaped.
@@ -207,7 +207,7 @@ impl Owner {
         };
         self.discard_command().await;
         match result {
-            Ok(answer) => answer.map_err(CallFailure::Refused),
+            Ok(reply) => reply.map_err(CallFailure::Refused),
             Err(failure) => {
                 tracing::warn!(session = %self.session, %failure, "a command's process failed");
                 let ended = broker_error(&format!("the command's process was ended: {failure}"));
@@ -238,7 +238,7 @@ impl Owner {
 }
 
 /// How the broker ended by itself; never, if there is none.
-async fn died(broker: &mut Option<Live>) -> String {
+async fn died(broker: &mut Option<ConnectedBroker>) -> String {
     let Some(broker) = broker else { return std::future::pending().await };
     match broker.ended().await {
         Ok(ending) => format!("it ended: {ending:?}"),

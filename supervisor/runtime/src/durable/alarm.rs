@@ -1,8 +1,8 @@
-//! What goes on by itself: after a start of the supervisor every execution that has something to do by its rows, and at
-//! any time the questions whose time is over. Only as many at a time as workers can be started.
+//! Wakes executions without a request: after a start of the supervisor every execution that has something to do by its
+//! rows, and at any time the tasks with an expired deadline. Only as many at a time as workers can be started.
 
 use super::Durables;
-use super::live::{Ask, Command};
+use super::live::{QueuedRequest, RunRequest};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::time::Timestamp;
 
-/// Rows that are looked at in one turn.
+/// Rows that are read at a time.
 const ROWS: u32 = 256;
 /// What did not go on, for want of a worker or of the store, is tried again after this long.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -70,7 +70,7 @@ impl<K: Eq + Hash> Patience<K> {
         }
     }
 
-    /// Everything was looked at: what was not met has gone on.
+    /// All rows were read: an execution that was not met has gone on.
     fn end_round(&mut self) {
         let round = self.round;
         self.woken.retain(|_, woken| woken.round == round);
@@ -87,7 +87,7 @@ pub(super) async fn run(durables: Arc<Durables>) {
 }
 
 async fn forever(durables: &Arc<Durables>) {
-    // Each by itself: a question whose time is over does not wait behind everything that a restart has to wake.
+    // Each by itself: a task with an expired deadline does not wait behind all that a restart has to wake.
     tokio::join!(run_what_runs(durables), expire_what_is_due(durables));
 }
 
@@ -115,13 +115,13 @@ async fn expire_what_is_due(durables: &Arc<Durables>) {
 
 /// Wakes executions one by one as workers of others are loaded.
 async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
-    let Ok(turn) = Arc::clone(&durables.wakes).acquire_owned().await else { return false };
-    let (answer, _) = oneshot::channel();
-    let command = Command { ask: Ask::Wake, answer, turn: Some(turn) };
+    let Ok(permit) = Arc::clone(&durables.wakes).acquire_owned().await else { return false };
+    let (responder, _) = oneshot::channel();
+    let command = QueuedRequest { request: RunRequest::Wake, responder, permit: Some(permit) };
     durables.hand_over(execution, None, command).is_ok()
 }
 
-/// As far as the store answers.
+/// As far as the store returns rows.
 async fn everything_that_runs(durables: &Arc<Durables>, patience: &mut Patience<ExecutionId>) {
     let mut after = ExecutionId::from_bytes([0; 16]);
     loop {
@@ -130,7 +130,8 @@ async fn everything_that_runs(durables: &Arc<Durables>, patience: &mut Patience<
         for id in ids {
             let id = ExecutionId::from_bytes(id);
             // One that has an owner goes on already.
-            let at_work = super::live::lock(&durables.live).get(&id).is_some_and(super::live::Live::is_alive);
+            let at_work =
+                super::live::lock(&durables.live).get(&id).is_some_and(super::live::LiveRun::is_alive);
             if at_work {
                 patience.is_met(&id);
             } else if patience.is_time(id, Instant::now()) {
@@ -145,7 +146,7 @@ async fn everything_that_runs(durables: &Arc<Durables>, patience: &mut Patience<
     patience.end_round();
 }
 
-/// Up to which moment everything was woken; none if the store does not answer.
+/// Up to which time everything was woken; none if the store failed.
 async fn everything_that_is_due(
     durables: &Arc<Durables>,
     patience: &mut Patience<TaskId>,
@@ -166,7 +167,7 @@ async fn everything_that_is_due(
     Some(until)
 }
 
-/// How long until the time of the next question is over that was not due then, or something should be tried again.
+/// Time until the next deadline of a task that was not due then, or until a retry.
 async fn until_next(durables: &Arc<Durables>, then: Timestamp) -> Duration {
     let behind = Some((then, TaskId::from_bytes([0xff; 16])));
     match durables.shared.store.due_tasks(Timestamp(i64::MAX), behind, 1).await {

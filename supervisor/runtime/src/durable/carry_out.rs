@@ -3,7 +3,7 @@
 use super::files;
 use super::follow::News;
 use super::pages::Change;
-use super::task::{Owner, ProgramContext, Starting, Worker};
+use super::task::{ProgramContext, RunTask, RunWorker, Starting};
 use super::worker::{Order, order};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use vm_system_protocol::durable::{FromDurable, ToDurable};
 use vm_system_record::Batch;
 use vm_system_store::Urgency;
 
-impl Owner {
+impl RunTask {
     /// Drives the machine with an input, and with what comes of carrying out its actions.
     pub(super) fn step(&mut self, machine: &mut DurableMachine, context: &ProgramContext, input: Input) {
         let mut actions = Vec::new();
@@ -119,7 +119,7 @@ impl Owner {
     fn let_worker_go(&mut self) -> Option<Input> {
         self.files.under_way = None;
         self.pages.acquiring = None;
-        if let Some(Worker { session, link, jail, slot, .. }) = self.worker.take() {
+        if let Some(RunWorker { session, link, jail, slot, .. }) = self.worker.take() {
             self.forget_worker(session);
             let process = link.process.clone();
             self.durables.end(process, (link, jail, slot));

@@ -1,4 +1,4 @@
-//! Compiled programs that are kept in memory: the ones that were used last, within a bound. Knows no store.
+//! Compiled programs that are kept in memory: the most recently used ones, within a bound. Knows no store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_longest_makes_room() {
+    fn least_recently_used_code_is_evicted() {
         let mut codes = Codes::default();
         let third = Arc::new(vec![0; BYTES / 3]);
         for number in 0..3 {

@@ -7,10 +7,10 @@ use super::listing::Listing;
 use super::live::lock;
 use super::task::ProgramContext;
 use crate::RuntimeError;
-use crate::brokers::{Call, CallFailure};
+use crate::brokers::{AllowedCall, CallFailure};
 use crate::memory::{Reservation, largest_answer};
-use crate::task::Shared;
-use crate::workspaces::{Workspace, Workspaces};
+use crate::task::RuntimeContext;
+use crate::workspaces::{WorkspaceKey, Workspaces};
 use crate::worktree::Worktree;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ const ABOUT_THE_FILE: [&str; 11] = [
     "EROFS",
 ];
 
-/// What an execution used of its files: since somebody else answered it, and in its life.
+/// What an execution used of its files: since a client last answered it, and in all.
 pub(super) type Used = Arc<Mutex<(HostUsage, SessionUsage)>>;
 
 /// A question has ended: so much waiting (milliseconds) gives as much of the limits back as of all others.
@@ -69,7 +69,7 @@ pub(super) fn give_back(used: &Used, policy: &EffectivePolicy, waited_ms: u64) {
 /// Makes a call; JSON of its result, or the message of an `Error`. An effect that was made before and is made again after a
 /// crash leaves the same: a file is written whole.
 pub(super) async fn call(
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeContext>,
     (execution, session): (ExecutionId, SessionId),
     (context, used, reservation): (ProgramContext, Used, Reservation),
     work: HostCallRequest,
@@ -98,7 +98,7 @@ pub(super) async fn call(
     Ok(JsonText::from_value(&result))
 }
 
-/// The supervisor is ending: the program hears nothing, and asks again when it goes on.
+/// The supervisor is ending: the program gets no result, and makes the call again when it goes on.
 async fn stopping<T>() -> T {
     std::future::pending().await
 }
@@ -117,7 +117,7 @@ fn quoted(text: &str) -> usize {
 }
 
 struct Files {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeContext>,
     execution: ExecutionId,
     session: SessionId,
     worktree: Worktree,
@@ -138,7 +138,7 @@ impl Files {
     }
 
     /// `None`: it is not there or not allowed. An error: the call could not be carried out.
-    async fn ask(&self, request: FsRequest) -> Result<Option<FsReply>, String> {
+    async fn request(&self, request: FsRequest) -> Result<Option<FsReply>, String> {
         let policy = &self.context.policy;
         let permit = {
             let mut used = lock(&self.used);
@@ -147,7 +147,7 @@ impl Files {
         };
         let Ok(Permit::Broker(request)) = permit else { return Ok(None) };
         let held = self.shared.budget.wait(largest_answer(&request)).await;
-        let reply = self.answer(request).await;
+        let reply = self.call_broker(request).await;
         let bytes = match &reply {
             Ok(BrokerReply::Fs(FsReply::Bytes(bytes))) => bytes.len(),
             Ok(BrokerReply::Fs(FsReply::Entries(entries))) => {
@@ -171,18 +171,18 @@ impl Files {
 
     /// What a broker says, the first or one of its successors: reading changes nothing, folders are made and files are
     /// written whole, so that each call may be made twice.
-    async fn answer(&self, request: BrokerCall) -> Result<BrokerReply, CallFailure> {
+    async fn call_broker(&self, request: BrokerCall) -> Result<BrokerReply, CallFailure> {
         let until = Instant::now() + ASKED_AGAIN;
         let mut pause = PAUSE;
         loop {
-            let call = Call {
+            let call = AllowedCall {
                 execution: self.execution,
                 request: request.clone(),
                 access: self.context.policy.broker_access(),
                 worktree: self.worktree.clone(),
                 // Programs have no database.
                 workspaces: Workspaces::default(),
-                workspace: Workspace { owner: String::new(), id: String::new() },
+                workspace: WorkspaceKey { owner: String::new(), id: String::new() },
             };
             match self.shared.brokers.call(self.session, call).await {
                 Err(CallFailure::Unanswered(_)) if self.shared.brokers.is_stopped() => {
@@ -193,7 +193,7 @@ impl Files {
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                answer => return answer,
+                reply => return reply,
             }
         }
     }
@@ -207,19 +207,19 @@ impl Files {
         let data = data.as_bytes().to_vec();
         if let Some((folder, _)) = path.rsplit_once('/') {
             let folder = FsRequest::MakeDir { path: folder.to_owned(), recursive: true, mode: 0o777 };
-            if self.ask(folder).await?.is_none() {
+            if self.request(folder).await?.is_none() {
                 return Ok(false);
             }
         }
         let how = WriteMode { create: true, exclusive: false, truncate: true, append: false };
-        Ok(self.ask(FsRequest::Write { path, data, how, mode: 0o666 }).await?.is_some())
+        Ok(self.request(FsRequest::Write { path, data, how, mode: 0o666 }).await?.is_some())
     }
 
     async fn read(&self, args: &[Value]) -> Result<Value, String> {
         let Some(path) = args.first().and_then(Value::as_str).and_then(|path| self.relative(path)) else {
             return Ok(Value::Null);
         };
-        Ok(match self.ask(FsRequest::ReadFile { path }).await? {
+        Ok(match self.request(FsRequest::ReadFile { path }).await? {
             Some(FsReply::Bytes(bytes)) => {
                 let text = String::from_utf8(bytes)
                     .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -258,7 +258,7 @@ impl Files {
                 return Ok(None);
             }
             let path = if folder.is_empty() { start.clone() } else { format!("{base}{folder}") };
-            let Some(FsReply::Entries(entries)) = self.ask(FsRequest::ReadDir { path }).await? else {
+            let Some(FsReply::Entries(entries)) = self.request(FsRequest::ReadDir { path }).await? else {
                 continue;
             };
             let Some(taken) = self.shared.files(move || listing.take(&folder, entries)).await else {

@@ -1,4 +1,4 @@
-//! Patterns of `fs.listFiles`: what a program chooses to see of a folder. A program is a stranger: its pattern has a length,
+//! Patterns of `fs.listFiles`: what a program requests of a folder. A program is not trusted: its pattern has a bounded length,
 //! and matching takes time in proportion to the lengths of pattern and path, out of an allowance that a whole list has.
 //! Must not know files.
 

@@ -1,9 +1,9 @@
-//! Following executions of programs: what is committed goes to whoever wants to see it. A follower may wait for months while
-//! its execution waits, and takes nothing but its place in this table.
+//! Following executions of programs: what is committed goes to the followers. A follower may wait for months while its
+//! execution waits, and takes no more than its entry in this table.
 
 use super::Durables;
 use super::live::lock;
-use crate::follow::{Follower, Tail};
+use crate::follow::{EventTail, Follower};
 use crate::followers::{self, Batches, Followers};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -47,7 +47,7 @@ impl Following {
     }
 
     /// A batch of this execution is stored.
-    pub(super) fn tell(&self, execution: ExecutionId, news: &News) {
+    pub(super) fn notify(&self, execution: ExecutionId, news: &News) {
         if news.events.is_empty() && !news.ends {
             return;
         }
@@ -71,7 +71,7 @@ impl Durables {
         after_seq: u64,
         follower: Follower,
     ) -> Option<()> {
-        let mut tail = Tail::new(after_seq, follower);
+        let mut tail = EventTail::new(after_seq, follower);
         let store = &self.shared.store;
         let mut is_first = true;
         loop {

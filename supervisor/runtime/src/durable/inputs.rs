@@ -1,8 +1,8 @@
-//! What happened, as an input of the machine.
+//! Events of an owner task as inputs of the state machine. Decides nothing.
 
 use super::ProgramWorker;
-use super::live::{Ask, Command, lock};
-use super::task::{Owner, Woken, Worker};
+use super::live::{QueuedRequest, RunRequest, lock};
+use super::task::{RunTask, RunWorker, Woken};
 use super::worker::{LoadedWorker, WorkerStartError};
 use crate::link::{LinkEvent, WorkerLink};
 use crate::task::fault;
@@ -14,12 +14,12 @@ use vm_system_protocol::worker::FromWorker;
 use vm_system_record::{Entity, Rejection, StoreError};
 use vm_system_spawn::{Received, WorkerChannelError, WorkerExit};
 
-impl Owner {
+impl RunTask {
     /// None: the machine need not know.
     pub(super) fn input(&mut self, woken: Woken) -> Option<Input> {
         Some(match woken {
-            Woken::Command(None) | Woken::Stop => Input::Stop,
-            Woken::Command(Some(command)) => self.command(command),
+            Woken::QueuedRequest(None) | Woken::Stop => Input::Stop,
+            Woken::QueuedRequest(Some(command)) => self.command(command),
             Woken::Started(started) => self.started(started),
             Woken::Link(LinkEvent::Received(received)) => self.received(received),
             // Its exit is still to come.
@@ -45,28 +45,28 @@ impl Owner {
         })
     }
 
-    fn command(&mut self, command: Command) -> Input {
-        let Command { ask, answer, turn } = command;
-        if let Some(turn) = turn {
-            self.turn = Some(turn);
+    fn command(&mut self, command: QueuedRequest) -> Input {
+        let QueuedRequest { request, responder, permit } = command;
+        if let Some(permit) = permit {
+            self.permit = Some(permit);
         }
-        match ask {
-            Ask::Start { wait } => Input::Start { token: self.callers.add(answer), wait },
-            Ask::Submit { task, answer: given, with, wait } => {
-                Input::Submit { token: self.callers.add(answer), task, answer: given, with, wait }
+        match request {
+            RunRequest::Start { wait } => Input::Start { token: self.callers.add(responder), wait },
+            RunRequest::Submit { task, answer: given, with, wait } => {
+                Input::Submit { token: self.callers.add(responder), task, answer: given, with, wait }
             }
-            Ask::Set { frame, name, value } => {
-                Input::Set { token: self.callers.add(answer), frame, name, value }
+            RunRequest::Set { frame, name, value } => {
+                Input::Set { token: self.callers.add(responder), frame, name, value }
             }
-            Ask::Cancel { with } => Input::Cancel { token: self.callers.add(answer), with },
-            Ask::Wake => Input::Wake,
+            RunRequest::Cancel { with } => Input::Cancel { token: self.callers.add(responder), with },
+            RunRequest::Wake => Input::Wake,
         }
     }
 
     fn started(&mut self, started: Result<LoadedWorker, WorkerStartError>) -> Input {
         let unwanted = self.starting.take().is_some_and(|starting| starting.unwanted);
         match started {
-            Ok(LoadedWorker { session, handle, small, jail, slot, birth }) => {
+            Ok(LoadedWorker { session, handle, small, jail, slot, start_permit }) => {
                 if unwanted {
                     let _ = handle.process.kill();
                 }
@@ -79,7 +79,14 @@ impl Owner {
                     last_received: link.last_received().clone(),
                 };
                 lock(&self.durables.workers).insert(session, worker);
-                self.worker = Some(Worker { session, link, allowed_s: 0, jail, slot, birth: Some(birth) });
+                self.worker = Some(RunWorker {
+                    session,
+                    link,
+                    allowed_s: 0,
+                    jail,
+                    slot,
+                    start_permit: Some(start_permit),
+                });
                 Input::Loaded { small }
             }
             Err(_) if unwanted => Input::Exited(WorkerExitStatus::Unknown),
@@ -92,9 +99,9 @@ impl Owner {
 
     fn received(&mut self, received: Received) -> Input {
         // It is loaded: others may be started. How many there are at a time is bounded by the slots.
-        self.turn = None;
+        self.permit = None;
         if let Some(worker) = &mut self.worker {
-            worker.birth = None;
+            worker.start_permit = None;
         }
         match received.message {
             FromWorker::Durable(message) => Input::Message(*message),
@@ -106,7 +113,7 @@ impl Owner {
         self.files.under_way = None;
         self.pages.acquiring = None;
         let mut forbidden = None;
-        if let Some(Worker { session, link, .. }) = self.worker.take() {
+        if let Some(RunWorker { session, link, .. }) = self.worker.take() {
             self.forget_worker(session);
             forbidden = self.durables.shared.registry.take_forbidden(link.process.pid());
             link.process.forget();
@@ -120,7 +127,7 @@ impl Owner {
     pub(super) fn written(&self, outcome: WriteOutcome<super::follow::News>) -> Input {
         match outcome.result {
             Ok(_) => {
-                self.durables.following.tell(self.execution, &outcome.note);
+                self.durables.following.notify(self.execution, &outcome.note);
                 Input::Stored(outcome.id)
             }
             Err(error) => not_stored(outcome.id, &error),

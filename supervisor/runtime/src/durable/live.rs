@@ -2,8 +2,8 @@
 //! between.
 
 use super::files::Used;
-use super::task::{Owner, ProgramContext};
-use super::{Durables, found};
+use super::task::{ProgramContext, RunTask};
+use super::{Durables, stored};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use vm_system_core::durable::{DurableMachine, DurableRefusal, RunStatus, Spent};
@@ -11,7 +11,7 @@ use vm_system_policy::SessionUsage;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::json::JsonText;
-use vm_system_record::{Owner as Whose, Write};
+use vm_system_record::{Owner as Principal, Write};
 
 /// Commands that may wait for an owner task.
 const COMMANDS: usize = 32;
@@ -21,7 +21,7 @@ const REMEMBERED: usize = 100_000;
 
 /// A request to an owner task.
 #[derive(Debug)]
-pub(super) enum Ask {
+pub(super) enum RunRequest {
     Start { wait: bool },
     Submit { task: Option<TaskId>, answer: GivenAnswer, with: Vec<Write>, wait: bool },
     Set { frame: u32, name: String, value: JsonText },
@@ -29,28 +29,27 @@ pub(super) enum Ask {
     Wake,
 }
 
-/// Where an answer goes.
-pub(super) type Answering = oneshot::Sender<Result<RunStatus, DurableRefusal>>;
+/// Where the result of a request goes.
+pub(super) type RunResponder = oneshot::Sender<Result<RunStatus, DurableRefusal>>;
 
 /// A request with its caller.
 #[derive(Debug)]
-pub(super) struct Command {
-    pub(super) ask: Ask,
-    pub(super) answer: Answering,
+pub(super) struct QueuedRequest {
+    pub(super) request: RunRequest,
+    pub(super) responder: RunResponder,
     /// Held until its worker is loaded, or nothing is to be done: bounds what is woken at a time.
-    pub(super) turn: Option<OwnedSemaphorePermit>,
+    pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
-/// What an execution is besides its record.
+/// Owner, name and program of an execution: what its record does not contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    /// Whose.
-    pub owner: Whose,
+pub struct RunIdentity {
+    pub owner: Principal,
     /// The name that a client gave.
     pub name: Option<String>,
-    /// What it runs.
+    /// The program that it runs.
     pub program: ProgramId,
-    /// Which version.
+    /// Version of the program, from 1.
     pub version: u32,
     /// The program's name; none once it was deleted.
     pub program_name: Option<String>,
@@ -58,21 +57,21 @@ pub struct Identity {
 
 /// An execution with an owner task.
 #[derive(Debug)]
-pub(super) struct Live {
-    commands: mpsc::Sender<Command>,
+pub(super) struct LiveRun {
+    commands: mpsc::Sender<QueuedRequest>,
     /// What it is, if a caller has named it.
-    identity: Option<Arc<Identity>>,
+    identity: Option<Arc<RunIdentity>>,
 }
 
-impl Live {
+impl LiveRun {
     pub(super) fn is_alive(&self) -> bool {
         !self.commands.is_closed()
     }
 }
 
-impl Command {
-    pub(super) fn asking(ask: Ask, answer: Answering) -> Self {
-        Self { ask, answer, turn: None }
+impl QueuedRequest {
+    pub(super) fn new(request: RunRequest, responder: RunResponder) -> Self {
+        Self { request, responder, permit: None }
     }
 }
 
@@ -82,15 +81,15 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Durables {
-    pub(super) async fn ask(
+    pub(super) async fn request(
         self: &Arc<Self>,
         execution: ExecutionId,
-        identity: Option<Arc<Identity>>,
-        ask: Ask,
+        identity: Option<Arc<RunIdentity>>,
+        request: RunRequest,
     ) -> Result<RunStatus, DurableRefusal> {
-        let (answer, answered) = oneshot::channel();
-        self.hand_over(execution, identity, Command::asking(ask, answer))?;
-        answered.await.unwrap_or(Err(DurableRefusal::Stopping))
+        let (responder, response) = oneshot::channel();
+        self.hand_over(execution, identity, QueuedRequest::new(request, responder))?;
+        response.await.unwrap_or(Err(DurableRefusal::Stopping))
     }
 
     /// An owner task for an execution that begins.
@@ -98,8 +97,8 @@ impl Durables {
         self: &Arc<Self>,
         execution: ExecutionId,
         (machine, context): (DurableMachine, ProgramContext),
-        identity: Arc<Identity>,
-        command: Command,
+        identity: Arc<RunIdentity>,
+        command: QueuedRequest,
     ) -> Result<(), DurableRefusal> {
         let mut live = lock(&self.live);
         if self.stop.is_cancelled() {
@@ -109,16 +108,16 @@ impl Durables {
         if commands.try_send(command).is_err() {
             return Err(DurableRefusal::Stopping);
         }
-        live.insert(execution, Live { commands, identity: Some(identity) });
-        self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(Some((machine, context))));
+        live.insert(execution, LiveRun { commands, identity: Some(identity) });
+        self.tasks.spawn(RunTask::new(Arc::clone(self), execution, inbox).run(Some((machine, context))));
         Ok(())
     }
 
     pub(super) fn hand_over(
         self: &Arc<Self>,
         execution: ExecutionId,
-        identity: Option<Arc<Identity>>,
-        command: Command,
+        identity: Option<Arc<RunIdentity>>,
+        command: QueuedRequest,
     ) -> Result<(), DurableRefusal> {
         let mut live = lock(&self.live);
         if self.stop.is_cancelled() {
@@ -126,8 +125,8 @@ impl Durables {
         }
         let begin = || {
             let (commands, inbox) = mpsc::channel(COMMANDS);
-            self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(None));
-            Live { commands, identity: None }
+            self.tasks.spawn(RunTask::new(Arc::clone(self), execution, inbox).run(None));
+            LiveRun { commands, identity: None }
         };
         let live = live.entry(execution).or_insert_with(begin);
         // One that leaves takes itself out first: only one that failed is still here.
@@ -143,13 +142,13 @@ impl Durables {
     }
 
     /// An owner task that has nothing left to do leaves; false if there is a new request.
-    pub(super) fn retire(&self, execution: ExecutionId, inbox: &mpsc::Receiver<Command>) -> bool {
+    pub(super) fn retire(&self, execution: ExecutionId, inbox: &mpsc::Receiver<QueuedRequest>) -> bool {
         let mut live = lock(&self.live);
         inbox.is_empty() && live.remove(&execution).is_some()
     }
 
-    /// What an execution is, if it runs or was answered a moment ago, and a caller has named it.
-    pub fn identity(&self, execution: ExecutionId) -> Option<Arc<Identity>> {
+    /// Identity of an execution, if it has an owner task and a caller has named it.
+    pub fn identity(&self, execution: ExecutionId) -> Option<Arc<RunIdentity>> {
         lock(&self.live).get(&execution).and_then(|live| live.identity.clone())
     }
 
@@ -160,12 +159,12 @@ impl Durables {
         }
     }
 
-    /// An execution as its rows say.
+    /// An execution as its rows describe it.
     pub(super) async fn find(
         &self,
         execution: ExecutionId,
-    ) -> Result<(DurableMachine, ProgramContext, Option<found::StoredState>, Used), DurableRefusal> {
-        let (mut machine, context, whole) = found::load(self, execution).await?;
+    ) -> Result<(DurableMachine, ProgramContext, Option<stored::StoredState>, Used), DurableRefusal> {
+        let (mut machine, context, whole) = stored::load(self, execution).await?;
         let (spent, files) = lock(&self.spent).remove(&execution).unwrap_or_default();
         machine.remember(spent);
         let life = SessionUsage { written_bytes: machine.written() };

@@ -7,11 +7,11 @@
 //! - `task`: the owner task; `inputs`: what happens to it; `carry_out`: what it does
 //! - `worker`: starts of workers: a process that was sent code and pages
 //! - `code`: compiled programs that are kept in memory
-//! - `found`: what the store has of an execution
+//! - `stored`: an execution loaded from the store
 //! - `files`, `listing`, `filter`: the calls of `fs`; what a list has of folders; which paths it shows
 //! - `pages`: the memory budget for what workers have sent of their states
-//! - `once`: workers for one question: compiling, looking inside
-//! - `alarm`: what goes on by itself: after a start of the supervisor, and when a question's time is over
+//! - `single_request`: workers for one request: compiling, inspecting a state
+//! - `alarm`: wakes executions after a start of the supervisor and at the deadlines of tasks
 
 mod alarm;
 mod carry_out;
@@ -19,22 +19,22 @@ mod code;
 mod files;
 mod filter;
 mod follow;
-mod found;
 mod inputs;
 mod listing;
 mod live;
-mod once;
 mod pages;
+mod single_request;
+mod stored;
 mod task;
 mod worker;
 
-pub use live::Identity;
+pub use live::RunIdentity;
 
 use super::api::RuntimeError;
 use super::link::LastReceived;
-use super::task::Shared;
+use super::task::RuntimeContext;
 use crate::worktree::WorktreeClient;
-use live::{Ask, Command, Live};
+use live::{LiveRun, QueuedRequest, RunRequest};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -54,12 +54,12 @@ use vm_system_spawn::WorkerProcess;
 /// How durable executions are run.
 #[derive(Debug, Clone)]
 pub struct DurableConfig {
-    /// How long a worker is kept after a pause, for the answer that comes at once.
+    /// How long a worker is kept after a pause, for an answer that comes at once.
     pub warm: Duration,
     /// Workers of durable executions at a time; more wait for their turn.
     pub workers: usize,
     /// Workers that are being started and loaded at a time.
-    pub births: usize,
+    pub starts: usize,
     /// A checkpoint after so much computing without another one.
     pub checkpoint: Duration,
     /// A checkpoint after so many instructions without another one.
@@ -73,7 +73,7 @@ impl Default for DurableConfig {
         Self {
             warm: Duration::from_secs(2),
             workers: 256,
-            births: 4,
+            starts: 4,
             checkpoint: Duration::from_secs(1),
             checkpoint_steps: u64::MAX,
             history: 100,
@@ -87,7 +87,7 @@ pub struct StartProgram {
     /// The record as it begins.
     pub record: Execution,
     /// What it is besides its record.
-    pub identity: Arc<Identity>,
+    pub identity: Arc<RunIdentity>,
     /// What the session keeps of its template.
     pub policy: Arc<PolicySnapshot>,
     /// Folder of its files; empty = none.
@@ -96,9 +96,9 @@ pub struct StartProgram {
     pub fresh: Fresh,
 }
 
-/// Texts that are compiled at a time: one that takes long keeps the other place free for short ones.
+/// Texts that are compiled at a time: one that takes long leaves the other slot free for short ones.
 const COMPILATIONS: usize = 2;
-/// States that are looked into at a time: restoring a large one takes a while.
+/// States that are inspected at a time: restoring a large one takes a while.
 const LOOKS: usize = 4;
 
 /// A program's running worker.
@@ -112,34 +112,35 @@ pub(super) struct ProgramWorker {
 /// All durable executions.
 #[derive(Debug)]
 pub struct Durables {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeContext>,
     config: DurableConfig,
-    live: Mutex<HashMap<ExecutionId, Live>>,
+    live: Mutex<HashMap<ExecutionId, LiveRun>>,
     following: follow::Following,
     code: Mutex<code::Codes>,
     slots: Arc<Semaphore>,
-    births: Arc<Semaphore>,
+    starts: Arc<Semaphore>,
     wakes: Arc<Semaphore>,
     /// Texts that are compiled at a time.
     compilations: Semaphore,
-    /// States that are looked into at a time.
-    looks: Semaphore,
+    /// Bounds the states that are inspected at a time.
+    inspections: Semaphore,
     /// Running workers, for inspection and signals.
     workers: Mutex<HashMap<SessionId, ProgramWorker>>,
-    /// What executions without an owner task, whose question has an end, have used of their limits; as long as this daemon runs.
+    /// What executions without an owner task that wait for a task with a deadline have used of their limits; as long as this
+    /// daemon runs.
     spent: Mutex<HashMap<ExecutionId, (Spent, HostUsage)>>,
     /// The memory of pages that are not stored yet.
     page_budget: pages::PageBudget,
     /// An execution waits for a worker: those that are only kept warm are to go.
     pressure: Notify,
-    /// There is something new for the alarm to look at.
+    /// Wakes the alarm: there are new rows for it.
     alarm: Notify,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl Durables {
-    pub(super) fn start(shared: Arc<Shared>, config: DurableConfig) -> Arc<Self> {
+    pub(super) fn start(shared: Arc<RuntimeContext>, config: DurableConfig) -> Arc<Self> {
         let durables = Arc::new(Self {
             shared,
             live: Mutex::default(),
@@ -148,10 +149,10 @@ impl Durables {
             spent: Mutex::default(),
             code: Mutex::default(),
             slots: Arc::new(Semaphore::new(config.workers.max(1))),
-            births: Arc::new(Semaphore::new(config.births.max(1))),
-            wakes: Arc::new(Semaphore::new(2 * config.births.max(1))),
+            starts: Arc::new(Semaphore::new(config.starts.max(1))),
+            wakes: Arc::new(Semaphore::new(2 * config.starts.max(1))),
             compilations: Semaphore::new(COMPILATIONS),
-            looks: Semaphore::new(LOOKS),
+            inspections: Semaphore::new(LOOKS),
             page_budget: pages::PageBudget::new(),
             pressure: Notify::new(),
             alarm: Notify::new(),
@@ -170,7 +171,7 @@ impl Durables {
         file_name: String,
         typescript: Option<bool>,
     ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
-        once::compile(self, source, file_name, typescript).await
+        single_request::compile(self, source, file_name, typescript).await
     }
 
     /// Runs a program: to its first stop, or (without `wait`) until its beginning is stored.
@@ -182,23 +183,23 @@ impl Durables {
         let owner = start.identity.owner.clone();
         let context = task::ProgramContext { program, worktree: start.worktree_path, owner, policy };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
-        let (answer, answered) = oneshot::channel();
-        let ask = Command::asking(Ask::Start { wait }, answer);
-        self.begin(id, (machine, context), start.identity, ask)?;
-        answered.await.unwrap_or(Err(DurableRefusal::Stopping))
+        let (responder, response) = oneshot::channel();
+        let command = QueuedRequest::new(RunRequest::Start { wait }, responder);
+        self.begin(id, (machine, context), start.identity, command)?;
+        response.await.unwrap_or(Err(DurableRefusal::Stopping))
     }
 
-    /// Answers a question and runs the program: to its next stop, or (without `wait`) until the answer is stored. The
+    /// Submits the answer to a task and runs the program: to its next stop, or (without `wait`) until the answer is stored. The
     /// writes become durable together with the answer.
     pub async fn submit(
         self: &Arc<Self>,
         execution: ExecutionId,
-        identity: Arc<Identity>,
+        identity: Arc<RunIdentity>,
         (task, answer): (Option<TaskId>, GivenAnswer),
         wait: bool,
         with: Vec<Write>,
     ) -> Result<RunStatus, DurableRefusal> {
-        self.ask(execution, Some(identity), Ask::Submit { task, answer, with, wait }).await
+        self.request(execution, Some(identity), RunRequest::Submit { task, answer, with, wait }).await
     }
 
     /// Changes a variable of a waiting program.
@@ -209,7 +210,7 @@ impl Durables {
         name: String,
         value: JsonText,
     ) -> Result<RunStatus, DurableRefusal> {
-        self.ask(execution, None, Ask::Set { frame, name, value }).await
+        self.request(execution, None, RunRequest::Set { frame, name, value }).await
     }
 
     /// Ends an execution; the writes become durable together with its end.
@@ -218,23 +219,23 @@ impl Durables {
         execution: ExecutionId,
         with: Vec<Write>,
     ) -> Result<RunStatus, DurableRefusal> {
-        self.ask(execution, None, Ask::Cancel { with }).await
+        self.request(execution, None, RunRequest::Cancel { with }).await
     }
 
     /// Lets an execution go on if there is something to do.
     pub fn wake(self: &Arc<Self>, execution: ExecutionId) {
-        let (answer, _) = oneshot::channel();
-        if let Err(error) = self.hand_over(execution, None, Command::asking(Ask::Wake, answer)) {
+        let (responder, _) = oneshot::channel();
+        if let Err(error) = self.hand_over(execution, None, QueuedRequest::new(RunRequest::Wake, responder)) {
             tracing::warn!(%execution, %error, "an execution does not go on; it is tried again");
         }
     }
 
     /// The inside of a program as of a checkpoint.
     pub async fn look(&self, execution: ExecutionId, checkpoint: u64) -> Result<ProgramState, RuntimeError> {
-        once::look(self, execution, checkpoint).await
+        single_request::inspect(self, execution, checkpoint).await
     }
 
-    /// Whether a worker with these limits can go on with such a state; in words why not.
+    /// Whether a worker with these limits can go on with such a state; the error is the reason as text.
     pub async fn verify(
         &self,
         snapshot: &PolicySnapshot,
@@ -242,7 +243,7 @@ impl Durables {
         pages: impl Iterator<Item = (u64, &[u8])> + Send,
     ) -> Result<Result<(), String>, RuntimeError> {
         let limits = policy(snapshot, None, &self.shared.operator).wire.limits;
-        once::verify(self, limits, code, pages).await
+        single_request::verify(self, limits, code, pages).await
     }
 
     /// The worker that an execution has now, by its session; none while it waits for long.
@@ -255,7 +256,7 @@ impl Durables {
         self.shared.open_worktree(path, client).await.map(|_| ())
     }
 
-    /// Sessions whose program has a process now.
+    /// Sessions of programs that have a process now.
     pub fn live_sessions(&self) -> Vec<SessionId> {
         live::lock(&self.workers).keys().copied().collect()
     }
@@ -298,7 +299,7 @@ impl Durables {
     }
 }
 
-/// The rights of a session now. `fs` is part of the engine: capability rows narrow what it reads and say what it writes.
+/// The rights of a session now. `fs` is part of the engine: capability rows narrow what it reads and grant what it writes.
 fn policy(snapshot: &PolicySnapshot, template: Option<&TemplateRow>, operator: &Operator) -> EffectivePolicy {
     let modules = || vec!["fs".to_owned()];
     let mine = Snapshot {

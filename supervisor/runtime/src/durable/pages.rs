@@ -1,4 +1,4 @@
-//! The memory budget for pages that workers have sent and that are not stored yet. A little of it is everybody's; a worker that
+//! The memory budget for pages that workers have sent and that are not stored yet. A small part needs no reservation; a worker that
 //! sends more has reserved all that it may send, or nothing is received from it until it has: so none waits for a reservation
 //! while it holds memory that others wait for.
 
@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Pages that every worker may have sent (bytes).
 const FREE_BYTES: u64 = 4 << 20;
-/// All others together (MiB). One execution may have more than this alone, if its limits say so.
-const ROOM_MIB: u32 = 1_024;
+/// All others together (MiB). One execution may have more than this alone, if its limits allow it.
+const BUDGET_MIB: u32 = 1_024;
 
 type Acquiring = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
@@ -28,7 +28,7 @@ pub(super) struct PageReservation {
 
 impl PageBudget {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(ROOM_MIB as usize)))
+        Self(Arc::new(Semaphore::new(BUDGET_MIB as usize)))
     }
 }
 
@@ -65,7 +65,7 @@ impl PageReservation {
         if self.held.is_some() || self.acquiring.is_some() {
             return false;
         }
-        let mebibytes = u32::try_from(most.div_ceil(1 << 20)).unwrap_or(u32::MAX).min(ROOM_MIB);
+        let mebibytes = u32::try_from(most.div_ceil(1 << 20)).unwrap_or(u32::MAX).min(BUDGET_MIB);
         let semaphore = Arc::clone(&budget.0);
         self.held = Arc::clone(&semaphore).try_acquire_many_owned(mebibytes).ok();
         if self.held.is_none() {
@@ -92,7 +92,7 @@ impl PageReservation {
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, FREE_BYTES, PageBudget, PageReservation, ROOM_MIB};
+    use super::{BUDGET_MIB, Change, FREE_BYTES, PageBudget, PageReservation};
 
     #[tokio::test]
     async fn a_worker_whose_pages_are_stored_while_it_waits_for_memory_goes_on() {
@@ -114,9 +114,12 @@ mod tests {
     #[tokio::test]
     async fn a_worker_that_cannot_reserve_everything_has_reserved_nothing_and_is_next() {
         let budget = PageBudget::new();
-        let half = u64::from(ROOM_MIB / 2 + 1) << 20;
+        let half = u64::from(BUDGET_MIB / 2 + 1) << 20;
         let [mut first, mut second, mut third] = [(); 3].map(|()| PageReservation::default());
-        assert!(!first.needs(&budget, half) && !first.needs(&budget, half), "it has room for all already");
+        assert!(
+            !first.needs(&budget, half) && !first.needs(&budget, half),
+            "it has a reservation for all already"
+        );
         assert!(second.needs(&budget, half) && !second.needs(&budget, half), "it begins to wait once");
         let mut acquiring = second.acquiring.take().expect("it waits");
         assert!(is_pending(&mut acquiring).await);
@@ -128,10 +131,7 @@ mod tests {
         third.has(acquiring.await);
         second.give_back();
         third.give_back();
-        assert!(
-            !first.needs(&budget, u64::MAX),
-            "one that may tell more than there is room for has all of it"
-        );
+        assert!(!first.needs(&budget, u64::MAX), "one that may send more than the budget has all of it");
     }
 
     async fn is_pending(acquiring: &mut super::Acquiring) -> bool {

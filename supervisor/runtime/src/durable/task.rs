@@ -1,13 +1,13 @@
-//! The owner task of one execution: everything that happens to it comes through here, one thing at a time. Its loop waits for
-//! everything at once and in one place: [`super::carry_out`] never waits, so a deadline is never passed because the store or a
+//! The owner task of one execution: all its events are handled here, one at a time. Its loop waits for
+//! all of them at once and nowhere else: [`super::carry_out`] never waits, so a deadline is never passed because the store or a
 //! worker takes its time.
 
 use super::Durables;
 use super::files::Used;
 use super::follow::News;
-use super::found::StoredState;
-use super::live::{Command, lock};
+use super::live::{QueuedRequest, lock};
 use super::pages::PageReservation;
+use super::stored::StoredState;
 use super::worker::{LoadedWorker, WorkerStartError};
 use crate::callers::Callers;
 use crate::clock::Clock;
@@ -31,7 +31,7 @@ use vm_system_spawn::Spawner;
 pub(super) struct ProgramContext {
     pub(super) program: (ProgramId, u32),
     pub(super) worktree: String,
-    /// The owner of the execution, with whose rights the worktree is opened.
+    /// The owner of the execution; the worktree is opened with its rights.
     pub(super) owner: Principal,
     pub(super) policy: Arc<EffectivePolicy>,
 }
@@ -44,14 +44,14 @@ pub(super) struct Starting {
 }
 
 /// The running worker.
-pub(super) struct Worker {
+pub(super) struct RunWorker {
     pub(super) session: SessionId,
     pub(super) link: WorkerLink,
     /// The hard stop of its CPU time (seconds).
     pub(super) allowed_s: u64,
     pub(super) jail: Spawner,
     pub(super) slot: OwnedSemaphorePermit,
-    pub(super) birth: Option<OwnedSemaphorePermit>,
+    pub(super) start_permit: Option<OwnedSemaphorePermit>,
 }
 
 type FileCall = Pin<Box<dyn Future<Output = Result<JsonText, String>> + Send>>;
@@ -68,26 +68,26 @@ pub(super) struct FileCalls {
 }
 
 /// The owner task.
-pub(super) struct Owner {
+pub(super) struct RunTask {
     pub(super) durables: Arc<Durables>,
     pub(super) execution: ExecutionId,
     pub(super) callers: Callers<RunStatus, DurableRefusal>,
     pub(super) writes: Writes<News>,
     pub(super) clock: Clock,
     pub(super) starting: Option<Starting>,
-    pub(super) worker: Option<Worker>,
+    pub(super) worker: Option<RunWorker>,
     pub(super) files: FileCalls,
     pub(super) pages: PageReservation,
     /// What was read of the state with everything else, for the first worker.
     pub(super) whole: Option<StoredState>,
     /// Held until a worker is loaded, or nothing is to be done: bounds what is woken at a time.
-    pub(super) turn: Option<OwnedSemaphorePermit>,
-    inbox: mpsc::Receiver<Command>,
+    pub(super) permit: Option<OwnedSemaphorePermit>,
+    inbox: mpsc::Receiver<QueuedRequest>,
 }
 
 /// What woke the task up.
 pub(super) enum Woken {
-    Command(Option<Command>),
+    QueuedRequest(Option<QueuedRequest>),
     Started(Result<LoadedWorker, WorkerStartError>),
     Link(LinkEvent),
     Called(Result<JsonText, String>),
@@ -98,11 +98,11 @@ pub(super) enum Woken {
     Stop,
 }
 
-impl Owner {
+impl RunTask {
     pub(super) fn new(
         durables: Arc<Durables>,
         execution: ExecutionId,
-        inbox: mpsc::Receiver<Command>,
+        inbox: mpsc::Receiver<QueuedRequest>,
     ) -> Self {
         Self {
             execution,
@@ -114,13 +114,13 @@ impl Owner {
             files: FileCalls::default(),
             pages: PageReservation::default(),
             whole: None,
-            turn: None,
+            permit: None,
             inbox,
             durables,
         }
     }
 
-    /// Lives until nothing is under way that is not in the store.
+    /// Runs until nothing is under way that is not in the store.
     pub(super) async fn run(mut self, begun: Option<(DurableMachine, ProgramContext)>) {
         let (mut machine, context) = match begun {
             Some(begun) => begun,
@@ -129,7 +129,7 @@ impl Owner {
                     (self.whole, self.files.used) = (whole, used);
                     (machine, context)
                 }
-                Err(why) => return self.refuse_everybody(&why),
+                Err(why) => return self.refuse_all(&why),
             },
         };
         let mut stopping = false;
@@ -140,11 +140,11 @@ impl Owner {
             self.step(&mut machine, &context, input);
             let still = machine.record().status != ExecutionStatus::Running;
             if still || machine.is_released() {
-                self.turn = None;
+                self.permit = None;
             }
             if machine.is_released() && self.is_idle() {
                 if stopping {
-                    return self.refuse_everybody(&DurableRefusal::Stopping);
+                    return self.refuse_all(&DurableRefusal::Stopping);
                 }
                 if machine.task().is_some_and(|task| task.deadline.is_some()) {
                     self.durables.alarm.notify_one();
@@ -160,7 +160,7 @@ impl Owner {
                         (machine, self.whole, self.files.used) = (found, whole, used);
                         self.files.refilled_ms = 0;
                     }
-                    Err(why) => return self.refuse_everybody(&why),
+                    Err(why) => return self.refuse_all(&why),
                 }
             }
         }
@@ -170,10 +170,10 @@ impl Owner {
         self.worker.is_none() && self.starting.is_none() && self.writes.is_empty()
     }
 
-    fn refuse_everybody(mut self, why: &DurableRefusal) {
+    fn refuse_all(mut self, why: &DurableRefusal) {
         loop {
             while let Ok(command) = self.inbox.try_recv() {
-                let _ = command.answer.send(Err(why.clone()));
+                let _ = command.responder.send(Err(why.clone()));
             }
             if self.durables.retire(self.execution, &self.inbox) {
                 return;
@@ -193,7 +193,7 @@ impl Owner {
             biased;
             outcome = writes.next() => Woken::Written(outcome),
             () = durables.stop.cancelled(), if !stopping => Woken::Stop,
-            command = inbox.recv(), if takes_commands => Woken::Command(command),
+            command = inbox.recv(), if takes_commands => Woken::QueuedRequest(command),
             started = maybe(starting.as_mut().map(|starting| &mut starting.worker)) => Woken::Started(started),
             called = maybe(files.under_way.as_mut()) => Woken::Called(called),
             reserved = maybe(pages.acquiring.as_mut()) => Woken::PagesReserved(reserved),

@@ -51,12 +51,12 @@ pub(super) struct LoadedWorker {
     pub(super) handle: WorkerHandle,
     /// Its state is small.
     pub(super) small: bool,
-    /// The jail that it lives in.
+    /// The jail that it runs in.
     pub(super) jail: Spawner,
     /// One of the slots of all workers.
     pub(super) slot: OwnedSemaphorePermit,
     /// One of the slots of those that are being started; given back once its state is restored.
-    pub(super) birth: OwnedSemaphorePermit,
+    pub(super) start_permit: OwnedSemaphorePermit,
 }
 
 /// Why there is none.
@@ -66,7 +66,7 @@ pub(super) enum WorkerStartError {
     Spawn(#[from] SpawnError),
     #[error("{0}")]
     Store(#[from] StoreError),
-    #[error("it could not be told what to do: {0}")]
+    #[error("it could not be sent what to do: {0}")]
     Channel(#[from] WorkerChannelError),
     #[error("its program is not in the store")]
     NoCode,
@@ -128,7 +128,7 @@ impl Durables {
     }
 
     /// The slots of a worker; executions that only keep one warm are to let it go.
-    pub(super) async fn turn(
+    pub(super) async fn start_slot(
         &self,
     ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), WorkerStartError> {
         let slot = if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
@@ -137,14 +137,15 @@ impl Durables {
             self.pressure.notify_waiters();
             Arc::clone(&self.slots).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?
         };
-        let birth = Arc::clone(&self.births).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?;
-        Ok((slot, birth))
+        let start_permit =
+            Arc::clone(&self.starts).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?;
+        Ok((slot, start_permit))
     }
 
     /// Starts a worker and sends it everything that it has to know. A jail or a worker that exits meanwhile is no reason to give
     /// up: there is another one soon.
     pub(super) async fn start_worker(&self, order: Order) -> Result<LoadedWorker, WorkerStartError> {
-        let (slot, birth) = self.turn().await?;
+        let (slot, start_permit) = self.start_slot().await?;
         let (program, version) = order.program;
         let code = self.code(program, version).await?.ok_or(WorkerStartError::NoCode)?;
         let mut tries = 0;
@@ -154,7 +155,14 @@ impl Durables {
             let jail = self.shared.jails.present();
             let error = match self.start_in(&jail, &order, &code).await {
                 Ok((handle, small)) => {
-                    return Ok(LoadedWorker { session: order.session, handle, small, jail, slot, birth });
+                    return Ok(LoadedWorker {
+                        session: order.session,
+                        handle,
+                        small,
+                        jail,
+                        slot,
+                        start_permit,
+                    });
                 }
                 Err(error) => error,
             };
@@ -176,17 +184,17 @@ impl Durables {
     ) -> Result<(WorkerHandle, bool), WorkerStartError> {
         // The store is read while the worker is being started.
         let limits = memory(&order.limits);
-        let born = jail.spawn_worker(name(), &limits, &WorkerKind::Program);
-        let (born, first) = tokio::join!(born, self.part(order, None));
-        let mut handle = born?;
-        let (told, small) = match first {
+        let spawned = jail.spawn_worker(name(), &limits, &WorkerKind::Program);
+        let (spawned, first) = tokio::join!(spawned, self.part(order, None));
+        let mut handle = spawned?;
+        let (sent, small) = match first {
             Ok(first) => {
                 let small = bytes(&first) <= SMALL_BYTES;
                 (self.reply_all(&mut handle, order, code, first).await, small)
             }
             Err(error) => (Err(error.into()), false),
         };
-        if let Err(error) = told {
+        if let Err(error) = sent {
             self.end(handle.process.clone(), (handle, jail.clone()));
             return Err(error);
         }

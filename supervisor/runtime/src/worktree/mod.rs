@@ -3,7 +3,7 @@
 //! A path is judged twice: lexically ([`clean_relative`]), and by the kernel at the moment of opening (`openat2` with
 //! `RESOLVE_BENEATH`), so that a link that is swapped after a check changes nothing. Reads are capped, of regular files
 //! only, and never wait for a peer (a FIFO is opened non-blocking and then refused). All of it blocks: callers use the
-//! blocking pool, never the reactor. Knows nothing of JavaScript: a module's format is told by its name alone.
+//! blocking pool, never the reactor. Knows nothing of JavaScript: a module's format depends on its name alone.
 
 mod open;
 mod path;

@@ -127,9 +127,9 @@ impl Worktree {
     /// The text of a regular file; a byte order mark is dropped. `path` is clean. Blocks.
     pub fn read_text(&self, path: &str, cap: u64) -> Result<String, WorktreeError> {
         self.as_owner(|| match self.look(path, true)? {
-            Found::File(file, size) => read(file, path, size, cap),
-            Found::Folder => Err(WorktreeError::NotFound(format!("{path:?} is a folder"))),
-            Found::Nothing => {
+            PathTarget::File(file, size) => read(file, path, size, cap),
+            PathTarget::Folder => Err(WorktreeError::NotFound(format!("{path:?} is a folder"))),
+            PathTarget::Nothing => {
                 Err(WorktreeError::NotFound(format!("there is no file {path:?} in the worktree")))
             }
         })
@@ -150,20 +150,20 @@ impl Worktree {
     /// own rights: for folders of the operator's.
     pub fn read_bytes(&self, path: &str, cap: u64) -> Result<(Vec<u8>, i128), WorktreeError> {
         match self.look(path, true)? {
-            Found::File(file, size) => {
+            PathTarget::File(file, size) => {
                 let changed = file.metadata().map_or(0, |metadata| {
                     i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
                 });
                 read_bytes(file, path, size, cap).map(|bytes| (bytes, changed))
             }
-            Found::Folder | Found::Nothing => {
+            PathTarget::Folder | PathTarget::Nothing => {
                 Err(WorktreeError::NotFound(format!("there is no file {path:?}")))
             }
         }
     }
 
     /// What a path leads to; through links if they are to be followed, and never out of the worktree.
-    pub(super) fn look(&self, path: &str, links: bool) -> Result<Found, WorktreeError> {
+    pub(super) fn look(&self, path: &str, links: bool) -> Result<PathTarget, WorktreeError> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let mut resolve = beneath_only(self.0.path.cross_mounts);
         resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !links);
@@ -177,7 +177,7 @@ impl Worktree {
         };
         let file = match opened {
             Ok(file) => File::from(file),
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return Ok(Found::Nothing),
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return Ok(PathTarget::Nothing),
             Err(Errno::EXDEV) => {
                 let why = "leads out of the worktree, or onto another file system";
                 return Err(WorktreeError::InvalidPath(format!("{path:?} {why}")));
@@ -196,9 +196,9 @@ impl Worktree {
         let metadata =
             file.metadata().map_err(|error| WorktreeError::Unreadable(format!("{path:?}: {error}")))?;
         if metadata.is_dir() {
-            Ok(Found::Folder)
+            Ok(PathTarget::Folder)
         } else if metadata.is_file() {
-            Ok(Found::File(file, metadata.len()))
+            Ok(PathTarget::File(file, metadata.len()))
         } else {
             Err(irregular(path))
         }
@@ -206,7 +206,7 @@ impl Worktree {
 }
 
 /// What a path leads to.
-pub(super) enum Found {
+pub(super) enum PathTarget {
     File(File, u64),
     Folder,
     Nothing,
@@ -225,7 +225,7 @@ fn read_bytes(file: File, path: &str, size: u64, cap: u64) -> Result<Vec<u8>, Wo
     if size > cap {
         return Err(too_large(size));
     }
-    // The file may grow while it is read: one byte more than allowed tells.
+    // The file may grow while it is read: one byte more than allowed shows that.
     let mut bytes = Vec::with_capacity(size as usize + 1);
     file.take(cap + 1)
         .read_to_end(&mut bytes)

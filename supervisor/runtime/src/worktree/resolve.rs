@@ -1,6 +1,6 @@
 //! Which file of the worktree a `require` or `import` means (`rest.md`, Objects: resolver), among those that may be loaded.
 
-use super::open::{Found, Worktree, WorktreeError, read};
+use super::open::{PathTarget, Worktree, WorktreeError, read};
 use super::path::{folder_of, join};
 use vm_system_core::module_format;
 use vm_system_policy::paths::{CleanPath, PathRules};
@@ -78,13 +78,13 @@ fn search(
                 continue;
             }
             match worktree.look(&candidate, links) {
-                Ok(Found::File(file, size)) => {
+                Ok(PathTarget::File(file, size)) => {
                     let source =
                         read(file, &candidate, size, wanted.cap).map_err(|error| unusable(&error))?;
                     let format = module_format(&candidate, wanted.import, wanted.esm);
                     return Ok(Resolved { path: candidate, source, format });
                 }
-                Ok(Found::Folder | Found::Nothing) => {}
+                Ok(PathTarget::Folder | PathTarget::Nothing) => {}
                 Err(error) => return Err(unusable(&error)),
             }
         }

@@ -299,7 +299,7 @@ fn owner_name(entry: &str) -> Result<String, String> {
     }
 }
 
-/// One text for everything outside and for whom it is closed to: nobody learns from it what is there.
+/// One text for all paths outside and for all users without access: it does not reveal what exists.
 fn outside(path: &Path) -> WorktreeError {
     WorktreeError::NotPermitted(format!(
         "the worktree {} is not a folder beneath any worktree root that you may use",

@@ -236,7 +236,7 @@ fn what_the_worktrees_owner_may_not_read_is_closed_to_a_daemon_of_root() {
 const ALICE: u32 = 1;
 const BOB: u32 = 2;
 
-/// A root for everybody with a folder of a user's.
+/// A root that all users may use, with a folder of one user.
 fn folder_of(uid: u32, above: &Path, name: &str) -> std::path::PathBuf {
     let path = above.join(name);
     fs::create_dir(&path).expect("a folder");

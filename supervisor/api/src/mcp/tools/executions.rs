@@ -1,9 +1,9 @@
-//! Tools of executions: starting them, where they stand, what they said.
+//! Tools of executions: starting them, their state, their output.
 
 use super::programs::{Deletion, ask_first, confirmed};
-use super::{Answer, Effect, Row};
-use crate::mcp::call::Call;
-use crate::mcp::outcome::{Failure, Outcome};
+use super::{Effect, ToolResult, ToolRow};
+use crate::mcp::call::ToolCall;
+use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView, TaskView, VariableView};
 use serde::{Deserialize, Serialize};
@@ -16,16 +16,16 @@ use vm_system_protocol::model::{Event, ExecutionStatus, ProgramState, Run};
 
 /// Most executions of a list.
 const LISTED: u32 = 200;
-/// Longest question in a list (bytes).
+/// Longest prompt in a list (bytes).
 const LISTED_PROMPT_BYTES: u32 = 1_000;
 /// Events that are read at a time.
 const EVENTS: u32 = 2_000;
-/// Console output of one answer (bytes).
+/// Console output of one response (bytes).
 const OUTPUT_BYTES: usize = 64 * 1024;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<ToolRow> {
     vec![
-        Row {
+        ToolRow {
             name: "start",
             title: "Start an execution",
             description: "Start an execution of a program. When the answer comes, it has run to its first question \
@@ -36,7 +36,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(start(call)),
         },
-        Row {
+        ToolRow {
             name: "restart",
             title: "Start again",
             description: "Start a new execution of a program under a new name, and make it the current one.",
@@ -46,7 +46,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(restart(call)),
         },
-        Row {
+        ToolRow {
             name: "status",
             title: "Status of an execution",
             description: "Where an execution stands, with its program counter, calls in progress and variables.",
@@ -56,7 +56,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(status(call)),
         },
-        Row {
+        ToolRow {
             name: "list_executions",
             title: "List executions",
             description: "Executions of programs, newest first (at most 200), and which is the current one.",
@@ -66,7 +66,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(list(call)),
         },
-        Row {
+        ToolRow {
             name: "get_execution",
             title: "One execution",
             description: "An execution with its current task, how often it was answered wrongly, and its variables.",
@@ -76,7 +76,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(get(call)),
         },
-        Row {
+        ToolRow {
             name: "set_current",
             title: "Set the current execution",
             description: "Which execution tools mean when no executionId is given. Each client has one of its own.",
@@ -86,7 +86,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(set_current(call)),
         },
-        Row {
+        ToolRow {
             name: "delete_execution",
             title: "Delete an execution",
             description: "Forget an execution with its output and states; one that has not ended is ended first. The \
@@ -97,7 +97,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(delete(call)),
         },
-        Row {
+        ToolRow {
             name: "get_output",
             title: "Output of an execution",
             description: "What a program said on its console so far. Pass `next` as `after` to get what came since.",
@@ -130,12 +130,12 @@ struct Start {
     worktree: Option<String>,
     #[doc = "Answer with a task of the protocol's extension, whose inputs are the questions, if this client knows that \
              (default: false)"]
-    // Read by [`Call::is_as_task`].
+    // Read by [`ToolCall::is_as_task`].
     #[serde(rename = "asTask")]
     _as_task: Option<bool>,
 }
 
-async fn start(call: &Call<'_>) -> Answer {
+async fn start(call: &ToolCall<'_>) -> ToolResult {
     let Start { program_id, execution_id, set_current, args, env, worktree, .. } = call.input()?;
     let new = NewRun {
         program: program_id,
@@ -143,8 +143,8 @@ async fn start(call: &Call<'_>) -> Answer {
         args,
         env: env.into_iter().collect(),
         template: None,
-        worktree_path: worktree.or_else(|| call.front.worktree()),
-        // A task is there at once: whoever takes the request back knows what runs.
+        worktree_path: worktree.or_else(|| call.backend.worktree()),
+        // A task is there at once: a client that cancels the request knows what runs.
         wait: !call.is_as_task(),
     };
     started(call, new, set_current.unwrap_or(true)).await
@@ -159,7 +159,7 @@ struct Restart {
     execution_id: Option<String>,
 }
 
-async fn restart(call: &Call<'_>) -> Answer {
+async fn restart(call: &ToolCall<'_>) -> ToolResult {
     let Restart { program_id, execution_id } = call.input()?;
     let name = execution_id.unwrap_or_else(|| {
         let unique = Uuid::new_v4().simple().to_string();
@@ -168,19 +168,19 @@ async fn restart(call: &Call<'_>) -> Answer {
     let new = NewRun {
         program: program_id,
         name: Some(name),
-        worktree_path: call.front.worktree(),
+        worktree_path: call.backend.worktree(),
         ..NewRun::default()
     };
     started(call, new, true).await
 }
 
-async fn started(call: &Call<'_>, new: NewRun, set_current: bool) -> Answer {
+async fn started(call: &ToolCall<'_>, new: NewRun, set_current: bool) -> ToolResult {
     let run = call.long_run(DurableOp::ProgramStart(Box::new(new))).await?;
     let mut data = ExecutionView::of(&run);
     let current = set_current && call.make_current(&run).await?;
     data.is_current = current.then_some(true);
     let note = if current { " (set as current)" } else { "" };
-    Ok(Outcome::new(format!("Execution started: {}{note}", views::name_of(&run)), &data))
+    Ok(ToolOutput::new(format!("Execution started: {}{note}", views::name_of(&run)), &data))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -191,14 +191,14 @@ struct Which {
 }
 
 /// The inside of an execution that waits; of one that runs or has ended there is none.
-async fn inside(call: &Call<'_>, run: &Run) -> Result<Option<Box<ProgramState>>, Failure> {
+async fn inside(call: &ToolCall<'_>, run: &Run) -> Result<Option<Box<ProgramState>>, ToolError> {
     if run.execution.status != ExecutionStatus::Waiting {
         return Ok(None);
     }
     let op = DurableOp::StateGet { execution: run.execution.id.to_string(), checkpoint: None };
     match call.durable(op).await? {
         DurableReply::State(state) => Ok(Some(state)),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }
 
@@ -209,7 +209,7 @@ fn variables(state: &ProgramState) -> Vec<VariableView> {
     views::variables(&all)
 }
 
-async fn found(call: &Call<'_>) -> Result<(Box<Run>, ExecutionView), Failure> {
+async fn found(call: &ToolCall<'_>) -> Result<(Box<Run>, ExecutionView), ToolError> {
     let Which { execution_id } = call.input()?;
     let execution = call.which(execution_id).await?;
     let run = call.run(DurableOp::RunGet { execution }).await?;
@@ -236,7 +236,7 @@ struct StatusView {
     variables: Option<Vec<VariableView>>,
 }
 
-async fn status(call: &Call<'_>) -> Answer {
+async fn status(call: &ToolCall<'_>) -> ToolResult {
     let (run, execution) = found(call).await?;
     let mut data = StatusView { execution, pc: None, stack: None, variables: None };
     if let Some(state) = inside(call, &run).await? {
@@ -248,7 +248,7 @@ async fn status(call: &Call<'_>) -> Answer {
         data.stack = Some(stack.collect());
         data.variables = Some(variables(&state));
     }
-    Ok(Outcome::json(&data))
+    Ok(ToolOutput::json(&data))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -295,14 +295,14 @@ struct Summary {
     current_prompt: Option<String>,
 }
 
-async fn list(call: &Call<'_>) -> Answer {
+async fn list(call: &ToolCall<'_>) -> ToolResult {
     let List { program_id } = call.input()?;
     let runs = match call
         .durable(DurableOp::RunList { program: program_id, page: ListPage::first(LISTED) })
         .await?
     {
         DurableReply::Runs(runs) => runs,
-        other => return Err(Failure::unexpected(&other)),
+        other => return Err(ToolError::unexpected(&other)),
     };
     let current = call.current().await?.map(|run| run.execution.id);
     let prompts = prompts(call, &runs).await?;
@@ -318,11 +318,11 @@ async fn list(call: &Call<'_>) -> Answer {
     });
     let data = ExecutionList { executions: listed.collect() };
     let text = serde_json::to_string_pretty(&json!(data.executions)).unwrap_or_default();
-    Ok(Outcome::new(text, &data))
+    Ok(ToolOutput::new(text, &data))
 }
 
-/// What the waiting ones of these executions ask.
-async fn prompts(call: &Call<'_>, runs: &[Run]) -> Result<HashMap<ExecutionId, String>, Failure> {
+/// The prompts of those executions that wait.
+async fn prompts(call: &ToolCall<'_>, runs: &[Run]) -> Result<HashMap<ExecutionId, String>, ToolError> {
     let waits = |run: &&Run| run.execution.status == ExecutionStatus::Waiting;
     let executions: Vec<_> = runs.iter().filter(waits).map(|run| run.execution.id).collect();
     if executions.is_empty() {
@@ -330,7 +330,7 @@ async fn prompts(call: &Call<'_>, runs: &[Run]) -> Result<HashMap<ExecutionId, S
     }
     match call.durable(DurableOp::Prompts { executions, bytes: LISTED_PROMPT_BYTES }).await? {
         DurableReply::Prompts(prompts) => Ok(prompts.into_iter().collect()),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }
 
@@ -348,11 +348,11 @@ struct DetailView {
     variables: Option<Vec<VariableView>>,
 }
 
-async fn get(call: &Call<'_>) -> Answer {
+async fn get(call: &ToolCall<'_>) -> ToolResult {
     let (run, execution) = found(call).await?;
     let variables = inside(call, &run).await?.map(|state| variables(&state));
     let current_task = execution.task.clone();
-    Ok(Outcome::json(&DetailView { execution, current_task, variables }))
+    Ok(ToolOutput::json(&DetailView { execution, current_task, variables }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -362,12 +362,12 @@ struct SetCurrent {
     execution_id: String,
 }
 
-async fn set_current(call: &Call<'_>) -> Answer {
+async fn set_current(call: &ToolCall<'_>) -> ToolResult {
     let SetCurrent { execution_id } = call.input()?;
     let run = call.set_current(execution_id.clone()).await?;
     let mut data = ExecutionView::of(&run);
     data.is_current = Some(true);
-    Ok(Outcome::new(format!("Current execution set to: {execution_id}"), &data))
+    Ok(ToolOutput::new(format!("Current execution set to: {execution_id}"), &data))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -389,17 +389,17 @@ struct ExecutionDeletion {
     deletion: Deletion,
 }
 
-async fn delete(call: &Call<'_>) -> Answer {
+async fn delete(call: &ToolCall<'_>) -> ToolResult {
     let Delete { execution_id, confirm_token } = call.input()?;
     let id = call.run(DurableOp::RunGet { execution: execution_id.clone() }).await?.execution.id.to_string();
     let Some(token) = confirm_token else {
         let deletion = ask_first(call, "execution", &execution_id, id);
-        return Ok(Outcome::json(&ExecutionDeletion { execution_id, deletion }));
+        return Ok(ToolOutput::json(&ExecutionDeletion { execution_id, deletion }));
     };
     confirmed(call, "execution", &execution_id, &id, &token)?;
     call.run(DurableOp::RunDelete { execution: id }).await?;
     let text = format!("Execution deleted: {execution_id}");
-    Ok(Outcome::new(text, &ExecutionDeletion { execution_id, deletion: Deletion::done() }))
+    Ok(ToolOutput::new(text, &ExecutionDeletion { execution_id, deletion: Deletion::done() }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -426,7 +426,7 @@ struct OutputView {
     truncated: bool,
 }
 
-async fn output(call: &Call<'_>) -> Answer {
+async fn output(call: &ToolCall<'_>) -> ToolResult {
     let Output { execution_id, after } = call.input()?;
     let execution = call.which(execution_id).await?;
     let run = call.run(DurableOp::RunGet { execution }).await?;
@@ -434,31 +434,31 @@ async fn output(call: &Call<'_>) -> Answer {
     let text = if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") };
     let more = if truncated { format!("\n[there is more: after={next}]") } else { String::new() };
     let data = OutputView { execution_id: views::name_of(&run), lines, next, truncated };
-    Ok(Outcome::new(text + &more, &data))
+    Ok(ToolOutput::new(text + &more, &data))
 }
 
-/// Console lines behind a place, as many as one answer has room for.
+/// Console lines after a sequence number, as many as fit one response.
 pub(in crate::mcp) async fn console(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     execution: &str,
     after: u64,
     most: usize,
-) -> Result<(Vec<String>, u64, bool), Failure> {
+) -> Result<(Vec<String>, u64, bool), ToolError> {
     let events = events(call, execution, after, EVENTS).await?;
     let (lines, next, all) = views::lines(&events, after, most);
     Ok((lines, next, !all || events.len() >= EVENTS as usize))
 }
 
-/// Events behind a place.
+/// Events after a sequence number.
 pub(super) async fn events(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     execution: &str,
     after_seq: u64,
     limit: u32,
-) -> Result<Vec<Event>, Failure> {
+) -> Result<Vec<Event>, ToolError> {
     let op = Op::ExecEvents { execution: execution.to_owned(), after_seq, limit, follow: false };
-    match call.ask(op).await? {
+    match call.perform(op).await? {
         Reply::Events(events) => Ok(events),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }

@@ -1,25 +1,25 @@
 //! Plans: Markdown files that a built-in program walks through with the agent.
 
 use super::programs::refused;
-use super::{Answer, Effect, Row};
+use super::{Effect, ToolResult, ToolRow};
 use crate::mcp::FileRefusal;
-use crate::mcp::call::Call;
-use crate::mcp::outcome::{Failure, Outcome};
+use crate::mcp::call::ToolCall;
+use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use serde::{Deserialize, Serialize};
 use vm_system_ops::plans;
 use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply, ErrorCode};
 use vm_system_protocol::model::Program;
 
-/// What `loadFile` is asked for to get the built-in program.
+/// The argument of `loadFile` that means the built-in program.
 pub(super) const EXECUTOR: &str = "@planexecutor";
 /// The compiled plan among the workspace's data.
 const COMPILED: &str = "uplan.json";
 /// Blocks that are done, as an earlier program may have left them there.
 const PROGRESS: &str = "uplan-progress.json";
 
-pub(super) fn rows() -> Vec<Row> {
-    vec![Row {
+pub(super) fn rows() -> Vec<ToolRow> {
+    vec![ToolRow {
         name: "parsePlan",
         title: "Compile a plan",
         description: "Read a plan from a Markdown file (and the files that it lists), say what is wrong with it, or \
@@ -54,9 +54,9 @@ struct PlanView {
     block_ids: Vec<String>,
 }
 
-async fn parse(call: &Call<'_>) -> Answer {
+async fn parse(call: &ToolCall<'_>) -> ToolResult {
     let Parse { file_path } = call.input()?;
-    let read = |path: &std::path::Path, most: usize| match call.front.read(path, most) {
+    let read = |path: &std::path::Path, most: usize| match call.backend.read(path, most) {
         Ok(text) => Ok(Some(text)),
         Err(FileRefusal::NotFound(_)) => Ok(None),
         Err(other) => Err(refused(&other)),
@@ -65,17 +65,18 @@ async fn parse(call: &Call<'_>) -> Answer {
         plans::gather(&file_path, read)?.ok_or_else(|| refused(&FileRefusal::NotFound(file_path.clone())))?;
     let plan = match call.durable(DurableOp::PlanCheck(Box::new(text))).await? {
         DurableReply::Plan(plan) => plan,
-        other => return Err(Failure::unexpected(&other)),
+        other => return Err(ToolError::unexpected(&other)),
     };
-    let path = call.front.keep(COMPILED, plan.plan.as_str()).map_err(|refusal| refused(&refusal))?;
+    let path = call.backend.keep(COMPILED, plan.plan.as_str()).map_err(|refusal| refused(&refusal))?;
     let CompiledPlan { valid, blocks, block_ids, .. } = *plan;
-    Ok(Outcome::json(&PlanView { valid, blocks, path, block_ids }))
+    Ok(ToolOutput::json(&PlanView { valid, blocks, path, block_ids }))
 }
 
 /// Loads the built-in program for the plan that was compiled last.
-pub(super) async fn load(call: &Call<'_>, name: String) -> Result<Box<Program>, Failure> {
-    let kept = |name: &str| call.front.kept(name, 2 * plans::PLAN_BYTES).map_err(|refusal| refused(&refusal));
-    let plan = kept(COMPILED)?.ok_or_else(|| Failure::Told {
+pub(super) async fn load(call: &ToolCall<'_>, name: String) -> Result<Box<Program>, ToolError> {
+    let kept =
+        |name: &str| call.backend.kept(name, 2 * plans::PLAN_BYTES).map_err(|refusal| refused(&refusal));
+    let plan = kept(COMPILED)?.ok_or_else(|| ToolError::Reported {
         message: format!("File not found: {COMPILED} (call parsePlan first)"),
         code: ErrorCode::FileNotFound.as_str(),
         details: None,
@@ -83,6 +84,6 @@ pub(super) async fn load(call: &Call<'_>, name: String) -> Result<Box<Program>, 
     let done = kept(PROGRESS)?.map(|text| plans::done_blocks(&text)).unwrap_or_default();
     match call.durable(DurableOp::PlanLoad { name, plan, done }).await? {
         DurableReply::Program(program) => Ok(program),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }

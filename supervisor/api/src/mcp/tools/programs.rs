@@ -1,10 +1,10 @@
 //! Tools of programs, and of the server itself.
 
-use super::{Answer, Effect, Row, plans};
+use super::{Effect, ToolResult, ToolRow, plans};
 use crate::mcp::FileRefusal;
-use crate::mcp::call::Call;
-use crate::mcp::confirm::Worth;
-use crate::mcp::outcome::{Failure, Outcome};
+use crate::mcp::call::ToolCall;
+use crate::mcp::confirm::TokenCheck;
+use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::ProgramView;
 use serde::{Deserialize, Serialize};
@@ -17,9 +17,9 @@ use vm_system_protocol::model::Program;
 /// Largest source that is read from a file (bytes); whether it may be as large is decided where it is compiled.
 const SOURCE_BYTES: usize = CONTROL_FRAME_BYTES / 2;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<ToolRow> {
     vec![
-        Row {
+        ToolRow {
             name: "server_info",
             title: "About this server",
             description: "Name and version of the server, and how many programs and executions there are.",
@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(server_info(call)),
         },
-        Row {
+        ToolRow {
             name: "load",
             title: "Load a program",
             description: "Compile a program (JavaScript or TypeScript) and keep it under a name. In it, `CC(prompt)` \
@@ -41,7 +41,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(load(call)),
         },
-        Row {
+        ToolRow {
             name: "loadFile",
             title: "Load a program from a file",
             description: "Read a program from a file and load it as `load` does. The file must lie in a folder that \
@@ -53,7 +53,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: true,
             run: |call| Box::pin(load_file(call)),
         },
-        Row {
+        ToolRow {
             name: "list_programs",
             title: "List programs",
             description: "All programs that are loaded, newest first.",
@@ -63,7 +63,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(list(call)),
         },
-        Row {
+        ToolRow {
             name: "delete_program",
             title: "Delete a program",
             description: "Delete a program; its executions go on. The first call answers a token, the second one \
@@ -101,7 +101,7 @@ impl Deletion {
 }
 
 /// The first of two calls about the thing of this id, which the client calls `named`.
-pub(super) fn ask_first(call: &Call<'_>, kind: &'static str, named: &str, id: String) -> Deletion {
+pub(super) fn ask_first(call: &ToolCall<'_>, kind: &'static str, named: &str, id: String) -> Deletion {
     let token = call.confirmations.give(call.about(kind, id));
     let message = format!("To delete {kind} '{named}', call this tool again with the confirmation token");
     Deletion {
@@ -114,27 +114,27 @@ pub(super) fn ask_first(call: &Call<'_>, kind: &'static str, named: &str, id: St
 
 /// The second one: whether the token was given for what the name means now.
 pub(super) fn confirmed(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     kind: &'static str,
     named: &str,
     id: &str,
     token: &str,
-) -> Result<(), Failure> {
+) -> Result<(), ToolError> {
     let (code, message) = match call.confirmations.take(&call.about(kind, id.to_owned()), token) {
-        Worth::Counts => return Ok(()),
-        Worth::ForAnother => (
+        TokenCheck::Valid => return Ok(()),
+        TokenCheck::ForAnother => (
             ErrorCode::Conflict,
             format!(
                 "This confirmation token was given for another {kind}: '{named}' is {id} now. Nothing was deleted; call \
                  again without a token to get one for it"
             ),
         ),
-        Worth::Nothing => (
+        TokenCheck::Unknown => (
             ErrorCode::ValidationError,
             "Invalid confirmation token: call again without one to get a new one".to_owned(),
         ),
     };
-    Err(Failure::Told { message, code: code.as_str(), details: None })
+    Err(ToolError::Reported { message, code: code.as_str(), details: None })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -155,16 +155,21 @@ struct ServerView {
     executions: u64,
 }
 
-async fn server_info(call: &Call<'_>) -> Answer {
-    let Reply::RuntimeInfo(info) = call.ask(Op::RuntimeInfo).await? else {
-        return Err(Failure::unexpected(&"RuntimeInfo"));
+async fn server_info(call: &ToolCall<'_>) -> ToolResult {
+    let Reply::RuntimeInfo(info) = call.perform(Op::RuntimeInfo).await? else {
+        return Err(ToolError::unexpected(&"RuntimeInfo"));
     };
     let counts = match call.durable(DurableOp::Counts).await? {
         DurableReply::Counts(counts) => counts,
-        other => return Err(Failure::unexpected(&other)),
+        other => return Err(ToolError::unexpected(&other)),
     };
     let (programs, executions) = (counts.programs, counts.executions);
-    Ok(Outcome::json(&ServerView { name: "vm-system", version: info.version.clone(), programs, executions }))
+    Ok(ToolOutput::json(&ServerView {
+        name: "vm-system",
+        version: info.version.clone(),
+        programs,
+        executions,
+    }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -176,21 +181,21 @@ struct Load {
     source: String,
 }
 
-async fn load(call: &Call<'_>) -> Answer {
+async fn load(call: &ToolCall<'_>) -> ToolResult {
     let Load { program_id, source } = call.input()?;
     let program = compile(call, program_id, source, None).await?;
-    Ok(Outcome::new(format!("Program loaded successfully: {}", program.name), &ProgramView::of(&program)))
+    Ok(ToolOutput::new(format!("Program loaded successfully: {}", program.name), &ProgramView::of(&program)))
 }
 
 async fn compile(
-    call: &Call<'_>,
+    call: &ToolCall<'_>,
     name: String,
     source: String,
     typescript: Option<bool>,
-) -> Result<Box<Program>, Failure> {
+) -> Result<Box<Program>, ToolError> {
     match call.durable(DurableOp::ProgramLoad { name, source, typescript }).await? {
         DurableReply::Program(program) => Ok(program),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }
 
@@ -203,15 +208,15 @@ struct LoadFile {
     file_path: String,
 }
 
-async fn load_file(call: &Call<'_>) -> Answer {
+async fn load_file(call: &ToolCall<'_>) -> ToolResult {
     let LoadFile { program_id, file_path } = call.input()?;
     if file_path == plans::EXECUTOR {
         let program = plans::load(call, program_id).await?;
         let text = format!("Program loaded successfully from {file_path}: {}", program.name);
-        return Ok(Outcome::new(text, &ProgramView::of(&program)));
+        return Ok(ToolOutput::new(text, &ProgramView::of(&program)));
     }
     let path = Path::new(&file_path);
-    let source = call.front.read(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
+    let source = call.backend.read(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
     let typescript = match path.extension().and_then(|extension| extension.to_str()) {
         Some("ts" | "mts" | "cts") => Some(true),
         Some("js" | "mjs" | "cjs") => Some(false),
@@ -219,23 +224,23 @@ async fn load_file(call: &Call<'_>) -> Answer {
     };
     let program = compile(call, program_id, source, typescript).await?;
     let text = format!("Program loaded successfully from {file_path}: {}", program.name);
-    Ok(Outcome::new(text, &ProgramView::of(&program)))
+    Ok(ToolOutput::new(text, &ProgramView::of(&program)))
 }
 
 /// A file that was not read.
-pub(super) fn refused(refusal: &FileRefusal) -> Failure {
+pub(super) fn refused(refusal: &FileRefusal) -> ToolError {
     let code = match refusal {
         FileRefusal::NotFound(_) => ErrorCode::FileNotFound,
         FileRefusal::Denied(_) => ErrorCode::NotPermitted,
         FileRefusal::Unfit(_) => ErrorCode::ValidationError,
     };
-    Failure::Told { message: refusal.to_string(), code: code.as_str(), details: None }
+    ToolError::Reported { message: refusal.to_string(), code: code.as_str(), details: None }
 }
 
-async fn programs(call: &Call<'_>) -> Result<Vec<Program>, Failure> {
+async fn programs(call: &ToolCall<'_>) -> Result<Vec<Program>, ToolError> {
     match call.durable(DurableOp::ProgramList(ListPage::default())).await? {
         DurableReply::Programs(programs) => Ok(programs),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }
 
@@ -247,14 +252,14 @@ struct ProgramList {
     programs: Vec<ProgramView>,
 }
 
-async fn list(call: &Call<'_>) -> Answer {
+async fn list(call: &ToolCall<'_>) -> ToolResult {
     let programs: Vec<ProgramView> = programs(call).await?.iter().map(ProgramView::of).collect();
     let text = if programs.is_empty() {
         "No programs loaded".to_owned()
     } else {
         serde_json::to_string_pretty(&json!(programs)).unwrap_or_default()
     };
-    Ok(Outcome::new(text, &ProgramList { programs }))
+    Ok(ToolOutput::new(text, &ProgramList { programs }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -276,19 +281,19 @@ struct ProgramDeletion {
     deletion: Deletion,
 }
 
-async fn delete(call: &Call<'_>) -> Answer {
+async fn delete(call: &ToolCall<'_>) -> ToolResult {
     let Delete { program_id, confirm_token } = call.input()?;
     let op = DurableOp::ProgramGet { program: program_id.clone(), version: None };
     let id = match call.durable(op).await? {
         DurableReply::Program(program) => program.id.to_string(),
-        other => return Err(Failure::unexpected(&other)),
+        other => return Err(ToolError::unexpected(&other)),
     };
     let Some(token) = confirm_token else {
         let deletion = ask_first(call, "program", &program_id, id);
-        return Ok(Outcome::json(&ProgramDeletion { program_id, deletion }));
+        return Ok(ToolOutput::json(&ProgramDeletion { program_id, deletion }));
     };
     confirmed(call, "program", &program_id, &id, &token)?;
     call.durable(DurableOp::ProgramDelete { program: id }).await?;
     let text = format!("Program deleted: {program_id}");
-    Ok(Outcome::new(text, &ProgramDeletion { program_id, deletion: Deletion::done() }))
+    Ok(ToolOutput::new(text, &ProgramDeletion { program_id, deletion: Deletion::done() }))
 }

@@ -1,9 +1,9 @@
 //! Tools of the JavaScript engine: sessions that keep their variables, and what was run in them.
 
 use super::executions::events;
-use super::{Answer, Effect, Row};
-use crate::mcp::call::Call;
-use crate::mcp::outcome::{Failure, Outcome, cut, shortened};
+use super::{Effect, ToolResult, ToolRow};
+use crate::mcp::call::ToolCall;
+use crate::mcp::output::{ToolError, ToolOutput, cut, shortened};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ErrorView, SessionView, TaskView};
 use serde::{Deserialize, Serialize};
@@ -26,12 +26,12 @@ const OUTPUT_BYTES: usize = 16 * 1024;
 const VALUE_BYTES: usize = 16 * 1024;
 /// Events that are read for one evaluation, and listed by `get_events`.
 const EVENTS: u32 = 1_000;
-/// Events of one answer (bytes of JSON).
+/// Events of one response (bytes of JSON).
 const EVENTS_BYTES: usize = 64 * 1024;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<ToolRow> {
     vec![
-        Row {
+        ToolRow {
             name: "session_create",
             title: "Make a JavaScript session",
             description: "Make a sandboxed JavaScript session. Variables stay from one session_eval to the next. It \
@@ -42,7 +42,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(create(call)),
         },
-        Row {
+        ToolRow {
             name: "session_eval",
             title: "Run JavaScript",
             description: "Run JavaScript in a session: the value of the last expression and what it said on the \
@@ -53,7 +53,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(eval(call)),
         },
-        Row {
+        ToolRow {
             name: "session_run_file",
             title: "Run a file",
             description: "Run a file of the session's worktree in the session.",
@@ -63,7 +63,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(run_file(call)),
         },
-        Row {
+        ToolRow {
             name: "session_inspect",
             title: "Inspect a session",
             description: "A session as the kernel sees it: process, CPU time, memory, limits, walls in force.",
@@ -73,7 +73,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(inspect(call)),
         },
-        Row {
+        ToolRow {
             name: "session_fork",
             title: "Fork a session",
             description: "Make copies of an idle session: each has all its variables as they are now and goes on by \
@@ -84,7 +84,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(fork(call)),
         },
-        Row {
+        ToolRow {
             name: "session_close",
             title: "Close a session",
             description: "End a session; what runs in it becomes cancelled. Closing it again changes nothing.",
@@ -94,7 +94,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(close(call)),
         },
-        Row {
+        ToolRow {
             name: "list_sessions",
             title: "List sessions",
             description: "Sessions of scripts, newest first (at most 200); those of programs with engine `cvm`.",
@@ -104,7 +104,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(list(call)),
         },
-        Row {
+        ToolRow {
             name: "get_events",
             title: "Events of an execution",
             description: "All that an execution of a session or of a program said and did, in order. Pass `next` as \
@@ -130,10 +130,10 @@ struct Create {
     name: Option<String>,
 }
 
-async fn create(call: &Call<'_>) -> Answer {
+async fn create(call: &ToolCall<'_>) -> ToolResult {
     let Create { template_id, worktree, name } = call.input()?;
-    let worktree = worktree.or_else(|| call.front.worktree()).ok_or_else(|| {
-        Failure::invalid(
+    let worktree = worktree.or_else(|| call.backend.worktree()).ok_or_else(|| {
+        ToolError::invalid(
             "a session needs a worktree: pass `worktree`, the absolute path of an existing folder (or start the server \
              with --worktree DIR)",
         )
@@ -147,11 +147,11 @@ async fn create(call: &Call<'_>) -> Answer {
         ttl_s: None,
         idle_timeout_s: None,
     };
-    match call.ask(Op::SessionCreate(Box::new(new))).await? {
+    match call.perform(Op::SessionCreate(Box::new(new))).await? {
         Reply::Session(session) => {
-            Ok(Outcome::new(format!("Session created: {}", session.id), &SessionView::of(&session)))
+            Ok(ToolOutput::new(format!("Session created: {}", session.id), &SessionView::of(&session)))
         }
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }
 
@@ -164,7 +164,7 @@ struct Eval {
     code: String,
 }
 
-async fn eval(call: &Call<'_>) -> Answer {
+async fn eval(call: &ToolCall<'_>) -> ToolResult {
     let Eval { session_id, code } = call.input()?;
     execute(call, NewExecution { input: Some(code), ..NewExecution::new(session_id, ExecutionKind::Repl) })
         .await
@@ -185,7 +185,7 @@ struct RunFile {
     env: BTreeMap<String, String>,
 }
 
-async fn run_file(call: &Call<'_>) -> Answer {
+async fn run_file(call: &ToolCall<'_>) -> ToolResult {
     let RunFile { session_id, path, args, env } = call.input()?;
     let new = NewExecution {
         path: Some(path),
@@ -197,21 +197,21 @@ async fn run_file(call: &Call<'_>) -> Answer {
 }
 
 /// Runs something in a session. It is known by its id from its beginning: when the client takes its request back, that
-/// execution is ended and no other, whoever else runs something there.
-async fn execute(call: &Call<'_>, new: NewExecution) -> Answer {
+/// execution is ended and no other of the session.
+async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
     let begin = Op::ExecStart(Box::new(NewExecution { wait: false, ..new }));
-    let execution = match call.ask(begin).await? {
+    let execution = match call.perform(begin).await? {
         Reply::Execution(execution) => execution.id.to_string(),
         Reply::Durable(DurableReply::Run(run)) => run.execution.id.to_string(),
-        other => return Err(Failure::unexpected(&other)),
+        other => return Err(ToolError::unexpected(&other)),
     };
     match call.long(Op::ExecWait { execution: execution.clone() }).await {
         Ok(Reply::Execution(execution)) => Ok(evaluated(&execution, None)),
         Ok(Reply::Durable(DurableReply::Run(run))) => Ok(evaluated(&run.execution, run.task.as_ref())),
-        Ok(other) => Err(Failure::unexpected(&other)),
-        Err(Failure::Cancelled) => {
-            call.ask(Op::ExecCancel { execution }).await?;
-            Err(Failure::Cancelled)
+        Ok(other) => Err(ToolError::unexpected(&other)),
+        Err(ToolError::Cancelled) => {
+            call.perform(Op::ExecCancel { execution }).await?;
+            Err(ToolError::Cancelled)
         }
         Err(failure) => Err(failure),
     }
@@ -238,7 +238,7 @@ struct EvaluationView {
     output: Vec<String>,
     /// Pass it to get_events as `after` for what is not here
     next: u64,
-    /// There was more output than an answer has room for
+    /// There was more output than fits an answer
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
     /// What it waits for
@@ -248,7 +248,7 @@ struct EvaluationView {
     error: Option<ErrorView>,
 }
 
-fn evaluated(execution: &Execution, asked: Option<&Task>) -> Outcome {
+fn evaluated(execution: &Execution, asked: Option<&Task>) -> ToolOutput {
     let id = execution.id.to_string();
     let said = execution.events.as_deref().unwrap_or_default();
     let said = &said[..said.len().min(EVENTS as usize)];
@@ -295,7 +295,7 @@ fn evaluated(execution: &Execution, asked: Option<&Task>) -> Outcome {
         error: execution.error.as_ref().map(ErrorView::of),
         execution_id: id,
     };
-    if data.error.is_some() { Outcome::failed(text, &data) } else { Outcome::new(text, &data) }
+    if data.error.is_some() { ToolOutput::failed(text, &data) } else { ToolOutput::new(text, &data) }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -305,10 +305,10 @@ struct Which {
     session_id: String,
 }
 
-async fn one(call: &Call<'_>, op: Op) -> Result<Box<Session>, Failure> {
-    match call.ask(op).await? {
+async fn one(call: &ToolCall<'_>, op: Op) -> Result<Box<Session>, ToolError> {
+    match call.perform(op).await? {
         Reply::Session(session) => Ok(session),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }
 
@@ -323,17 +323,17 @@ struct InspectionView {
     inspection: Option<SessionInspection>,
 }
 
-async fn inspect(call: &Call<'_>) -> Answer {
+async fn inspect(call: &ToolCall<'_>) -> ToolResult {
     let Which { session_id } = call.input()?;
     let session = one(call, Op::SessionGet { session: session_id }).await?;
     let mut data = InspectionView { session: SessionView::of(&session), inspection: None };
     if session.status == SessionStatus::Ready {
-        match call.ask(Op::SessionInspect { session: session.id.to_string() }).await? {
+        match call.perform(Op::SessionInspect { session: session.id.to_string() }).await? {
             Reply::Inspection(inspection) => data.inspection = Some(*inspection),
-            other => return Err(Failure::unexpected(&other)),
+            other => return Err(ToolError::unexpected(&other)),
         }
     }
-    Ok(Outcome::json(&data))
+    Ok(ToolOutput::json(&data))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -353,22 +353,22 @@ struct SessionList {
     sessions: Vec<SessionView>,
 }
 
-async fn fork(call: &Call<'_>) -> Answer {
+async fn fork(call: &ToolCall<'_>) -> ToolResult {
     let Fork { session_id, count } = call.input()?;
-    match call.ask(Op::SessionFork { session: session_id, count: count.unwrap_or(1) }).await? {
+    match call.perform(Op::SessionFork { session: session_id, count: count.unwrap_or(1) }).await? {
         Reply::Sessions(sessions) => {
             let ids: Vec<String> = sessions.iter().map(|session| session.id.to_string()).collect();
             let data = SessionList { sessions: sessions.iter().map(SessionView::of).collect() };
-            Ok(Outcome::new(format!("Session forked: {}", ids.join(", ")), &data))
+            Ok(ToolOutput::new(format!("Session forked: {}", ids.join(", ")), &data))
         }
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }
 
-async fn close(call: &Call<'_>) -> Answer {
+async fn close(call: &ToolCall<'_>) -> ToolResult {
     let Which { session_id } = call.input()?;
     let session = one(call, Op::SessionClose { session: session_id }).await?;
-    Ok(Outcome::new(format!("Session closed: {}", session.id), &SessionView::of(&session)))
+    Ok(ToolOutput::new(format!("Session closed: {}", session.id), &SessionView::of(&session)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -382,15 +382,15 @@ struct List {
     engine: Option<Engine>,
 }
 
-async fn list(call: &Call<'_>) -> Answer {
+async fn list(call: &ToolCall<'_>) -> ToolResult {
     let List { status, engine } = call.input()?;
     let filter = SessionFilter { status, engine, page: ListPage::first(LISTED), ..SessionFilter::default() };
-    let sessions: Vec<SessionView> = match call.ask(Op::SessionList(filter)).await? {
+    let sessions: Vec<SessionView> = match call.perform(Op::SessionList(filter)).await? {
         Reply::Sessions(sessions) => sessions.iter().map(SessionView::of).collect(),
-        other => return Err(Failure::unexpected(&other)),
+        other => return Err(ToolError::unexpected(&other)),
     };
     let text = serde_json::to_string_pretty(&json!(sessions)).unwrap_or_default();
-    Ok(Outcome::new(text, &SessionList { sessions }))
+    Ok(ToolOutput::new(text, &SessionList { sessions }))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -418,7 +418,7 @@ struct EventList {
     truncated: bool,
 }
 
-async fn get_events(call: &Call<'_>) -> Answer {
+async fn get_events(call: &ToolCall<'_>) -> ToolResult {
     let Events { execution_id, after, limit } = call.input()?;
     let limit = limit.unwrap_or(EVENTS).clamp(1, EVENTS);
     let found = events(call, &execution_id, after, limit).await?;
@@ -430,7 +430,7 @@ async fn get_events(call: &Call<'_>) -> Answer {
             break;
         }
         if size > EVENTS_BYTES {
-            // One that is larger than an answer: what it was, and how large.
+            // One that is larger than a response: its kind and its size.
             value =
                 json!({ "seq": event.seq, "ts": event.ts, "type": event.payload.type_name(), "bytes": size });
         }
@@ -440,5 +440,5 @@ async fn get_events(call: &Call<'_>) -> Answer {
     }
     let truncated = shown.len() < found.len() || found.len() >= limit as usize;
     let text = serde_json::to_string_pretty(&shown).unwrap_or_default();
-    Ok(Outcome::new(text, &EventList { events: shown, next, truncated }))
+    Ok(ToolOutput::new(text, &EventList { events: shown, next, truncated }))
 }

@@ -1,8 +1,8 @@
-//! Tools that look inside, change variables, go back, and branch off.
+//! Tools that inspect states, change variables, rewind, and fork.
 
-use super::{Answer, Effect, Row};
-use crate::mcp::call::Call;
-use crate::mcp::outcome::{Failure, Outcome};
+use super::{Effect, ToolResult, ToolRow};
+use crate::mcp::call::ToolCall;
+use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView, VariableView};
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,12 @@ use vm_system_protocol::control::{DurableOp, DurableReply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ProgramFrame;
 
-/// Most checkpoints in an answer, the newest ones.
+/// Most checkpoints in a response, the newest ones.
 const CHECKPOINTS: usize = 200;
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<ToolRow> {
     vec![
-        Row {
+        ToolRow {
             name: "get_state",
             title: "Look inside",
             description: "The inside of an execution that stands still: calls with their variables and source lines, \
@@ -27,7 +27,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(get(call)),
         },
-        Row {
+        ToolRow {
             name: "set_variable",
             title: "Change a variable",
             description: "Change a variable of an execution that waits for an answer.",
@@ -37,7 +37,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(set(call)),
         },
-        Row {
+        ToolRow {
             name: "rewind",
             title: "Go back",
             description: "Go back to a checkpoint: a new execution starts there and takes over the name, the old one \
@@ -48,7 +48,7 @@ pub(super) fn rows() -> Vec<Row> {
             reads_files: false,
             run: |call| Box::pin(rewind(call)),
         },
-        Row {
+        ToolRow {
             name: "fork",
             title: "Branch off",
             description: "Make a new execution that stands where this one stands, or stood at a checkpoint. The old \
@@ -115,18 +115,18 @@ struct Get {
     checkpoint: Option<u64>,
 }
 
-async fn get(call: &Call<'_>) -> Answer {
+async fn get(call: &ToolCall<'_>) -> ToolResult {
     let Get { execution_id, checkpoint } = call.input()?;
     let execution = call.which(execution_id).await?;
     let run = call.run(DurableOp::RunGet { execution }).await?;
     let id = run.execution.id.to_string();
     let state = match call.durable(DurableOp::StateGet { execution: id.clone(), checkpoint }).await? {
         DurableReply::State(state) => state,
-        other => return Err(Failure::unexpected(&other)),
+        other => return Err(ToolError::unexpected(&other)),
     };
     let kept = match call.durable(DurableOp::CheckpointList { execution: id.clone() }).await? {
         DurableReply::Checkpoints(kept) => kept,
-        other => return Err(Failure::unexpected(&other)),
+        other => return Err(ToolError::unexpected(&other)),
     };
     let frames = state.frames.iter().map(|frame| FrameView {
         function: frame.function.clone(),
@@ -141,7 +141,7 @@ async fn get(call: &Call<'_>) -> Answer {
         cause: point.cause.clone(),
         bytes: point.bytes,
     });
-    Ok(Outcome::json(&StateView {
+    Ok(ToolOutput::json(&StateView {
         execution_id: views::name_of(&run),
         id,
         frames: frames.collect(),
@@ -163,7 +163,7 @@ struct Set {
     frame: Option<u32>,
 }
 
-async fn set(call: &Call<'_>) -> Answer {
+async fn set(call: &ToolCall<'_>) -> ToolResult {
     let Set { execution_id, name, value, frame } = call.input()?;
     let execution = call.which(execution_id).await?;
     let frame = match frame {
@@ -175,15 +175,15 @@ async fn set(call: &Call<'_>) -> Answer {
     let mut data = ExecutionView::of(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
-    Ok(Outcome::new(format!("Variable set: {name}"), &data))
+    Ok(ToolOutput::new(format!("Variable set: {name}"), &data))
 }
 
 /// The innermost call that has a variable of this name.
-async fn frame_of(call: &Call<'_>, execution: &str, name: &str) -> Result<u32, Failure> {
+async fn frame_of(call: &ToolCall<'_>, execution: &str, name: &str) -> Result<u32, ToolError> {
     let op = DurableOp::StateGet { execution: execution.to_owned(), checkpoint: None };
     let state = match call.durable(op).await? {
         DurableReply::State(state) => state,
-        other => return Err(Failure::unexpected(&other)),
+        other => return Err(ToolError::unexpected(&other)),
     };
     let has = |frame: &ProgramFrame| frame.variables.iter().any(|variable| variable.name == name);
     let place = state.frames.iter().position(has).unwrap_or(0);
@@ -199,7 +199,7 @@ struct Rewind {
     checkpoint: u64,
 }
 
-async fn rewind(call: &Call<'_>) -> Answer {
+async fn rewind(call: &ToolCall<'_>) -> ToolResult {
     let Rewind { execution_id, checkpoint } = call.input()?;
     let execution = call.which(execution_id).await?;
     let old = call.run(DurableOp::RunGet { execution }).await?;
@@ -208,12 +208,12 @@ async fn rewind(call: &Call<'_>) -> Answer {
     let run = call.long_run(op).await?;
     let mut data = ExecutionView::of(&run);
     if current {
-        // Whoever worked on the old one goes on with the new one.
+        // The client of the old one continues with the new one.
         call.make_current(&run).await?;
     }
     data.is_current = Some(current);
     let text = format!("Execution rewound to checkpoint {checkpoint}: {}", views::name_of(&run));
-    Ok(Outcome::new(text, &data))
+    Ok(ToolOutput::new(text, &data))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -230,7 +230,7 @@ struct Fork {
     set_current: bool,
 }
 
-async fn branch_off(call: &Call<'_>) -> Answer {
+async fn branch_off(call: &ToolCall<'_>) -> ToolResult {
     let Fork { execution_id, checkpoint, new_execution_id, set_current } = call.input()?;
     let execution = call.which(execution_id).await?;
     let run = call.long_run(DurableOp::Fork { execution, checkpoint, name: new_execution_id }).await?;
@@ -238,5 +238,5 @@ async fn branch_off(call: &Call<'_>) -> Answer {
     let current = set_current && call.make_current(&run).await?;
     data.is_current = Some(current);
     let note = if current { " (set as current)" } else { "" };
-    Ok(Outcome::new(format!("Execution forked: {}{note}", views::name_of(&run)), &data))
+    Ok(ToolOutput::new(format!("Execution forked: {}{note}", views::name_of(&run)), &data))
 }

@@ -1,8 +1,8 @@
-//! Tools of questions: what is asked, and answering it.
+//! Tools of tasks: reading the pending prompt, and answering it.
 
-use super::{Answer, Effect, Row};
-use crate::mcp::call::Call;
-use crate::mcp::outcome::{Failure, Outcome, cut};
+use super::{Effect, ToolResult, ToolRow};
+use crate::mcp::call::ToolCall;
+use crate::mcp::output::{ToolError, ToolOutput, cut};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{ExecutionView, TaskStatusView};
 use serde::Deserialize;
@@ -11,20 +11,20 @@ use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, TaskStatus};
 
-pub(super) fn rows() -> Vec<Row> {
+pub(super) fn rows() -> Vec<ToolRow> {
     vec![
-        Row {
+        ToolRow {
             name: "getTask",
             title: "What is asked",
             description: "What the execution wants to know next, or what came of it. Read only: asking again changes \
-                nothing. `state` of the structured answer tells a question from a result.",
+                nothing. `state` of the structured answer distinguishes a question from a result.",
             input: schema::input::<Get>,
             output: schema::output::<TaskStatusView>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(get(call)),
         },
-        Row {
+        ToolRow {
             name: "submitTask",
             title: "Answer the question",
             description: "Answer the question of an execution. When the answer comes, the program has run on to its \
@@ -46,31 +46,31 @@ struct Get {
     execution_id: Option<String>,
 }
 
-async fn get(call: &Call<'_>) -> Answer {
+async fn get(call: &ToolCall<'_>) -> ToolResult {
     let Get { execution_id } = call.input()?;
     let execution = call.which(execution_id).await?;
     match call.durable(DurableOp::TaskGet { execution }).await? {
         DurableReply::TaskStatus(status) => Ok(shown(*status)),
-        other => Err(Failure::unexpected(&other)),
+        other => Err(ToolError::unexpected(&other)),
     }
 }
 
-fn shown(status: TaskStatus) -> Outcome {
+fn shown(status: TaskStatus) -> ToolOutput {
     let data = TaskStatusView::of(&status);
     match status.status {
         ExecutionStatus::Waiting => match status.task {
-            Some(task) => Outcome::new(cut(task.prompt), &data),
-            None => Outcome::new("Waiting for input", &data),
+            Some(task) => ToolOutput::new(cut(task.prompt), &data),
+            None => ToolOutput::new("Waiting for input", &data),
         },
-        ExecutionStatus::Running => Outcome::new("Execution is running: ask again", &data),
+        ExecutionStatus::Running => ToolOutput::new("Execution is running: ask again", &data),
         ended => match said_at_the_end(ended, status.result.as_ref(), status.error.as_ref()) {
-            Ok(text) => Outcome::new(text, &data),
-            Err(text) => Outcome::failed(text, &data),
+            Ok(text) => ToolOutput::new(text, &data),
+            Err(text) => ToolOutput::failed(text, &data),
         },
     }
 }
 
-/// What the original says of an execution that has ended; an error if it did not end well.
+/// The original's text about an execution that has ended; an error if it failed.
 pub(in crate::mcp) fn said_at_the_end(
     status: ExecutionStatus,
     result: Option<&JsonText>,
@@ -91,16 +91,16 @@ struct Submit {
     /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
     /// The answer: any text, or JSON where the question has a schema
-    // Agents send the object itself, too, where a schema asks for one.
+    // Agents send the object itself, too, where a schema requires one.
     #[schemars(with = "String")]
     result: Value,
     /// Which question is answered; refused if another one is asked meanwhile
     task_id: Option<String>,
 }
 
-async fn submit(call: &Call<'_>) -> Answer {
+async fn submit(call: &ToolCall<'_>) -> ToolResult {
     let Submit { execution_id, result, task_id } = call.input()?;
-    // The original takes texts only; agents send the object itself where a schema asks for one.
+    // The original takes texts only; agents send the object itself where a schema requires one.
     let result = match result {
         Value::String(text) => GivenAnswer::Typed(text),
         other => GivenAnswer::Json(JsonText::from_value(&other)),
@@ -110,5 +110,5 @@ async fn submit(call: &Call<'_>) -> Answer {
     let mut data = ExecutionView::of(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
-    Ok(Outcome::new("Execution resumed", &data))
+    Ok(ToolOutput::new("Execution resumed", &data))
 }

@@ -1,5 +1,5 @@
-//! What one record of a file may say: the bounds that everything keeps to which was made here. Owns no order of records and
-//! no relation between them.
+//! The bounds of each record of an imported file: those that every exported record is within. Owns no order of records and no
+//! relation between them.
 
 use super::super::archive::{CheckpointPart, ExecutionPart, TaskPart, VersionPart};
 use super::super::tasks::ANSWER_BYTES;
@@ -17,19 +17,19 @@ use vm_system_protocol::time::Timestamp;
 const SKEW_MS: i64 = 24 * 3_600_000;
 /// Largest number that counts something: JSON has it exactly, and nothing that counts on from it ends at the largest integer.
 pub(super) const COUNT_MAX: u64 = 1 << 53;
-/// Most answers to one question that did not fit.
+/// Most rejected answers to one task.
 const ATTEMPTS_MAX: u32 = 1 << 31;
 /// Versions of one program: each is compiled anew.
 pub(in crate::durable) const VERSIONS: usize = 4_096;
 
 type Bounds = Result<(), String>;
 
-/// Moments as seen from ours.
+/// The time of the import, against which times of a file are checked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock(pub(super) Timestamp);
+pub(super) struct ImportTime(pub(super) Timestamp);
 
-impl Clock {
-    /// Something that has happened.
+impl ImportTime {
+    /// A time that must be in the past.
     fn past(self, at: Timestamp) -> Bounds {
         self.until(at, SKEW_MS)
     }
@@ -38,7 +38,7 @@ impl Clock {
         if (0..=self.0.0.saturating_add(most)).contains(&at.0) {
             return Ok(());
         }
-        Err("a time in it is no moment that can have been".to_owned())
+        Err("a time in it is out of range".to_owned())
     }
 
     fn all_past(self, moments: &[Option<Timestamp>]) -> Bounds {
@@ -46,11 +46,11 @@ impl Clock {
     }
 }
 
-pub(super) fn version(clock: Clock, version: &VersionPart) -> Bounds {
+pub(super) fn version(clock: ImportTime, version: &VersionPart) -> Bounds {
     clock.past(version.created_at)
 }
 
-pub(super) fn execution(clock: Clock, part: &ExecutionPart) -> Bounds {
+pub(super) fn execution(clock: ImportTime, part: &ExecutionPart) -> Bounds {
     clock.all_past(&[Some(part.started_at), part.ended_at])?;
     let args: Option<Vec<String>> = serde_json::from_str(part.args.as_str()).ok();
     let env: Option<BTreeMap<String, String>> = serde_json::from_str(part.env.as_str()).ok();
@@ -82,14 +82,14 @@ pub(super) fn execution(clock: Clock, part: &ExecutionPart) -> Bounds {
     Ok(())
 }
 
-pub(super) fn checkpoint(clock: Clock, part: &CheckpointPart) -> Bounds {
+pub(super) fn checkpoint(clock: ImportTime, part: &CheckpointPart) -> Bounds {
     if part.seq > COUNT_MAX {
         return Err("the number of the checkpoint is too large".to_owned());
     }
     clock.past(part.at)
 }
 
-pub(super) fn task(clock: Clock, part: &TaskPart) -> Bounds {
+pub(super) fn task(clock: ImportTime, part: &TaskPart) -> Bounds {
     clock.all_past(&[Some(part.created_at), part.ended_at, part.first_attempt_at, part.last_attempt_at])?;
     if let Some(deadline) = part.deadline {
         clock.until(deadline, i64::try_from(TIMEOUT_MAX_MS).unwrap_or(i64::MAX).saturating_add(SKEW_MS))?;
@@ -98,11 +98,11 @@ pub(super) fn task(clock: Clock, part: &TaskPart) -> Bounds {
     // As numbers are written again, options may have grown.
     let options = json(&part.schema) + json(&part.fallback);
     if part.prompt.len() > PROMPT_BYTES || options > 2 * PROMPT_BYTES {
-        return Err("the question is too long".to_owned());
+        return Err("the prompt of a task is too long".to_owned());
     }
     if part.attempts > ATTEMPTS_MAX || part.answer.as_ref().is_some_and(|answer| answer.len() > ANSWER_BYTES)
     {
-        return Err("more was answered than anybody can have".to_owned());
+        return Err("a task has more or longer answers than are possible".to_owned());
     }
     if part.fallback.as_ref().is_some_and(|json| !json.is_valid()) {
         return Err("its default is not JSON".to_owned());
@@ -114,7 +114,7 @@ pub(super) fn task(clock: Clock, part: &TaskPart) -> Bounds {
     }
 }
 
-pub(super) fn event(clock: Clock, event: &Event) -> Bounds {
+pub(super) fn event(clock: ImportTime, event: &Event) -> Bounds {
     clock.past(event.ts)?;
     let most = match &event.payload {
         EventPayload::Task { .. } => PROMPT_BYTES,

@@ -11,9 +11,9 @@ use vm_system_protocol::time::Timestamp;
 
 const SOURCE: &str = "CC('why?')";
 
-fn header(format: u32) -> Record {
+fn header(format: u32) -> ArchiveRecord {
     let (kind, writer) = ("execution".to_owned(), "test".to_owned());
-    Record::Header(Header { kind, format, writer, exported_at: Timestamp(0) })
+    ArchiveRecord::Header(Header { kind, format, writer, exported_at: Timestamp(0) })
 }
 
 fn version() -> VersionPart {
@@ -45,25 +45,30 @@ fn task(checkpoint: u64, ended: bool) -> TaskPart {
     }
 }
 
-fn event(seq: u64) -> Record {
+fn event(seq: u64) -> ArchiveRecord {
     let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "a\nb".to_owned() };
-    Record::Event(Event { execution_id: ExecutionId::from_bytes([1; 16]), seq, ts: Timestamp(0), payload })
+    ArchiveRecord::Event(Event {
+        execution_id: ExecutionId::from_bytes([1; 16]),
+        seq,
+        ts: Timestamp(0),
+        payload,
+    })
 }
 
-fn page(page: u64, checkpoint: u64) -> Record {
-    Record::Page(PagePart { page, checkpoint, bytes: Some(Bytes(vec![7; 300])) })
+fn page(page: u64, checkpoint: u64) -> ArchiveRecord {
+    ArchiveRecord::Page(PagePart { page, checkpoint, bytes: Some(Bytes(vec![7; 300])) })
 }
 
-fn checkpoint(seq: u64) -> Record {
-    Record::Checkpoint(CheckpointPart { seq, at: Timestamp(0), cause: "pause".to_owned() })
+fn checkpoint(seq: u64) -> ArchiveRecord {
+    ArchiveRecord::Checkpoint(CheckpointPart { seq, at: Timestamp(0), cause: "pause".to_owned() })
 }
 
-fn records() -> Vec<Record> {
+fn records() -> Vec<ArchiveRecord> {
     vec![
         header(FORMAT),
-        Record::Program(ProgramPart { name: "p".to_owned() }),
-        Record::Version(version()),
-        Record::Execution(ExecutionPart {
+        ArchiveRecord::Program(ProgramPart { name: "p".to_owned() }),
+        ArchiveRecord::Version(version()),
+        ArchiveRecord::Execution(ExecutionPart {
             id: "there".to_owned(),
             name: None,
             status: ExecutionStatus::Waiting,
@@ -77,8 +82,8 @@ fn records() -> Vec<Record> {
         }),
         checkpoint(4),
         checkpoint(6),
-        Record::Task(task(4, true)),
-        Record::Task(task(6, false)),
+        ArchiveRecord::Task(task(4, true)),
+        ArchiveRecord::Task(task(6, false)),
         event(1),
         event(2),
         page(0, 2),
@@ -88,7 +93,7 @@ fn records() -> Vec<Record> {
 }
 
 /// A file with a hash that is right.
-fn sealed(records: &[Record]) -> String {
+fn sealed(records: &[ArchiveRecord]) -> String {
     let mut sheet = Sheet::default();
     for record in records {
         sheet.put(record).expect("plain data");
@@ -97,7 +102,7 @@ fn sealed(records: &[Record]) -> String {
     sheet.text
 }
 
-fn read(text: &[u8], part: usize) -> Result<File, OpError> {
+fn read(text: &[u8], part: usize) -> Result<ImportFile, OpError> {
     let mut reader = Reader::new(1 << 20);
     for bytes in text.chunks(part) {
         reader.feed(bytes)?;
@@ -142,7 +147,7 @@ fn a_file_that_was_changed_anywhere_is_refused() {
     for at in 0..text.len() {
         let mut bytes = text.clone().into_bytes();
         bytes[at] ^= 1;
-        // White space around records says nothing; everything else does.
+        // White space around records is ignored; any other change is found.
         if let Ok(file) = read(&bytes, usize::MAX) {
             assert!(text.as_bytes()[at] == b',' || text.as_bytes()[at].is_ascii_whitespace(), "byte {at}");
             assert_eq!(file.pages.len(), 3);
@@ -152,7 +157,7 @@ fn a_file_that_was_changed_anywhere_is_refused() {
 
 #[test]
 fn records_that_do_not_belong_together_are_refused_even_with_the_right_hash() {
-    let with = |at: usize, record: Record| {
+    let with = |at: usize, record: ArchiveRecord| {
         let mut forged = records();
         forged[at] = record;
         sealed(&forged)
@@ -160,23 +165,26 @@ fn records_that_do_not_belong_together_are_refused_even_with_the_right_hash() {
     let newer = refused(&with(0, header(FORMAT + 1)));
     assert!(newer.contains("a newer vm-system wrote it"), "{newer}");
     let lie = VersionPart { source: "other".to_owned(), ..version() };
-    assert!(refused(&with(2, Record::Version(lie))).contains("its hash"));
+    assert!(refused(&with(2, ArchiveRecord::Version(lie))).contains("its hash"));
     let too_much = VersionPart { code: Some(Bytes(vec![0; CODE_BYTES + 1])), ..version() };
-    refused(&with(2, Record::Version(too_much)));
-    refused(&with(2, Record::Version(VersionPart { code: None, ..version() })));
+    refused(&with(2, ArchiveRecord::Version(too_much)));
+    refused(&with(2, ArchiveRecord::Version(VersionPart { code: None, ..version() })));
     refused(&with(5, checkpoint(4)));
     refused(&with(5, checkpoint(u64::MAX)));
-    refused(&with(6, Record::Task(task(4, false))));
-    refused(&with(7, Record::Task(task(4, true))));
-    let unknown = TaskPart { outcome: Some("forgotten".to_owned()), ..task(6, true) };
-    refused(&with(7, Record::Task(unknown)));
+    refused(&with(6, ArchiveRecord::Task(task(4, false))));
+    refused(&with(7, ArchiveRecord::Task(task(4, true))));
+    let unknown = TaskPart { outcome: Some("unknown".to_owned()), ..task(6, true) };
+    refused(&with(7, ArchiveRecord::Task(unknown)));
     let schema = Some(JsonText::from_untrusted("{\"type\":\"nothing\"}".to_owned()));
-    refused(&with(7, Record::Task(TaskPart { schema, ..task(6, false) })));
+    refused(&with(7, ArchiveRecord::Task(TaskPart { schema, ..task(6, false) })));
     refused(&with(9, event(3)));
     refused(&with(11, page(0, 2)));
     refused(&with(12, page(1, 7)));
     refused(&with(12, page(u64::MAX, 6)));
-    refused(&with(12, Record::Page(PagePart { page: 1, checkpoint: 4, bytes: Some(Bytes(Vec::new())) })));
+    refused(&with(
+        12,
+        ArchiveRecord::Page(PagePart { page: 1, checkpoint: 4, bytes: Some(Bytes(Vec::new())) }),
+    ));
     for at in 0..records().len() - 1 {
         let mut swapped = records();
         swapped.swap(at, at + 1);
@@ -200,20 +208,22 @@ fn lines_without_an_end_and_other_files_are_refused_early() {
 
 #[test]
 fn numbers_and_times_that_nothing_here_could_have_made_are_refused() {
-    let with = |at: usize, record: Record| {
+    let with = |at: usize, record: ArchiveRecord| {
         let mut forged = records();
         forged[at] = record;
         refused(&sealed(&forged))
     };
     let execution = |change: &dyn Fn(&mut ExecutionPart)| {
-        let Record::Execution(mut part) = records().swap_remove(3) else { panic!("the fourth record") };
+        let ArchiveRecord::Execution(mut part) = records().swap_remove(3) else {
+            panic!("the fourth record")
+        };
         change(&mut part);
-        with(3, Record::Execution(part))
+        with(3, ArchiveRecord::Execution(part))
     };
     let asked = |change: &dyn Fn(&mut TaskPart)| {
         let mut part = task(6, false);
         change(&mut part);
-        with(7, Record::Task(part))
+        with(7, ArchiveRecord::Task(part))
     };
     let json = |text: String| JsonText::from_untrusted(text);
     let (late, early) = (Timestamp(i64::MAX), Timestamp(-1));
@@ -226,7 +236,7 @@ fn numbers_and_times_that_nothing_here_could_have_made_are_refused() {
     asked(&|part| part.prompt = long());
     asked(&|part| part.fallback = Some(json(format!("{:?}", long().repeat(2)))));
     let answered = TaskPart { answer: Some("x".repeat(ANSWER_BYTES + 1)), ..task(4, true) };
-    with(6, Record::Task(answered));
+    with(6, ArchiveRecord::Task(answered));
     execution(&|part| part.started_at = late);
     execution(&|part| part.ended_at = Some(late));
     execution(&|part| part.metrics.output_bytes = i64::MAX as u64);
@@ -235,13 +245,21 @@ fn numbers_and_times_that_nothing_here_could_have_made_are_refused() {
     execution(&|part| part.args = json(format!("[{:?}]", long())));
     execution(&|part| part.env = json("{\"a=b\":\"\"}".to_owned()));
     execution(&|part| part.result = Some(json(format!("{:?}", long().repeat(4)))));
-    with(2, Record::Version(VersionPart { created_at: late, ..version() }));
+    with(2, ArchiveRecord::Version(VersionPart { created_at: late, ..version() }));
     with(5, checkpoint(i64::MAX as u64));
-    with(5, Record::Checkpoint(CheckpointPart { seq: 6, at: late, cause: "pause".to_owned() }));
+    with(5, ArchiveRecord::Checkpoint(CheckpointPart { seq: 6, at: late, cause: "pause".to_owned() }));
     with(12, page(i64::MAX as u64, 6));
     let said = |text: String, ts: Timestamp| {
         let payload = EventPayload::Console { level: ConsoleLevel::Log, text };
-        with(9, Record::Event(Event { execution_id: ExecutionId::from_bytes([1; 16]), seq: 2, ts, payload }))
+        with(
+            9,
+            ArchiveRecord::Event(Event {
+                execution_id: ExecutionId::from_bytes([1; 16]),
+                seq: 2,
+                ts,
+                payload,
+            }),
+        )
     };
     said(String::new(), late);
     said(long(), Timestamp(0));

@@ -1,7 +1,7 @@
-//! Requests that are refused before a message is taken: the service says why in plain text, and clients of the protocol
-//! read JSON-RPC. Changes words, never what is refused.
+//! Requests that are refused before a message is taken: the service has the reason as plain text, and clients of the protocol
+//! read JSON-RPC. Changes the form of a refusal, never the decision.
 
-use super::super::lines::Refused;
+use super::super::lines::ErrorMessage;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use axum::http::{Response, StatusCode};
@@ -25,25 +25,25 @@ pub(super) enum NoSession {
     TooMany,
 }
 
-/// The answer to a request that reaches no session.
-pub(super) fn without_session(why: NoSession, asked: &[u8]) -> Response<Body> {
-    let id = id_of(asked);
+/// The response to a request that reaches no session.
+pub(super) fn without_session(why: NoSession, body: &[u8]) -> Response<Body> {
+    let id = id_of(body);
     match why {
         NoSession::Unknown => {
             let why = "there is no such session: initialize a new one";
-            answer(StatusCode::NOT_FOUND, id, ErrorData::invalid_request(why, None))
+            refusal(StatusCode::NOT_FOUND, id, ErrorData::invalid_request(why, None))
         }
         NoSession::TooMany => {
             let why = "as many agents as possible are connected: try again later";
-            let mut busy = answer(StatusCode::SERVICE_UNAVAILABLE, id, ErrorData::new(BUSY, why, None));
+            let mut busy = refusal(StatusCode::SERVICE_UNAVAILABLE, id, ErrorData::new(BUSY, why, None));
             busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             busy
         }
     }
 }
 
-/// The service's answer, with a body of JSON-RPC where it refused `asked` in plain text.
-pub(super) async fn readable<B>(response: Response<B>, asked: &[u8]) -> Response<Body>
+/// The service's answer, with a body of JSON-RPC where it refused `body` in plain text.
+pub(super) async fn readable<B>(response: Response<B>, request: &[u8]) -> Response<Body>
 where
     B: axum::body::HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -55,23 +55,23 @@ where
         return response.map(Body::new);
     }
     let (parts, body) = response.into_parts();
-    // Words of the service's own are short; without them the status still says what it says.
+    // The service's own texts are short; without them the status is still correct.
     let text = Limited::new(body, TEXT_BYTES).collect().await.map(http_body_util::Collected::to_bytes);
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let (status, error) = match text.strip_prefix(UNREADABLE) {
-        Some(why) => (StatusCode::BAD_REQUEST, unreadable(asked, why)),
+        Some(why) => (StatusCode::BAD_REQUEST, unreadable(request, why)),
         None => (status, ErrorData::invalid_request(text, None)),
     };
-    let mut told = answer(status, id_of(asked), error);
+    let mut refused = refusal(status, id_of(request), error);
     if let Some(methods) = parts.headers.get(ALLOW) {
-        told.headers_mut().insert(ALLOW, methods.clone());
+        refused.headers_mut().insert(ALLOW, methods.clone());
     }
-    told
+    refused
 }
 
-/// What is wrong with a body that is no message, in the words of [`lines`](super::super::lines).
-fn unreadable(asked: &[u8], why: &str) -> ErrorData {
-    match serde_json::from_slice::<Value>(asked) {
+/// The error for a body that is no message, with the texts of [`lines`](super::super::lines).
+fn unreadable(body: &[u8], why: &str) -> ErrorData {
+    match serde_json::from_slice::<Value>(body) {
         Err(error) => ErrorData::parse_error(format!("not JSON: {error}"), None),
         Ok(Value::Array(_)) => {
             ErrorData::invalid_request("batches are not taken: send one message a request", None)
@@ -81,14 +81,14 @@ fn unreadable(asked: &[u8], why: &str) -> ErrorData {
 }
 
 /// The id of a request, where there is one that can be read.
-fn id_of(asked: &[u8]) -> Option<RequestId> {
-    let message: Value = serde_json::from_slice(asked).ok()?;
+fn id_of(body: &[u8]) -> Option<RequestId> {
+    let message: Value = serde_json::from_slice(body).ok()?;
     serde_json::from_value(message.get("id")?.clone()).ok()
 }
 
-fn answer(status: StatusCode, id: Option<RequestId>, error: ErrorData) -> Response<Body> {
-    let told = serde_json::to_vec(&Refused::new(id, error)).unwrap_or_default();
-    let mut response = Response::new(Body::from(told));
+fn refusal(status: StatusCode, id: Option<RequestId>, error: ErrorData) -> Response<Body> {
+    let body = serde_json::to_vec(&ErrorMessage::new(id, error)).unwrap_or_default();
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

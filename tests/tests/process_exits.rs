@@ -1,4 +1,4 @@
-//! Processes that die or stop from outside, in mid-execution: who notices, what the record says, what goes on.
+//! Processes that are killed or stopped during an execution: the error of the caller, the record, and what continues.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -15,11 +15,11 @@ as_both!(
     a_worker_that_is_killed_takes_only_its_session_along,
     a_stopped_worker_is_killed_at_the_wall_limit,
     a_limit_holds_while_clients_ask_without_a_pause,
-    a_killed_zygote_harms_no_session_and_the_next_is_born_in_the_same_jail,
-    without_any_zygote_the_next_session_is_born_in_another_jail,
+    killed_zygote_harms_no_session_and_the_next_starts_in_the_same_jail,
+    without_any_zygote_the_next_session_starts_in_another_jail,
     a_killed_keeper_ends_its_sessions_and_a_new_one_takes_over,
     nothing_is_left_when_the_supervisor_is_killed_and_not_restarted,
-    the_next_supervisor_tells_what_became_of_the_sessions,
+    next_supervisor_records_the_end_of_the_sessions,
     an_operators_kill_is_a_crash_with_that_reason,
 );
 
@@ -123,7 +123,7 @@ mod cases {
         }
     }
 
-    pub(super) fn a_killed_zygote_harms_no_session_and_the_next_is_born_in_the_same_jail(user: User) {
+    pub(super) fn killed_zygote_harms_no_session_and_the_next_starts_in_the_same_jail(user: User) {
         let mut scene = Scene::new(user);
         let session = scene.session();
         let keeper = scene.daemon.info().keeper_pid;
@@ -140,7 +140,7 @@ mod cases {
         scene.end(&[&session]);
     }
 
-    pub(super) fn without_any_zygote_the_next_session_is_born_in_another_jail(user: User) {
+    pub(super) fn without_any_zygote_the_next_session_starts_in_another_jail(user: User) {
         let mut scene = Scene::new(user);
         let session = scene.session();
         for zygote in zygotes(&scene) {
@@ -186,7 +186,7 @@ mod cases {
         observe::all_end(&family);
     }
 
-    pub(super) fn the_next_supervisor_tells_what_became_of_the_sessions(user: User) {
+    pub(super) fn next_supervisor_records_the_end_of_the_sessions(user: User) {
         let mut scene = Scene::new(user);
         let session = scene.session();
         let closed = scene.session();

@@ -1,8 +1,8 @@
-//! One verb of one request: who asks, under which idempotency key, and the way to the one place that answers.
+//! One verb of one request: its caller, its idempotency key, and its way to the verb handler.
 
 use super::App;
-use super::envelope::Problem;
-use super::gate::Asked;
+use super::envelope::RestError;
+use super::gate::VerbReached;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -17,45 +17,45 @@ use vm_system_protocol::model::Event;
 /// Longest idempotency key (bytes).
 const KEY_BYTES: usize = 255;
 
-/// Who asks, and whom to ask.
-pub(super) struct Ask {
+/// The caller of a request, with the verb handler.
+pub(super) struct RestRequest {
     pub(super) app: Arc<App>,
     caller: Caller,
     key: Option<String>,
-    asked: Asked,
+    asked: VerbReached,
 }
 
-impl FromRequestParts<Arc<App>> for Ask {
-    type Rejection = Problem;
+impl FromRequestParts<Arc<App>> for RestRequest {
+    type Rejection = RestError;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, RestError> {
         let caller = parts.extensions.get::<Caller>().cloned();
-        let caller = caller.ok_or_else(|| Problem::internal("a request without a caller"))?;
-        let asked = parts.extensions.get::<Asked>().cloned().unwrap_or_default();
+        let caller = caller.ok_or_else(|| RestError::internal("a request without a caller"))?;
+        let asked = parts.extensions.get::<VerbReached>().cloned().unwrap_or_default();
         Ok(Self { app: Arc::clone(app), caller, key: key(&parts.headers)?, asked })
     }
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+fn key(headers: &HeaderMap) -> Result<Option<String>, RestError> {
     let mut keys = headers.get_all("idempotency-key").iter();
     let Some(key) = keys.next() else { return Ok(None) };
     match key.to_str() {
         Ok(text) if (1..=KEY_BYTES).contains(&text.len()) && keys.next().is_none() => {
             Ok(Some(text.to_owned()))
         }
-        _ => Err(Problem::invalid(format!(
+        _ => Err(RestError::invalid(format!(
             "Idempotency-Key is given once, with 1 to {KEY_BYTES} printable ASCII characters"
         ))),
     }
 }
 
-impl Ask {
-    /// Asks and waits for the answer. The verb goes on to its end even if the client goes away.
-    pub(super) async fn op(&self, op: Op) -> Result<Reply, Problem> {
+impl RestRequest {
+    /// Runs a verb and waits for its reply. The verb continues to its end even if the client goes away.
+    pub(super) async fn op(&self, op: Op) -> Result<Reply, RestError> {
         answered(self.start(op, None).await)
     }
 
-    /// Asks; what comes of an execution meanwhile goes to `events`.
+    /// Starts a verb; the events of its execution go to `events`.
     pub(super) fn start(
         &self,
         op: Op,
@@ -67,22 +67,22 @@ impl Ask {
         let verbs = Arc::clone(&self.app.verbs);
         // A task of its own: a bug in a verb becomes this request's error and nothing else.
         let work = async move { verbs.handle(request).await }.in_current_span();
-        self.app.door.requests.spawn(work)
+        self.app.state.requests.spawn(work)
     }
 }
 
-/// The answer of a verb that ran in a task of its own.
+/// The reply of a verb that ran in a task of its own.
 pub(super) fn answered(
     result: Result<Result<Reply, OpError>, tokio::task::JoinError>,
-) -> Result<Reply, Problem> {
+) -> Result<Reply, RestError> {
     match result {
-        Ok(answer) => answer.map_err(Problem::from),
-        Err(failure) => Err(Problem::internal(&failure.to_string())),
+        Ok(answer) => answer.map_err(RestError::from),
+        Err(failure) => Err(RestError::internal(&failure.to_string())),
     }
 }
 
-/// An answer that does not belong to the question: a bug.
-pub(super) fn unexpected(reply: &Reply) -> Problem {
+/// A reply that does not belong to the verb: a bug.
+pub(super) fn unexpected(reply: &Reply) -> RestError {
     let text = format!("{reply:?}");
-    Problem::internal(&format!("an answer of another kind: {}", text.chars().take(200).collect::<String>()))
+    RestError::internal(&format!("a reply of another kind: {}", text.chars().take(200).collect::<String>()))
 }

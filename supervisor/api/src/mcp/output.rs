@@ -1,28 +1,28 @@
-//! What a tool answers: a text in the original's words, and the same as data.
+//! The result of a tool: a text in the wording of the original, and the same as data.
 
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
 use serde_json::{Value, json};
 use vm_system_protocol::control::{ErrorCode, OpError};
 
-/// Longest text of an answer (bytes): an agent reads all of it.
+/// Longest text of a result (bytes): an agent reads all of it.
 pub(super) const TEXT_BYTES: usize = 256 * 1024;
 
-/// A tool did what it was asked to.
+/// The result of a successful call.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct ToolOutput {
     text: String,
     data: Value,
     is_error: bool,
 }
 
-impl Outcome {
+impl ToolOutput {
     /// A text, and the same as data that fit the tool's schema.
     pub(super) fn new(text: impl Into<String>, data: &impl Serialize) -> Self {
         Self { text: text.into(), data: json!(data), is_error: false }
     }
 
-    /// Data whose text is themselves.
+    /// Data with itself, as JSON, for the text.
     pub(super) fn json(data: &impl Serialize) -> Self {
         let data = json!(data);
         let text = serde_json::to_string_pretty(&data).unwrap_or_default();
@@ -34,30 +34,30 @@ impl Outcome {
         self.data.get(name)?.as_str()
     }
 
-    /// The tool looked, and what it found is a failure.
+    /// The tool succeeded in reading a failure: a result that is marked as an error.
     pub(super) fn failed(text: impl Into<String>, data: &impl Serialize) -> Self {
         Self { is_error: true, ..Self::new(text, data) }
     }
 }
 
-/// A tool did not do what it was asked to.
+/// The result of a failed call.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum ToolError {
     /// The caller can read why, and do better.
-    Told { message: String, code: &'static str, details: Option<Value> },
-    /// The client took its request back: nobody waits for an answer.
+    Reported { message: String, code: &'static str, details: Option<Value> },
+    /// The client cancelled its request: no response is sent.
     Cancelled,
 }
 
-impl Failure {
+impl ToolError {
     /// An argument that makes no sense.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self::Told { message: message.into(), code: ErrorCode::ValidationError.as_str(), details: None }
+        Self::Reported { message: message.into(), code: ErrorCode::ValidationError.as_str(), details: None }
     }
 
     /// A client without a name and a session has no current execution.
     pub(super) fn nameless() -> Self {
-        Self::Told {
+        Self::Reported {
             message: "No current execution: this client has neither a name nor a session. Pass executionId, or name the \
                       client in the address (/mcp?client=NAME)."
                 .to_owned(),
@@ -66,10 +66,10 @@ impl Failure {
         }
     }
 
-    /// A bug: an answer of another kind than the verb promises.
+    /// A bug: a reply of another kind than the verb promises.
     pub(super) fn unexpected(what: &impl std::fmt::Debug) -> Self {
-        tracing::error!(?what, "an answer of another kind");
-        Self::Told {
+        tracing::error!(?what, "a reply of another kind");
+        Self::Reported {
             message: "the supervisor answered with something unexpected".to_owned(),
             code: ErrorCode::Internal.as_str(),
             details: None,
@@ -77,7 +77,7 @@ impl Failure {
     }
 }
 
-impl From<OpError> for Failure {
+impl From<OpError> for ToolError {
     fn from(error: OpError) -> Self {
         let mut message = error.message;
         // The line with a caret below it.
@@ -87,21 +87,21 @@ impl From<OpError> for Failure {
             message.push_str(hint);
         }
         let details = error.details.and_then(|details| details.to_value());
-        Self::Told { message, code: error.code.as_str(), details }
+        Self::Reported { message, code: error.code.as_str(), details }
     }
 }
 
-/// The answer as the protocol wants it.
-pub(super) fn result(answer: Result<Outcome, Failure>) -> CallToolResult {
+/// The response in the form of the protocol.
+pub(super) fn result(answer: Result<ToolOutput, ToolError>) -> CallToolResult {
     match answer {
-        Ok(Outcome { text, data, is_error }) => {
+        Ok(ToolOutput { text, data, is_error }) => {
             let content = vec![ContentBlock::text(cut(text))];
             let mut result =
                 if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
             result.structured_content = Some(data);
             result
         }
-        Err(Failure::Told { message, code, details }) => {
+        Err(ToolError::Reported { message, code, details }) => {
             let content = vec![ContentBlock::text(cut(format!("Error: {message}")))];
             let mut about = json!({ "code": code });
             if let Some(details) = details {
@@ -111,7 +111,7 @@ pub(super) fn result(answer: Result<Outcome, Failure>) -> CallToolResult {
             meta.0.insert(ERROR_META.to_owned(), about);
             CallToolResult::error(content).with_meta(Some(meta))
         }
-        Err(Failure::Cancelled) => {
+        Err(ToolError::Cancelled) => {
             CallToolResult::error(vec![ContentBlock::text("Error: the request was cancelled")])
         }
     }
@@ -120,7 +120,7 @@ pub(super) fn result(answer: Result<Outcome, Failure>) -> CallToolResult {
 /// Where `_meta` of a failed call has its code and details.
 const ERROR_META: &str = "vm-system/error";
 
-/// As much of a text as one answer has room for; says so if that is not all.
+/// As much of a text as fits one response, with a note if that is not all.
 pub(super) fn cut(text: String) -> String {
     match shortened(&text, TEXT_BYTES) {
         None => text,

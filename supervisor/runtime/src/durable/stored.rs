@@ -1,4 +1,4 @@
-//! What the store has of an execution, as a machine.
+//! Loads an execution from the store as a state machine with its context. Writes nothing.
 
 use super::task::ProgramContext;
 use super::worker::Part;

@@ -1,4 +1,4 @@
-//! Workers for one question: compiling, looking inside. Each gets one request, replies, and is killed.
+//! Workers for one request: compiling, inspecting a state, verifying one. Each gets one request, replies, and is killed.
 
 use super::worker::{LoadedWorker, Order, WorkerStartError, memory, name, order};
 use super::{Durables, policy};
@@ -13,7 +13,7 @@ use vm_system_protocol::worker::FromWorker;
 use vm_system_record::Scope;
 use vm_system_spawn::{Spawner, WorkerChannelError, WorkerHandle, WorkerKind, WorkerLimits};
 
-/// A question is answered within this time.
+/// A request must have its reply within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What compiling may use.
 const COMPILE_BYTES: u64 = 512 << 20;
@@ -30,24 +30,24 @@ impl From<WorkerStartError> for RuntimeError {
 }
 
 /// The worker's next message.
-async fn hear(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
+async fn receive(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
     match tokio::time::timeout(PATIENCE, handle.receiver.recv()).await {
         Ok(Ok(received)) => match received.message {
             FromWorker::Durable(message) => Ok(*message),
-            _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+            _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
         },
-        Ok(Err(error)) => Err(RuntimeError::Internal(format!("the worker died at it: {error}"))),
-        Err(_) => Err(RuntimeError::Internal("the worker did not answer in time".to_owned())),
+        Ok(Err(error)) => Err(RuntimeError::Internal(format!("the worker exited at it: {error}"))),
+        Err(_) => Err(RuntimeError::Internal("the worker did not reply in time".to_owned())),
     }
 }
 
-/// A worker that knows nothing, and what it holds as long as it lives. Its slot among those that are being started is given back:
+/// A worker without code, and what it holds until it exits. Its slot among those that are being started is given back:
 /// how long it takes for its reply concerns no other worker.
 async fn blank(
     durables: &Durables,
     limits: &WorkerLimits,
 ) -> Result<(WorkerHandle, OwnedSemaphorePermit, Spawner), RuntimeError> {
-    let (slot, _birth) = durables.turn().await?;
+    let (slot, _start_permit) = durables.start_slot().await?;
     let jail = durables.shared.jails.present();
     let handle =
         jail.spawn_worker(name(), limits, &WorkerKind::Program).await.map_err(WorkerStartError::from)?;
@@ -61,23 +61,23 @@ pub(super) async fn compile(
     typescript: Option<bool>,
 ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
     // Before a worker's slot: a queue of texts must not fill the slots of programs.
-    let _turn = durables.compilations.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    let _permit = durables.compilations.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
     let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
     let (mut handle, slot, jail) = blank(durables, &limits).await?;
     let question = order(ToDurable::Compile { source, file_name, typescript });
-    let answer = match handle.sender.send(&question).await {
-        Ok(()) => hear(&mut handle).await,
+    let reply = match handle.sender.send(&question).await {
+        Ok(()) => receive(&mut handle).await,
         Err(error) => Err(WorkerStartError::from(error).into()),
     };
     durables.end(handle.process.clone(), (handle, slot, jail));
-    match answer? {
+    match reply? {
         FromDurable::Compiled { code } => Ok(Ok(code)),
         FromDurable::NotCompiled(diagnostics) => Ok(Err(diagnostics)),
-        _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
     }
 }
 
-pub(super) async fn look(
+pub(super) async fn inspect(
     durables: &Durables,
     execution: ExecutionId,
     checkpoint: u64,
@@ -99,21 +99,21 @@ pub(super) async fn look(
         life: spec.life(),
         limits: spec.limits,
     };
-    let _turn = durables.looks.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    let _permit = durables.inspections.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
     // The slot among those that are being started is given back at once: restoring may take long.
-    let LoadedWorker { mut handle, birth, slot, jail, .. } = durables.start_worker(order_).await?;
-    drop(birth);
-    let answer = ask(&mut handle).await;
+    let LoadedWorker { mut handle, start_permit, slot, jail, .. } = durables.start_worker(order_).await?;
+    drop(start_permit);
+    let reply = request_states(&mut handle).await;
     durables.end(handle.process.clone(), (handle, slot, jail));
-    // A large state is read in parts: none of them may have been forgotten meanwhile.
+    // A large state is read in parts: none of them may have been deleted meanwhile.
     let kept = store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
     if !kept.iter().any(|row| row.seq == checkpoint) {
         return Err(RuntimeError::Invalid("the checkpoint is no longer kept".to_owned()));
     }
-    match answer? {
+    match reply? {
         FromDurable::View(view) => Ok(*view),
         FromDurable::Refused { why } => Err(RuntimeError::Invalid(why)),
-        _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
     }
 }
 
@@ -123,22 +123,22 @@ pub(super) async fn verify(
     code: Vec<u8>,
     pages: impl Iterator<Item = (u64, &[u8])> + Send,
 ) -> Result<Result<(), String>, RuntimeError> {
-    let _turn = durables.looks.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    let _permit = durables.inspections.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
     let (mut handle, slot, jail) = blank(durables, &memory(&limits)).await?;
-    let answer = match tell(&mut handle, code, life(&limits), pages).await {
-        Ok(()) => hear(&mut handle).await,
+    let reply = match send_job(&mut handle, code, life(&limits), pages).await {
+        Ok(()) => receive(&mut handle).await,
         Err(error) => Err(WorkerStartError::from(error).into()),
     };
     durables.end(handle.process.clone(), (handle, slot, jail));
-    match answer? {
+    match reply? {
         FromDurable::Restored => Ok(Ok(())),
         FromDurable::Refused { why } => Ok(Err(why)),
-        _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+        _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
     }
 }
 
 /// Code, pages in batches, and the order to make a state of them.
-async fn tell(
+async fn send_job(
     handle: &mut WorkerHandle,
     code: Vec<u8>,
     limits: DurableLimits,
@@ -160,11 +160,11 @@ async fn tell(
     handle.sender.send(&order(ToDurable::Restore)).await
 }
 
-async fn ask(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
-    match hear(handle).await? {
+async fn request_states(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
+    match receive(handle).await? {
         FromDurable::Restored => {
             handle.sender.send(&order(ToDurable::Inspect)).await.map_err(WorkerStartError::from)?;
-            hear(handle).await
+            receive(handle).await
         }
         other => Ok(other),
     }

@@ -1,4 +1,4 @@
-//! Wrong requests, wrong files and wrong neighbours at the daemon's doors: a clear error, and nothing else happens.
+//! Invalid requests, files and sockets at the daemon's APIs: each gets a clear error and changes nothing.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -20,10 +20,10 @@ as_both!(
     a_removed_worktree_is_an_error_and_no_crash,
     a_second_daemon_is_refused_by_name,
     a_stale_socket_file_is_replaced,
-    a_client_that_breaks_off_harms_nobody,
-    garbage_on_the_socket_harms_nobody,
+    client_that_disconnects_harms_no_other,
+    garbage_on_the_socket_harms_no_other_client,
     the_same_idempotency_key_does_not_run_twice,
-    a_locked_database_is_waited_for_or_said,
+    locked_database_is_waited_for_or_reported,
 );
 
 mod cases {
@@ -169,7 +169,7 @@ mod cases {
         assert!(!place.socket().exists(), "a stopped daemon does not");
     }
 
-    pub(super) fn a_client_that_breaks_off_harms_nobody(user: User) {
+    pub(super) fn client_that_disconnects_harms_no_other(user: User) {
         let mut scene = Scene::new(user);
         let session = scene.session();
         for _ in 0..20 {
@@ -192,7 +192,7 @@ mod cases {
         scene.end(&[&session]);
     }
 
-    pub(super) fn garbage_on_the_socket_harms_nobody(user: User) {
+    pub(super) fn garbage_on_the_socket_harms_no_other_client(user: User) {
         let scene = Scene::new(user);
         for bytes in [&[0_u8; 64][..], &[255; 64], b"GET / HTTP/1.1\r\n\r\n", &[3, 0, 0, 0, 9, 9, 9]] {
             let mut stream = UnixStream::connect(scene.daemon.place.socket()).expect("connect");
@@ -222,7 +222,7 @@ mod cases {
         scene.end(&[&session]);
     }
 
-    pub(super) fn a_locked_database_is_waited_for_or_said(user: User) {
+    pub(super) fn locked_database_is_waited_for_or_reported(user: User) {
         // Another process holds the write lock; what is asked meanwhile is answered by an error or after the lock is gone.
         let mut scene = Scene::new(user);
         let session = scene.session();

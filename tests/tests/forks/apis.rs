@@ -1,4 +1,4 @@
-//! The same verb through every door: REST, the CLI and an agent's tool.
+//! The same verb through every API: REST, the CLI and an agent's tool.
 
 use serde_json::{Value, json};
 use vm_system_tests::daemon::Daemon;
@@ -6,7 +6,7 @@ use vm_system_tests::mcp::Agent;
 use vm_system_tests::place::User;
 
 #[test]
-fn rest_forks_with_and_without_a_body_and_repeats_its_answer_for_a_key() {
+fn rest_forks_with_and_without_a_body_and_repeats_its_response_for_a_key() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let parent = prepared(&daemon, "var x = 20");
@@ -53,14 +53,14 @@ fn the_session_of_a_program_is_not_forked() {
 }
 
 #[test]
-fn the_cli_forks_and_says_what_it_made() {
+fn cli_forks_and_prints_the_sessions() {
     let daemon = Daemon::start(User::AsStarted);
     let parent = prepared(&daemon, "var x = 20");
     let short = &parent[..13];
-    let told = daemon.cli(&["session", "fork", short, "--count", "2"]).ok();
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.len(), 2, "{told}");
-    assert!(lines.iter().all(|line| line.starts_with("Forked session: ")), "{told}");
+    let output = daemon.cli(&["session", "fork", short, "--count", "2"]).ok();
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(lines.len(), 2, "{output}");
+    assert!(lines.iter().all(|line| line.starts_with("Forked session: ")), "{output}");
     let id = daemon.cli(&["--quiet", "session", "fork", short]).ok();
     assert!(daemon.cli(&["exec", "repl", id.trim(), "x + 1"]).ok().contains("21"));
     let document: Value =
