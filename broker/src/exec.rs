@@ -12,18 +12,15 @@ mod watch;
 
 use crate::channel::{SupervisorChannel, SupervisorChannelError};
 use inside::CommandEnd;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use vm_system_protocol::broker::{
     BrokerCall, BrokerReply, ExecReply, ExecRequest, ExecTerms, FromBroker, ToBroker,
 };
 use vm_system_protocol::worker::HostError;
-use vm_system_sandbox::beneath::WorktreePath;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::namespaces;
 use vm_system_sandbox::process::{self, Fork};
@@ -38,41 +35,28 @@ const WORKTREE: i32 = process::FIRST_FD + 1;
 
 /// Runs the process to its end.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let Ok((channel, worktree, path, user)) = descriptors(arguments) else {
+    let Ok((channel, worktree, user)) = descriptors(arguments) else {
         // Not started by a supervisor: there is no channel.
         return ExitCode::from(2);
     };
     let mut channel = SupervisorChannel::new(File::from(channel));
-    match serve(&mut channel, (&worktree, &path), &user) {
+    match serve(&mut channel, &worktree, &user) {
         Ok(()) => process::exit_now(0),
         Err(_) => process::exit_now(1),
     }
 }
 
-fn descriptors(
-    arguments: impl Iterator<Item = OsString>,
-) -> io::Result<(OwnedFd, OwnedFd, WorktreePath, Identity)> {
+fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, OwnedFd, Identity)> {
     let arguments: Vec<OsString> = arguments.collect();
     let (channel, worktree) = (process::inherited(CHANNEL)?, process::inherited(WORKTREE)?);
     process::close_inherited();
     let user = crate::role::user(&arguments, &worktree)?;
-    let path = path(&arguments).ok_or(io::ErrorKind::InvalidInput)?;
-    Ok((channel, worktree, path, user))
-}
-
-/// `root=PATH`, `beneath=PATH` and perhaps `cross-mounts`: where the worktree is.
-fn path(arguments: &[OsString]) -> Option<WorktreePath> {
-    let named = |name: &[u8]| {
-        let value = arguments.iter().find_map(|argument| argument.as_bytes().strip_prefix(name))?;
-        Some(PathBuf::from(OsStr::from_bytes(value)))
-    };
-    let cross_mounts = arguments.iter().any(|argument| argument == "cross-mounts");
-    Some(WorktreePath { root: named(b"root=")?, beneath: named(b"beneath=")?, cross_mounts })
+    Ok((channel, worktree, user))
 }
 
 fn serve(
     channel: &mut SupervisorChannel,
-    worktree: (&OwnedFd, &WorktreePath),
+    worktree: &OwnedFd,
     user: &Identity,
 ) -> Result<(), SupervisorChannelError> {
     channel.send(&FromBroker::Ready)?;
@@ -111,7 +95,7 @@ struct Started {
 }
 
 fn start(
-    worktree: (&OwnedFd, &WorktreePath),
+    worktree: &OwnedFd,
     user: &Identity,
     request: &ExecRequest,
     terms: &ExecTerms,
@@ -120,6 +104,8 @@ fn start(
     if namespaces::would_be_root(user.ids.uid) {
         return Err(StartError::Root);
     }
+    // The kernel carries the working directory over into the new mount namespace, where it is mounted for the command.
+    nix::unistd::fchdir(worktree).at(JailStep::Descriptors)?;
     // From here on this process runs as the worktree's owner.
     namespaces::enter(user.clone())?;
     let (command_input, input) = io::pipe().at(JailStep::Descriptors)?;

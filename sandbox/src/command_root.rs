@@ -2,7 +2,6 @@
 //! `/tmp` in memory. Nothing else of the host's file system: no homes, no `/var`, no `/run`, and of `/etc` only what programs
 //! need to start.
 
-use crate::beneath::WorktreePath;
 use crate::root::{make_read_only, pivot_to};
 use crate::sys;
 use nix::fcntl::{OFlag, open};
@@ -52,12 +51,12 @@ pub enum View {
 
 /// Replaces the root of this mount namespace, in which there is no other process; then `/work` is the working directory.
 /// `program` is mounted too if it is outside of the system's folders. Needs the capabilities of a new user namespace.
-pub fn build(worktree: BorrowedFd<'_>, path: &WorktreePath, view: View, program: &Path) -> io::Result<()> {
+pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result<()> {
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
     // Before anything is mounted over its path.
     let worktree = match view {
         View::Nothing => None,
-        View::Read | View::ReadWrite => Some(of_this_namespace(worktree, path)?),
+        View::Read | View::ReadWrite => Some(of_this_namespace(worktree)?),
     };
     let outside = !SYSTEM.iter().any(|path| program.starts_with(path));
     let program_handle =
@@ -109,16 +108,16 @@ fn show_processes(proc: &str, walls: MsFlags) -> io::Result<()> {
     }
 }
 
-/// The same folder in this mount namespace: what was opened in another one cannot be mounted here. Walked as the supervisor walked
-/// it, so that no file system that a user mounted on the way is asked for anything.
-fn of_this_namespace(worktree: BorrowedFd<'_>, path: &WorktreePath) -> io::Result<OwnedFd> {
-    let here = path.open()?;
+/// The same folder in this mount namespace: what was opened in another one cannot be mounted here. It is the working directory,
+/// which the kernel carried over into the new namespace; no path is walked, so that no file system that a user mounted on the way
+/// is asked for anything.
+fn of_this_namespace(worktree: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let here = open(".", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     let (one, other) = (fstat(worktree)?, fstat(here.as_fd())?);
     if (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino) {
         Ok(here)
     } else {
-        // It was moved or replaced.
-        Err(io::ErrorKind::NotFound.into())
+        Err(io::Error::other("the worktree is not the working directory"))
     }
 }
 

@@ -122,7 +122,7 @@ async fn every_violation_has_its_reason_and_harms_no_other_session() {
         ("announces too much", "broke the protocol: message of 4294967295 bytes"),
         ("answers another call", "a reply to another call"),
         ("answers another kind", "a reply of another kind"),
-        ("answers ready", "broke the protocol: no answer"),
+        ("answers ready", "broke the protocol: no reply"),
     ] {
         let session = Session::new(2, behaviour);
         let error = session.read(&brokers).await.expect_err(behaviour);
@@ -150,7 +150,7 @@ async fn a_broker_that_is_late_is_killed_at_its_deadline() {
     }
     let session = Session::new(1, "never ready");
     let error = session.read(&brokers).await.expect_err("never ready");
-    assert!(error.message.contains("did not answer within 300 ms"), "{error:?}");
+    assert!(error.message.contains("did not reply within 300 ms"), "{error:?}");
     brokers.shutdown(PATIENT).await;
 }
 

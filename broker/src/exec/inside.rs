@@ -8,7 +8,6 @@ use std::io::{PipeWriter, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use vm_system_protocol::broker::{ExecRequest, ExecTerms};
-use vm_system_sandbox::beneath::WorktreePath;
 use vm_system_sandbox::command_root::{self, View};
 use vm_system_sandbox::process::{self, ExitStatus, Fork};
 use vm_system_sandbox::seccomp::{self, table_command};
@@ -64,7 +63,7 @@ impl ExitReport {
 
 /// Pid 1. `streams` are the command's input, output and errors.
 pub(super) fn run(
-    worktree: (&OwnedFd, &WorktreePath),
+    worktree: &OwnedFd,
     request: &ExecRequest,
     terms: &ExecTerms,
     streams: [OwnedFd; 3],
@@ -94,7 +93,7 @@ pub(super) fn run(
 }
 
 fn walls(
-    (worktree, path): (&OwnedFd, &WorktreePath),
+    worktree: &OwnedFd,
     request: &ExecRequest,
     terms: &ExecTerms,
     status: &PipeWriter,
@@ -104,7 +103,7 @@ fn walls(
         (true, false) => View::Read,
         (true, true) => View::ReadWrite,
     };
-    command_root::build(worktree.as_fd(), path, view, Path::new(&terms.program)).at(JailStep::Root)?;
+    command_root::build(worktree.as_fd(), view, Path::new(&terms.program)).at(JailStep::Root)?;
     if !request.folder.is_empty() {
         // Links in the path are resolved within this root.
         nix::unistd::chdir(request.folder.trim_start_matches('/')).at(JailStep::Root)?;

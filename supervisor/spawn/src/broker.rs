@@ -7,7 +7,6 @@ use std::path::Path;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use vm_system_policy::BrokerAccess;
-use vm_system_sandbox::beneath::WorktreePath;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::inspect;
 use vm_system_sandbox::pidfd::PidFd;
@@ -26,8 +25,8 @@ pub struct BrokerFiles<'a> {
     pub worktree: BorrowedFd<'a>,
     /// The user that the process becomes; `None`: it stays who we are.
     pub user: Option<&'a Identity>,
-    /// Where the worktree is.
-    pub path: &'a WorktreePath,
+    /// Folders of other mounts beneath the worktree may be entered.
+    pub cross_mounts: bool,
 }
 
 impl BrokerFiles<'_> {
@@ -64,7 +63,7 @@ impl BrokerProcess {
             arguments.push(OsStr::new("database"));
             descriptors.extend(workspace);
         }
-        if files.path.cross_mounts {
+        if files.cross_mounts {
             arguments.push(OsStr::new("cross-mounts"));
         }
         arguments.extend(user.as_deref());
@@ -78,17 +77,7 @@ impl BrokerProcess {
         files: BrokerFiles<'_>,
     ) -> io::Result<Self> {
         let user = files.user_argument();
-        let named = |name: &str, path: &Path| {
-            let mut argument = OsString::from(name);
-            argument.push(path);
-            argument
-        };
-        let WorktreePath { root, beneath, cross_mounts } = files.path;
-        let (root, beneath) = (named("root=", root), named("beneath=", beneath));
-        let mut arguments = vec![OsStr::new(COMMAND_MODE), &root, &beneath];
-        if *cross_mounts {
-            arguments.push(OsStr::new("cross-mounts"));
-        }
+        let mut arguments = vec![OsStr::new(COMMAND_MODE)];
         arguments.extend(user.as_deref());
         Self::spawned(process::spawn(program, &arguments, &[channel, files.worktree])?)
     }

@@ -1,22 +1,16 @@
 //! Who is at the other end of a loopback connection: the kernel says which user holds that TCP socket.
 //!
-//! Asked once for a connection, and only if its client has no token. The kernel's socket diagnosis finds one socket among
-//! any number; where it is not to be had, its table is read, by one reader at a time. Without an answer of the kernel there is no
-//! user.
+//! Asked once for a connection, and only if its client has no token. The kernel's socket diagnosis (netlink) finds one socket among
+//! any number. Without its answer there is no user: the table in `/proc` is no substitute, since it is read over a time in which
+//! sockets come and go.
 //!
 //! Two sockets have the same four numbers one after the other: a client that sends a request and resets the connection leaves its
 //! request readable, and the next client from the same port may be another user. So our own end is looked up after the client's,
 //! by its inode: while it is connected, no other socket can have those four numbers.
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd as _;
-use std::sync::{Mutex, PoisonError};
-
-/// Of each protocol family; a client may use either for an IPv4 address.
-const TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
-/// `TCP_TIME_WAIT`: nobody's any more, and shown as root's.
-const TIME_WAIT: &str = "06";
 
 // linux/sock_diag.h, linux/inet_diag.h, linux/netlink.h
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -47,13 +41,10 @@ pub(super) fn find(client: SocketAddr, server: SocketAddr, own_inode: u64) -> Op
 
 /// The socket at `local` that is connected to `remote`.
 fn holder(local: SocketAddr, remote: SocketAddr) -> Option<Holder> {
-    match diagnose(local, remote) {
-        Ok(holder) => holder,
-        Err(error) => {
-            tracing::debug!(%error, "no socket diagnosis; reading the table of sockets");
-            in_tables(local, remote)
-        }
-    }
+    diagnose(local, remote).unwrap_or_else(|error| {
+        tracing::warn!(%error, "no socket diagnosis (netlink): users of this machine need a token over TCP");
+        None
+    })
 }
 
 /// One socket by its four numbers; an error if the kernel cannot be asked.
@@ -129,48 +120,8 @@ fn mapped(address: [u8; 16]) -> Option<[u8; 4]> {
     Ipv6Addr::from(address).to_ipv4_mapped().map(|ip| ip.octets())
 }
 
-/// The same from the kernel's table.
-fn in_tables(client: SocketAddr, server: SocketAddr) -> Option<Holder> {
-    static ONE_READER: Mutex<()> = Mutex::new(());
-    // Guards nothing but the processor.
-    let _reader = ONE_READER.lock().unwrap_or_else(PoisonError::into_inner);
-    let tables = TABLES.iter().filter_map(|table| std::fs::read_to_string(table).ok());
-    tables.into_iter().find_map(|table| table.lines().skip(1).find_map(|line| judge(line, client, server)))
-}
-
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-/// The holder of a line, if it is about this connection: `sl local remote state queues timer retransmits uid timeout inode`.
-fn judge(line: &str, client: SocketAddr, server: SocketAddr) -> Option<Holder> {
-    let mut fields = line.split_ascii_whitespace().skip(1);
-    let (local, remote, state) = (fields.next()?, fields.next()?, fields.next()?);
-    let uid = fields.nth(3)?.parse().ok()?;
-    let inode: u64 = fields.nth(1)?.parse().ok()?;
-    // A socket without an inode is held by no process any more.
-    let held = state != TIME_WAIT && inode != 0;
-    let holder = Holder { uid, inode: inode as u32 };
-    (held && address(local)? == client && address(remote)? == server).then_some(holder)
-}
-
-/// `0100007F:0C8A`: words of the address in the machine's byte order, then the port.
-fn address(text: &str) -> Option<SocketAddr> {
-    let (ip, port) = text.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok()?;
-    let word = |at: usize| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
-    let ip = match ip.len() {
-        8 => IpAddr::V4(Ipv4Addr::from(word(0)?)),
-        32 => {
-            let mut bytes = [0; 16];
-            for place in 0..4 {
-                bytes[place * 4..place * 4 + 4].copy_from_slice(&word(place * 8)?);
-            }
-            IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
-        }
-        _ => return None,
-    };
-    Some(SocketAddr::new(ip, port))
 }
 
 #[cfg(test)]
@@ -194,17 +145,6 @@ mod tests {
             let inode = inode(&server);
             assert_eq!(find(remote, local, inode), Some(us), "{listen}");
             assert_eq!(find(remote, local, inode + 1), None, "{listen}: another connection's end");
-            let (remote, local) = (canonical(remote), canonical(local));
-            for (one, other, inode) in [(local, remote, Some(inode)), (remote, local, None)] {
-                let by_table = in_tables(one, other).expect("a line");
-                assert_eq!(by_table.uid, us, "{listen}");
-                assert!(inode.is_none_or(|inode| by_table.inode == inode as u32), "{listen}");
-                if let Ok(answer) = diagnose(one, other) {
-                    assert_eq!(answer, Some(by_table), "{listen}");
-                } else {
-                    vm_system_testkit::skip("socket-diagnosis", "this machine has no socket diagnosis");
-                }
-            }
             drop(client);
             assert_eq!(find(local, remote, inode).filter(|uid| *uid != us), None, "{listen}");
         }
@@ -223,26 +163,5 @@ mod tests {
         assert_eq!(find(address, address, 1), None);
         assert_eq!(judge_answer(&[], &request(address, address)), None);
         assert_eq!(judge_answer(&[0; 88], &request(address, address)), None);
-    }
-
-    #[test]
-    fn lines_of_dead_sockets_and_damaged_lines_are_nobodys() {
-        let (client, server) =
-            ("127.0.0.1:3210".parse().expect("an address"), "127.0.0.1:80".parse().expect("an address"));
-        let word = format!("{:08X}", u32::from_ne_bytes([127, 0, 0, 1]));
-        let line = |state: &str, inode: &str| {
-            format!(
-                "  1: {word}:0C8A {word}:0050 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1"
-            )
-        };
-        assert_eq!(judge(&line("01", "77"), client, server), Some(Holder { uid: 1000, inode: 77 }));
-        assert_eq!(judge(&line("01", "77"), server, client), None);
-        assert_eq!(judge(&line(TIME_WAIT, "77"), client, server), None);
-        assert_eq!(judge(&line("01", "0"), client, server), None);
-        for broken in
-            ["", "1: x", "1: 0100007F 0100007F:0050 01", "1: é00007F:0C8A 0100007F:0050 01 a b c 1 0 7 1"]
-        {
-            assert_eq!(judge(broken, client, server), None, "{broken}");
-        }
     }
 }

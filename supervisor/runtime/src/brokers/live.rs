@@ -154,7 +154,7 @@ impl ConnectedBroker {
 
 fn files_of(call: &AllowedCall) -> BrokerFiles<'_> {
     let AllowedCall { worktree, .. } = call;
-    BrokerFiles { worktree: worktree.as_fd(), user: worktree.user(), path: worktree.path() }
+    BrokerFiles { worktree: worktree.as_fd(), user: worktree.user(), cross_mounts: worktree.cross_mounts() }
 }
 
 /// What an answer to this request must look like.

@@ -7,9 +7,9 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use vm_system_sandbox::beneath::{WorktreePath, beneath_only};
+use vm_system_sandbox::beneath::beneath_only;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::reader::as_user;
 
@@ -58,7 +58,7 @@ struct Opened {
     handle: OwnedFd,
     /// The owner of the folder, whose rights are taken on for its files; `None`: the supervisor's own rights.
     user: Option<Arc<Identity>>,
-    path: WorktreePath,
+    cross_mounts: bool,
     /// Device and inode of the folder.
     folder: (u64, u64),
 }
@@ -67,9 +67,9 @@ impl TryFrom<Walked> for Worktree {
     type Error = Errno;
 
     fn try_from(walked: Walked) -> Result<Self, Errno> {
-        let Walked { handle, user, path } = walked;
+        let Walked { handle, user, cross_mounts } = walked;
         let facts = nix::sys::stat::fstat(&handle)?;
-        Ok(Self(Arc::new(Opened { handle, user, path, folder: (facts.st_dev, facts.st_ino) })))
+        Ok(Self(Arc::new(Opened { handle, user, cross_mounts, folder: (facts.st_dev, facts.st_ino) })))
     }
 }
 
@@ -103,9 +103,7 @@ impl Worktree {
     pub fn of_operator(path: &Path) -> Result<Self, WorktreeError> {
         let opened = nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty());
         let handle = opened.map_err(|errno| unusable(path, errno))?;
-        let location =
-            WorktreePath { root: path.to_owned(), beneath: PathBuf::from("."), cross_mounts: true };
-        let walked = Walked { handle, user: None, path: location };
+        let walked = Walked { handle, user: None, cross_mounts: true };
         walked.try_into().map_err(|errno| unusable(path, errno))
     }
 
@@ -114,14 +112,16 @@ impl Worktree {
         self.0.user.as_deref()
     }
 
-    /// Where it is, for a process that must open it again in its own mount namespace.
-    pub fn path(&self) -> &WorktreePath {
-        &self.0.path
+    /// Whether files of other mounts beneath it may be used.
+    pub fn cross_mounts(&self) -> bool {
+        self.0.cross_mounts
     }
 
     /// Whether it is the same folder, used with the same rights: a process that was started for one may serve the other.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.0.folder == other.0.folder && self.0.user == other.0.user && self.0.path == other.0.path
+        self.0.folder == other.0.folder
+            && self.0.user == other.0.user
+            && self.0.cross_mounts == other.0.cross_mounts
     }
 
     /// The text of a regular file; a byte order mark is dropped. `path` is clean. Blocks.
@@ -165,7 +165,7 @@ impl Worktree {
     /// What a path leads to; through links if they are to be followed, and never out of the worktree.
     pub(super) fn look(&self, path: &str, links: bool) -> Result<PathTarget, WorktreeError> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let mut resolve = beneath_only(self.0.path.cross_mounts);
+        let mut resolve = beneath_only(self.0.cross_mounts);
         resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !links);
         let how = OpenHow::new().flags(flags).resolve(resolve);
         let mut races = 0;

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use vm_system_sandbox::beneath::{WorktreePath, beneath_only};
+use vm_system_sandbox::beneath::beneath_only;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::namespaces::is_root;
 use vm_system_sandbox::reader::{as_user, can_become, may_search};
@@ -79,8 +79,10 @@ struct Shared {
 
 #[derive(Debug)]
 pub(super) struct Root {
-    /// As configured, and with all links resolved: clients may use either.
-    paths: [PathBuf; 2],
+    /// As configured; it may lead through links, which the operator chose.
+    configured: PathBuf,
+    /// With all links resolved. Paths are compared with this one, whichever a client uses.
+    resolved: PathBuf,
     handle: OwnedFd,
     owners: Option<BTreeSet<String>>,
     cross_mounts: bool,
@@ -91,7 +93,7 @@ pub(super) struct Walked {
     pub(super) handle: OwnedFd,
     /// The user whose rights are taken on for its files; `None`: the supervisor's own rights.
     pub(super) user: Option<Arc<Identity>>,
-    pub(super) path: WorktreePath,
+    pub(super) cross_mounts: bool,
 }
 
 impl Roots {
@@ -113,10 +115,10 @@ impl Roots {
     /// Opens a folder for a client. `path` is absolute.
     pub(super) fn walk(&self, path: &Path, client: &WorktreeClient) -> Result<Walked, WorktreeError> {
         let outside = || outside(path);
-        let (root, beneath) = self.find(path).ok_or_else(outside)?;
+        let resolved = self.resolve(path).ok_or_else(outside)?;
+        let (root, beneath) = self.find(&resolved).ok_or_else(outside)?;
         // What another root says of its folders holds for a folder above it, too.
-        let holds_a_root =
-            |other: &Root| other.paths.iter().any(|inner| inner != path && inner.starts_with(path));
+        let holds_a_root = |other: &Root| other.resolved != resolved && other.resolved.starts_with(&resolved);
         if *client != WorktreeClient::Administrator && self.0.roots.iter().any(holds_a_root) {
             return Err(outside());
         }
@@ -133,34 +135,39 @@ impl Roots {
             },
         };
         let user = self.user_of(&handle).map_err(|error| unusable(path, &error))?;
-        Ok(Walked { handle, user, path: root.path(beneath) })
+        Ok(Walked { handle, user, cross_mounts: root.cross_mounts })
     }
 
     /// As [`Roots::walk`] for an administrator, from what the kernel and the supervisor have cached; `None` where a disk, a
     /// server or the group database would have to be asked, or for any error. Does not block.
     pub(super) fn walk_cached(&self, path: &Path) -> Option<Walked> {
-        let (root, beneath) = self.find(path)?;
+        let resolved = self.resolve(path)?;
+        let (root, beneath) = self.find(&resolved)?;
         let handle = root.walk(beneath, true).ok()?;
         let uid = fstat(&handle).ok()?.st_uid;
         let user = if is_root() { Some(self.remembered(uid)?) } else { None };
         let user = user.filter(|_| can_become(uid));
-        Some(Walked { handle, user, path: root.path(beneath) })
+        Some(Walked { handle, user, cross_mounts: root.cross_mounts })
     }
 
-    /// The root with the longest path above `path`, and the rest of the path. A path with `..` has none: its text would not say
-    /// where it leads.
-    fn find<'a, 'p>(&'a self, path: &'p Path) -> Option<(&'a Root, &'p Path)> {
+    /// A path with the links of a root's configured path resolved. One with `..` has none: its text would not say where it leads.
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
         if path.components().any(|component| component == Component::ParentDir) {
             return None;
         }
-        let beneath = |root: &'a Root| {
-            let rests = root.paths.iter().filter_map(|above| {
-                let rest = path.strip_prefix(above).ok()?;
-                Some((above.components().count(), root, rest))
-            });
-            rests.max_by_key(|(depth, ..)| *depth)
+        let by_root = |root: &Root| {
+            let rest = path.strip_prefix(&root.configured).ok()?;
+            Some((root.configured.components().count(), root.resolved.join(rest)))
         };
-        let (_, root, rest) = self.0.roots.iter().filter_map(beneath).max_by_key(|(depth, ..)| *depth)?;
+        let longest = self.0.roots.iter().filter_map(by_root).max_by_key(|(depth, _)| *depth);
+        Some(longest.map_or_else(|| path.to_owned(), |(_, resolved)| resolved))
+    }
+
+    /// The root with the longest path above a resolved path, and the rest of the path.
+    fn find<'a, 'p>(&'a self, path: &'p Path) -> Option<(&'a Root, &'p Path)> {
+        let above = self.0.roots.iter().filter(|root| path.starts_with(&root.resolved));
+        let root = above.max_by_key(|root| root.resolved.components().count())?;
+        let rest = path.strip_prefix(&root.resolved).ok()?;
         Some((root, if rest.as_os_str().is_empty() { Path::new(".") } else { rest }))
     }
 
@@ -231,13 +238,13 @@ impl Root {
             let known = owners.iter().map(|owner| owner_name(owner));
             known.collect::<Result<_, _>>().map_err(|why| wrong(&why))
         });
-        let paths = [settings.path.clone(), resolved];
-        Ok(Self { paths, handle, owners: owners.transpose()?, cross_mounts: settings.cross_mounts })
-    }
-
-    fn path(&self, beneath: &Path) -> WorktreePath {
-        let [_, root] = self.paths.clone();
-        WorktreePath { root, beneath: beneath.to_owned(), cross_mounts: self.cross_mounts }
+        Ok(Self {
+            configured: settings.path.clone(),
+            resolved,
+            handle,
+            owners: owners.transpose()?,
+            cross_mounts: settings.cross_mounts,
+        })
     }
 
     /// With the rights of the calling thread. `cached`: fails where it would have to wait.

@@ -390,3 +390,28 @@ fn a_folder_that_was_replaced_is_another_worktree() {
     fs::create_dir(&path).expect("a folder");
     assert!(!first.is_same(&open(&path, &everywhere()).expect("it opens")));
 }
+
+#[test]
+fn a_root_that_is_configured_by_a_link_opens_no_way_around_another_root() {
+    let dir = TempDir::new().expect("a folder");
+    fs::create_dir_all(dir.path().join("outer/inner/deep")).expect("folders");
+    fs::create_dir(dir.path().join("outer/free")).expect("a folder");
+    symlink("outer", dir.path().join("link")).expect("a link");
+    let of = |path: &str, owner: &str| RootSettings {
+        owners: Some(vec![owner.to_owned()]),
+        ..root(&dir.path().join(path))
+    };
+    let roots = roots(&[of("link", "one"), of("outer/inner", "two")]);
+    let may = |path: &str, token: &str| {
+        let client = WorktreeClient::Token(token.to_owned());
+        Worktree::open(&dir.path().join(path), &roots, &client).is_ok()
+    };
+    for spelled in ["link", "outer"] {
+        assert!(may(&format!("{spelled}/free"), "one") && !may(&format!("{spelled}/free"), "two"));
+        for inner in ["inner", "inner/deep"] {
+            let path = format!("{spelled}/{inner}");
+            assert!(!may(&path, "one") && may(&path, "two"), "{path}");
+        }
+        assert!(!may(spelled, "one"), "a folder above another root");
+    }
+}
