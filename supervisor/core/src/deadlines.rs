@@ -27,7 +27,7 @@ pub(super) const CPU_SLACK_MS: u64 = 100;
 pub(super) const CPU_STEP_MS: u64 = 10_000;
 
 impl SessionMachine {
-    /// When the next [`SessionInput::Tick`](super::Input::Tick) is due (`mono_ms`); `None`: nothing is waited for.
+    /// When the next [`SessionInput::Tick`](super::SessionInput::Tick) is due (`mono_ms`); `None`: nothing is waited for.
     pub fn deadline(&self) -> Option<u64> {
         let timers = &self.timers;
         let session =

@@ -1,5 +1,5 @@
 //! A file system for SQLite (`sqlite3_vfs`) that delegates to SQLite's own, except for write-ahead logs, which are our
-//! [`super::LogFile`]s. Contains only this translation.
+//! [`super::Log`]s. Contains only this translation.
 
 use super::Log;
 use crate::Durability;
