@@ -9,6 +9,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat as RawStat, Mode, fstat};
 use std::os::fd::{AsFd as _, OwnedFd};
 use vm_system_protocol::broker::{FileKind, FsTerms};
+use vm_system_sandbox::beneath::beneath_only;
 
 /// Attempts of a walk; the kernel returns `EAGAIN` when a rename during the walk made `..` unsafe.
 const WALKS: usize = 16;
@@ -23,7 +24,7 @@ pub(super) struct WorktreePaths<'a> {
 
 impl WorktreePaths<'_> {
     pub(super) fn open(&self, path: &str, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
-        let mut resolve = self.beneath_only();
+        let mut resolve = beneath_only(self.cross_mounts);
         resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !self.terms.links);
         let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).mode(mode).resolve(resolve);
         let mut last = Errno::EAGAIN;
@@ -82,15 +83,8 @@ impl WorktreePaths<'_> {
         };
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
-            .resolve(self.beneath_only());
+            .resolve(beneath_only(self.cross_mounts));
         openat2(folder.as_fd(), name, how)
-    }
-
-    fn beneath_only(&self) -> ResolveFlag {
-        let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-        // A user's FUSE mount could hold this process in a wait that SIGKILL does not end.
-        resolve.set(ResolveFlag::RESOLVE_NO_XDEV, !self.cross_mounts);
-        resolve
     }
 }
 

@@ -42,13 +42,7 @@ impl Ops {
         label("workspace_id", &workspace_id)?;
         label("base_commit_oid", &base_commit_oid)?;
         worktree(&worktree_path)?;
-        if !call.caller.admin && !self.options.worktrees_confined {
-            return Err(OpError::new(
-                ErrorCode::NotPermitted,
-                "only an administrator may choose a worktree as long as the operator has configured no roots for them",
-            )
-            .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"));
-        }
+        self.may_choose_worktree(call)?;
         let template = self.template_of_session(call, &template).await?;
         let detail = &template.detail;
         if detail.template.engine == Engine::Cvm {

@@ -165,7 +165,8 @@ impl Ops {
         Ok(DurableReply::Counts(ProgramCounts { programs, executions }))
     }
 
-    pub(super) fn may_choose_worktree(&self, call: &VerbCall<'_>) -> Result<(), OpError> {
+    /// Whether the caller may name a worktree at all: without configured roots the supervisor would read with its own rights.
+    pub(crate) fn may_choose_worktree(&self, call: &VerbCall<'_>) -> Result<(), OpError> {
         if call.caller.admin || self.options.worktrees_confined {
             return Ok(());
         }
