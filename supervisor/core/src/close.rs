@@ -3,9 +3,7 @@
 use super::deadlines::{EXIT_MS, INTERRUPT_AGAIN_MS};
 use super::execution::{Current, StopCause};
 use super::exit::WorkerExitStatus;
-use super::input::{
-    CloseCause, Now, Refusal, SessionAction, SessionReply, SessionWrite, SpawnFailure, Token,
-};
+use super::input::{CloseCause, Now, Refusal, SessionAction, SessionReply, SpawnFailure, Token};
 use super::machine::{Phase, SessionMachine, SessionTimers};
 use super::messages::host_error;
 use super::record::{Mark, Pending};
@@ -15,6 +13,7 @@ use vm_system_protocol::model::SessionStatus;
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, ToWorker};
+use vm_system_record::Write;
 
 const SIGKILL: i32 = 9;
 /// Callers that may wait for one session's end.
@@ -205,8 +204,8 @@ impl SessionMachine {
         self.record.closed_at = Some(Timestamp(now.unix_ms));
         self.record.close_reason = Some(reason.to_string());
         self.record.last_error = Self::describe(&reason, asked_for);
-        batch.push(SessionWrite::SessionEnded {
-            session: self.id(),
+        batch.push(Write::SessionEnd {
+            id: self.id(),
             status: self.record.status,
             at: Timestamp(now.unix_ms),
             reason: reason.clone(),

@@ -2,9 +2,7 @@
 
 use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS};
 use super::fork::Forking;
-use super::input::{
-    ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, SessionWrite, Source, Token,
-};
+use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::pending_task::PendingTask;
 use super::record::{Mark, Pending};
@@ -20,7 +18,7 @@ use vm_system_protocol::model::{
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Execute, ToWorker, WorkerEvent};
-use vm_system_record::TaskRow;
+use vm_system_record::{TaskRow, Write};
 
 /// Events of one execution that are kept for its answer (bytes); more are read from the store.
 const COLLECT_BYTES: u64 = 1024 * 1024;
@@ -422,7 +420,7 @@ impl SessionMachine {
         });
         let (at_start, at_end) = if request.wait { (None, token) } else { (token, None) };
         let mut running = Running::new(&job, at_end, Arc::clone(&record), now);
-        let mut batch = vec![SessionWrite::ExecutionStarted(Arc::clone(&record))];
+        let mut batch = vec![Write::ExecutionStarted { name: None, execution: Arc::clone(&record) }];
         let mut pending = Pending {
             execution: Some(running.id()),
             mark: Mark::Started { token: at_start, record },
@@ -432,7 +430,7 @@ impl SessionMachine {
             let echo = running.number(now.unix_ms, EventPayload::InputEcho { text: text.clone() });
             let echo: Arc<[Event]> = Arc::new([echo]);
             running.collect(&echo);
-            batch.push(SessionWrite::Events(Arc::clone(&echo)));
+            batch.push(Write::Events(Arc::clone(&echo)));
             pending.publish = Some(echo);
         }
         let (urgent, request) = (!job.request.wait, job.request);

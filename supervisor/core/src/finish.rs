@@ -1,7 +1,7 @@
 //! The end of an execution: its status comes from this machine's own record first, from the worker's report second.
 
 use super::execution::{Current, Running, StopCause};
-use super::input::{Executed, Now, SessionAction, SessionWrite};
+use super::input::{Executed, Now, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::messages::{EventRefusal, judge_events};
 use super::record::{Ended, Pending};
@@ -13,6 +13,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{Done, Outcome};
+use vm_system_record::Write;
 
 /// Largest number that the store can hold; advisory figures of a worker are cut to it.
 const STORED_MAX: u64 = i64::MAX as u64;
@@ -156,7 +157,7 @@ impl SessionMachine {
         mut running: Running,
         reason: &CloseReason,
         now: Now,
-    ) -> (Vec<SessionWrite>, Pending) {
+    ) -> (Vec<Write>, Pending) {
         let ending = ExecutionOutcome::of_exit(reason, self.ending.closing.is_some(), &running);
         // The session's broker ends with it.
         let mut events = host_use(&mut running, now, &mut Vec::new());
@@ -219,7 +220,7 @@ fn conclude(
     mut events: Vec<Event>,
     heap_peak_bytes: u64,
     now: Now,
-) -> (Vec<SessionWrite>, Pending) {
+) -> (Vec<Write>, Pending) {
     let lost = running.loss.lost.take();
     if let Some(error) = &lost {
         let message = format!("the store lost output of this execution: {error}");
@@ -232,11 +233,11 @@ fn conclude(
     if !events.is_empty() {
         let events: Arc<[Event]> = events.into();
         running.collect(&events);
-        batch.push(SessionWrite::Events(Arc::clone(&events)));
+        batch.push(Write::Events(Arc::clone(&events)));
         publish = Some(events);
     }
     if running.loss.start_lost {
-        batch.insert(0, SessionWrite::ExecutionStarted(Arc::clone(&running.record)));
+        batch.insert(0, Write::ExecutionStarted { name: None, execution: Arc::clone(&running.record) });
     }
     let id = running.id();
     let (ended_at, metrics) = (running.ended_at(now), running.metrics(now, heap_peak_bytes));
@@ -249,9 +250,9 @@ fn conclude(
     ended.metrics = metrics;
     let had_task = running.tasks.count > 0;
     if had_task {
-        batch.push(SessionWrite::TasksWithdrawn { execution: id, at: ended_at });
+        batch.push(Write::TasksWithdraw { execution: id, at: ended_at });
     }
-    batch.push(SessionWrite::ExecutionEnded(Arc::clone(&record)));
+    batch.push(Write::ExecutionEnded(Arc::clone(&record)));
     let executed = Executed { record, events: running.collected.map(|(batches, _)| batches) };
     let pending = Pending {
         execution: Some(id),

@@ -4,15 +4,11 @@ use super::durable::DurableRefusal;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Permit};
 use vm_system_protocol::control::GivenAnswer;
-use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{
-    Event, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus,
-};
-use vm_system_protocol::reason::CloseReason;
-use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::model::{Event, Execution, ExecutionKind, Session};
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
-use vm_system_record::{TaskOutcome, TaskRow};
+use vm_system_record::{Owner, PolicySnapshot, Write};
 
 use super::exit::WorkerExitStatus;
 
@@ -40,6 +36,9 @@ pub struct WriteId(pub u64);
 pub struct SessionSpec {
     /// The record as it will be inserted: status `starting`.
     pub record: Session,
+    pub owner: Owner,
+    /// The copy of the template that is stored with the session.
+    pub snapshot: Arc<PolicySnapshot>,
     /// First message to the worker.
     pub start: Start,
     /// Startup files in order; the session is ready when all of them ended `ok`.
@@ -345,7 +344,7 @@ pub enum SessionAction {
         /// Comes back in [`SessionInput::Stored`] or [`SessionInput::StoreFailed`].
         id: WriteId,
         /// All of them or none.
-        batch: Vec<SessionWrite>,
+        batch: Vec<Write>,
         /// A caller waits for it; other batches may be committed together with the next urgent one.
         urgent: bool,
     },
@@ -365,59 +364,6 @@ pub enum SessionAction {
     Restored(ExecutionId),
     /// The end of the session is recorded; let go of everything.
     Release,
-}
-
-/// A change of what is stored.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SessionWrite {
-    /// A new session: its whole record.
-    SessionInserted(Arc<Session>),
-    /// The session takes executions.
-    SessionReady { session: SessionId },
-    /// The session ended.
-    SessionEnded {
-        session: SessionId,
-        /// `closed` or `crashed`.
-        status: SessionStatus,
-        at: Timestamp,
-        reason: CloseReason,
-        last_error: Option<String>,
-    },
-    /// An execution began: its whole record.
-    ExecutionStarted(Arc<Execution>),
-    /// Output, in order.
-    Events(Arc<[Event]>),
-    /// An execution ended: its whole record, without events.
-    ExecutionEnded(Arc<Execution>),
-    /// What is stored of an execution is incomplete.
-    ExecutionDegraded(ExecutionId),
-    /// A new pending task.
-    TaskInserted(Box<TaskRow>),
-    /// An answer that did not fit the schema.
-    TaskAttempt { task: TaskId, at: Timestamp },
-    /// The end of a task.
-    TaskEnded {
-        task: TaskId,
-        outcome: TaskOutcome,
-        /// The answer, or the message of the error that it becomes.
-        answer: Option<String>,
-        at: Timestamp,
-    },
-    /// The pending task of this execution, if any, is withdrawn.
-    TasksWithdrawn { execution: ExecutionId, at: Timestamp },
-    /// Status and metrics of an unfinished execution.
-    Progress {
-        execution: ExecutionId,
-        /// `running` or `waiting`.
-        status: ExecutionStatus,
-        metrics: Metrics,
-    },
-    /// All messages of the worker up to this number are stored or need no storing.
-    WorkerSeq {
-        session: SessionId,
-        /// The worker's sequence number.
-        seq: u64,
-    },
 }
 
 /// The reply to a request that succeeded.

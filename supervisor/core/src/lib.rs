@@ -68,8 +68,8 @@ mod tests;
 pub use exit::{WorkerExitStatus, signal_name};
 pub use input::{
     ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
-    LoadFailure, LoadedSource, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec,
-    SessionWrite, Source, SpawnFailure, SpawnFault, Token, WriteId,
+    LoadFailure, LoadedSource, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec, Source,
+    SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
 pub use source_format::{module_format, run_file_format};

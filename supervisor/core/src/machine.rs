@@ -16,7 +16,7 @@ use vm_system_protocol::model::{Execution, Session, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Start, ToWorker};
-use vm_system_record::TaskRow;
+use vm_system_record::{Owner, PolicySnapshot, TaskRow};
 
 /// The phase of a session (drawn in the crate's documentation).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +89,8 @@ pub(super) struct ChannelState {
 /// What a session is created from, and the result for its creator.
 #[derive(Debug)]
 pub(super) struct Creation {
+    /// What the session's row has besides its record, until the row is written.
+    pub(super) row: Option<(Owner, Arc<PolicySnapshot>)>,
     pub(super) start: Option<Box<Start>>,
     pub(super) startup: VecDeque<super::ExecuteRequest>,
     pub(super) startup_policy: Arc<EffectivePolicy>,
@@ -150,6 +152,7 @@ impl SessionMachine {
             record: spec.record,
             phase: Phase::New,
             creation: Creation {
+                row: Some((spec.owner, spec.snapshot)),
                 start: Some(Box::new(spec.start)),
                 startup: spec.startup.into(),
                 startup_policy: spec.startup_policy,
@@ -191,6 +194,7 @@ impl SessionMachine {
         out: &mut Vec<SessionAction>,
     ) -> Self {
         let mut machine = Self::new(spec);
+        machine.creation.row = None;
         machine.creation.start = None;
         machine.creation.startup.clear();
         machine.adopted = true;

@@ -1,7 +1,7 @@
 //! Checks and handles a worker's messages: a message that a correct worker cannot send in this state is a violation.
 
 use super::execution::{Current, HostWait, Running};
-use super::input::{ChannelFault, Now, SessionAction, SessionWrite};
+use super::input::{ChannelFault, Now, SessionAction};
 use super::machine::SessionMachine;
 use super::pending_task::TaskRequest;
 use super::record::Pending;
@@ -13,6 +13,7 @@ use vm_system_protocol::limits::{CLOSE_GRACE_MS, EVENT_TEXT_BYTES};
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{FromWorker, HostError, HostReply, HostRequest, ToWorker, WorkerEvent};
+use vm_system_record::Write;
 
 /// Events that a worker may send above `max_events`: its word about why it ended.
 const EVENTS_SLACK: u64 = 16;
@@ -131,7 +132,7 @@ impl SessionMachine {
         let pending =
             Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
         self.ledger.settle(seq, bytes);
-        self.persist(pending, vec![SessionWrite::Events(batch)], false, out);
+        self.persist(pending, vec![Write::Events(batch)], false, out);
     }
 
     fn host_call(
@@ -192,7 +193,7 @@ impl SessionMachine {
         running.collect(&batch);
         let pending =
             Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
-        self.persist(pending, vec![SessionWrite::Events(batch)], false, out);
+        self.persist(pending, vec![Write::Events(batch)], false, out);
     }
 
     /// The host's answer, dropped if it is late: the call was answered before.

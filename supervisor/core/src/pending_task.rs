@@ -9,7 +9,7 @@
 
 use super::durable::{DurableRefusal, answer_of, judged, task_of_pause, unfit, when_due};
 use super::execution::{Current, Running};
-use super::input::{Executed, Now, Refusal, SessionAction, SessionWrite, Token};
+use super::input::{Executed, Now, Refusal, SessionAction, Token};
 use super::machine::SessionMachine;
 use super::messages::EventRefusal;
 use super::record::{Mark, Pending};
@@ -22,7 +22,7 @@ use vm_system_protocol::model::{Event, EventPayload, ExecutionKind, ExecutionSta
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::HostReply;
-use vm_system_record::{TaskOutcome, TaskRow};
+use vm_system_record::{TaskOutcome, TaskRow, Write};
 
 /// Tasks of one execution are numbered below this; their number is also bounded by `max_events`.
 const NUMBER_MAX: u64 = 1 << 32;
@@ -112,11 +112,11 @@ impl SessionMachine {
         let mut batch = Vec::with_capacity(4);
         if running.loss.lost.is_some() {
             // The end of an earlier task may be among what was lost.
-            batch.push(SessionWrite::TasksWithdrawn { execution: id, at: Timestamp(now.unix_ms) });
+            batch.push(Write::TasksWithdraw { execution: id, at: Timestamp(now.unix_ms) });
         }
-        batch.push(SessionWrite::Events(Arc::clone(&events)));
-        batch.push(SessionWrite::TaskInserted(Box::new(row.clone())));
-        batch.push(SessionWrite::Progress { execution: id, status: ExecutionStatus::Waiting, metrics });
+        batch.push(Write::Events(Arc::clone(&events)));
+        batch.push(Write::TaskInsert(Box::new(row.clone())));
+        batch.push(Write::RunProgress { id, status: ExecutionStatus::Waiting, metrics });
         let executed = Executed {
             record: Arc::clone(&running.record),
             events: running.collected.take().map(|(batches, _)| batches),
@@ -228,7 +228,7 @@ impl SessionMachine {
             Err(why) => {
                 let at = Timestamp(now.unix_ms);
                 let (refusal, last) = unfit(&mut pending.row, &why, at);
-                let mut batch = vec![SessionWrite::TaskAttempt { task: pending.row.id, at }];
+                let mut batch = vec![Write::TaskAttempt { id: pending.row.id, at }];
                 if let Some(message) = last {
                     batch.extend(self.go_on_with(TaskOutcome::Failed, message, now, out));
                 }
@@ -260,7 +260,7 @@ impl SessionMachine {
         answer: String,
         now: Now,
         out: &mut Vec<SessionAction>,
-    ) -> Vec<SessionWrite> {
+    ) -> Vec<Write> {
         let Some(Current::Running(running)) = &mut self.current else { return Vec::new() };
         let (Some(mut pending), Some(wait)) = (running.tasks.pending.take(), running.host) else {
             return Vec::new();
@@ -275,8 +275,8 @@ impl SessionMachine {
         let Some(Current::Running(running)) = &mut self.current else { return Vec::new() };
         let (metrics, at) = (running.metrics(now, 0), Timestamp(now.unix_ms));
         vec![
-            SessionWrite::TaskEnded { task, outcome, answer: Some(answer), at },
-            SessionWrite::Progress { execution, status: ExecutionStatus::Running, metrics },
+            Write::TaskEnd { id: task, outcome, answer: Some(answer), at },
+            Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics },
         ]
     }
 
@@ -293,8 +293,8 @@ impl SessionMachine {
         let at = Timestamp(now.unix_ms);
         let outcome = TaskOutcome::Withdrawn;
         let batch = vec![
-            SessionWrite::TaskEnded { task: pending.row.id, outcome, answer: None, at },
-            SessionWrite::Progress { execution, status: ExecutionStatus::Running, metrics },
+            Write::TaskEnd { id: pending.row.id, outcome, answer: None, at },
+            Write::RunProgress { id: execution, status: ExecutionStatus::Running, metrics },
         ];
         self.persist(Pending { execution: Some(execution), ..Pending::default() }, batch, false, out);
     }

@@ -7,7 +7,7 @@
 
 use super::durable::DurableRefusal;
 use super::execution::Current;
-use super::input::{Executed, Now, Refusal, SessionAction, SessionReply, SessionWrite, Token, WriteId};
+use super::input::{Executed, Now, Refusal, SessionAction, SessionReply, Token, WriteId};
 use super::machine::{Phase, SessionMachine};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, Metrics};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
+use vm_system_record::Write;
 
 /// A worker that keeps more than this gets an acknowledgement (bytes, messages).
 const ACK_BYTES: u64 = 64 * 1024;
@@ -177,7 +178,7 @@ impl SessionMachine {
     pub(super) fn persist(
         &mut self,
         mut pending: Pending,
-        mut batch: Vec<SessionWrite>,
+        mut batch: Vec<Write>,
         urgent: bool,
         out: &mut Vec<SessionAction>,
     ) {
@@ -188,7 +189,7 @@ impl SessionMachine {
         if ledger.settled > ledger.recorded {
             ledger.recorded = ledger.settled;
             pending.worker_seq = Some(ledger.settled);
-            batch.push(SessionWrite::WorkerSeq { session, seq: ledger.settled });
+            batch.push(Write::WorkerSeq { session, seq: ledger.settled });
         }
         out.push(SessionAction::Write { id: WriteId(pending.id), batch, urgent });
         ledger.pending.push_back(pending);
@@ -355,12 +356,13 @@ impl SessionMachine {
             None => return,
             Some(Owed::End { record, with_start, had_task }) => {
                 let (execution, at) = (record.id, record.ended_at.unwrap_or(record.started_at));
-                let start = with_start.then(|| SessionWrite::ExecutionStarted(Arc::new(as_started(record))));
-                let withdrawn = had_task.then_some(SessionWrite::TasksWithdrawn { execution, at });
-                let end = SessionWrite::ExecutionEnded(Arc::clone(record));
+                let start = with_start
+                    .then(|| Write::ExecutionStarted { name: None, execution: Arc::new(as_started(record)) });
+                let withdrawn = had_task.then_some(Write::TasksWithdraw { execution, at });
+                let end = Write::ExecutionEnded(Arc::clone(record));
                 start.into_iter().chain(withdrawn).chain([end]).collect()
             }
-            Some(Owed::Mark(execution)) => vec![SessionWrite::ExecutionDegraded(*execution)],
+            Some(Owed::Mark(execution)) => vec![Write::ExecutionDegraded { id: *execution }],
             Some(Owed::SessionEnd) => vec![self.end_write()],
         };
         self.ledger.retrying = true;
@@ -440,9 +442,9 @@ impl SessionMachine {
         }
     }
 
-    fn end_write(&self) -> SessionWrite {
-        SessionWrite::SessionEnded {
-            session: self.id(),
+    fn end_write(&self) -> Write {
+        Write::SessionEnd {
+            id: self.id(),
             status: self.record.status,
             at: self.record.closed_at.unwrap_or(self.record.created_at),
             reason: self.ending.verdict.clone().unwrap_or(CloseReason::Exited),

@@ -2,9 +2,7 @@
 
 use super::deadlines::EXIT_MS;
 use super::execution::{Current, ExecutionJob};
-use super::input::{
-    CloseCause, LibraryFailure, Now, Refusal, SessionAction, SessionWrite, SpawnFailure, Token,
-};
+use super::input::{CloseCause, LibraryFailure, Now, Refusal, SessionAction, SpawnFailure, Token};
 use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
@@ -12,6 +10,7 @@ use vm_system_protocol::limits::HELLO_MS;
 use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
+use vm_system_record::Write;
 
 impl SessionMachine {
     pub(super) fn create(&mut self, token: Token, now: Now, out: &mut Vec<SessionAction>) {
@@ -22,8 +21,12 @@ impl SessionMachine {
         self.creation.creator = Some(token);
         self.timers.ttl_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
         let pending = Pending { mark: Mark::SessionInserted, ..Pending::default() };
-        let insert = SessionWrite::SessionInserted(Arc::new(self.record.clone()));
-        self.persist(pending, vec![insert], false, out);
+        let insert = self.creation.row.take().map(|(owner, policy)| Write::SessionInsert {
+            owner,
+            session: Arc::new(self.record.clone()),
+            policy,
+        });
+        self.persist(pending, insert.into_iter().collect(), false, out);
         match self.ending.closing {
             // It was closed before: no worker is started.
             Some(cause) => self.end(cause.reason(), now, out),
@@ -103,7 +106,7 @@ impl SessionMachine {
         self.record.status = SessionStatus::Ready;
         self.rest(now);
         let pending = Pending { mark: Mark::SessionReady, ..Pending::default() };
-        self.persist(pending, vec![SessionWrite::SessionReady { session: self.id() }], true, out);
+        self.persist(pending, vec![Write::SessionReady { id: self.id() }], true, out);
     }
 
     /// A startup file ended.

@@ -7,7 +7,7 @@ mod violations;
 
 use super::{
     ChannelFault, CloseCause, ExecuteRequest, Executed, Now, Refusal, SessionAction, SessionInput,
-    SessionMachine, SessionReply, SessionSpec, SessionWrite, Source, Token, WorkerExitStatus, WriteId,
+    SessionMachine, SessionReply, SessionSpec, Source, Token, WorkerExitStatus, WriteId,
 };
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
@@ -17,13 +17,14 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, HELLO_MS, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session,
-    SessionStatus,
+    SessionStatus, Settings,
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{
     Done, FromWorker, HostReply, HostRequest, Outcome, SourceFormat, Start, ToWorker, Usage, WorkerEvent,
 };
+use vm_system_record::{Owner, PolicySnapshot, Write};
 
 const EXECUTION: ExecutionId = ExecutionId::from_bytes([7; 16]);
 
@@ -34,7 +35,7 @@ struct Bench {
     seq: u64,
     policy: Arc<EffectivePolicy>,
     sent: Vec<ToWorker>,
-    writes: Vec<SessionWrite>,
+    writes: Vec<Write>,
     /// What a slow store has not answered yet.
     held: Option<Vec<WriteId>>,
     replies: Vec<(Token, Result<SessionReply, Refusal>)>,
@@ -47,6 +48,18 @@ fn rights(change: impl FnOnce(&mut Snapshot)) -> Arc<EffectivePolicy> {
     let mut snapshot = Snapshot { modules: vec!["fs".to_owned()], ..Snapshot::default() };
     change(&mut snapshot);
     Arc::new(effective(&snapshot, None, &Operator::default()))
+}
+
+/// A template without rights.
+pub(crate) fn snapshot() -> PolicySnapshot {
+    PolicySnapshot {
+        engine: Engine::Quickjs,
+        settings: Settings::default(),
+        modules: Vec::new(),
+        libraries: Vec::new(),
+        capabilities: Vec::new(),
+        startup_files: Vec::new(),
+    }
 }
 
 impl Bench {
@@ -71,6 +84,8 @@ impl Bench {
                 engine: Engine::Quickjs,
                 execution_id: None,
             },
+            owner: Owner::new("uid:0"),
+            snapshot: Arc::new(snapshot()),
             start: Start {
                 session: id,
                 limits: policy.wire.limits.clone(),
@@ -211,7 +226,7 @@ impl Bench {
 
     fn ended(&self) -> Execution {
         let ended = self.writes.iter().find_map(|write| match write {
-            SessionWrite::ExecutionEnded(record) => Some(Execution::clone(record)),
+            Write::ExecutionEnded(record) => Some(Execution::clone(record)),
             _ => None,
         });
         ended.expect("an end was written")
@@ -227,7 +242,7 @@ impl Bench {
 
     fn times(&self) -> Vec<i64> {
         let events = self.writes.iter().filter_map(|write| match write {
-            SessionWrite::Events(events) => Some(events.iter().map(|event| event.ts.0).collect::<Vec<_>>()),
+            Write::Events(events) => Some(events.iter().map(|event| event.ts.0).collect::<Vec<_>>()),
             _ => None,
         });
         events.flatten().collect()

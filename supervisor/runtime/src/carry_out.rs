@@ -2,14 +2,16 @@
 
 use super::api::Libraries;
 use super::host;
-use super::session_task::SessionTask;
+use super::session_task::{SessionTask, store_input};
 use super::task::{fault, no_worker};
 use crate::workspaces::WorkspaceKey;
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_core::{SessionAction as Action, SessionInput as Input};
 use vm_system_protocol::worker::ToWorker;
+use vm_system_record::Batch;
 use vm_system_spawn::{LibraryError, SpawnError, WorkerKind, WorkerLimits, WorkerProcess};
+use vm_system_store::Urgency;
 
 impl SessionTask {
     pub(super) fn carry_out(&mut self, action: Action) {
@@ -48,8 +50,9 @@ impl SessionTask {
             Action::EndHostUse => self.shared.brokers.execution_ended(self.live.id),
             Action::DropHostWork => self.host.work = None,
             Action::Write { id, batch, urgent } => {
-                let failed = self.writes.push(id, batch, urgent);
-                self.next.extend(failed);
+                let urgency = if urgent { Urgency::Now } else { Urgency::Lazy };
+                let failed = self.writes.push((id, ()), Batch(batch), urgency);
+                self.next.extend(failed.map(store_input));
             }
             Action::Reply { token, result } => self.callers.reply(token, result),
             Action::Publish { execution, events } => self.followers.publish(execution, &events),

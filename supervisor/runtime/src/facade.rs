@@ -8,7 +8,6 @@ use super::inspect::{Facts, inspect};
 use super::interface::{RuntimeApi, RuntimeFacts};
 use super::jails::Jails;
 use super::registry::{AdmissionError, LiveSession, Registry};
-use super::rows::SessionWrites;
 use super::session_task::SessionTask;
 use super::specs::{spec, timestamp};
 use super::task::{Command, FILES, RuntimeContext, SessionResponder};
@@ -203,11 +202,10 @@ impl RuntimeApi for Runtime {
                 shared.open_worktree(request.worktree_path.clone(), request.worktree_client.clone()).await?;
             let (commands, inbox) = commands();
             let CreateSession { id, owner, policy, libraries, .. } = request.clone();
-            let live = Arc::new(LiveSession::new(id, owner.clone(), commands, Arc::clone(&policy)));
+            let live = Arc::new(LiveSession::new(id, owner, commands, policy));
             self.admit(&live)?;
             let machine = SessionMachine::new(spec(&request, &live.policy(None, &shared.operator)));
-            let writes = SessionWrites::new(shared.store.clone(), owner, policy);
-            let task = SessionTask::new(machine, (shared, &live), inbox, writes, worktree, libraries);
+            let task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
             self.0.tasks.spawn(task.run());
             match self.request(&live, |responder| Command::Create { responder }).await? {
                 SessionReply::Session(session) => {

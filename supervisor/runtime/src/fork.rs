@@ -4,7 +4,6 @@
 use super::api::{Libraries, RuntimeError};
 use super::facade::Runtime;
 use super::registry::LiveSession;
-use super::rows::SessionWrites;
 use super::session_task::SessionTask;
 use super::task::{Command, RuntimeContext, fault, spawn_failure};
 use crate::worktree::Worktree;
@@ -22,7 +21,6 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::Session;
 use vm_system_protocol::worker::ToWorker;
-use vm_system_record::Owner;
 use vm_system_spawn::{ForkError, ForkUnderWay, Spawner, WorkerHandle};
 
 /// A worker that was forked for a session that is still to be made, and what it has of its parent.
@@ -271,15 +269,12 @@ fn forked_task(
     forked: ForkedWorker,
 ) -> SessionTask {
     let ForkedWorker { handle, jail, parent: record, worktree } = forked;
-    let snapshot = Arc::clone(live.snapshot());
     let policy = live.policy(None, &shared.operator);
-    let spec = super::specs::spec_of_fork(live.id, &record, &snapshot, &policy, forked_from(parent.id));
-    let owner: Owner = live.owner.clone();
-    let writes = SessionWrites::new(shared.store.clone(), owner, snapshot);
+    let spec = super::specs::spec_of_fork(live, &record, &policy, forked_from(parent.id));
     // Its memory has its parent's libraries in it already.
     let libraries = Libraries::Installed(vm_system_spawn::LibrarySet::default());
     let machine = SessionMachine::new(spec);
-    let mut task = SessionTask::new(machine, (shared, live), inbox, writes, worktree, libraries);
+    let mut task = SessionTask::new(machine, (shared, live), inbox, worktree, libraries);
     task.worker.unassigned = Some((handle, jail));
     task
 }

@@ -14,7 +14,7 @@
 //! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
 //! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: what both kinds of owner task have: time, callers, the store,
 //!   a worker
-//! - [`rows`], [`memory`], [`host`], [`followers`]: what is a session's own
+//! - [`memory`], [`host`], [`followers`]: what is a session's own
 //! - [`fork`]: sessions out of a live one
 //! - [`jails`]: keepers and zygotes, replaced when they exit
 //! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
@@ -39,7 +39,6 @@ mod link;
 mod memory;
 mod outbox;
 mod registry;
-mod rows;
 mod session_task;
 mod specs;
 mod task;

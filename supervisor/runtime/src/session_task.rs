@@ -11,8 +11,8 @@ use super::inspect::Facts;
 use super::link::{LinkEvent, WorkerLink, maybe, next_event};
 use super::memory::Reservation;
 use super::registry::LiveSession;
-use super::rows::SessionWrites;
 use super::task::{Command, RuntimeContext, fault, no_worker};
+use super::writes::{WriteOutcome, Writes};
 use crate::worktree::Worktree;
 use std::future::Future;
 use std::pin::Pin;
@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use vm_system_core::{
     ChannelFault, Refusal, SessionAction as Action, SessionInput as Input, SessionMachine, SessionReply,
 };
+use vm_system_record::StoreError;
 use vm_system_spawn::{ForkError, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess};
 
 /// What a worker sent before its exit is read within this time.
@@ -38,7 +39,7 @@ pub(super) struct SessionTask {
     pub(super) live: Arc<LiveSession>,
     pub(super) callers: Callers<SessionReply, Refusal>,
     pub(super) followers: Followers,
-    pub(super) writes: SessionWrites,
+    pub(super) writes: Writes<()>,
     pub(super) worker: SessionWorker,
     pub(super) forks: ForkRequests,
     pub(super) host: HostCalls,
@@ -92,7 +93,6 @@ impl SessionTask {
         machine: SessionMachine,
         (shared, live): (&Arc<RuntimeContext>, &Arc<LiveSession>),
         inbox: mpsc::Receiver<Command>,
-        writes: SessionWrites,
         worktree: Worktree,
         libraries: Libraries,
     ) -> Self {
@@ -110,7 +110,7 @@ impl SessionTask {
             live: Arc::clone(live),
             callers: Callers::default(),
             followers: Followers::default(),
-            writes,
+            writes: Writes::new(shared.store.clone()),
             worker,
             forks: ForkRequests::default(),
             host: HostCalls { worktree, work: None, reservation: Reservation::default() },
@@ -154,7 +154,7 @@ impl SessionTask {
         let receive = !writes.is_behind();
         tokio::select! {
             biased;
-            input = writes.next() => Woken::Input(input),
+            outcome = writes.next() => Woken::Input(store_input(outcome)),
             command = inbox.recv() => Woken::Command(command),
             () = clock.alarm() => Woken::Input(Input::Tick),
             input = maybe(host.work.as_mut()) => Woken::HostReplied(input),
@@ -291,6 +291,17 @@ impl SessionTask {
             process.forget();
         }
         self.shared.registry.remove(self.live.id);
+    }
+}
+
+pub(super) fn store_input(outcome: WriteOutcome<()>) -> Input {
+    let WriteOutcome { id: write, result, .. } = outcome;
+    match result {
+        Ok(_) => Input::Stored(write),
+        Err(error) => {
+            let permanent = matches!(error, StoreError::Rejected(_) | StoreError::Closed);
+            Input::StoreFailed { write, error: error.to_string(), permanent }
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the machine of a session is made from.
 
 use super::api::CreateSession;
+use super::registry::LiveSession;
 use std::sync::Arc;
 use std::time::SystemTime;
 use uuid::Uuid;
@@ -12,7 +13,6 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus, StartupFile, StartupMode};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{SourceFormat, Start};
-use vm_system_record::PolicySnapshot;
 
 pub(super) fn timestamp() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -40,6 +40,8 @@ pub(super) fn spec(request: &CreateSession, policy: &Arc<EffectivePolicy>) -> Se
             engine: Engine::Quickjs,
             execution_id: None,
         },
+        owner: request.owner.clone(),
+        snapshot: Arc::clone(&request.policy),
         start: start_of(request.id, policy, settings.runtime.console),
         startup: request.policy.startup_files.iter().map(startup).collect(),
         startup_policy: Arc::clone(policy),
@@ -55,12 +57,12 @@ fn start_of(session: SessionId, policy: &EffectivePolicy, console: bool) -> Star
 
 /// A session that goes on from where its parent is: the same worktree and rights, no name, no startup files.
 pub(super) fn spec_of_fork(
-    id: SessionId,
+    live: &LiveSession,
     parent: &Session,
-    snapshot: &PolicySnapshot,
     policy: &Arc<EffectivePolicy>,
     runtime_meta: JsonText,
 ) -> SessionSpec {
+    let (id, snapshot) = (live.id, live.snapshot());
     let runtime = &snapshot.settings.runtime;
     SessionSpec {
         record: Session {
@@ -71,6 +73,8 @@ pub(super) fn spec_of_fork(
             runtime_meta,
             ..parent.clone()
         },
+        owner: live.owner.clone(),
+        snapshot: Arc::clone(snapshot),
         start: start_of(id, policy, runtime.console),
         startup: Vec::new(),
         startup_policy: Arc::clone(policy),

@@ -1,11 +1,12 @@
 //! The invariants, from outside: inspects every action, and the end of each history.
 
 use super::database::Database;
-use crate::{SessionAction, SessionReply, SessionWrite};
+use crate::{SessionAction, SessionReply};
 use std::collections::{BTreeMap, BTreeSet};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_protocol::worker::ToWorker;
+use vm_system_record::Write;
 
 #[derive(Default)]
 pub(super) struct Checks {
@@ -200,9 +201,9 @@ impl Checks {
         }
     }
 
-    fn write(&mut self, write: &SessionWrite, database: &Database) -> Result<(), String> {
+    fn write(&mut self, write: &Write, database: &Database) -> Result<(), String> {
         match write {
-            SessionWrite::ExecutionStarted(record) => {
+            Write::ExecutionStarted { execution: record, .. } => {
                 let again = !self.began.insert(record.id);
                 if again && !database.holes.contains(&record.id) {
                     return Err("an execution began twice".to_owned());
@@ -211,7 +212,7 @@ impl Checks {
                     return Err("an execution began after the session's end".to_owned());
                 }
             }
-            SessionWrite::Events(events) => {
+            Write::Events(events) => {
                 for event in events.iter() {
                     let next = self.next_seq.entry(event.execution_id).or_insert(1);
                     if event.seq != *next {
@@ -228,7 +229,7 @@ impl Checks {
                     }
                 }
             }
-            SessionWrite::ExecutionEnded(record) => {
+            Write::ExecutionEnded(record) => {
                 let again = !self.ended.insert(record.id);
                 if again && !(record.degraded && database.holes.contains(&record.id)) {
                     return Err("an execution ended twice".to_owned());
@@ -251,7 +252,7 @@ impl Checks {
                     self.dispatched = None;
                 }
             }
-            SessionWrite::SessionEnded { reason, .. } => {
+            Write::SessionEnd { reason, .. } => {
                 let again = std::mem::replace(&mut self.session_ended, true);
                 if again && !database.end_lost {
                     return Err("the session ended twice".to_owned());

@@ -1,15 +1,15 @@
 //! A simulated store: refuses what the real store refuses, and records which batches were lost.
 
-use crate::{SessionWrite, WriteId};
+use crate::WriteId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, SessionStatus};
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{TaskOutcome, TaskRow};
+use vm_system_record::{TaskOutcome, TaskRow, Write};
 
 #[derive(Default)]
 pub(super) struct Database {
-    pub(super) queue: VecDeque<(WriteId, Vec<SessionWrite>)>,
+    pub(super) queue: VecDeque<(WriteId, Vec<Write>)>,
     pub(super) session: Option<SessionStatus>,
     pub(super) executions: BTreeMap<ExecutionId, Stored>,
     /// Executions of which a batch was lost.
@@ -52,46 +52,46 @@ impl Database {
         Some(BatchOutcome::Committed(id))
     }
 
-    fn lose(&mut self, batch: &[SessionWrite]) {
+    fn lose(&mut self, batch: &[Write]) {
         for write in batch {
             match write {
-                SessionWrite::ExecutionStarted(record) | SessionWrite::ExecutionEnded(record) => {
+                Write::ExecutionStarted { execution: record, .. } | Write::ExecutionEnded(record) => {
                     self.holes.insert(record.id);
                 }
-                SessionWrite::Events(events) => {
+                Write::Events(events) => {
                     self.holes.extend(events.first().map(|event| event.execution_id));
                 }
-                SessionWrite::WorkerSeq { seq, .. } => self.let_go_seq = self.let_go_seq.max(*seq),
-                SessionWrite::SessionEnded { .. } => self.end_lost = true,
-                SessionWrite::TaskInserted(row) => drop(self.holes.insert(row.execution)),
-                SessionWrite::Progress { execution, .. } => drop(self.holes.insert(*execution)),
+                Write::WorkerSeq { seq, .. } => self.let_go_seq = self.let_go_seq.max(*seq),
+                Write::SessionEnd { .. } => self.end_lost = true,
+                Write::TaskInsert(row) => drop(self.holes.insert(row.execution)),
+                Write::RunProgress { id: execution, .. } => drop(self.holes.insert(*execution)),
                 _ => {}
             }
         }
     }
 
-    fn apply(&mut self, write: SessionWrite) {
+    fn apply(&mut self, write: Write) {
         match write {
-            SessionWrite::SessionInserted(session) => self.session = Some(session.status),
-            SessionWrite::SessionReady { .. } => self.session = Some(SessionStatus::Ready),
-            SessionWrite::SessionEnded { status, .. } => self.session = Some(status),
-            SessionWrite::ExecutionStarted(record) => {
+            Write::SessionInsert { session, .. } => self.session = Some(session.status),
+            Write::SessionReady { .. } => self.session = Some(SessionStatus::Ready),
+            Write::SessionEnd { status, .. } => self.session = Some(status),
+            Write::ExecutionStarted { execution: record, .. } => {
                 let last_ts = record.started_at;
                 let stored =
                     Stored { record: Execution::clone(&record), events: 0, output_bytes: 0, last_ts };
                 self.executions.insert(record.id, stored);
             }
-            SessionWrite::ExecutionEnded(record) => {
+            Write::ExecutionEnded(record) => {
                 if let Some(stored) = self.executions.get_mut(&record.id) {
                     stored.record = Execution::clone(&record);
                 }
             }
-            SessionWrite::ExecutionDegraded(id) => {
+            Write::ExecutionDegraded { id } => {
                 if let Some(stored) = self.executions.get_mut(&id) {
                     stored.record.degraded = true;
                 }
             }
-            SessionWrite::Events(events) => {
+            Write::Events(events) => {
                 for event in events.iter() {
                     if let Some(stored) = self.executions.get_mut(&event.execution_id) {
                         stored.events = event.seq;
@@ -100,33 +100,34 @@ impl Database {
                     }
                 }
             }
-            SessionWrite::TaskInserted(row) => drop(self.questions.insert(row.id, *row)),
-            SessionWrite::TaskAttempt { task, .. } => {
+            Write::TaskInsert(row) => drop(self.questions.insert(row.id, *row)),
+            Write::TaskAttempt { id: task, .. } => {
                 if let Some(row) = self.questions.get_mut(&task) {
                     row.attempts += 1;
                 }
             }
-            SessionWrite::TaskEnded { task, outcome, answer, at } => {
+            Write::TaskEnd { id: task, outcome, answer, at } => {
                 if let Some(row) = self.questions.get_mut(&task) {
                     (row.outcome, row.answer, row.ended_at) = (Some(outcome), answer, Some(at));
                 }
             }
-            SessionWrite::TasksWithdrawn { execution, at } => {
+            Write::TasksWithdraw { execution, at } => {
                 for row in self.questions.values_mut() {
                     if row.execution == execution && row.ended_at.is_none() {
                         (row.outcome, row.ended_at) = (Some(TaskOutcome::Withdrawn), Some(at));
                     }
                 }
             }
-            SessionWrite::Progress { execution, status, metrics } => {
+            Write::RunProgress { id: execution, status, metrics } => {
                 if let Some(stored) = self.executions.get_mut(&execution) {
                     (stored.record.status, stored.record.metrics) = (status, metrics);
                 }
             }
-            SessionWrite::WorkerSeq { seq, .. } => {
+            Write::WorkerSeq { seq, .. } => {
                 self.worker_seq = self.worker_seq.max(seq);
                 self.let_go_seq = self.let_go_seq.max(seq);
             }
+            other => panic!("a session machine writes no {other:?}"),
         }
     }
 
@@ -147,59 +148,58 @@ impl Database {
 }
 
 /// The store's result for a whole batch. `started` are the executions that the batch itself begins.
-fn batch_error(database: &Database, batch: &[SessionWrite]) -> Option<String> {
+fn batch_error(database: &Database, batch: &[Write]) -> Option<String> {
     let mut started = BTreeSet::new();
     let mut inserted = database.session.is_some();
     for write in batch {
         let known = |id| database.executions.get(&id).map(|stored| stored.record.status.is_final());
         match write {
-            SessionWrite::SessionInserted(_) if inserted => {
+            Write::SessionInsert { .. } if inserted => {
                 return Some("the session exists already".to_owned());
             }
-            SessionWrite::SessionInserted(_) => inserted = true,
-            SessionWrite::SessionReady { .. } | SessionWrite::SessionEnded { .. } if !inserted => {
+            Write::SessionInsert { .. } => inserted = true,
+            Write::SessionReady { .. } | Write::SessionEnd { .. } if !inserted => {
                 return Some("there is no such session".to_owned());
             }
-            SessionWrite::SessionReady { .. } | SessionWrite::SessionEnded { .. }
+            Write::SessionReady { .. } | Write::SessionEnd { .. }
                 if matches!(database.session, Some(SessionStatus::Closed | SessionStatus::Crashed)) =>
             {
                 return Some("the session has ended".to_owned());
             }
-            SessionWrite::ExecutionStarted(record) if known(record.id).is_some() => {
+            Write::ExecutionStarted { execution: record, .. } if known(record.id).is_some() => {
                 return Some("the execution exists already".to_owned());
             }
-            SessionWrite::ExecutionStarted(record) => {
+            Write::ExecutionStarted { execution: record, .. } => {
                 started.insert(record.id);
             }
-            SessionWrite::ExecutionEnded(record) => match known(record.id) {
+            Write::ExecutionEnded(record) => match known(record.id) {
                 Some(true) => return Some("the execution has ended".to_owned()),
                 None if !started.contains(&record.id) => {
                     return Some("there is no such execution".to_owned());
                 }
                 _ => {}
             },
-            SessionWrite::TaskInserted(row)
+            Write::TaskInsert(row)
                 if known(row.execution) != Some(false) && !started.contains(&row.execution) =>
             {
                 return Some("there is no such unfinished execution".to_owned());
             }
-            SessionWrite::TaskInserted(row) => {
-                let withdrawn =
-                    batch.iter().any(|write| matches!(write, SessionWrite::TasksWithdrawn { .. }));
+            Write::TaskInsert(row) => {
+                let withdrawn = batch.iter().any(|write| matches!(write, Write::TasksWithdraw { .. }));
                 let pending = database.last_question(row.execution).is_some_and(|row| row.ended_at.is_none());
                 if database.questions.contains_key(&row.id) || (pending && !withdrawn) {
                     return Some("the question exists already".to_owned());
                 }
             }
-            SessionWrite::TaskAttempt { task, .. } | SessionWrite::TaskEnded { task, .. }
+            Write::TaskAttempt { id: task, .. } | Write::TaskEnd { id: task, .. }
                 if database.questions.get(task).is_none_or(|row| row.ended_at.is_some()) =>
             {
                 return Some("there is no such pending question".to_owned());
             }
-            SessionWrite::ExecutionDegraded(id) if known(*id).is_none() => {
+            Write::ExecutionDegraded { id } if known(*id).is_none() => {
                 return Some("there is no such execution".to_owned());
             }
-            SessionWrite::Events(events) => {
+            Write::Events(events) => {
                 let id = events.first().map(|event| event.execution_id)?;
                 if known(id).is_none() && !started.contains(&id) {
                     return Some("there is no such execution".to_owned());

@@ -16,6 +16,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, SourceFormat, Start};
+use vm_system_record::Owner;
 use vm_system_testkit::SeededRandom;
 
 /// What may go wrong in a history.
@@ -101,6 +102,8 @@ fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> SessionSpec {
             engine: Engine::Quickjs,
             execution_id: None,
         },
+        owner: Owner::new("uid:0"),
+        snapshot: Arc::new(crate::tests::snapshot()),
         start: Start { session: id, limits: policy.wire.limits.clone(), random_seed: [0; 32], console: true },
         startup,
         startup_policy: Arc::clone(policy),

@@ -35,7 +35,7 @@ impl Bench {
 
     fn task(&self) -> TaskRow {
         let asked = self.writes.iter().rev().find_map(|write| match write {
-            SessionWrite::TaskInserted(row) => Some(TaskRow::clone(row)),
+            Write::TaskInsert(row) => Some(TaskRow::clone(row)),
             _ => None,
         });
         asked.expect("a question was written")
@@ -43,7 +43,7 @@ impl Bench {
 
     fn outcomes(&self) -> Vec<TaskOutcome> {
         let ended = self.writes.iter().filter_map(|write| match write {
-            SessionWrite::TaskEnded { outcome, .. } => Some(*outcome),
+            Write::TaskEnd { outcome, .. } => Some(*outcome),
             _ => None,
         });
         ended.collect()
@@ -154,7 +154,7 @@ fn options_that_are_wrong_are_the_scripts_error_and_no_task() {
     let mut bench = Bench::running();
     bench.on_task(1, 1, Some(r#"{"shema":{}}"#));
     assert!(matches!(bench.answered(), Some(TaskAnswer::Wrong(why)) if why.contains("shema")));
-    assert!(!bench.writes.iter().any(|write| matches!(write, SessionWrite::TaskInserted(_))));
+    assert!(!bench.writes.iter().any(|write| matches!(write, Write::TaskInsert(_))));
     bench.on_task(2, 2, None);
     assert_eq!(bench.status(2), Some(ExecutionStatus::Waiting));
 }
@@ -179,10 +179,10 @@ fn neither_clock_runs_while_an_answer_is_awaited() {
 #[test]
 fn whatever_ends_a_waiting_execution_withdraws_its_task() {
     let withdrawn = |bench: &Bench| {
-        let position = |is: fn(&SessionWrite) -> bool| bench.writes.iter().position(is).expect("written");
+        let position = |is: fn(&Write) -> bool| bench.writes.iter().position(is).expect("written");
         assert!(
-            position(|write| matches!(write, SessionWrite::TasksWithdrawn { .. }))
-                < position(|write| matches!(write, SessionWrite::ExecutionEnded(_)))
+            position(|write| matches!(write, Write::TasksWithdraw { .. }))
+                < position(|write| matches!(write, Write::ExecutionEnded(_)))
         );
     };
     let mut cancelled = Bench::running();
@@ -246,7 +246,7 @@ fn tasks_that_no_honest_worker_asks_are_violations() {
         let mut bench = Bench::running();
         bench.on_worker_message(lie);
         assert!(bench.killed, "{name}");
-        assert!(!bench.writes.iter().any(|write| matches!(write, SessionWrite::TaskInserted(_))), "{name}");
+        assert!(!bench.writes.iter().any(|write| matches!(write, Write::TaskInsert(_))), "{name}");
     }
     let mut idle = Bench::ready();
     idle.on_task(1, 1, None);
