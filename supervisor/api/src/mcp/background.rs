@@ -1,6 +1,6 @@
 //! Executions as tasks of the protocol's extension (`io.modelcontextprotocol/tasks`): the id of such a task is the execution's,
-//! so that both exist equally long, for each client of the owner. A pending prompt is an input that the task requires; its answer
-//! is the task's update. `start` makes one with `asTask`, if the client declares the extension.
+//! so that both exist equally long, for each client of the owner. A pending prompt is an input that the task requires; the answer
+//! is the task's update. `start` with `asTask` returns such a task, if the client declares the extension.
 
 use super::call::ToolCall;
 use super::output::{ToolError, ToolOutput, cut, result, shortened};
@@ -15,47 +15,47 @@ use vm_system_protocol::control::{DurableOp, GivenAnswer, Op};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{self, ExecutionStatus, Run};
 
-/// The interval at which a client is to poll (milliseconds).
+/// Poll interval that is suggested to clients (milliseconds).
 const POLL_MS: u64 = 1_000;
 /// Longest schema in the text of a prompt (bytes).
 const SCHEMA_BYTES: usize = 16 * 1024;
-/// The property with the answer to a prompt without a form of its own.
+/// The property with the answer to a prompt whose schema is no form.
 const ANSWER: &str = "answer";
 
-/// The task of an execution, as it is now.
+/// The current state of an execution's task.
 pub(super) async fn get(call: &ToolCall<'_>, id: String) -> Result<GetTaskResult, ToolError> {
     let run = call.run(DurableOp::RunGet { execution: id }).await?;
     Ok(GetTaskResult::new(DetailedTask::new(task(&run), payload(&run))))
 }
 
-/// The task that an execution begins as.
-pub(super) fn begun(run: &Run) -> Task {
+/// The task of an execution that has just started.
+pub(super) fn started(run: &Run) -> Task {
     let mut task = task(run);
     task.status = payload(run).status();
     task
 }
 
-/// Submits answers; those to prompts that are not pending (any more) are ignored.
+/// Submits the answer to the pending prompt; answers to other prompts are ignored.
 pub(super) async fn update(
     call: &ToolCall<'_>,
     id: String,
     answers: InputResponses,
 ) -> Result<(), ToolError> {
     let run = call.run(DurableOp::RunGet { execution: id.clone() }).await?;
-    let Some(question) = &run.task else { return Ok(()) };
-    let Some(mut answer) = answers.get(&question.id.to_string()).cloned() else { return Ok(()) };
-    // Declined, or put off: the prompt stays pending.
+    let Some(pending) = &run.task else { return Ok(()) };
+    let Some(mut answer) = answers.get(&pending.id.to_string()).cloned() else { return Ok(()) };
+    // Declined or cancelled by the user: the prompt stays pending.
     if answer["action"] != "accept" {
         return Ok(());
     }
     let content = answer["content"].take();
-    let content = if form(question).is_some() { content } else { content[ANSWER].clone() };
+    let content = if form(pending).is_some() { content } else { content[ANSWER].clone() };
     let result = match content {
         Value::Null => return Err(ToolError::invalid("the answer is missing")),
         Value::String(text) => GivenAnswer::Typed(text),
         other => GivenAnswer::Json(JsonText::from_value(&other)),
     };
-    let task = Some(question.id.to_string());
+    let task = Some(pending.id.to_string());
     let op = DurableOp::TaskSubmit { execution: id, task, result, wait: true };
     call.long_run(op).await.map(|_| ())
 }
@@ -70,7 +70,7 @@ fn task(run: &Run) -> Task {
     let execution = &run.execution;
     let changed: &dyn Display = match (&execution.ended_at, &run.task) {
         (Some(at), _) => at,
-        (None, Some(question)) => &question.created_at,
+        (None, Some(pending)) => &pending.created_at,
         (None, None) => &execution.started_at,
     };
     let mut task = Task::new(
@@ -88,25 +88,22 @@ fn payload(run: &Run) -> TaskPayload {
     match run.execution.status {
         ExecutionStatus::Running => TaskPayload::Working,
         ExecutionStatus::Waiting => match &run.task {
-            Some(question) => TaskPayload::InputRequired { input_requests: input(question) },
+            Some(pending) => TaskPayload::InputRequired { input_requests: input(pending) },
             None => TaskPayload::Working,
         },
         ExecutionStatus::Cancelled => TaskPayload::Cancelled,
         ExecutionStatus::Ok | ExecutionStatus::Error | ExecutionStatus::Timeout => {
-            TaskPayload::Completed { result: ended(run) }
+            TaskPayload::Completed { result: final_result(run) }
         }
     }
 }
 
-/// The result that the call would have had if it had waited for the end.
-fn ended(run: &Run) -> JsonObject {
+/// The result of the tool call, as if the call had waited for the end.
+fn final_result(run: &Run) -> JsonObject {
     let data = views::ExecutionView::of(run);
-    let said = tools::said_at_the_end(
-        run.execution.status,
-        run.execution.result.as_ref(),
-        run.execution.error.as_ref(),
-    );
-    let outcome = match said {
+    let text =
+        tools::end_text(run.execution.status, run.execution.result.as_ref(), run.execution.error.as_ref());
+    let outcome = match text {
         Ok(text) => ToolOutput::new(text, &data),
         Err(text) => ToolOutput::failed(text, &data),
     };
@@ -116,33 +113,33 @@ fn ended(run: &Run) -> JsonObject {
     }
 }
 
-fn input(question: &model::Task) -> InputRequests {
+fn input(pending: &model::Task) -> InputRequests {
     let fallback = || {
         let properties = json!({ ANSWER: { "type": "string" } });
         let plain = json!({ "type": "object", "properties": properties, "required": [ANSWER] });
         serde_json::from_value::<ElicitationSchema>(plain).ok()
     };
-    let own = form(question);
-    let message = match &question.schema {
-        // A user who fills in one plain field must know what it has to hold.
+    let own = form(pending);
+    let message = match &pending.schema {
+        // The fallback form has one plain field: the message must name the schema.
         Some(schema) if own.is_none() => format!(
             "{}\n\nThe answer is JSON that fits this schema: {}",
-            cut(question.prompt.clone()),
+            cut(pending.prompt.clone()),
             shortened(schema.as_str(), SCHEMA_BYTES).unwrap_or(schema.as_str())
         ),
-        _ => cut(question.prompt.clone()),
+        _ => cut(pending.prompt.clone()),
     };
     let Some(requested_schema) = own.or_else(fallback) else { return InputRequests::new() };
     let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
     let request = InputRequest::Elicitation(ElicitRequest::new(params));
-    InputRequests::from([(question.id.to_string(), request)])
+    InputRequests::from([(pending.id.to_string(), request)])
 }
 
-/// The prompt's schema, if it is a form in which people can fill in fields.
-fn form(question: &model::Task) -> Option<ElicitationSchema> {
-    let schema = question.schema.as_ref()?.to_value()?;
+/// The schema of a task as an elicitation form, if all its fields are flat.
+fn form(pending: &model::Task) -> Option<ElicitationSchema> {
+    let schema = pending.schema.as_ref()?.to_value()?;
     let fields = schema.get("properties")?.as_object()?;
-    // Rules that the extension's form cannot express must not be lost.
+    // A form cannot express unions and nested schemas; dropping their rules would accept wrong answers.
     let flat = fields.values().all(|field| field.get("type").is_some_and(Value::is_string));
     flat.then(|| serde_json::from_value(schema.clone()).ok()).flatten()
 }

@@ -1,4 +1,4 @@
-//! One call of a tool: its arguments, the verbs that it requests, progress while it takes long, and cancellation by the client.
+//! One call of a tool: its arguments, the verbs that it runs, progress notifications of a long call, cancellation by the client.
 
 use super::confirm::{ConfirmationSubject, Confirmations};
 use super::output::ToolError;
@@ -17,7 +17,7 @@ use vm_system_protocol::model::Run;
 /// The interval of progress notifications of a long call.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// One call.
+/// One call of a tool.
 pub(super) struct ToolCall<'a> {
     pub(super) backend: &'a dyn McpBackend,
     pub(super) client: McpClient,
@@ -27,16 +27,16 @@ pub(super) struct ToolCall<'a> {
 }
 
 impl ToolCall<'_> {
-    /// The arguments as the type of the tool.
+    /// The arguments, parsed as the tool's input type.
     pub(super) fn input<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         serde_json::from_value(Value::Object(self.arguments.clone()))
             .map_err(|error| ToolError::invalid(format!("invalid arguments: {error}")))
     }
 
-    /// Whether its result is a task of the protocol's extension: the client requests that, and knows the extension.
+    /// Whether the result is a task of the protocol's extension: the call requests one and the client declares the extension.
     pub(super) fn is_as_task(&self) -> bool {
         self.arguments.get("asTask") == Some(&Value::Bool(true))
-            && self.context.client_capabilities().is_some_and(|known| known.supports_tasks())
+            && self.context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
     }
 
     /// Runs one verb.
@@ -50,12 +50,12 @@ impl ToolCall<'_> {
         durable(self.perform(Op::Durable(op)).await?)
     }
 
-    /// One that returns the state of an execution.
+    /// Runs a verb that returns the state of an execution.
     pub(super) async fn run(&self, op: DurableOp) -> Result<Box<Run>, ToolError> {
         run(self.durable(op).await?)
     }
 
-    /// One after which a program continues, perhaps for long.
+    /// Runs a verb after which a program continues, perhaps for long.
     pub(super) async fn long_run(&self, op: DurableOp) -> Result<Box<Run>, ToolError> {
         run(durable(self.long(Op::Durable(op)).await?)?)
     }
@@ -65,27 +65,27 @@ impl ToolCall<'_> {
     pub(super) async fn long(&self, op: Op) -> Result<Reply, ToolError> {
         let key = Uuid::new_v4().to_string();
         let mut work = self.backend.perform(&self.client, op, key);
-        let wanted = self.context.meta.get_progress_token();
+        let progress_token = self.context.meta.get_progress_token();
         let begin = Instant::now();
         let mut ticks = interval(PROGRESS);
         loop {
             tokio::select! {
                 biased;
-                answer = &mut work => return Ok(answer?),
+                reply = &mut work => return Ok(reply?),
                 () = self.context.ct.cancelled() => return Err(ToolError::Cancelled),
-                _ = ticks.tick(), if wanted.is_some() => {
-                    let Some(token) = wanted.clone() else { continue };
+                _ = ticks.tick(), if progress_token.is_some() => {
+                    let Some(token) = progress_token.clone() else { continue };
                     let seconds = begin.elapsed().as_secs();
                     let mut progress = ProgressNotificationParam::new(token, seconds as f64);
                     progress.message = Some(format!("running for {seconds} s"));
-                    // A client that is gone is noticed by the transport.
+                    // The transport notices that a client has disconnected.
                     let _ = self.context.peer.notify_progress(progress).await;
                 }
             }
         }
     }
 
-    /// The execution that a tool is about: the one that is named, else the client's current one.
+    /// The named execution, else the client's current one.
     pub(super) async fn which(&self, named: Option<String>) -> Result<String, ToolError> {
         match named {
             Some(name) => Ok(name),
@@ -117,7 +117,7 @@ impl ToolCall<'_> {
         self.run(DurableOp::CurrentSet { client, execution }).await
     }
 
-    /// The same where the client has such a thing; whether it has.
+    /// The same if the client can have a current execution; false if it cannot.
     pub(super) async fn make_current(&self, run: &Run) -> Result<bool, ToolError> {
         if self.client.key.is_none() {
             return Ok(false);
@@ -125,7 +125,7 @@ impl ToolCall<'_> {
         self.set_current(run.execution.id.to_string()).await.map(|_| true)
     }
 
-    /// What a token to delete something is for.
+    /// What a confirmation token is issued for.
     pub(super) fn about(&self, kind: &'static str, id: String) -> ConfirmationSubject {
         let owner = self.client.caller.as_ref().map(|caller| caller.owner.clone());
         let client = self.client.key.clone().unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Confirmation of deletions: the first call returns a random token, the second one with the token deletes.
-//! A token is valid for one thing of one client, once, and for a limited time.
+//! A token is valid once, for one object of one client, and for a limited time.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,34 +11,34 @@ use vm_system_record::Owner;
 const TOKENS_OF_AN_OWNER: usize = 64;
 /// Tokens of all owners at a time; above that the oldest are evicted.
 const TOKENS: usize = 8_192;
-/// How long a token counts.
+/// How long a token is valid.
 const LIFE: Duration = Duration::from_mins(10);
 
 /// The issued tokens.
 #[derive(Debug, Default)]
 pub(super) struct Confirmations(Mutex<VecDeque<IssuedToken>>);
 
-/// The thing that a token confirms the deletion of.
+/// The object whose deletion a token confirms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ConfirmationSubject {
-    /// The tokens of one owner are counted together.
+    /// Its tokens are counted together.
     pub(super) owner: Option<Owner>,
-    /// Key of the client.
+    /// [`McpClient::key`](super::McpClient::key) of the client.
     pub(super) client: String,
-    /// The kind of thing, as a word.
+    /// Kind of object: `program` or `execution`.
     pub(super) kind: &'static str,
-    /// Its id: a name may mean another thing tomorrow.
+    /// Id, not name: a name may refer to another object later.
     pub(super) id: String,
 }
 
 /// The result of the check of a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TokenCheck {
-    /// It was issued for this thing, and is used up now.
+    /// The token was issued for this object; it cannot be used again.
     Valid,
-    /// It was issued to this client for another thing of the kind, and stays valid for that.
+    /// The token was issued to this client for another object of the same kind, and stays valid for that one.
     ForAnother,
-    /// It was not issued to this client, or is no longer valid.
+    /// The token was not issued to this client, or is no longer valid.
     Unknown,
 }
 
@@ -50,30 +50,30 @@ struct IssuedToken {
 }
 
 impl Confirmations {
-    /// A new token.
-    pub(super) fn give(&self, about: ConfirmationSubject) -> String {
+    /// Issues a token.
+    pub(super) fn issue(&self, about: ConfirmationSubject) -> String {
         let token = Uuid::new_v4().simple().to_string();
-        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        given.retain(|one| one.at.elapsed() < LIFE);
-        let mut same_owner = given.iter().enumerate().filter(|(_, one)| one.about.owner == about.owner);
+        let mut issued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        issued.retain(|one| one.at.elapsed() < LIFE);
+        let mut same_owner = issued.iter().enumerate().filter(|(_, one)| one.about.owner == about.owner);
         let oldest = same_owner.next().map(|(index, _)| index);
         if let Some(oldest) = oldest.filter(|_| same_owner.count() + 1 >= TOKENS_OF_AN_OWNER) {
-            given.remove(oldest);
-        } else if given.len() >= TOKENS {
-            given.pop_front();
+            issued.remove(oldest);
+        } else if issued.len() >= TOKENS {
+            issued.pop_front();
         }
-        given.push_back(IssuedToken { token: token.clone(), about, at: Instant::now() });
+        issued.push_back(IssuedToken { token: token.clone(), about, at: Instant::now() });
         token
     }
 
-    /// What this token is worth for that thing.
-    pub(super) fn take(&self, about: &ConfirmationSubject, token: &str) -> TokenCheck {
-        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        given.retain(|one| one.at.elapsed() < LIFE);
-        let known = given.iter().enumerate().find(|(_, one)| one.token == token);
-        match known.map(|(place, one)| (place, &one.about)) {
-            Some((place, whole)) if whole == about => {
-                given.remove(place);
+    /// Checks a token for an object; a valid one is used up.
+    pub(super) fn check(&self, about: &ConfirmationSubject, token: &str) -> TokenCheck {
+        let mut issued = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        issued.retain(|one| one.at.elapsed() < LIFE);
+        let found = issued.iter().enumerate().find(|(_, one)| one.token == token);
+        match found.map(|(index, one)| (index, &one.about)) {
+            Some((index, same)) if same == about => {
+                issued.remove(index);
                 TokenCheck::Valid
             }
             Some((_, other))
@@ -100,36 +100,36 @@ mod tests {
     }
 
     #[test]
-    fn a_token_counts_once_and_for_one_thing_only() {
+    fn a_token_is_valid_once_and_for_one_object_only() {
         let tokens = Confirmations::default();
         let mine = about("a", "one", "1");
-        let token = tokens.give(mine.clone());
-        assert_eq!(tokens.take(&about("a", "one", "2"), &token), TokenCheck::ForAnother);
-        assert_eq!(tokens.take(&about("a", "two", "1"), &token), TokenCheck::Unknown);
-        assert_eq!(tokens.take(&about("b", "one", "1"), &token), TokenCheck::Unknown);
+        let token = tokens.issue(mine.clone());
+        assert_eq!(tokens.check(&about("a", "one", "2"), &token), TokenCheck::ForAnother);
+        assert_eq!(tokens.check(&about("a", "two", "1"), &token), TokenCheck::Unknown);
+        assert_eq!(tokens.check(&about("b", "one", "1"), &token), TokenCheck::Unknown);
         assert_eq!(
-            tokens.take(&ConfirmationSubject { kind: "program", ..mine.clone() }, &token),
+            tokens.check(&ConfirmationSubject { kind: "program", ..mine.clone() }, &token),
             TokenCheck::Unknown
         );
-        assert_eq!(tokens.take(&mine, "delete-1-0"), TokenCheck::Unknown);
-        assert_eq!(tokens.take(&mine, &token), TokenCheck::Valid);
-        assert_eq!(tokens.take(&mine, &token), TokenCheck::Unknown);
+        assert_eq!(tokens.check(&mine, "delete-1-0"), TokenCheck::Unknown);
+        assert_eq!(tokens.check(&mine, &token), TokenCheck::Valid);
+        assert_eq!(tokens.check(&mine, &token), TokenCheck::Unknown);
     }
 
     #[test]
-    fn oldest_token_of_the_same_owner_is_evicted_and_none_of_others() {
+    fn oldest_token_of_the_same_owner_is_evicted_and_no_others() {
         let tokens = Confirmations::default();
-        let other = tokens.give(about("b", "", "x"));
-        let first = tokens.give(about("a", "", "x"));
-        let second = tokens.give(about("a", "", "x"));
+        let other = tokens.issue(about("b", "", "x"));
+        let first = tokens.issue(about("a", "", "x"));
+        let second = tokens.issue(about("a", "", "x"));
         for _ in 0..TOKENS_OF_AN_OWNER - 1 {
-            tokens.give(about("a", "", "y"));
+            tokens.issue(about("a", "", "y"));
         }
-        assert_eq!(tokens.take(&about("a", "", "x"), &first), TokenCheck::Unknown);
-        assert_eq!(tokens.take(&about("a", "", "x"), &second), TokenCheck::Valid);
+        assert_eq!(tokens.check(&about("a", "", "x"), &first), TokenCheck::Unknown);
+        assert_eq!(tokens.check(&about("a", "", "x"), &second), TokenCheck::Valid);
         for _ in 0..TOKENS {
-            tokens.give(about("a", "", "y"));
+            tokens.issue(about("a", "", "y"));
         }
-        assert_eq!(tokens.take(&about("b", "", "x"), &other), TokenCheck::Valid);
+        assert_eq!(tokens.check(&about("b", "", "x"), &other), TokenCheck::Valid);
     }
 }

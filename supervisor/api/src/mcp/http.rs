@@ -1,6 +1,6 @@
-//! The MCP API over HTTP, at [`PATH`] of the HTTP listener, which has checked the name, origin, token and size of each request
-//! before. Clients of the older generation have sessions; those are bounded, belong to the owner that made them, and
-//! are of no use to other owners.
+//! The MCP API over HTTP, at [`PATH`] of the HTTP listener, which has already checked the host name, origin, token and size of
+//! each request. Clients of the older generation have sessions; their number is bounded, and each belongs to the owner that
+//! created it: requests of other owners are refused.
 
 mod errors;
 
@@ -25,14 +25,14 @@ use vm_system_record::Owner;
 
 /// Path of the MCP API on the HTTP listener.
 pub(crate) const PATH: &str = "/mcp";
-/// Sessions at a time.
+/// Most sessions at a time.
 const SESSIONS: usize = 512;
-/// Sessions of one owner; above that the least recently used ones are closed.
+/// Most sessions of one owner; above that the least recently used ones are closed.
 const SESSIONS_OF_AN_OWNER: usize = 64;
-/// A session that is not used for this long ends.
+/// A session without requests for this long is closed.
 const IDLE: Duration = Duration::from_hours(2);
 const SESSION_HEADER: &str = "mcp-session-id";
-/// Of the address: which of an owner's clients this is.
+/// Query parameter that names a client; distinguishes the clients of one owner.
 const CLIENT_PARAMETER: &str = "client";
 
 /// Runs one verb of one caller.
@@ -53,8 +53,8 @@ struct AgentSession {
 
 impl McpHttp {
     /// Sessions end when `closing` is cancelled.
-    pub(crate) fn new(ask: Arc<VerbFn>, body_bytes: usize, closing: CancellationToken) -> Self {
-        let server = McpServer::new(Arc::new(HttpBackend { ask }));
+    pub(crate) fn new(perform: Arc<VerbFn>, body_bytes: usize, closing: CancellationToken) -> Self {
+        let server = McpServer::new(Arc::new(HttpBackend { perform }));
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(IDLE);
         let manager = Arc::new(manager);
@@ -68,7 +68,7 @@ impl McpHttp {
         Self { service, manager, sessions: Mutex::default() }
     }
 
-    /// Handles one request of a caller with its whole body.
+    /// Handles one request of a caller; `body` is complete.
     pub(crate) async fn answer(&self, caller: Caller, mut parts: Parts, body: Bytes) -> Response<Body> {
         let owner = caller.owner.clone();
         let session = parts.headers.get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
@@ -82,18 +82,18 @@ impl McpHttp {
         }
         let ends = parts.method == Method::DELETE;
         parts.extensions.insert(caller);
-        let asked = Request::from_parts(parts, Full::new(body.clone()));
-        let mut response = self.service.handle(asked).await;
-        let given = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
-        match (session, given) {
+        let request = Request::from_parts(parts, Full::new(body.clone()));
+        let mut response = self.service.handle(request).await;
+        let new_id = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+        match (session, new_id) {
             (None, Some(id)) => {
-                let made = AgentSession { owner, used: Instant::now() };
-                self.lock().insert(id.to_owned(), made);
+                let session = AgentSession { owner, used: Instant::now() };
+                self.lock().insert(id.to_owned(), session);
             }
             (Some(id), _) if ends => {
                 self.lock().remove(&id);
                 if response.status() == StatusCode::ACCEPTED {
-                    // It is over, and clients take "accepted" for a failure.
+                    // The session has ended, and clients treat 202 as a failure.
                     *response.status_mut() = StatusCode::NO_CONTENT;
                 }
             }
@@ -106,7 +106,7 @@ impl McpHttp {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether this is a session of this owner's.
+    /// Checks that the session exists and belongs to this owner; notes its use.
     async fn used(&self, id: &str, owner: &Owner) -> Result<(), NoSession> {
         match self.lock().get_mut(id).filter(|session| session.owner == *owner) {
             Some(session) => session.used = Instant::now(),
@@ -119,9 +119,9 @@ impl McpHttp {
         Err(NoSession::Unknown)
     }
 
-    /// Closes a session of this owner if it has as many as it may have.
+    /// Closes the owner's least recently used session if the owner has reached the limit.
     async fn free_session(&self, owner: &Owner) -> Result<(), NoSession> {
-        // Those that ended by themselves.
+        // Sessions that ended by themselves are not in the manager.
         let live: std::collections::HashSet<String> =
             self.manager.sessions.read().await.keys().map(ToString::to_string).collect();
         let stale = {
@@ -152,7 +152,7 @@ impl McpHttp {
     }
 }
 
-/// Whether a message requests a session.
+/// Whether a message begins a session.
 fn begins(body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Message<'a> {
@@ -162,22 +162,22 @@ fn begins(body: &[u8]) -> bool {
     serde_json::from_slice::<Message<'_>>(body).is_ok_and(|message| message.method == "initialize")
 }
 
-/// The backend for agents over HTTP: without files; the HTTP listener has identified the callers by their tokens.
+/// The backend for agents over HTTP: without files; the HTTP listener has identified the caller.
 struct HttpBackend {
-    ask: Arc<VerbFn>,
+    perform: Arc<VerbFn>,
 }
 
 impl McpBackend for HttpBackend {
     fn client(&self, beside: &Extensions) -> Result<McpClient, String> {
-        let nobody = || "a request without a caller".to_owned();
-        let parts = beside.get::<Parts>().ok_or_else(nobody)?;
-        let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(nobody)?;
+        let no_caller = || "a request without a caller".to_owned();
+        let parts = beside.get::<Parts>().ok_or_else(no_caller)?;
+        let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(no_caller)?;
         let query = parts.uri.query().unwrap_or_default();
         let named = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == CLIENT_PARAMETER);
         let client = if let Some((_, name)) = named {
-            let wrong =
+            let invalid =
                 || format!("`{CLIENT_PARAMETER}` in the address: a name has 1 to {CLIENT_CHARS} characters");
-            Some(key_of_client(&name).ok_or_else(wrong)?)
+            Some(key_of_client(&name).ok_or_else(invalid)?)
         } else {
             let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
             session.map(|id| format!("session {id}"))
@@ -192,7 +192,7 @@ impl McpBackend for HttpBackend {
         _: String,
     ) -> VerbFuture<'a, Result<Reply, OpError>> {
         if let Some(caller) = &client.caller {
-            return (self.ask)(caller.clone(), op);
+            return (self.perform)(caller.clone(), op);
         }
         let error = OpError::new(ErrorCode::Internal, "a request without a caller");
         Box::pin(std::future::ready(Err(error)))

@@ -1,5 +1,5 @@
-//! Messages of JSON-RPC over standard streams, one a line. A line that is no message gets an error as its response and never ends
-//! the connection; what is too long is dropped while it comes; more requests at a time than a client may have are refused.
+//! Messages of JSON-RPC over standard streams, one per line. A line that is not a message gets an error as its response, and the
+//! connection stays open; an overlong line is dropped while it is read; requests above the limit of one client are refused.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -18,7 +18,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _,
 
 /// Longest message (bytes): the largest answer to a task, escaped.
 const LINE_BYTES: usize = 16 << 20;
-/// Requests under way at a time.
+/// Most concurrent requests of one client.
 const REQUESTS: usize = 64;
 /// JSON-RPC leaves these numbers to servers.
 const BUSY: ErrorCode = ErrorCode(-32_000);
@@ -27,16 +27,16 @@ const BUSY: ErrorCode = ErrorCode(-32_000);
 pub struct LineTransport<R, W> {
     read: BufReader<R>,
     line: Vec<u8>,
-    /// The rest of a line that is too long is being dropped.
+    /// The rest of an overlong line is being dropped.
     dropping: bool,
-    /// A lifecycle has begun: before, only requests make sense.
+    /// A lifecycle has begun; before, everything but requests is ignored.
     open: bool,
     shared: Arc<Shared<W>>,
 }
 
 struct Shared<W> {
     write: tokio::sync::Mutex<Option<W>>,
-    under_way: Mutex<HashSet<RequestId>>,
+    in_progress: Mutex<HashSet<RequestId>>,
 }
 
 impl<R, W> std::fmt::Debug for LineTransport<R, W> {
@@ -48,7 +48,7 @@ impl<R, W> std::fmt::Debug for LineTransport<R, W> {
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> LineTransport<R, W> {
     /// Reads messages from one stream and writes them to the other.
     pub fn new(read: R, write: W) -> Self {
-        let shared = Shared { write: tokio::sync::Mutex::new(Some(write)), under_way: Mutex::default() };
+        let shared = Shared { write: tokio::sync::Mutex::new(Some(write)), in_progress: Mutex::default() };
         Self {
             read: BufReader::with_capacity(64 * 1024, read),
             line: Vec::new(),
@@ -58,8 +58,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> LineTransport
         }
     }
 
-    /// Reads on until a line is whole or is known to be too long; none at the end of the stream. Cancel safe: what was
-    /// read of a line stays.
+    /// Reads until a line is complete or too long; none at the end of the stream. Cancel safe: the part of a line that was
+    /// read is kept.
     async fn next_line(&mut self) -> Option<Line> {
         loop {
             let available = match self.read.fill_buf().await {
@@ -89,7 +89,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> LineTransport
         }
     }
 
-    /// What a whole line means.
+    /// Parses a complete line.
     fn message(&mut self) -> Result<Option<ClientJsonRpcMessage>, ErrorMessage> {
         let line = std::mem::take(&mut self.line);
         let text = line.trim_ascii();
@@ -102,7 +102,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> LineTransport
         let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
         let invalid = |why: String| ErrorMessage::new(id.clone(), ErrorData::invalid_request(why, None));
         if value.is_array() {
-            return Err(invalid("batches are not taken: send one message a line".to_owned()));
+            return Err(invalid("batches are not supported: send one message per line".to_owned()));
         }
         let is_notification = value.get("method").is_some_and(Value::is_string) && value.get("id").is_none();
         match serde_json::from_value::<ClientJsonRpcMessage>(value) {
@@ -120,23 +120,23 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> LineTransport
         let ClientJsonRpcMessage::Request(request) = &message else {
             return Ok(Some(message).filter(|_| self.open));
         };
-        let mut under_way = self.shared.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_progress = self.shared.in_progress.lock().unwrap_or_else(PoisonError::into_inner);
         let id = request.id.clone();
-        if under_way.len() >= REQUESTS {
-            let why = format!("{REQUESTS} requests of this client are under way: wait for a response");
+        if in_progress.len() >= REQUESTS {
+            let why = format!("{REQUESTS} requests of this client are in progress: wait for a response");
             return Err(ErrorMessage::new(Some(id), ErrorData::new(BUSY, why, None)));
         }
-        if !under_way.insert(id) {
-            let why = "this id is in use by a request that is under way";
+        if !in_progress.insert(id) {
+            let why = "this id is in use by a request in progress";
             return Err(ErrorMessage::new(None, ErrorData::invalid_request(why, None)));
         }
-        drop(under_way);
+        drop(in_progress);
         self.open = self.open || begins(&request.request);
         Ok(Some(message))
     }
 }
 
-/// Whether a lifecycle begins with this request: the handshake of older generations, or a self-contained request.
+/// Whether this request begins a lifecycle: the handshake of older generations, or a self-contained request.
 fn begins(request: &ClientRequest) -> bool {
     match request {
         ClientRequest::InitializeRequest(_) => true,
@@ -150,8 +150,7 @@ enum Line {
     TooLong,
 }
 
-/// An error of JSON-RPC that the transport sends by itself, with a null `id` where the message that it responds to
-/// has none that can be read.
+/// A JSON-RPC error that the transport itself sends; `id` is null if the message that caused it has no readable id.
 #[derive(Debug, Serialize)]
 pub(super) struct ErrorMessage {
     jsonrpc: &'static str,
@@ -175,10 +174,10 @@ impl<W: AsyncWrite + Unpin> Shared<W> {
         stream.flush().await
     }
 
-    /// A request has its response, or was cancelled.
+    /// A request was responded to or cancelled.
     fn ended(&self, id: Option<&RequestId>) {
         if let Some(id) = id {
-            self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+            self.in_progress.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         }
     }
 }
@@ -214,7 +213,7 @@ where
                             && let rmcp::model::ClientNotification::CancelledNotification(cancelled) =
                                 &notification.notification
                         {
-                            // It gets no response.
+                            // A cancelled request gets no response.
                             self.shared.ended(cancelled.params.request_id.as_ref());
                         }
                         return Some(message);
@@ -227,8 +226,8 @@ where
                     ErrorMessage::new(None, ErrorData::invalid_request(why, None))
                 }
             };
-            // Given up in the middle by the loop that also sends, this would tear a line: the stream's lock and a task
-            // of its own keep it whole.
+            // The service's loop may drop this future in the middle of a write, which would leave half a line: a separate
+            // task finishes it under the stream's lock.
             let shared = Arc::clone(&self.shared);
             let refused = tokio::spawn(async move { shared.send(&refused).await });
             if !matches!(refused.await, Ok(Ok(()))) {

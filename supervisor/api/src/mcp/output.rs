@@ -1,4 +1,4 @@
-//! The result of a tool: a text in the wording of the original, and the same as data.
+//! The result of a tool: a text in the wording of the original system, and the same as data.
 
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
@@ -17,24 +17,24 @@ pub(super) struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// A text, and the same as data that fit the tool's schema.
+    /// A text, and the same as data that match the tool's schema.
     pub(super) fn new(text: impl Into<String>, data: &impl Serialize) -> Self {
         Self { text: text.into(), data: json!(data), is_error: false }
     }
 
-    /// Data with itself, as JSON, for the text.
+    /// The text is the data as JSON.
     pub(super) fn json(data: &impl Serialize) -> Self {
         let data = json!(data);
         let text = serde_json::to_string_pretty(&data).unwrap_or_default();
         Self { text, data, is_error: false }
     }
 
-    /// A text among the data.
+    /// A string field of the data.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.data.get(name)?.as_str()
     }
 
-    /// The tool succeeded in reading a failure: a result that is marked as an error.
+    /// The tool read a failed execution: a result that is marked as an error.
     pub(super) fn failed(text: impl Into<String>, data: &impl Serialize) -> Self {
         Self { is_error: true, ..Self::new(text, data) }
     }
@@ -43,14 +43,14 @@ impl ToolOutput {
 /// The result of a failed call.
 #[derive(Debug)]
 pub(super) enum ToolError {
-    /// The caller can read why, and do better.
+    /// With a reason for the caller.
     Reported { message: String, code: &'static str, details: Option<Value> },
     /// The client cancelled its request: no response is sent.
     Cancelled,
 }
 
 impl ToolError {
-    /// An argument that makes no sense.
+    /// An invalid argument.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::Reported { message: message.into(), code: ErrorCode::ValidationError.as_str(), details: None }
     }
@@ -66,11 +66,11 @@ impl ToolError {
         }
     }
 
-    /// A bug: a reply of another kind than the verb promises.
+    /// A bug: the reply is not of the kind that the verb returns.
     pub(super) fn unexpected(what: &impl std::fmt::Debug) -> Self {
         tracing::error!(?what, "a reply of another kind");
         Self::Reported {
-            message: "the supervisor answered with something unexpected".to_owned(),
+            message: "the supervisor sent an unexpected reply".to_owned(),
             code: ErrorCode::Internal.as_str(),
             details: None,
         }
@@ -80,7 +80,7 @@ impl ToolError {
 impl From<OpError> for ToolError {
     fn from(error: OpError) -> Self {
         let mut message = error.message;
-        // The line with a caret below it.
+        // The hint is the source line with a caret below.
         if error.code == ErrorCode::CompileError
             && let Some(hint) = &error.hint
         {
@@ -91,9 +91,9 @@ impl From<OpError> for ToolError {
     }
 }
 
-/// The response in the form of the protocol.
-pub(super) fn result(answer: Result<ToolOutput, ToolError>) -> CallToolResult {
-    match answer {
+/// The result in the form of the protocol.
+pub(super) fn result(outcome: Result<ToolOutput, ToolError>) -> CallToolResult {
+    match outcome {
         Ok(ToolOutput { text, data, is_error }) => {
             let content = vec![ContentBlock::text(cut(text))];
             let mut result =
@@ -117,20 +117,20 @@ pub(super) fn result(answer: Result<ToolOutput, ToolError>) -> CallToolResult {
     }
 }
 
-/// Where `_meta` of a failed call has its code and details.
+/// Key of `_meta` with the code and details of a failed call.
 const ERROR_META: &str = "vm-system/error";
 
-/// As much of a text as fits one response, with a note if that is not all.
+/// Cuts a text to the size of one response, with a note about the cut.
 pub(super) fn cut(text: String) -> String {
     match shortened(&text, TEXT_BYTES) {
         None => text,
         Some(short) => {
-            format!("{short}\n[cut here: {} of {} bytes are shown]", short.len(), text.len())
+            format!("{short}\n[truncated: {} of {} bytes are shown]", short.len(), text.len())
         }
     }
 }
 
-/// The beginning of a text of at most `most` bytes; none if it is not longer.
+/// The first `most` bytes of a text, at a character boundary; none if the text is not longer.
 pub(super) fn shortened(text: &str, most: usize) -> Option<&str> {
     (text.len() > most).then(|| &text[..text.floor_char_boundary(most)])
 }

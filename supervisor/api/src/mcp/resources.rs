@@ -18,7 +18,6 @@ const OUTPUT_BYTES: usize = 128 * 1024;
 const EXECUTIONS: &str = "vm://executions/";
 const PROGRAMS: &str = "vm://programs/";
 
-/// Which there can be.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     let template = |uri: &str, name: &str, about: &str, kind: &str| {
         ResourceTemplate::new(uri, name).with_description(about).with_mime_type(kind)
@@ -27,26 +26,21 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
         template(
             "vm://executions/{id}",
             "execution",
-            "An execution of a program: where it stands, its question, its result",
+            "An execution of a program: its status, its pending task, its result",
             "application/json",
         ),
-        template(
-            "vm://executions/{id}/output",
-            "output",
-            "What an execution said on its console",
-            "text/plain",
-        ),
+        template("vm://executions/{id}/output", "output", "Console output of an execution", "text/plain"),
         template(
             "vm://executions/{id}/events",
             "events",
-            "What an execution said and did, in order",
+            "Events of an execution, in order",
             "application/json",
         ),
         template("vm://programs/{id}", "program", "The source of a program", "text/javascript"),
     ]
 }
 
-/// The newest ones that there are.
+/// The newest executions and programs.
 pub(super) async fn list(call: &ToolCall<'_>) -> Result<Vec<Resource>, ToolError> {
     let mut listed = Vec::new();
     if let DurableReply::Runs(runs) =
@@ -74,7 +68,7 @@ pub(super) async fn list(call: &ToolCall<'_>) -> Result<Vec<Resource>, ToolError
     Ok(listed)
 }
 
-/// One of them.
+/// The document at `uri`.
 pub(super) async fn read(call: &ToolCall<'_>, uri: &str) -> Result<ReadResourceResult, ToolError> {
     let contents = |text: String, kind: &str| {
         let text = ResourceContents::text(cut(text), uri).with_mime_type(kind);
@@ -98,8 +92,11 @@ pub(super) async fn read(call: &ToolCall<'_>, uri: &str) -> Result<ReadResourceR
         }
         "output" => {
             let (lines, next, more) = console(call, &id, 0, OUTPUT_BYTES).await?;
-            let note =
-                if more { format!("\n[there is more: get_output after={next}]") } else { String::new() };
+            let note = if more {
+                format!("\n[truncated: get_output after={next} has the rest]")
+            } else {
+                String::new()
+            };
             contents(lines.join("\n") + &note, "text/plain")
         }
         "events" => {
@@ -115,12 +112,12 @@ pub(super) async fn read(call: &ToolCall<'_>, uri: &str) -> Result<ReadResourceR
     }
 }
 
-/// The execution of a document that can be watched.
+/// The execution of a document that can be subscribed to.
 pub(super) fn execution_of(uri: &str) -> Option<String> {
     plain(uri.strip_prefix(EXECUTIONS)?, uri).ok()
 }
 
-/// An id or a plain name; names with other characters are reached by their id.
+/// An id or a plain name; an object with another name is addressed by its id.
 fn plain(id: &str, uri: &str) -> Result<String, ToolError> {
     let sane = |char: char| char.is_alphanumeric() || "-_.".contains(char);
     if id.is_empty() || id.len() > 800 || !id.chars().all(sane) {

@@ -1,4 +1,4 @@
-//! JSON Schema of the tools, derived from the types that they read and write.
+//! JSON Schemas of the tools, derived from their input and output types.
 
 use rmcp::model::JsonObject;
 use rmcp::schemars::Schema;
@@ -7,18 +7,18 @@ use rmcp::schemars::transform::RecursiveTransform;
 pub(super) use rmcp::schemars::{self, JsonSchema};
 use serde_json::{Value, json};
 
-/// What a tool accepts.
+/// Schema of a tool's arguments.
 pub(super) fn input<T: JsonSchema>() -> JsonObject {
     of::<T>(SchemaSettings::draft2020_12())
 }
 
-/// What a tool returns.
+/// Schema of a tool's result.
 pub(super) fn output<T: JsonSchema>() -> JsonObject {
     of::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
 fn of<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
-    // Agents read schemas as they are: short, and whole at every position.
+    // Agents read schemas as text: no references, no metadata.
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let settings = settings.with_transform(RecursiveTransform(absent_not_null));
@@ -33,7 +33,7 @@ fn of<T: JsonSchema>(mut settings: SchemaSettings) -> JsonObject {
     object
 }
 
-/// What is optional is left out, and never null.
+/// An optional field is absent, never null.
 fn absent_not_null(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     object.remove("title");
@@ -54,7 +54,7 @@ fn absent_not_null(schema: &mut Schema) {
     {
         let mut some = some.clone();
         object.remove("anyOf");
-        // The comment of the field is more specific than the one of its type.
+        // The comment of the field overrides the comment of its type.
         some.append(object);
         *object = some;
     }

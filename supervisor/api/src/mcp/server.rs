@@ -20,13 +20,13 @@ use serde_json::json;
 use std::sync::Arc;
 use vm_system_protocol::control::{DurableOp, ErrorCode as Code};
 
-/// What an agent reads before it uses any tool.
-const INSTRUCTIONS: &str = "Programs that ask you questions and keep their state until you answer. Load one (load or \
-    loadFile), start it, then repeat: getTask says what is asked, you do the work, submitTask hands in the answer. An \
-    execution has ended when `state` is COMPLETED or ERROR. It is kept on disk: you may go on after a second or a \
-    month. session_* tools run JavaScript in a sandbox.";
+/// Instructions that an agent reads before it uses any tool.
+const INSTRUCTIONS: &str = "Programs that give you tasks and keep their state until you answer. Load one (load or \
+    loadFile), start it, then repeat: getTask returns the pending task, you do the work, submitTask submits the answer. \
+    An execution has ended when `state` is COMPLETED or ERROR. Its state is on disk: you may continue after a second or \
+    a month. session_* tools run JavaScript in a sandbox.";
 
-/// Methods that are served: a request for one of them with other parameters than it has is not an unknown one.
+/// Methods that are served: for these, wrong parameters are not reported as an unknown method.
 const KNOWN_METHODS: &[&str] = &[
     "completion/complete",
     "initialize",
@@ -61,12 +61,12 @@ impl std::fmt::Debug for McpServer {
 }
 
 impl McpServer {
-    /// `backend` is what differs between the transports.
+    /// A server over the backend of one transport.
     pub fn new(backend: Arc<dyn McpBackend>) -> Self {
         Self { backend, confirmations: Arc::default(), watches: Arc::default(), shares: Arc::default() }
     }
 
-    /// The same for another client: what that one watches is its own.
+    /// The same server for another client, with subscriptions of its own.
     pub(super) fn for_another(&self) -> Self {
         Self { watches: Arc::default(), ..self.clone() }
     }
@@ -98,7 +98,7 @@ fn cut_uri(uri: &str) -> String {
     uri.chars().take(200).collect()
 }
 
-/// Failures that are not the client's.
+/// Failures on the side of the supervisor.
 const OURS: &[Code] = &[Code::Internal, Code::StorageUnavailable, Code::CapacityExceeded, Code::ShuttingDown];
 
 /// A failure outside of a tool, as an error of JSON-RPC.
@@ -157,13 +157,13 @@ impl ServerHandler for McpServer {
         let arguments = request.arguments.unwrap_or_default();
         let call = self.call(&context, arguments)?;
         let as_task = call.is_as_task();
-        let answer = (row.run)(&call).await;
-        if as_task && let Some(id) = answer.as_ref().ok().and_then(|done| done.field("id")) {
+        let outcome = (row.run)(&call).await;
+        if as_task && let Some(id) = outcome.as_ref().ok().and_then(|done| done.field("id")) {
             let op = DurableOp::RunGet { execution: id.to_owned() };
             let run = call.run(op).await.map_err(refused)?;
-            return Ok(CreateTaskResult::new(background::begun(&run)).into());
+            return Ok(CreateTaskResult::new(background::started(&run)).into());
         }
-        Ok(output::result(answer).into())
+        Ok(output::result(outcome).into())
     }
 
     async fn get_task(
@@ -246,7 +246,7 @@ impl ServerHandler for McpServer {
     ) -> Result<CustomResult, ErrorData> {
         let method: String = request.method.chars().take(100).collect();
         if KNOWN_METHODS.contains(&method.as_str()) {
-            // The method is there, its parameters did not fit.
+            // The method exists, its parameters are invalid.
             let why = format!("Invalid parameters of {method}");
             return Err(ErrorData::invalid_params(why, Some(json!({ "method": method }))));
         }

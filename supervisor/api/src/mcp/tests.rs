@@ -1,4 +1,4 @@
-//! The table of tools, and what the transport of lines does with what is not a message.
+//! The table of tools, and how the transport over lines handles what is not a message.
 
 use super::lines::LineTransport;
 use super::tools::TOOLS;
@@ -23,11 +23,11 @@ impl McpBackend for NoVerbs {
     }
 
     fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
-        let answer = match op {
+        let reply = match op {
             Op::Durable(DurableOp::CurrentGet { .. }) => Ok(Reply::Durable(DurableReply::Runs(Vec::new()))),
             _ => Err(OpError::new(ErrorCode::ExecutionNotFound, "nothing is here")),
         };
-        Box::pin(std::future::ready(answer))
+        Box::pin(std::future::ready(reply))
     }
 
     fn read(&self, path: &Path, _: usize) -> Result<String, FileRefusal> {
@@ -39,12 +39,12 @@ impl McpBackend for NoVerbs {
     }
 }
 
-/// A supervisor of sessions in which everything runs for ever, but for the one that is called "busy".
+/// A supervisor in which every execution runs for ever; the session "busy" refuses executions.
 struct Sessions {
     session: SessionId,
     execution: ExecutionId,
-    /// The requests that it got.
-    asked: mpsc::UnboundedSender<String>,
+    /// The requests that it received.
+    requests: mpsc::UnboundedSender<String>,
 }
 
 impl Sessions {
@@ -64,8 +64,8 @@ impl McpBackend for Sessions {
     }
 
     fn perform<'a>(&'a self, _: &'a McpClient, op: Op, _: String) -> VerbFuture<'a, Result<Reply, OpError>> {
-        let ready = |answer| -> VerbFuture<'a, _> { Box::pin(std::future::ready(answer)) };
-        let note = |what: String| self.asked.send(what).expect("the test listens");
+        let ready = |reply| -> VerbFuture<'a, _> { Box::pin(std::future::ready(reply)) };
+        let note = |what: String| self.requests.send(what).expect("the test listens");
         match op {
             Op::ExecStart(new) if new.session == "busy" => {
                 note("refused".to_owned());
@@ -86,25 +86,25 @@ impl McpBackend for Sessions {
 }
 
 #[tokio::test]
-async fn an_evaluation_that_is_taken_back_ends_its_own_execution_and_no_other() {
-    let (asked, mut requests) = mpsc::unbounded_channel();
+async fn a_cancelled_evaluation_ends_its_own_execution_and_no_other() {
+    let (sent, mut requests) = mpsc::unbounded_channel();
     let execution = ExecutionId::from_uuid(Uuid::now_v7());
     let session = SessionId::from_uuid(Uuid::now_v7());
-    let mut client = Client::of(Arc::new(Sessions { session, execution, asked }));
+    let mut client = Client::of(Arc::new(Sessions { session, execution, requests: sent }));
     client.initialize().await;
-    let taken_back = |id: u32| {
+    let cancelled = |id: u32| {
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
             .to_string()
     };
     let eval =
         |id: u32, session: &str| tool(id, "session_eval", &json!({ "sessionId": session, "code": "1" }));
-    // Refused, as something else runs there: that is not touched.
+    // Refused because another execution runs there, which must not be cancelled.
     client.send(eval(1, "busy").to_string().as_bytes()).await;
-    client.send(taken_back(1).as_bytes()).await;
+    client.send(cancelled(1).as_bytes()).await;
     assert_eq!(requests.recv().await.as_deref(), Some("refused"));
     client.send(eval(2, "s").to_string().as_bytes()).await;
     assert_eq!(requests.recv().await, Some(format!("wait for {execution}")), "nothing else was requested");
-    client.send(taken_back(2).as_bytes()).await;
+    client.send(cancelled(2).as_bytes()).await;
     assert_eq!(requests.recv().await, Some(format!("cancel {execution}")));
 }
 
@@ -146,10 +146,10 @@ impl Client {
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" }
         });
-        let answer = self
+        let response = self
             .request(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }))
             .await;
-        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        assert_eq!(response["result"]["protocolVersion"], "2025-11-25", "{response}");
     }
 }
 
@@ -162,7 +162,7 @@ fn every_tool_has_a_name_of_its_own_a_description_and_schemas_of_objects() {
     let mut names = HashSet::new();
     for row in TOOLS.iter() {
         let listed = serde_json::to_value(row.listed()).expect("a tool");
-        assert!(names.insert(row.name), "{} is there twice", row.name);
+        assert!(names.insert(row.name), "{} is listed twice", row.name);
         assert!(listed["description"].as_str().is_some_and(|text| text.len() > 20), "{listed}");
         for schema in ["inputSchema", "outputSchema"] {
             assert_eq!(listed[schema]["type"], "object", "{}", row.name);
@@ -175,7 +175,7 @@ fn every_tool_has_a_name_of_its_own_a_description_and_schemas_of_objects() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_message_is_answered_and_the_connection_goes_on() {
+async fn an_invalid_message_gets_an_error_and_the_connection_stays_open() {
     let mut client = Client::start();
     client.send(b"{\"jsonrpc\":").await;
     let error = client.receive().await;
@@ -191,7 +191,7 @@ async fn what_is_not_a_message_is_answered_and_the_connection_goes_on() {
     ] {
         assert_eq!(client.request(invalid.clone()).await["error"]["code"], -32600, "{invalid}");
     }
-    // Before the handshake these are ignored, and get no response.
+    // Before the handshake, notifications and responses are ignored.
     client.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     client.send(br#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await;
     client.send(b"").await;
@@ -207,7 +207,7 @@ async fn what_is_not_a_message_is_answered_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_dropped_and_said_so() {
+async fn an_overlong_line_is_dropped_and_reported() {
     let mut client = Client::start();
     client.initialize().await;
     let chunk = vec![b'x'; 1 << 20];
@@ -217,8 +217,8 @@ async fn a_line_that_is_too_long_is_dropped_and_said_so() {
     client.send(b"").await;
     let error = client.receive().await;
     assert_eq!(error["error"]["code"], -32600, "{error}");
-    let answer = client.request(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).await;
-    assert_eq!(answer["id"], 1);
+    let response = client.request(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).await;
+    assert_eq!(response["id"], 1);
 }
 
 #[tokio::test]
@@ -232,9 +232,9 @@ async fn wrong_arguments_are_an_error_that_the_agent_can_read() {
         ("get_output", json!({ "after": -1 })),
         ("set_current", json!({})),
     ] {
-        let answer = client.request(tool(1, name, &arguments)).await;
-        assert_eq!(answer["result"]["isError"], true, "{name} {arguments}: {answer}");
-        let text = answer["result"]["content"][0]["text"].as_str().expect("text");
+        let response = client.request(tool(1, name, &arguments)).await;
+        assert_eq!(response["result"]["isError"], true, "{name} {arguments}: {response}");
+        let text = response["result"]["content"][0]["text"].as_str().expect("text");
         assert!(text.starts_with("Error: "), "{text}");
     }
     let none = client.request(tool(2, "getTask", &json!({}))).await;

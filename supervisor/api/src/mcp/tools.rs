@@ -8,7 +8,7 @@ mod states;
 mod tasks;
 
 pub(super) use executions::console;
-pub(super) use tasks::said_at_the_end;
+pub(super) use tasks::end_text;
 
 use super::VerbFuture;
 use super::call::ToolCall;
@@ -22,16 +22,15 @@ pub(super) type ToolResult = Result<ToolOutput, ToolError>;
 
 /// One tool.
 pub(super) struct ToolRow {
-    /// Its name.
     pub(super) name: &'static str,
     title: &'static str,
     description: &'static str,
     input: fn() -> JsonObject,
     output: fn() -> JsonObject,
     effect: Effect,
-    /// Needs files of the client.
+    /// Reads files of the client.
     pub(super) reads_files: bool,
-    /// Does it.
+    /// The handler.
     pub(super) run: for<'a> fn(&'a ToolCall<'a>) -> VerbFuture<'a, ToolResult>,
 }
 
@@ -40,9 +39,9 @@ pub(super) struct ToolRow {
 enum Effect {
     /// Nothing.
     Reads,
-    /// It makes something new, or drives something forward.
+    /// Creates an object, or continues an execution.
     Adds,
-    /// It may take something away.
+    /// May delete or overwrite data.
     Destroys,
 }
 
@@ -58,13 +57,13 @@ pub(super) static TOOLS: LazyLock<Vec<ToolRow>> = LazyLock::new(|| {
     rows
 });
 
-/// The tool of a name.
+/// Looks a tool up by name.
 pub(super) fn find(name: &str) -> Option<&'static ToolRow> {
     TOOLS.iter().find(|row| row.name == name)
 }
 
 impl ToolRow {
-    /// As the protocol lists it.
+    /// The tool's entry in `tools/list`.
     pub(super) fn listed(&self) -> Tool {
         let hints = ToolAnnotations::new()
             .read_only(self.effect == Effect::Reads)
@@ -81,9 +80,9 @@ impl ToolRow {
 /// The tools as a page of the docs.
 pub fn reference() -> String {
     let mut page = String::from(
-        "# Tools for agents\n\nMade from the program itself; a test compares. How to set an agent up: [mcp.md](mcp.md). \
-         Every answer has a text and, as `structuredContent`,\nthe same as data that fit the tool's `outputSchema`. A \
-         tool that fails answers `isError` with `Error: …`, and `_meta[\"vm-system/error\"]`\nhas the code and details \
+        "# Tools for agents\n\nGenerated from the code; a test compares both. How to set an agent up: [mcp.md](mcp.md). \
+         Every result has a text and, as `structuredContent`,\nthe same as data that match the tool's `outputSchema`. A \
+         tool that fails returns `isError` with `Error: …`, and `_meta[\"vm-system/error\"]`\nhas the code and details \
          of the [API](api-reference.md).\n",
     );
     for row in TOOLS.iter() {

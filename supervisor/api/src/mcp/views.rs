@@ -1,4 +1,4 @@
-//! The types that tools return: names in the original's style, large texts cut. Their schemas are derived from them.
+//! The types that tools return, from which their schemas are derived: names in the style of the original system, long texts cut.
 
 use super::output::shortened;
 use super::schema::{JsonSchema, schemars};
@@ -19,7 +19,7 @@ const VALUE_BYTES: usize = 4 * 1024;
 /// Most variables of one frame in a response.
 const VARIABLES: usize = 200;
 
-/// The original's name of a status.
+/// The original system's name of a status.
 pub(super) fn legacy(status: ExecutionStatus) -> &'static str {
     match status {
         ExecutionStatus::Running => "RUNNING",
@@ -34,7 +34,7 @@ pub(super) fn name_of(run: &Run) -> String {
     run.name.clone().unwrap_or_else(|| run.execution.id.to_string())
 }
 
-/// The name of its program, or its id; none for an execution of a session.
+/// The name of an execution's program, or the program's id; none for an execution of a session.
 pub(super) fn program_of(run: &Run) -> Option<String> {
     let id = run.program_id?;
     Some(run.program.clone().unwrap_or_else(|| id.to_string()))
@@ -44,9 +44,9 @@ pub(super) fn program_of(run: &Run) -> Option<String> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ExecutionView {
-    /// Its name, or its id if it has none
+    /// Name of the execution, or its id if it has none
     execution_id: String,
-    /// Its id
+    /// Id of the execution
     id: String,
     /// Name of the program, or its id if it was deleted; absent for an execution of a session
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,10 +54,10 @@ pub(super) struct ExecutionView {
     /// Version of the program that it runs
     #[serde(skip_serializing_if = "Option::is_none")]
     program_version: Option<u32>,
-    /// AWAITING_COGNITIVE_RESULT: `task` wants an answer
+    /// AWAITING_COGNITIVE_RESULT: `task` needs an answer
     #[schemars(extend("enum" = ["RUNNING", "AWAITING_COGNITIVE_RESULT", "COMPLETED", "ERROR"]))]
     state: &'static str,
-    /// The same, finer
+    /// The same in more detail
     #[schemars(with = "String", extend("enum" = ["running", "waiting", "ok", "error", "timeout", "cancelled"]))]
     status: ExecutionStatus,
     /// When it was started
@@ -69,10 +69,10 @@ pub(super) struct ExecutionView {
     result: ResultView,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorView>,
-    /// What it waits for
+    /// The task that it waits for
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) task: Option<TaskView>,
-    /// Tools without executionId mean this one
+    /// Whether tools without executionId use this execution
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) is_current: Option<bool>,
 }
@@ -102,21 +102,21 @@ impl ExecutionView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TaskStatusView {
-    /// Its name, or its id if it has none
+    /// Name of the execution, or its id if it has none
     execution_id: String,
-    /// Its id
+    /// Id of the execution
     id: String,
-    /// AWAITING_COGNITIVE_RESULT: `task` wants an answer
+    /// AWAITING_COGNITIVE_RESULT: `task` needs an answer
     #[schemars(extend("enum" = ["RUNNING", "AWAITING_COGNITIVE_RESULT", "COMPLETED", "ERROR"]))]
     state: &'static str,
-    /// The same, finer
+    /// The same in more detail
     #[schemars(with = "String", extend("enum" = ["running", "waiting", "ok", "error", "timeout", "cancelled"]))]
     status: ExecutionStatus,
     #[serde(flatten)]
     result: ResultView,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorView>,
-    /// What it waits for
+    /// The task that it waits for
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskView>,
 }
@@ -136,13 +136,13 @@ impl TaskStatusView {
     }
 }
 
-/// What an execution returned, as far as it fits a response.
+/// The result of an execution, if it is not too large for a response.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct ResultView {
-    /// What the program returned, once it is COMPLETED
+    /// Return value of the program, once `state` is COMPLETED
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Value>,
-    /// The result is too large for an answer
+    /// True: the result is too large for a response
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
 }
@@ -165,7 +165,7 @@ impl ResultView {
 pub(super) struct ErrorView {
     /// EXCEPTION, CPU_LIMIT, CANCELLED, …
     code: String,
-    /// In words
+    /// A sentence
     message: String,
 }
 
@@ -179,27 +179,27 @@ impl ErrorView {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TaskView {
-    /// Pass it to submitTask as taskId, so that the answer is for this question and no other
+    /// Pass it to submitTask as taskId, so that the answer is for this task and no other
     id: String,
-    /// What the program asks
+    /// What to do or to answer
     prompt: String,
-    /// The prompt is longer than fits an answer
+    /// True: the prompt is too long for a response and was cut
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
-    /// JSON Schema that the answer must fit; any text will do if absent
+    /// JSON Schema that the answer must match; absent: any text
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<Value>,
-    /// Answers that did not fit so far
+    /// Answers so far that did not match the schema
     attempts: u32,
-    /// When it was asked
+    /// When the task was created
     created_at: String,
-    /// When it is answered by its default or fails
+    /// When the task takes its default answer, or fails if it has none
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<String>,
-    /// When the first answer came that did not fit
+    /// When the first answer that did not match was submitted
     #[serde(skip_serializing_if = "Option::is_none")]
     first_attempt_at: Option<String>,
-    /// When the last answer came that did not fit
+    /// When the last answer that did not match was submitted
     #[serde(skip_serializing_if = "Option::is_none")]
     last_attempt_at: Option<String>,
 }
@@ -225,19 +225,19 @@ impl TaskView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ProgramView {
-    /// Its name
+    /// Name of the program
     program_id: String,
-    /// Its id
+    /// Id of the program
     id: String,
-    /// Its name
+    /// The same as programId
     name: String,
-    /// Number of its newest version
+    /// Number of the newest version
     version: u32,
-    /// SHA-256 of its source
+    /// SHA-256 of the source of this version
     source_hash: String,
-    /// When it was first loaded
+    /// When the program was first loaded
     created: String,
-    /// When its newest version was loaded
+    /// When the newest version was loaded
     modified: String,
 }
 
@@ -259,7 +259,7 @@ impl ProgramView {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VariableView {
-    /// Its name
+    /// Name of the variable
     name: String,
     /// Its value as text
     value: String,
@@ -281,32 +281,32 @@ pub(super) fn variables(variables: &[Variable]) -> Vec<VariableView> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct SessionView {
-    /// Its id
+    /// Id of the session
     session_id: String,
-    /// The template that it was made from
+    /// The template from which it was created
     template_id: String,
-    /// starting, ready, crashed or closed; waiting: of a program that has no process now
+    /// starting, ready, crashed, closed; or waiting: a program's session that has no process now
     #[schemars(with = "String")]
     status: SessionStatus,
-    /// cvm: of a durable program
+    /// cvm: the session of a durable program
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     engine: Option<Engine>,
     /// The execution of a program's session
     #[serde(skip_serializing_if = "Option::is_none")]
     execution_id: Option<String>,
-    /// The session that it was forked from
+    /// The session from which it was forked
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     forked_from: Option<Value>,
     /// The folder whose files it may read
     worktree: String,
-    /// When it was made
+    /// When it was created
     created: String,
     /// When it ended
     #[serde(skip_serializing_if = "Option::is_none")]
     closed: Option<String>,
-    /// What went wrong
+    /// The last error
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
     /// Why it ended
@@ -333,7 +333,7 @@ impl SessionView {
     }
 }
 
-/// The line that an event is on a console; none if it is none.
+/// The text of a console event; none for another event.
 pub(super) fn line(event: &Event) -> Option<&str> {
     match &event.payload {
         EventPayload::Console { text, .. }
@@ -343,12 +343,12 @@ pub(super) fn line(event: &Event) -> Option<&str> {
     }
 }
 
-/// Console lines that fit one response, the number of the last one, and whether that is all.
+/// Console lines that fit one response, the sequence number of the last event that was used, and whether these are all.
 pub(super) fn lines(events: &[Event], after: u64, most: usize) -> (Vec<String>, u64, bool) {
     let (mut lines, mut next, mut bytes) = (Vec::new(), after, 0);
     for event in events {
         if let Some(text) = line(event) {
-            // The first one goes in any case, or no client would ever get past it.
+            // The first line is always included (shortened), or no client could get past it.
             if bytes + text.len() > most && !lines.is_empty() {
                 return (lines, next, false);
             }

@@ -1,7 +1,7 @@
 //! Subscriptions: a client is notified that the document of an execution has changed, and reads it again. In the older
-//! generation it subscribes to each document by itself; in the newer one a request that stays open names all of them. Documents
-//! are polled, and each poll reads the store: an owner has a bounded number, unchanged ones are polled more rarely, and those of
-//! ended executions no more.
+//! generation of the protocol it subscribes to each document; in the newer one an open request names all of them. Documents
+//! are polled, and each poll reads the store: their number is bounded for each owner, unchanged ones are polled less often,
+//! and those of ended executions are not polled.
 
 use super::call::run_of;
 use super::{McpBackend, McpClient, views};
@@ -23,9 +23,9 @@ use vm_system_record::Owner;
 pub(super) const WATCHED: usize = 64;
 /// Documents that all clients of one owner watch at a time.
 pub(super) const WATCHED_BY_OWNER: usize = 256;
-/// Between two polls of a document that has just changed: agents that wait for people notice no difference.
+/// Interval between two polls of a document that has just changed: short enough for agents that wait for people.
 const POLL: Duration = Duration::from_secs(1);
-/// Between two polls of one that has not changed for long.
+/// Longest interval between two polls of an unchanged document.
 const POLL_MAX: Duration = Duration::from_secs(4);
 
 /// Number of documents that the clients of each owner watch.
@@ -39,7 +39,7 @@ struct WatchSlot {
 }
 
 impl Shares {
-    /// None if this owner's clients watch as many as they may.
+    /// None if this owner's clients watch [`WATCHED_BY_OWNER`] documents.
     fn take(self: &Arc<Self>, client: &McpClient) -> Option<WatchSlot> {
         let owner = client.caller.as_ref().map(|caller| caller.owner.clone());
         let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl Drop for WatchSlot {
 
 type Watched = Arc<Mutex<HashMap<String, DropGuard>>>;
 
-/// What one client of the older generation watches; each ends with it.
+/// The documents that one client of the older generation watches; their polls end when the client disconnects.
 #[derive(Default)]
 pub(super) struct Watches(Watched);
 
@@ -84,7 +84,7 @@ impl Watches {
         now: &Run,
         peer: Peer<RoleServer>,
     ) -> bool {
-        // It never changes again.
+        // An ended execution never changes.
         if now.execution.status.is_final() {
             return true;
         }
@@ -99,7 +99,7 @@ impl Watches {
         let end = CancellationToken::new();
         watched.insert(uri.clone(), end.clone().drop_guard());
         let document = Document::new(uri.clone(), Some(hash_of(now)), slot);
-        // Weakly: what the client watches ends with it.
+        // Weak: a strong reference would keep the polls after the client has disconnected.
         let all = Arc::downgrade(&self.0);
         tokio::spawn(async move {
             let watching = watch(backend, client, vec![document], Subscriber::Peer(peer));
@@ -112,7 +112,7 @@ impl Watches {
         true
     }
 
-    /// No longer. It is fine if it was not watched.
+    /// Stops watching a document; does nothing if it is not watched.
     pub(super) fn remove(&self, uri: &str) {
         lock(&self.0).remove(uri);
     }
@@ -139,7 +139,7 @@ enum Subscriber {
 }
 
 impl Subscriber {
-    /// False when the receiver is gone.
+    /// False if the receiver has disconnected.
     async fn notify(&self, uri: &str) -> bool {
         match self {
             Self::Peer(peer) => {
@@ -156,7 +156,7 @@ impl Subscriber {
 
 struct Document {
     uri: String,
-    /// Hash of the last state. None before the first poll: then the client is notified, perhaps once too often.
+    /// Hash of the last state. None before the first poll, after which the client is notified in any case.
     last: Option<u64>,
     /// The time of the next poll, and the interval before it.
     next: Instant,
@@ -175,7 +175,7 @@ impl Document {
     }
 }
 
-/// Polls the documents until none of them changes any more, the receiver is gone, or the client has lost its rights.
+/// Polls the documents until all executions have ended, the receiver has disconnected, or the client has lost its rights.
 async fn watch(
     backend: Arc<dyn McpBackend>,
     client: McpClient,
@@ -209,7 +209,7 @@ async fn watch(
             }
         }
     }
-    // A request goes on until its client ends it, though there are no more notifications.
+    // The request stays open until its client ends it, even without further notifications.
     if let Subscriber::Request(_) = subscriber {
         std::future::pending::<()>().await;
     }
@@ -217,11 +217,11 @@ async fn watch(
 
 /// The result of one poll.
 enum DocumentState {
-    /// Hash of its state; whether it can still change.
+    /// Hash of the state; whether the execution can still change.
     Present(u64, bool),
-    /// It was deleted.
+    /// The execution was deleted.
     Gone,
-    /// It cannot be read at the moment.
+    /// The document cannot be read at the moment.
     Hidden,
     /// The client may no longer read it.
     Refused,
@@ -254,19 +254,19 @@ mod tests {
     use vm_system_record::Owner;
 
     #[test]
-    fn all_clients_of_an_owner_watch_only_so_many_documents_and_give_their_places_back() {
+    fn documents_that_the_clients_of_an_owner_watch_are_bounded_and_slots_are_released() {
         let shares = Arc::new(Shares::default());
         let client = |owner: &str, client: usize| McpClient {
             caller: Some(Caller { owner: Owner::new(owner), admin: false, api: "mcp" }),
             key: Some(format!("session {client}")),
         };
-        let mut places: Vec<_> = (0..WATCHED_BY_OWNER).map(|n| shares.take(&client("a", n))).collect();
-        assert!(places.iter().all(Option::is_some));
+        let mut slots: Vec<_> = (0..WATCHED_BY_OWNER).map(|n| shares.take(&client("a", n))).collect();
+        assert!(slots.iter().all(Option::is_some));
         assert!(shares.take(&client("a", 0)).is_none());
         assert!(shares.take(&client("b", 0)).is_some(), "others have slots of their own");
-        places.pop();
+        slots.pop();
         assert!(shares.take(&client("a", 0)).is_some());
-        drop(places);
+        drop(slots);
         assert!(
             shares.0.lock().expect("no thread panicked").is_empty(),
             "an owner without documents has no entry"

@@ -1,5 +1,5 @@
-//! Requests that are refused before a message is taken: the service has the reason as plain text, and clients of the protocol
-//! read JSON-RPC. Changes the form of a refusal, never the decision.
+//! Requests that are refused before a message is read. The SDK's service reports the reason as plain text, but clients of the
+//! protocol read JSON-RPC: changes the form of a refusal, never the decision.
 
 use super::super::lines::ErrorMessage;
 use axum::body::{Body, Bytes};
@@ -9,32 +9,32 @@ use http_body_util::{BodyExt as _, Limited};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde_json::Value;
 
-/// Longest text of the service that is passed on (bytes).
+/// Longest text of the service that is forwarded (bytes).
 const TEXT_BYTES: usize = 4_096;
-/// What the service's text begins with when a body is not a message.
+/// Prefix of the service's text for a body that is not a message.
 const UNREADABLE: &str = "fail to deserialize request body ";
 /// JSON-RPC leaves these numbers to servers.
 const BUSY: ErrorCode = ErrorCode(-32_000);
 
-/// Why a request reaches no session.
+/// Why a request is not routed to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoSession {
-    /// No such session, or not this caller's.
+    /// The session does not exist, or belongs to another caller.
     Unknown,
-    /// There are as many sessions as there may be.
+    /// The limit of sessions is reached.
     TooMany,
 }
 
-/// The response to a request that reaches no session.
+/// The response to a request without a session.
 pub(super) fn without_session(why: NoSession, body: &[u8]) -> Response<Body> {
     let id = id_of(body);
     match why {
         NoSession::Unknown => {
-            let why = "there is no such session: initialize a new one";
+            let why = "no such session: initialize a new one";
             refusal(StatusCode::NOT_FOUND, id, ErrorData::invalid_request(why, None))
         }
         NoSession::TooMany => {
-            let why = "as many agents as possible are connected: try again later";
+            let why = "too many agents are connected: try again later";
             let mut busy = refusal(StatusCode::SERVICE_UNAVAILABLE, id, ErrorData::new(BUSY, why, None));
             busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             busy
@@ -42,7 +42,7 @@ pub(super) fn without_session(why: NoSession, body: &[u8]) -> Response<Body> {
     }
 }
 
-/// The service's answer, with a body of JSON-RPC where it refused `body` in plain text.
+/// The service's response, with a JSON-RPC body where the service refused `request` in plain text.
 pub(super) async fn readable<B>(response: Response<B>, request: &[u8]) -> Response<Body>
 where
     B: axum::body::HttpBody<Data = Bytes> + Send + 'static,
@@ -69,18 +69,18 @@ where
     refused
 }
 
-/// The error for a body that is no message, with the texts of [`lines`](super::super::lines).
+/// The error for a body that is not a message, with the texts of [`lines`](super::super::lines).
 fn unreadable(body: &[u8], why: &str) -> ErrorData {
     match serde_json::from_slice::<Value>(body) {
         Err(error) => ErrorData::parse_error(format!("not JSON: {error}"), None),
         Ok(Value::Array(_)) => {
-            ErrorData::invalid_request("batches are not taken: send one message a request", None)
+            ErrorData::invalid_request("batches are not supported: send one message per request", None)
         }
         Ok(_) => ErrorData::invalid_request(format!("not a message of the protocol: {why}"), None),
     }
 }
 
-/// The id of a request, where there is one that can be read.
+/// The id of a request, if it is readable.
 fn id_of(body: &[u8]) -> Option<RequestId> {
     let message: Value = serde_json::from_slice(body).ok()?;
     serde_json::from_value(message.get("id")?.clone()).ok()

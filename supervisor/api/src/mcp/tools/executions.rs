@@ -1,4 +1,4 @@
-//! Tools of executions: starting them, their state, their output.
+//! Tools for executions: start, state, output.
 
 use super::programs::{Deletion, ask_first, confirmed};
 use super::{Effect, ToolResult, ToolRow};
@@ -28,8 +28,8 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "start",
             title: "Start an execution",
-            description: "Start an execution of a program. When the answer comes, it has run to its first question \
-                or its end: ask getTask next, or look at `task` of the structured answer.",
+            description: "Start an execution of a program. The call returns when the program has reached its first task \
+                or its end: call getTask next, or read `task` of the structured result.",
             input: schema::input::<Start>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
@@ -49,7 +49,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "status",
             title: "Status of an execution",
-            description: "Where an execution stands, with its program counter, calls in progress and variables.",
+            description: "Status of an execution, with its program counter, calls in progress and variables.",
             input: schema::input::<Which>,
             output: schema::output::<StatusView>,
             effect: Effect::Reads,
@@ -69,7 +69,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "get_execution",
             title: "One execution",
-            description: "An execution with its current task, how often it was answered wrongly, and its variables.",
+            description: "An execution with its pending task, the number of wrong answers so far, and its variables.",
             input: schema::input::<Which>,
             output: schema::output::<DetailView>,
             effect: Effect::Reads,
@@ -79,7 +79,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "set_current",
             title: "Set the current execution",
-            description: "Which execution tools mean when no executionId is given. Each client has one of its own.",
+            description: "Set the execution that tools use when no executionId is given. Each client has one of its own.",
             input: schema::input::<SetCurrent>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
@@ -89,8 +89,8 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "delete_execution",
             title: "Delete an execution",
-            description: "Forget an execution with its output and states; one that has not ended is ended first. The \
-                first call answers a token, the second one with this token deletes.",
+            description: "Delete an execution with its output and states; if it has not ended, it is ended first. The \
+                first call returns a token; a second call with this token deletes.",
             input: schema::input::<Delete>,
             output: schema::output::<ExecutionDeletion>,
             effect: Effect::Destroys,
@@ -100,7 +100,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "get_output",
             title: "Output of an execution",
-            description: "What a program said on its console so far. Pass `next` as `after` to get what came since.",
+            description: "Console output of a program so far. Pass `next` as `after` to get only newer output.",
             input: schema::input::<Output>,
             output: schema::output::<OutputView>,
             effect: Effect::Reads,
@@ -115,20 +115,20 @@ pub(super) fn rows() -> Vec<ToolRow> {
 struct Start {
     /// Name or id of the program
     program_id: String,
-    /// A name for the execution; one that has not ended keeps its name to itself
+    /// A name for the execution; must not be the name of another one that has not ended
     execution_id: String,
     /// Make it the current execution (default: true)
     set_current: Option<bool>,
-    /// What the program sees as `args`
+    /// The program's `args`
     #[serde(default)]
     args: Vec<String>,
-    /// What the program sees as `env`
+    /// The program's `env`
     #[serde(default)]
     env: BTreeMap<String, String>,
-    #[doc = "Absolute path of the folder whose files the program may use; default: the one that the server was given with \
-             --worktree, else none, and its `fs` fails"]
+    #[doc = "Absolute path of the folder whose files the program may use; default: the server's --worktree; without one, \
+             calls of `fs` fail"]
     worktree: Option<String>,
-    #[doc = "Answer with a task of the protocol's extension, whose inputs are the questions, if this client knows that \
+    #[doc = "Return a task of the protocol's extension, whose required inputs are the prompts, if this client supports it \
              (default: false)"]
     // Read by [`ToolCall::is_as_task`].
     #[serde(rename = "asTask")]
@@ -144,7 +144,7 @@ async fn start(call: &ToolCall<'_>) -> ToolResult {
         env: env.into_iter().collect(),
         template: None,
         worktree_path: worktree.or_else(|| call.backend.worktree()),
-        // A task is there at once: a client that cancels the request knows what runs.
+        // A task is returned at once, so that a client which cancels the request knows the execution.
         wait: !call.is_as_task(),
     };
     started(call, new, set_current.unwrap_or(true)).await
@@ -155,7 +155,7 @@ async fn start(call: &ToolCall<'_>) -> ToolResult {
 struct Restart {
     /// Name or id of the program
     program_id: String,
-    /// A name for the new execution; made up if absent
+    /// A name for the new execution; generated if absent
     execution_id: Option<String>,
 }
 
@@ -190,7 +190,7 @@ struct Which {
     execution_id: Option<String>,
 }
 
-/// The inside of an execution that waits; of one that runs or has ended there is none.
+/// The state of an execution that waits; none for one that runs or has ended.
 async fn inside(call: &ToolCall<'_>, run: &Run) -> Result<Option<Box<ProgramState>>, ToolError> {
     if run.execution.status != ExecutionStatus::Waiting {
         return Ok(None);
@@ -225,7 +225,7 @@ async fn found(call: &ToolCall<'_>) -> Result<(Box<Run>, ExecutionView), ToolErr
 struct StatusView {
     #[serde(flatten)]
     execution: ExecutionView,
-    /// Line and column where it stands
+    /// Line and column that it has reached
     #[serde(skip_serializing_if = "Option::is_none")]
     pc: Option<String>,
     /// Calls in progress, innermost first
@@ -254,7 +254,7 @@ async fn status(call: &ToolCall<'_>) -> ToolResult {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct List {
-    /// Only of this program
+    /// Only executions of this program
     program_id: Option<String>,
 }
 
@@ -269,20 +269,20 @@ struct ExecutionList {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ListedExecution {
-    /// Its name, or its id if it has none
+    /// Name of the execution, or its id if it has none
     execution_id: String,
-    /// Its id
+    /// Id of the execution
     id: String,
     /// Name of the program, or its id if it was deleted
     program_id: Option<String>,
     /// RUNNING, AWAITING_COGNITIVE_RESULT, COMPLETED or ERROR
     state: &'static str,
-    /// The same, finer
+    /// The same in more detail
     #[schemars(with = "String")]
     status: ExecutionStatus,
     /// When it was started
     created: String,
-    /// Tools without executionId mean this one
+    /// Whether tools without executionId use this execution
     is_current: bool,
     summary: Summary,
 }
@@ -290,7 +290,7 @@ struct ListedExecution {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Summary {
-    /// What it asks, perhaps shortened
+    /// The pending prompt, cut if it is long
     #[serde(skip_serializing_if = "Option::is_none")]
     current_prompt: Option<String>,
 }
@@ -321,7 +321,7 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     Ok(ToolOutput::new(text, &data))
 }
 
-/// The prompts of those executions that wait.
+/// The prompts of the executions that wait.
 async fn prompts(call: &ToolCall<'_>, runs: &[Run]) -> Result<HashMap<ExecutionId, String>, ToolError> {
     let waits = |run: &&Run| run.execution.status == ExecutionStatus::Waiting;
     let executions: Vec<_> = runs.iter().filter(waits).map(|run| run.execution.id).collect();
@@ -340,7 +340,7 @@ async fn prompts(call: &ToolCall<'_>, runs: &[Run]) -> Result<HashMap<ExecutionI
 struct DetailView {
     #[serde(flatten)]
     execution: ExecutionView,
-    /// What it waits for
+    /// The task that it waits for
     #[serde(skip_serializing_if = "Option::is_none")]
     current_task: Option<TaskView>,
     /// Variables of the innermost call, then the global ones
@@ -375,7 +375,7 @@ async fn set_current(call: &ToolCall<'_>) -> ToolResult {
 struct Delete {
     /// Name or id of the execution
     execution_id: String,
-    /// The token of the first call
+    /// The token that the first call returned
     confirm_token: Option<String>,
 }
 
@@ -383,7 +383,7 @@ struct Delete {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ExecutionDeletion {
-    /// What it is about
+    /// The name or id that was given
     execution_id: String,
     #[serde(flatten)]
     deletion: Deletion,
@@ -407,7 +407,7 @@ async fn delete(call: &ToolCall<'_>) -> ToolResult {
 struct Output {
     /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
-    /// Only what came after this (`next` of an earlier answer)
+    /// Only output after this sequence number (`next` of an earlier result)
     #[serde(default)]
     after: u64,
 }
@@ -416,13 +416,13 @@ struct Output {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OutputView {
-    /// Its name, or its id if it has none
+    /// Name of the execution, or its id if it has none
     execution_id: String,
     /// In order
     lines: Vec<String>,
-    /// Pass it as `after` to go on
+    /// Pass it as `after` to continue
     next: u64,
-    /// There is more: ask again with `next`
+    /// There is more: call again with `next` as `after`
     truncated: bool,
 }
 
@@ -432,7 +432,7 @@ async fn output(call: &ToolCall<'_>) -> ToolResult {
     let run = call.run(DurableOp::RunGet { execution }).await?;
     let (lines, next, truncated) = console(call, &run.execution.id.to_string(), after, OUTPUT_BYTES).await?;
     let text = if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") };
-    let more = if truncated { format!("\n[there is more: after={next}]") } else { String::new() };
+    let more = if truncated { format!("\n[truncated: after={next} has the rest]") } else { String::new() };
     let data = OutputView { execution_id: views::name_of(&run), lines, next, truncated };
     Ok(ToolOutput::new(text + &more, &data))
 }

@@ -1,4 +1,4 @@
-//! Plans: Markdown files that a built-in program walks through with the agent.
+//! Plans: Markdown files that a built-in program goes through with the agent.
 
 use super::programs::refused;
 use super::{Effect, ToolResult, ToolRow};
@@ -11,20 +11,20 @@ use vm_system_ops::plans;
 use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply, ErrorCode};
 use vm_system_protocol::model::Program;
 
-/// The argument of `loadFile` that means the built-in program.
+/// The argument of `loadFile` for the built-in program.
 pub(super) const EXECUTOR: &str = "@planexecutor";
-/// The compiled plan among the workspace's data.
+/// File of the compiled plan, in the workspace.
 const COMPILED: &str = "uplan.json";
-/// Blocks that are done, as an earlier program may have left them there.
+/// File of the completed blocks, in the workspace; written by earlier programs.
 const PROGRESS: &str = "uplan-progress.json";
 
 pub(super) fn rows() -> Vec<ToolRow> {
     vec![ToolRow {
         name: "parsePlan",
         title: "Compile a plan",
-        description: "Read a plan from a Markdown file (and the files that it lists), say what is wrong with it, or \
-            compile it: then `loadFile` with the filePath @planexecutor loads the program that walks through it with \
-            you, block by block. The files must lie in a folder that the server was allowed to read.",
+        description: "Read a plan from a Markdown file (and the files that it lists), and report its errors or compile \
+            it: then `loadFile` with the filePath @planexecutor loads the program that goes through it with you, block \
+            by block. The files must be in a folder that the server may read.",
         input: schema::input::<Parse>,
         output: schema::output::<PlanView>,
         effect: Effect::Adds,
@@ -36,7 +36,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Parse {
-    /// The plan, or the index of its files
+    /// Path of the plan, or of the index of its files
     file_path: String,
 }
 
@@ -44,11 +44,11 @@ struct Parse {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PlanView {
-    /// Always true: a plan in which something is wrong is an error
+    /// Always true: an invalid plan is an error
     valid: bool,
-    /// How many blocks it has
+    /// Number of blocks
     blocks: u32,
-    /// The compiled plan
+    /// Path of the compiled plan
     path: String,
     /// In the order of execution
     block_ids: Vec<String>,

@@ -1,4 +1,4 @@
-//! Tools of programs, and of the server itself.
+//! Tools for programs and for the server itself.
 
 use super::{Effect, ToolResult, ToolRow, plans};
 use crate::mcp::FileRefusal;
@@ -14,7 +14,7 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, 
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
 
-/// Largest source that is read from a file (bytes); whether it may be as large is decided where it is compiled.
+/// Largest source that is read from a file (bytes); the compiler has its own limit.
 const SOURCE_BYTES: usize = CONTROL_FRAME_BYTES / 2;
 
 pub(super) fn rows() -> Vec<ToolRow> {
@@ -22,7 +22,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "server_info",
             title: "About this server",
-            description: "Name and version of the server, and how many programs and executions there are.",
+            description: "Name and version of the server, and the number of programs and executions.",
             input: schema::input::<Nothing>,
             output: schema::output::<ServerView>,
             effect: Effect::Reads,
@@ -33,8 +33,8 @@ pub(super) fn rows() -> Vec<ToolRow> {
             name: "load",
             title: "Load a program",
             description: "Compile a program (JavaScript or TypeScript) and keep it under a name. In it, `CC(prompt)` \
-                asks you a question and pauses: its state is kept until you answer, across restarts. Another \
-                text under the same name makes a new version; executions that are paused keep theirs.",
+                gives you a task and pauses: its state is kept until you answer, also across restarts. Another \
+                source under the same name becomes a new version; paused executions keep theirs.",
             input: schema::input::<Load>,
             output: schema::output::<ProgramView>,
             effect: Effect::Adds,
@@ -44,9 +44,9 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "loadFile",
             title: "Load a program from a file",
-            description: "Read a program from a file and load it as `load` does. The file must lie in a folder that \
-                the server was allowed to read. `@planexecutor` is the built-in program that walks through the plan \
-                that parsePlan compiled last.",
+            description: "Read a program from a file and load it as `load` does. The file must be in a folder that \
+                the server may read. `@planexecutor` is the built-in program that goes through the plan that \
+                parsePlan compiled last.",
             input: schema::input::<LoadFile>,
             output: schema::output::<ProgramView>,
             effect: Effect::Adds,
@@ -56,7 +56,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "list_programs",
             title: "List programs",
-            description: "All programs that are loaded, newest first.",
+            description: "All loaded programs, newest first.",
             input: schema::input::<Nothing>,
             output: schema::output::<ProgramList>,
             effect: Effect::Reads,
@@ -66,7 +66,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "delete_program",
             title: "Delete a program",
-            description: "Delete a program; its executions go on. The first call answers a token, the second one \
+            description: "Delete a program; its executions continue. The first call returns a token; a second call \
                 with this token deletes.",
             input: schema::input::<Delete>,
             output: schema::output::<ProgramDeletion>,
@@ -77,11 +77,11 @@ pub(super) fn rows() -> Vec<ToolRow> {
     ]
 }
 
-/// What a tool returns that deletes only when it is called twice.
+/// Result of a tool that deletes only when it is called a second time.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Deletion {
-    /// Whether it is gone
+    /// Whether it was deleted
     deleted: bool,
     /// Call again with the token
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub(super) struct Deletion {
     /// What to do
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    /// Counts once, for this alone
+    /// Valid once, for this deletion only
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
 }
@@ -100,9 +100,9 @@ impl Deletion {
     }
 }
 
-/// The first of two calls about the thing of this id, which the client calls `named`.
+/// The first of two calls; `named` is the client's name for the object `id`.
 pub(super) fn ask_first(call: &ToolCall<'_>, kind: &'static str, named: &str, id: String) -> Deletion {
-    let token = call.confirmations.give(call.about(kind, id));
+    let token = call.confirmations.issue(call.about(kind, id));
     let message = format!("To delete {kind} '{named}', call this tool again with the confirmation token");
     Deletion {
         deleted: false,
@@ -112,7 +112,7 @@ pub(super) fn ask_first(call: &ToolCall<'_>, kind: &'static str, named: &str, id
     }
 }
 
-/// The second one: whether the token was given for what the name means now.
+/// The second call: whether the token was issued for the object that the name refers to now.
 pub(super) fn confirmed(
     call: &ToolCall<'_>,
     kind: &'static str,
@@ -120,13 +120,13 @@ pub(super) fn confirmed(
     id: &str,
     token: &str,
 ) -> Result<(), ToolError> {
-    let (code, message) = match call.confirmations.take(&call.about(kind, id.to_owned()), token) {
+    let (code, message) = match call.confirmations.check(&call.about(kind, id.to_owned()), token) {
         TokenCheck::Valid => return Ok(()),
         TokenCheck::ForAnother => (
             ErrorCode::Conflict,
             format!(
-                "This confirmation token was given for another {kind}: '{named}' is {id} now. Nothing was deleted; call \
-                 again without a token to get one for it"
+                "This confirmation token was issued for another {kind}: '{named}' is {id} now. Nothing was deleted; \
+                 call again without a token to get one for it"
             ),
         ),
         TokenCheck::Unknown => (
@@ -145,13 +145,13 @@ struct Nothing {}
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ServerView {
-    /// Of the server
+    /// Name of the server
     name: &'static str,
-    /// Of the server
+    /// Version of the server
     version: String,
-    /// Programs that are loaded
+    /// Number of loaded programs
     programs: u64,
-    /// Executions of programs, ended ones too
+    /// Number of executions of programs, including ended ones
     executions: u64,
 }
 
@@ -175,9 +175,9 @@ async fn server_info(call: &ToolCall<'_>) -> ToolResult {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Load {
-    /// The program's name
+    /// Name of the program
     program_id: String,
-    /// Its source; `main()` is called if it is declared
+    /// Source text; `main()` is called if it is declared
     source: String,
 }
 
@@ -202,9 +202,9 @@ async fn compile(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct LoadFile {
-    /// The program's name
+    /// Name of the program
     program_id: String,
-    /// The file, .js or .ts; or @planexecutor
+    /// Path of a .js or .ts file, or @planexecutor
     file_path: String,
 }
 
@@ -267,7 +267,7 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
 struct Delete {
     /// Name or id of the program
     program_id: String,
-    /// The token of the first call
+    /// The token that the first call returned
     confirm_token: Option<String>,
 }
 
@@ -275,7 +275,7 @@ struct Delete {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ProgramDeletion {
-    /// What it is about
+    /// The name or id that was given
     program_id: String,
     #[serde(flatten)]
     deletion: Deletion,

@@ -1,4 +1,4 @@
-//! Tools of the JavaScript engine: sessions that keep their variables, and what was run in them.
+//! Tools for sessions of the JavaScript engine and their executions.
 
 use super::executions::events;
 use super::{Effect, ToolResult, ToolRow};
@@ -33,9 +33,9 @@ pub(super) fn rows() -> Vec<ToolRow> {
     vec![
         ToolRow {
             name: "session_create",
-            title: "Make a JavaScript session",
-            description: "Make a sandboxed JavaScript session. Variables stay from one session_eval to the next. It \
-                reads files beneath its worktree through `require('fs')` and reaches nothing else.",
+            title: "Create a JavaScript session",
+            description: "Create a sandboxed JavaScript session. Variables are kept from one session_eval to the next. \
+                It can read the files beneath its worktree through `require('fs')`, and nothing else.",
             input: schema::input::<Create>,
             output: schema::output::<SessionView>,
             effect: Effect::Adds,
@@ -45,8 +45,8 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "session_eval",
             title: "Run JavaScript",
-            description: "Run JavaScript in a session: the value of the last expression and what it said on the \
-                console. Cancelling the request ends it.",
+            description: "Run JavaScript in a session; returns the value of the last expression and the console output. \
+                Cancelling the request ends the execution.",
             input: schema::input::<Eval>,
             output: schema::output::<EvaluationView>,
             effect: Effect::Destroys,
@@ -66,7 +66,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "session_inspect",
             title: "Inspect a session",
-            description: "A session as the kernel sees it: process, CPU time, memory, limits, walls in force.",
+            description: "The process of a session as the kernel reports it: CPU time, memory, limits, sandbox walls.",
             input: schema::input::<Which>,
             output: schema::output::<InspectionView>,
             effect: Effect::Reads,
@@ -76,8 +76,8 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "session_fork",
             title: "Fork a session",
-            description: "Make copies of an idle session: each has all its variables as they are now and goes on by \
-                itself. To try several ways from one prepared state, prepare it once and fork it for each.",
+            description: "Make independent copies of an idle session, each with all its current variables. To try several \
+                ways from one prepared state, prepare the session once and fork it for each.",
             input: schema::input::<Fork>,
             output: schema::output::<SessionList>,
             effect: Effect::Adds,
@@ -87,7 +87,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "session_close",
             title: "Close a session",
-            description: "End a session; what runs in it becomes cancelled. Closing it again changes nothing.",
+            description: "End a session; a running execution becomes cancelled. Closing it again changes nothing.",
             input: schema::input::<Which>,
             output: schema::output::<SessionView>,
             effect: Effect::Destroys,
@@ -97,7 +97,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "list_sessions",
             title: "List sessions",
-            description: "Sessions of scripts, newest first (at most 200); those of programs with engine `cvm`.",
+            description: "Sessions of scripts, newest first (at most 200); with engine `cvm`, those of programs.",
             input: schema::input::<List>,
             output: schema::output::<SessionList>,
             effect: Effect::Reads,
@@ -107,8 +107,8 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "get_events",
             title: "Events of an execution",
-            description: "All that an execution of a session or of a program said and did, in order. Pass `next` as \
-                `after` to go on.",
+            description: "Events of an execution, of a session or of a program, in order. Pass `next` as `after` to \
+                continue.",
             input: schema::input::<Events>,
             output: schema::output::<EventList>,
             effect: Effect::Reads,
@@ -121,9 +121,9 @@ pub(super) fn rows() -> Vec<ToolRow> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Create {
-    /// Name or id of a template; a plain one if absent
+    /// Name or id of a template; absent: one with default limits and `fs`
     template_id: Option<String>,
-    #[doc = "Absolute path of an existing folder whose files it may read; required unless the server was given one with \
+    #[doc = "Absolute path of an existing folder whose files it may read; required unless the server was started with \
              --worktree"]
     worktree: Option<String>,
     /// A name for the session
@@ -160,7 +160,7 @@ async fn create(call: &ToolCall<'_>) -> ToolResult {
 struct Eval {
     /// Id of the session, its unique beginning, or its name
     session_id: String,
-    /// JavaScript; top-level await works
+    /// JavaScript, with top-level await
     code: String,
 }
 
@@ -175,12 +175,12 @@ async fn eval(call: &ToolCall<'_>) -> ToolResult {
 struct RunFile {
     /// Id of the session, its unique beginning, or its name
     session_id: String,
-    /// The file, relative to the worktree
+    /// Path of the file, relative to the worktree
     path: String,
-    /// What it sees as `args`
+    /// The script's `args`
     #[serde(default)]
     args: Map<String, Value>,
-    /// What it sees in `process.env`
+    /// The script's `process.env`
     #[serde(default)]
     env: BTreeMap<String, String>,
 }
@@ -196,8 +196,8 @@ async fn run_file(call: &ToolCall<'_>) -> ToolResult {
     execute(call, new).await
 }
 
-/// Runs something in a session. It is known by its id from its beginning: when the client takes its request back, that
-/// execution is ended and no other of the session.
+/// Runs one execution in a session. Its id is known from the start: when the client cancels its request, this execution
+/// is cancelled and no other of the session.
 async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
     let begin = Op::ExecStart(Box::new(NewExecution { wait: false, ..new }));
     let execution = match call.perform(begin).await? {
@@ -217,42 +217,42 @@ async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
     }
 }
 
-/// What came of a piece of JavaScript in a session.
+/// The result of an execution in a session.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct EvaluationView {
-    /// Its id: get_events has all that it said
+    /// Id of the execution, for get_events
     execution_id: String,
-    /// Where it ran
+    /// Id of the session
     session_id: String,
     /// ok, error, timeout, cancelled, running or waiting
     #[schemars(with = "String")]
     status: ExecutionStatus,
-    /// The value of the last expression, for people
+    /// The value of the last expression, as a console shows it
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
-    /// The same as JSON, where it has a faithful form and is not too large
+    /// The value as JSON, if it has an exact JSON form and is not too large
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Value>,
-    /// What it said on the console
+    /// Console output
     output: Vec<String>,
-    /// Pass it to get_events as `after` for what is not here
+    /// Pass it to get_events as `after` for the rest
     next: u64,
-    /// There was more output than fits an answer
+    /// True: there was too much output for a response
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
-    /// What it waits for
+    /// The task that it waits for
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorView>,
 }
 
-fn evaluated(execution: &Execution, asked: Option<&Task>) -> ToolOutput {
+fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
     let id = execution.id.to_string();
-    let said = execution.events.as_deref().unwrap_or_default();
-    let said = &said[..said.len().min(EVENTS as usize)];
-    let (output, next, all) = views::lines(said, 0, OUTPUT_BYTES);
+    let events = execution.events.as_deref().unwrap_or_default();
+    let events = &events[..events.len().min(EVENTS as usize)];
+    let (output, next, all) = views::lines(events, 0, OUTPUT_BYTES);
     let mut text = output.join("\n");
     let mut add = |line: &str| {
         if !text.is_empty() {
@@ -260,14 +260,14 @@ fn evaluated(execution: &Execution, asked: Option<&Task>) -> ToolOutput {
         }
         text.push_str(line);
     };
-    let truncated = !all || said.len() >= EVENTS as usize;
+    let truncated = !all || events.len() >= EVENTS as usize;
     let too_much = ErrorCode::OutputLimitExceeded.as_str();
     if truncated {
-        add(&format!("[output cut: get_events executionId={id} after={next} has the rest]"));
+        add(&format!("[truncated: get_events executionId={id} after={next} has the rest]"));
     } else if execution.error.as_ref().is_some_and(|error| error.code == too_much) {
-        add(&format!("[get_events executionId={id} has what was kept of its output]"));
+        add(&format!("[get_events executionId={id} has the output up to the limit]"));
     }
-    let value = said.iter().rev().find_map(|event| match &event.payload {
+    let value = events.iter().rev().find_map(|event| match &event.payload {
         EventPayload::Value { preview, json, .. } => Some((preview, json)),
         _ => None,
     });
@@ -276,9 +276,9 @@ fn evaluated(execution: &Execution, asked: Option<&Task>) -> ToolOutput {
         add(preview);
     }
     let result = value.and_then(|(_, json)| json.as_ref()).filter(|json| json.as_str().len() <= VALUE_BYTES);
-    if let Some(question) = asked {
-        let prompt = cut(question.prompt.clone());
-        add(&format!("It waits for an answer (submitTask executionId={id}): {prompt}"));
+    if let Some(task) = pending {
+        let prompt = cut(task.prompt.clone());
+        add(&format!("Waiting for an answer (submitTask executionId={id}): {prompt}"));
     }
     if let Some(error) = &execution.error {
         add(&format!("Error: {}", error.message));
@@ -291,7 +291,7 @@ fn evaluated(execution: &Execution, asked: Option<&Task>) -> ToolOutput {
         output,
         next,
         truncated: truncated.then_some(true),
-        task: asked.map(TaskView::of),
+        task: pending.map(TaskView::of),
         error: execution.error.as_ref().map(ErrorView::of),
         execution_id: id,
     };
@@ -317,7 +317,7 @@ async fn one(call: &ToolCall<'_>, op: Op) -> Result<Box<Session>, ToolError> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct InspectionView {
     session: SessionView,
-    /// Absent if it has ended
+    /// Absent if the session has ended
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Map<String, Value>>")]
     inspection: Option<SessionInspection>,
@@ -341,7 +341,7 @@ async fn inspect(call: &ToolCall<'_>) -> ToolResult {
 struct Fork {
     /// Id of the session, its unique beginning, or its name
     session_id: String,
-    /// How many copies (1–64, default 1): all of them or none
+    /// Number of copies (1–64, default 1); if one fails, none is created
     count: Option<u32>,
 }
 
@@ -349,7 +349,7 @@ struct Fork {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct SessionList {
-    /// Newest first; the copies of a fork in the order of their making
+    /// Newest first; copies of a fork in the order of creation
     sessions: Vec<SessionView>,
 }
 
@@ -374,10 +374,10 @@ async fn close(call: &ToolCall<'_>) -> ToolResult {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct List {
-    /// Only of this status
+    /// Only sessions with this status
     #[schemars(with = "Option<String>", extend("enum" = ["starting", "ready", "crashed", "closed", "waiting"]))]
     status: Option<SessionStatus>,
-    /// Only of this engine (default quickjs)
+    /// Only sessions of this engine (default quickjs)
     #[schemars(with = "Option<String>", extend("enum" = ["quickjs", "cvm"]))]
     engine: Option<Engine>,
 }
@@ -398,7 +398,7 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
 struct Events {
     /// Name or id of the execution
     execution_id: String,
-    /// Only events behind this number
+    /// Only events after this sequence number
     #[serde(default)]
     after: u64,
     /// At most this many (1–1000)
@@ -412,7 +412,7 @@ struct EventList {
     /// In order; each has seq, ts, type and payload
     #[schemars(with = "Vec<Map<String, Value>>")]
     events: Vec<Value>,
-    /// Pass it as `after` to go on
+    /// Pass it as `after` to continue
     next: u64,
     /// There is more
     truncated: bool,
@@ -430,7 +430,7 @@ async fn get_events(call: &ToolCall<'_>) -> ToolResult {
             break;
         }
         if size > EVENTS_BYTES {
-            // One that is larger than a response: its kind and its size.
+            // An event that is larger than a response is reduced to its type and size.
             value =
                 json!({ "seq": event.seq, "ts": event.ts, "type": event.payload.type_name(), "bytes": size });
         }

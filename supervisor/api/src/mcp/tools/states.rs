@@ -1,4 +1,4 @@
-//! Tools that inspect states, change variables, rewind, and fork.
+//! Tools that inspect states, change variables, rewind and fork.
 
 use super::{Effect, ToolResult, ToolRow};
 use crate::mcp::call::ToolCall;
@@ -18,8 +18,8 @@ pub(super) fn rows() -> Vec<ToolRow> {
     vec![
         ToolRow {
             name: "get_state",
-            title: "Look inside",
-            description: "The inside of an execution that stands still: calls with their variables and source lines, \
+            title: "Inspect the state",
+            description: "State of an execution that waits or has ended: calls with their variables and source lines, \
                 global variables, and the checkpoints to which it can be rewound.",
             input: schema::input::<Get>,
             output: schema::output::<StateView>,
@@ -39,9 +39,9 @@ pub(super) fn rows() -> Vec<ToolRow> {
         },
         ToolRow {
             name: "rewind",
-            title: "Go back",
-            description: "Go back to a checkpoint: a new execution starts there and takes over the name, the old one \
-                ends. What the program did to files since is not undone.",
+            title: "Rewind to a checkpoint",
+            description: "Rewind to a checkpoint: a new execution starts there and takes over the name, the old one ends. \
+                Changes that the program made to files since then are not undone.",
             input: schema::input::<Rewind>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Destroys,
@@ -50,9 +50,9 @@ pub(super) fn rows() -> Vec<ToolRow> {
         },
         ToolRow {
             name: "fork",
-            title: "Branch off",
-            description: "Make a new execution that stands where this one stands, or stood at a checkpoint. The old \
-                one stays as it is.",
+            title: "Fork an execution",
+            description: "Start a new execution from the current state of this one, or from a checkpoint. The old one is \
+                not changed.",
             input: schema::input::<Fork>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
@@ -66,43 +66,43 @@ pub(super) fn rows() -> Vec<ToolRow> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct StateView {
-    /// Its name, or its id if it has none
+    /// Name of the execution, or its id if it has none
     execution_id: String,
-    /// Its id
+    /// Id of the execution
     id: String,
     /// Calls in progress, innermost first
     frames: Vec<FrameView>,
-    /// Variables
+    /// Global variables
     globals: Vec<VariableView>,
-    /// In order, the newest 200
+    /// The newest 200, oldest first
     checkpoints: Vec<CheckpointView>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FrameView {
-    /// Its name; empty at the top level
+    /// Name of the function; empty at the top level
     function: String,
-    /// Where it stands
+    /// Line that the call has reached
     line: u32,
-    /// Where it stands
+    /// Column that the call has reached
     column: u32,
-    /// The line itself
+    /// Text of the line
     source: String,
-    /// Variables
+    /// Variables of the call
     variables: Vec<VariableView>,
 }
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CheckpointView {
-    /// Its number
+    /// Number of the checkpoint
     checkpoint: u64,
-    /// When
+    /// When it was written
     at: String,
     /// start, pause, effect, steps, edit or end
     cause: String,
-    /// Written with it
+    /// Size of the pages that were written with it
     bytes: u64,
 }
 
@@ -111,7 +111,7 @@ struct CheckpointView {
 struct Get {
     /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
-    /// As of this checkpoint; now if absent
+    /// State at this checkpoint; absent: the current state
     checkpoint: Option<u64>,
 }
 
@@ -155,11 +155,11 @@ async fn get(call: &ToolCall<'_>) -> ToolResult {
 struct Set {
     /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
-    /// The variable
+    /// Name of the variable
     name: String,
-    /// Its new value, any JSON
+    /// New value, any JSON
     value: Value,
-    /// Which call, 0 is the innermost; the innermost that has such a variable if absent
+    /// Call of the variable, 0 is the innermost; absent: the innermost call that has the variable
     frame: Option<u32>,
 }
 
@@ -186,8 +186,8 @@ async fn frame_of(call: &ToolCall<'_>, execution: &str, name: &str) -> Result<u3
         other => return Err(ToolError::unexpected(&other)),
     };
     let has = |frame: &ProgramFrame| frame.variables.iter().any(|variable| variable.name == name);
-    let place = state.frames.iter().position(has).unwrap_or(0);
-    Ok(u32::try_from(place).unwrap_or(0))
+    let index = state.frames.iter().position(has).unwrap_or(0);
+    Ok(u32::try_from(index).unwrap_or(0))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -195,7 +195,7 @@ async fn frame_of(call: &ToolCall<'_>, execution: &str, name: &str) -> Result<u3
 struct Rewind {
     /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
-    /// Its number, as get_state lists it
+    /// Number of the checkpoint, as get_state lists it
     checkpoint: u64,
 }
 
@@ -221,7 +221,7 @@ async fn rewind(call: &ToolCall<'_>) -> ToolResult {
 struct Fork {
     /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
-    /// Its number, as get_state lists it; where it stands if absent
+    /// Number of the checkpoint, as get_state lists it; absent: the current state
     checkpoint: Option<u64>,
     /// A name for the new execution
     new_execution_id: Option<String>,

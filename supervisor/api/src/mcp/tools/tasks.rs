@@ -1,4 +1,4 @@
-//! Tools of tasks: reading the pending prompt, and answering it.
+//! Tools for tasks: read the pending task, submit its answer.
 
 use super::{Effect, ToolResult, ToolRow};
 use crate::mcp::call::ToolCall;
@@ -15,9 +15,9 @@ pub(super) fn rows() -> Vec<ToolRow> {
     vec![
         ToolRow {
             name: "getTask",
-            title: "What is asked",
-            description: "What the execution wants to know next, or what came of it. Read only: asking again changes \
-                nothing. `state` of the structured answer distinguishes a question from a result.",
+            title: "Get the pending task",
+            description: "The prompt of an execution's pending task, or the execution's result if it has ended. Read \
+                only. `state` of the structured result distinguishes a prompt from a result.",
             input: schema::input::<Get>,
             output: schema::output::<TaskStatusView>,
             effect: Effect::Reads,
@@ -26,10 +26,10 @@ pub(super) fn rows() -> Vec<ToolRow> {
         },
         ToolRow {
             name: "submitTask",
-            title: "Answer the question",
-            description: "Answer the question of an execution. When the answer comes, the program has run on to its \
-                next question, which is `task` of the structured answer, or to its end. What does not fit the \
-                question's schema is refused with the reason: answer again.",
+            title: "Submit an answer",
+            description: "Submit the answer to an execution's pending task. The call returns when the program has reached \
+                its next task, which is `task` of the structured result, or its end. An answer that does not match \
+                the task's schema is refused with the reason: submit another one.",
             input: schema::input::<Submit>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
@@ -62,16 +62,16 @@ fn shown(status: TaskStatus) -> ToolOutput {
             Some(task) => ToolOutput::new(cut(task.prompt), &data),
             None => ToolOutput::new("Waiting for input", &data),
         },
-        ExecutionStatus::Running => ToolOutput::new("Execution is running: ask again", &data),
-        ended => match said_at_the_end(ended, status.result.as_ref(), status.error.as_ref()) {
+        ExecutionStatus::Running => ToolOutput::new("Execution is running: call getTask again later", &data),
+        ended => match end_text(ended, status.result.as_ref(), status.error.as_ref()) {
             Ok(text) => ToolOutput::new(text, &data),
             Err(text) => ToolOutput::failed(text, &data),
         },
     }
 }
 
-/// The original's text about an execution that has ended; an error if it failed.
-pub(in crate::mcp) fn said_at_the_end(
+/// The original system's text about an execution that has ended; `Err` if it failed.
+pub(in crate::mcp) fn end_text(
     status: ExecutionStatus,
     result: Option<&JsonText>,
     error: Option<&ExecutionError>,
@@ -90,17 +90,17 @@ pub(in crate::mcp) fn said_at_the_end(
 struct Submit {
     /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
-    /// The answer: any text, or JSON where the question has a schema
-    // Agents send the object itself, too, where a schema requires one.
+    /// The answer: any text, or JSON if the task has a schema
+    // Declared as a text; agents also send the object itself where a schema requires one.
     #[schemars(with = "String")]
     result: Value,
-    /// Which question is answered; refused if another one is asked meanwhile
+    /// Id of the task that is answered; refused if another task is pending now
     task_id: Option<String>,
 }
 
 async fn submit(call: &ToolCall<'_>) -> ToolResult {
     let Submit { execution_id, result, task_id } = call.input()?;
-    // The original takes texts only; agents send the object itself where a schema requires one.
+    // The original system accepts texts only; agents send the object itself where a schema requires one.
     let result = match result {
         Value::String(text) => GivenAnswer::Typed(text),
         other => GivenAnswer::Json(JsonText::from_value(&other)),
