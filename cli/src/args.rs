@@ -16,13 +16,12 @@ use vm_system_daemon::SandboxMode;
     max_term_width = 100,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "`vm-system help` lists the topics; `vm-system help getting-started` is the place to begin."
+    after_help = "`vm-system help` lists the topics; begin with `vm-system help getting-started`."
 )]
 pub struct Cli {
     /// Flags of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -35,17 +34,17 @@ pub struct GlobalArgs {
     /// then `$XDG_RUNTIME_DIR/vm-system/control.sock`]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// The supervisor's state directory; its control socket is then looked for in it
+    /// The supervisor's state directory; the control socket is looked up in it
     #[arg(long, global = true, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// How to print results
+    /// Format of results
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,
     /// What to log on stderr: error, warn, info, debug, trace, or a filter such as `warn,vm_system=debug`
     /// [default: info for serve, warn otherwise]
     #[arg(long, global = true, value_name = "LEVEL")]
     pub log_level: Option<String>,
-    /// How to log
+    /// Format of the log
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
     /// Print ids and results only
@@ -61,7 +60,7 @@ pub struct GlobalArgs {
 pub enum OutputFormat {
     /// For people.
     Table,
-    /// For programs; streams are one document a line.
+    /// For programs; streams are one document per line.
     Json,
     /// For programs and people.
     Yaml,
@@ -74,37 +73,37 @@ pub enum OutputFormat {
 pub enum LogFormat {
     /// For people.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a script once, without a daemon or any set-up
+    /// Run a script once, without a daemon and without set-up
     Run(run::Args),
-    /// Type JavaScript and see what it does
+    /// Evaluate JavaScript interactively
     Repl(repl::Args),
     /// Run the daemon
     Serve(serve::Args),
     /// Serve agents: the Model Context Protocol on stdin and stdout
     Mcp(mcp::Args),
-    /// Profiles from which sessions are made
+    /// Profiles from which sessions are created
     #[command(subcommand)]
     Template(template::Command),
     /// Sandboxed processes that run code
     #[command(subcommand)]
     Session(session::Command),
-    /// Run code in sessions, and what came of it
+    /// Executions: run code in sessions, show results
     #[command(subcommand)]
     Exec(exec::Command),
     /// JavaScript libraries that templates may name
     #[command(subcommand)]
     Libs(libs::Command),
-    /// Programs that wait for answers and survive everything
+    /// Durable programs, which wait for answers across restarts
     #[command(subcommand)]
     Program(program::Command),
-    /// The questions of programs
+    /// Tasks of programs that wait for an answer
     #[command(subcommand)]
     Task(task::Command),
     /// The daemon and its host
@@ -119,13 +118,13 @@ pub enum Command {
     Help(help::Args),
 }
 
-/// Which walls a supervisor of our own builds.
+/// The sandbox walls that a supervisor sets up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum SandboxArg {
-    /// All.
+    /// All walls.
     #[default]
     Full,
-    /// All but namespaces, for hosts that forbid user namespaces.
+    /// All except namespaces, for hosts that forbid user namespaces.
     NoUserns,
 }
 
@@ -138,10 +137,10 @@ impl From<SandboxArg> for SandboxMode {
     }
 }
 
-/// Flags of verbs that make something.
+/// Flags of verbs that create an object or run code.
 #[derive(Debug, Clone, clap::Args)]
 pub struct IdempotencyArgs {
-    /// The same key gives the first answer again instead of doing it twice
+    /// A repeated request with the same key gets the first response and is not executed again
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Who answers verbs: the daemon behind its socket, or a supervisor of our own inside this process.
+//! The target of verbs: a daemon behind its socket, or a supervisor that is embedded in this process.
 
 use crate::client::{CallError, Connection, OnEvents};
 use crate::error::{CliError, exit};
@@ -9,14 +9,14 @@ use tokio::sync::mpsc;
 use vm_system_daemon::Embedded;
 use vm_system_protocol::control::{Op, Reply};
 
-/// Batches of events that may wait for our output.
+/// Batches of events that may wait until this process has printed them.
 const QUEUED_BATCHES: usize = 16;
 
-/// Who answers verbs.
+/// The target of verbs.
 pub(crate) enum Backend {
-    /// A daemon; connections are made when they are needed and kept for the next verb.
+    /// A daemon; connections are opened on demand and reused for later verbs.
     Daemon { places: Vec<PathBuf>, idle: Mutex<Option<Connection>> },
-    /// A supervisor in this process.
+    /// A supervisor that is embedded in this process.
     Embedded(Arc<Embedded>),
 }
 
@@ -25,12 +25,12 @@ impl Backend {
         Self::Daemon { places, idle: Mutex::new(None) }
     }
 
-    /// Does one verb. Several may be under way at a time.
+    /// Runs one verb. Several may run at a time.
     pub(crate) async fn call(&self, op: Op, key: Option<String>) -> Result<Reply, CliError> {
         self.call_following(op, key, &mut |_| Ok(())).await.map_err(explain)
     }
 
-    /// Does one verb whose events are followed.
+    /// Runs one verb and follows its events.
     pub(crate) async fn call_following(
         &self,
         op: Op,
@@ -63,7 +63,7 @@ async fn call_embedded(
 ) -> Result<Reply, CallError> {
     let (sender, mut events) = mpsc::channel(QUEUED_BATCHES);
     let embedded = Arc::clone(embedded);
-    // A task of its own, so that the supervisor goes on while our output waits for its reader.
+    // A separate task, so that the supervisor continues while stdout blocks.
     let work = tokio::spawn(async move { embedded.handle(op, key, sender).await });
     while let Some(batch) = events.recv().await {
         on_events(batch).map_err(CallError::Own)?;
@@ -76,16 +76,17 @@ async fn call_embedded(
     }
 }
 
-/// A failed call for people.
+/// A failed call as an error for people.
 pub(crate) fn explain(error: CallError) -> CliError {
     match error {
         CallError::Op(error) => CliError::from(*error),
         CallError::Own(error) => error,
-        CallError::Lost(why) => {
-            CliError::new(exit::NO_DAEMON, format!("the connection to the supervisor broke: {why}"))
-                .with_hint(
-                    "did it stop? its log says why; `--idempotency-key` makes it safe to repeat a request",
-                )
-        }
+        CallError::Lost(why) => CliError::new(
+            exit::NO_DAEMON,
+            format!("the connection to the supervisor broke: {why}"),
+        )
+        .with_hint(
+            "if it stopped, its log has the reason; `--idempotency-key` makes it safe to repeat a request",
+        ),
     }
 }

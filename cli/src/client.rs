@@ -1,7 +1,7 @@
 //! One connection to a supervisor: handshake, then one request at a time.
 //!
-//! The supervisor is trusted more than a worker, not blindly: frames are bounded, and an answer to something that was
-//! not asked ends the connection.
+//! The supervisor is trusted more than a worker, but not blindly: frames are bounded, and a response without a request
+//! ends the connection.
 
 use crate::error::{CliError, exit};
 use interprocess::local_socket::GenericFilePath;
@@ -20,33 +20,33 @@ use vm_system_protocol::control::{
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Event;
 
-/// A supervisor must greet within.
+/// Time within which a supervisor must send its hello.
 const GREETING: Duration = Duration::from_secs(5);
-/// The rest of a frame must come within, and what we send must be taken within.
+/// Time within which the rest of a frame must arrive, and within which the supervisor must read a request.
 const FRAME: Duration = Duration::from_secs(30);
 
-/// Takes events as they come; an error ends the request.
+/// Receives events as they arrive; an error ends the request.
 pub(crate) type OnEvents<'a> = &'a mut dyn FnMut(Vec<Event>) -> Result<(), CliError>;
 
-/// Why a request has no answer.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) enum CallError {
-    /// The supervisor said no.
+    /// The supervisor returned an error.
     Op(Box<OpError>),
-    /// The connection broke; the request may have been done or not.
+    /// The connection broke; the verb may or may not have run.
     Lost(String),
-    /// We gave up.
+    /// This process failed or gave up.
     Own(CliError),
 }
 
 /// A frame was not sent or received.
 #[derive(Debug, thiserror::Error)]
 enum ChannelError {
-    #[error("it closed the connection")]
+    #[error("the supervisor closed the connection")]
     Closed,
     #[error("stream: {0}")]
     Io(io::Error),
-    #[error("a frame was not complete within {0:?}")]
+    #[error("a frame was incomplete after {0:?}")]
     Deadline(Duration),
     #[error(transparent)]
     Codec(#[from] CodecError),
@@ -66,7 +66,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects to one of `places`, the first at which a supervisor answers.
+    /// Connects to the first of `places` where a supervisor listens.
     pub(crate) async fn open(places: &[PathBuf]) -> Result<Self, CliError> {
         let mut denied = None;
         for path in places {
@@ -100,23 +100,23 @@ impl Connection {
             connection.receive::<ServerHello>(GREETING).await
         };
         let answer = timeout(GREETING, answer).await.map_err(|_| {
-            CliError::new(exit::BUSY, format!("{} does not greet", connection.path.display()))
+            CliError::new(exit::BUSY, format!("{} sent no hello", connection.path.display()))
                 .with_hint("is the supervisor overloaded or stopped? try again, or look at its log")
         })?;
         let answer = answer.map_err(|error| match error {
             ChannelError::Closed | ChannelError::Io(_) => {
-                let message =
-                    format!("{} closed the connection before it greeted", connection.path.display());
-                CliError::new(exit::BUSY, message).with_hint("it is stopping, or has just died: try again")
+                let message = format!("{} closed the connection before its hello", connection.path.display());
+                CliError::new(exit::BUSY, message)
+                    .with_hint("the supervisor is stopping, or has just exited: try again")
             }
             error => {
                 let path = connection.path.display();
-                CliError::internal(format!("{path} does not speak our protocol: {error}"))
+                CliError::internal(format!("{path} does not speak the control protocol: {error}"))
             }
         })?;
         if answer.protocol != CONTROL_PROTOCOL {
             let message = format!(
-                "the supervisor (version {}) speaks control protocol {}, this client (version {}) {CONTROL_PROTOCOL}",
+                "the supervisor (version {}) uses control protocol {}, this client (version {}) {CONTROL_PROTOCOL}",
                 answer.version,
                 answer.protocol,
                 env!("CARGO_PKG_VERSION"),
@@ -132,7 +132,7 @@ impl Connection {
         }
     }
 
-    /// Does one verb. After [`CallError::Lost`] and [`CallError::Own`] the connection must not be used again.
+    /// Runs one verb. After [`CallError::Lost`] and [`CallError::Own`] the connection must not be used again.
     pub(crate) async fn call(
         &mut self,
         op: Op,
@@ -147,7 +147,7 @@ impl Connection {
             Err(ChannelError::Codec(error)) => {
                 return Err(CallError::Own(CliError::usage(format!("the request is too large: {error}"))));
             }
-            // The supervisor may have said why before it closed.
+            // The supervisor may have sent the reason before it closed.
             Err(error) => tracing::debug!(%error, "cannot send the request"),
         }
         loop {
@@ -160,7 +160,7 @@ impl Connection {
                     return result.map(|reply| *reply).map_err(CallError::Op);
                 }
                 ServerFrame::Events { .. } | ServerFrame::Reply { .. } => {
-                    return Err(CallError::Lost("an answer to something that was not asked".to_owned()));
+                    return Err(CallError::Lost("a response without a request".to_owned()));
                 }
             }
         }
@@ -174,7 +174,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for a frame's first byte as long as it takes, then `limit` for the rest.
+    /// Waits for a frame's first byte without a deadline, then `limit` for the rest.
     async fn receive<T: Decode<()> + Encode>(&mut self, limit: Duration) -> Result<T, ChannelError> {
         let mut header = [0; HEADER_BYTES];
         self.stream.read_exact(&mut header[..1]).await?;
@@ -199,7 +199,7 @@ fn is_absent(error: &io::Error) -> bool {
 
 fn no_daemon(places: &[PathBuf]) -> CliError {
     let places: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
-    CliError::new(exit::NO_DAEMON, format!("no supervisor answers at {}", places.join(" or "))).with_hint(
-        "start one with `vm-system serve`, or name its socket with --socket; `vm-system run` needs none",
+    CliError::new(exit::NO_DAEMON, format!("no supervisor responds at {}", places.join(" or "))).with_hint(
+        "start one with `vm-system serve`, or give its socket with --socket; `vm-system run` needs no supervisor",
     )
 }

@@ -24,17 +24,17 @@ impl Context {
         Self { global, environment, out, daemon: Backend::daemon(places) }
     }
 
-    /// The daemon; connected to at the first verb.
+    /// The daemon; the connection is opened at the first verb.
     pub(crate) fn daemon(&self) -> &Backend {
         &self.daemon
     }
 
-    /// Does one verb in the daemon.
+    /// Runs one verb in the daemon.
     pub(crate) async fn call(&self, op: Op) -> Result<Reply, CliError> {
         self.daemon.call(op, None).await
     }
 
-    /// Does one verb in the daemon, once per key.
+    /// Runs one verb in the daemon, at most once per key.
     pub(crate) async fn call_once(&self, op: Op, key: Option<String>) -> Result<Reply, CliError> {
         self.daemon.call(op, key).await
     }
@@ -79,7 +79,7 @@ macro_rules! expect_reply {
 }
 pub(crate) use expect_reply;
 
-/// The supervisor's reply does not match the verb.
+/// The error for a reply that does not match the verb.
 pub(crate) fn unexpected(reply: &impl std::fmt::Debug) -> CliError {
-    CliError::internal(format!("the supervisor answered with something unexpected: {reply:?}"))
+    CliError::internal(format!("the supervisor sent an unexpected reply: {reply:?}"))
 }

@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 /// The whole command line.
 #[derive(Debug, Serialize)]
 pub struct Contract {
-    /// Of the binary.
+    /// Version of the binary.
     pub version: String,
-    /// Flags that every command takes.
+    /// Flags that every command accepts.
     pub global: Vec<Argument>,
-    /// Every command that does something, in the order of `--help`.
+    /// Every command without subcommands, in the order of `--help`.
     pub commands: Vec<Verb>,
     /// The exit codes.
     pub exit_codes: Vec<ExitCode>,
@@ -23,11 +23,11 @@ pub struct Contract {
 /// A command.
 #[derive(Debug, Serialize)]
 pub struct Verb {
-    /// `template add-startup`.
+    /// Full name, such as `template add-startup`.
     pub command: String,
-    /// In one line.
+    /// One line of help.
     pub about: String,
-    /// Flags, options and positional arguments of its own.
+    /// Flags, options and positional arguments, without the global ones.
     pub arguments: Vec<Argument>,
 }
 
@@ -39,41 +39,37 @@ pub struct Argument {
     /// `-q`, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<String>,
-    /// What its value is called; none for a flag.
+    /// Name of its value; none for a flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Must be there.
     pub required: bool,
-    /// May be there more than once.
+    /// May be given more than once.
     pub multiple: bool,
-    /// The only values there are, if so.
+    /// The allowed values; empty if any value is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
-    /// What it is when absent.
+    /// The value if it is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// In words.
     pub help: String,
 }
 
 /// An exit code.
 #[derive(Debug, Serialize)]
 pub struct ExitCode {
-    /// The number.
     pub code: u8,
-    /// In words.
     pub meaning: &'static str,
 }
 
 const EXIT_CODES: &[(u8, &str)] = &[
-    (exit::OK, "all went well"),
-    (exit::FAILED, "the script failed, or the verb did (not found, conflict, …)"),
-    (exit::USAGE, "the command line makes no sense"),
-    (exit::NO_DAEMON, "no supervisor answers"),
-    (70, "a bug, a host that lacks what it must have, or a run that the store could not record"),
+    (exit::OK, "success"),
+    (exit::FAILED, "the script failed, or the command failed (not found, conflict, …)"),
+    (exit::USAGE, "the command line is invalid, or a file that it names is not text or too large"),
+    (exit::NO_DAEMON, "no supervisor responds"),
+    (70, "a bug, a host without a required feature, or an execution that the store could not record"),
     (75, "busy; try again"),
     (77, "not permitted"),
-    (124, "a limit of time ended the script"),
+    (124, "a time limit ended the script"),
     (130, "Ctrl-C"),
 ];
 
@@ -133,9 +129,9 @@ fn argument(argument: &Arg) -> Argument {
 pub fn reference() -> String {
     let Contract { global, commands, exit_codes, .. } = contract();
     let mut page = String::from(
-        "# Command reference\n\nMade from the program itself (`vm-system help --reference`); a test compares. \
-         `vm-system help --json` is the same\nfor programs. Ids may be shortened to a unique beginning; a template's \
-         name works too.\n\n## Every command\n\n",
+        "# Command reference\n\nGenerated from the code (`vm-system help --reference`); a test compares both. \
+         `vm-system help --json` is the same\nas JSON. An id may be shortened to a unique beginning; a template may \
+         also be given by name.\n\n## Every command\n\n",
     );
     // Writing to a String cannot fail.
     table(&mut page, &global);

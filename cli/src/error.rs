@@ -7,7 +7,7 @@ use vm_system_protocol::control::{ErrorCode, OpError};
 
 /// Exit codes that do not come from a script.
 pub(crate) mod exit {
-    /// All went well.
+    /// Success.
     pub(crate) const OK: u8 = 0;
     /// The script or the verb failed.
     pub(crate) const FAILED: u8 = 1;
@@ -21,11 +21,11 @@ pub(crate) mod exit {
     pub(crate) const BUSY: u8 = 75;
     /// Not permitted.
     pub(crate) const NOT_PERMITTED: u8 = 77;
-    /// A limit of time ended the script.
+    /// A time limit ended the script.
     pub(crate) const TIMEOUT: u8 = 124;
     /// Ctrl-C.
     pub(crate) const INTERRUPTED: u8 = 130;
-    /// The reader of our output is gone (128 + SIGPIPE, as in shells).
+    /// The reader of stdout has closed it (128 + SIGPIPE, as in shells).
     pub(crate) const BROKEN_PIPE: u8 = 141;
 }
 
@@ -73,7 +73,7 @@ impl CliError {
         Self::new(exit, format!("cannot read {path}: {error}"))
     }
 
-    /// Our output could not be written.
+    /// Stdout could not be written.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::silent(exit::BROKEN_PIPE);
@@ -81,7 +81,7 @@ impl CliError {
         Self::new(exit::INTERNAL, format!("cannot write the output: {error}"))
     }
 
-    /// The answer to a task did not match its schema; another one may.
+    /// The answer to a task did not match its schema; another answer may.
     pub(crate) fn is_about_the_answer(&self) -> bool {
         self.about_the_answer
     }
@@ -115,7 +115,7 @@ impl Display for CliError {
 
 impl From<OpError> for CliError {
     fn from(error: OpError) -> Self {
-        // An exit code that means "try again" must not make a script do the same thing twice.
+        // Exit code 75 ("try again") must not make a script repeat an execution that has run.
         let exit = if error.has_run() { exit::INTERNAL } else { error.code.exit_code() };
         let hint = error.hint.or_else(|| default_hint(error.code).map(str::to_owned));
         Self {
@@ -136,16 +136,16 @@ fn default_hint(code: ErrorCode) -> Option<&'static str> {
             "`vm-system program runs` shows the executions of programs, `vm-system exec list SESSION` a session's"
         }
         ErrorCode::ProgramNotFound => "`vm-system program list` shows the programs",
-        ErrorCode::TaskNotPending => "`vm-system task get EXECUTION` shows where it stands",
+        ErrorCode::TaskNotPending => "`vm-system task get EXECUTION` shows its status",
         ErrorCode::SessionBusy => {
             "wait for the running execution, or end it: `vm-system exec list SESSION`, `vm-system exec cancel EXECUTION`"
         }
         ErrorCode::SessionNotReady => {
-            "`vm-system session get SESSION` says why; make a new one with `vm-system session create`"
+            "`vm-system session get SESSION` shows why; create a new one with `vm-system session create`"
         }
         ErrorCode::ModuleNotAllowed => "`vm-system template list-available-modules` shows the modules",
         ErrorCode::LibraryNotFound => "`vm-system libs list` shows the libraries",
-        ErrorCode::CapacityExceeded => "try again later; `vm-system ops runtime` shows how much is in use",
+        ErrorCode::CapacityExceeded => "try again later; `vm-system ops runtime` shows the usage",
         ErrorCode::ShuttingDown => "try again later",
         ErrorCode::StorageUnavailable => {
             "is the disk of the state directory full or read-only? `vm-system ops health`"

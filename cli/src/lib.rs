@@ -1,7 +1,7 @@
 //! The command line of vm-system: everything of the binary except its first line.
 //!
-//! Invariants of absence: no verb has logic here that the supervisor should have; nothing here parses JavaScript, opens
-//! the database or knows the sandbox. A command turns arguments into [`Op`](vm_system_protocol::control::Op)s and
+//! Invariants: verbs have no logic here, only in the supervisor; nothing here parses JavaScript, opens the database or
+//! knows the sandbox. A command turns arguments into [`Op`](vm_system_protocol::control::Op)s and
 //! replies into text.
 //!
 //! Reading order:
@@ -13,7 +13,7 @@
 //! - `on_demand`: a daemon that is started when it is needed
 //! - `npm`: packages of the registry, through the user's own npm
 //! - [`contract`]: the commands as data
-//! - `error`, `signals`, `logging`: what happened and what to do; Ctrl-C; the daemon's log
+//! - `error`, `signals`, `logging`: errors with hints; Ctrl-C; the log
 
 pub mod args;
 mod backend;

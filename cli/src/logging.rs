@@ -17,16 +17,16 @@ pub(crate) fn start(global: &GlobalArgs, daemon: bool) -> Result<(), CliError> {
         CliError::usage(format!("--log-level `{level}`: {why}"))
             .with_hint("levels: error, warn, info, debug, trace")
     };
-    // To the library a word alone is also the name of a module, all of whose lines are wanted: a level with a slip in it
-    // would silence everything else.
+    // The library reads a single word as a module name and logs only that module: a misspelled level would silence
+    // everything.
     if level.split(',').any(|part| !part.contains(['=', '[']) && part.trim().parse::<LevelFilter>().is_err())
     {
-        return Err(wrong("there is no such level"));
+        return Err(wrong("unknown level"));
     }
     let filter = EnvFilter::try_new(level).map_err(|error| wrong(&error.to_string()))?;
     let color = io::stderr().is_terminal() && !global.no_color && std::env::var_os("NO_COLOR").is_none();
-    // A line that cannot be written (a full disk, a reader that has gone) is dropped: if the error were reported to the library, the
-    // library would print to the same stderr and panic in the middle of whatever logged.
+    // A line that cannot be written (a full disk, a closed pipe) is dropped: if the library saw the error, it would print to the
+    // same stderr and panic in the thread that logged.
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)

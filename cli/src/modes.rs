@@ -1,4 +1,4 @@
-//! The hidden modes: processes of the system that are this binary with another first argument.
+//! The hidden modes: processes of the system that run this binary with another first argument.
 
 use std::process::ExitCode;
 use vm_system_worker::roles::{self, Modes};

@@ -1,5 +1,5 @@
-//! Packages of the npm registry, through the user's `npm`: registry, proxy and credentials are those of its configuration. A package
-//! is checked against the registry's sha512, and read without being unpacked to a disk.
+//! Packages of the npm registry, through the user's `npm`: registry, proxy and credentials are those of its configuration. A
+//! package is checked against the registry's sha512 and read in memory, without being unpacked to disk.
 
 mod package;
 #[cfg(test)]
@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha512};
 use std::path::Path;
 use std::process::Command;
 
-/// `lodash@4.17.21`, `@scope/name@^1` → name and version or range.
+/// Splits `lodash@4.17.21` or `@scope/name@^1` into the name and the version or range.
 pub(crate) fn split(spec: &str) -> Result<(&str, &str), CliError> {
     let place = spec.rfind('@').filter(|place| *place > 0);
     let parts = place.map(|place| (&spec[..place], &spec[place + 1..]));
@@ -26,7 +26,7 @@ pub(crate) fn split(spec: &str) -> Result<(&str, &str), CliError> {
             vm_system_spawn::libraries::check_id(name).map_err(|error| CliError::usage(error.to_string()))?;
             Ok((name, version))
         }
-        _ => Err(CliError::usage(format!("{spec:?} names no package and version"))
+        _ => Err(CliError::usage(format!("{spec:?} is not a package with a version"))
             .with_hint("write it like lodash@4.17.21")),
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn fetch(spec: &str) -> Result<Package, CliError> {
     let folder = tempfile::Builder::new()
         .prefix("vm-system-npm-")
         .tempdir()
-        .map_err(|error| CliError::new(exit::FAILED, format!("cannot make a temporary folder: {error}")))?;
+        .map_err(|error| CliError::new(exit::FAILED, format!("cannot create a temporary folder: {error}")))?;
     let packed = npm(folder.path(), &["pack", "--json", "--ignore-scripts", "--", spec])?;
     let packed: Vec<Packed> = understood(&packed)?;
     let Some(Packed { name, version, filename }) = packed.into_iter().next() else {
@@ -62,7 +62,10 @@ pub(crate) fn fetch(spec: &str) -> Result<Package, CliError> {
     let package = Package::read(&bytes)?;
     if (package.name.as_str(), package.version.as_str()) != (name.as_str(), version.as_str()) {
         let found = format!("{}@{}", package.name, package.version);
-        return Err(CliError::new(exit::FAILED, format!("the package of {exact} calls itself {found}")));
+        return Err(CliError::new(
+            exit::FAILED,
+            format!("the package {exact} has the name and version {found}"),
+        ));
     }
     Ok(package)
 }
@@ -73,14 +76,14 @@ fn check(exact: &str, bytes: &[u8], integrity: &str) -> Result<(), CliError> {
         integrity.split_whitespace().filter_map(|one| one.strip_prefix("sha512-")).collect();
     let failed = |what: &str| CliError::new(exit::FAILED, format!("{exact} {what}"));
     if wanted.is_empty() {
-        return Err(failed("has no sha512 in the registry, so that it cannot be checked")
-            .with_hint("`vm-system libs install --file` takes a file that you have checked yourself"));
+        return Err(failed("has no sha512 in the registry and cannot be checked")
+            .with_hint("`vm-system libs install --file` installs a file that you have checked yourself"));
     }
     let found = base64(&Sha512::digest(bytes));
     if wanted.contains(&found.as_str()) {
         return Ok(());
     }
-    Err(failed("is not what the registry says: its sha512 differs"))
+    Err(failed("does not match the registry: its sha512 differs"))
 }
 
 /// RFC 4648, with padding.
@@ -114,10 +117,10 @@ fn npm(folder: &Path, arguments: &[&str]) -> Result<String, CliError> {
         said.lines().filter_map(|line| line.strip_prefix("npm error ").or(line.strip_prefix("npm ERR! ")));
     let errors: Vec<&str> = lines.filter(|line| !line.contains("complete log")).take(4).collect();
     Err(CliError::new(exit::FAILED, format!("npm {} failed: {}", arguments[0], errors.join("; ")))
-        .with_hint("npm uses your own configuration: `npm config get registry` shows which registry it asks"))
+        .with_hint("npm uses your own configuration: `npm config get registry` shows its registry"))
 }
 
 fn understood<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, CliError> {
     serde_json::from_str(json)
-        .map_err(|error| CliError::new(exit::FAILED, format!("npm said something unexpected: {error}")))
+        .map_err(|error| CliError::new(exit::FAILED, format!("npm printed unexpected output: {error}")))
 }

@@ -1,7 +1,7 @@
 //! A user's daemon that is started on demand, once for several concurrent clients.
 //!
-//! A lock file next to the socket decides which client starts it; the others wait for the lock and find it running. The daemon leaves
-//! the terminal and process group of its starter, logs to its state directory, and exits by itself when it is idle.
+//! A lock file next to the socket decides which client starts the daemon; the others wait for the lock and find it running. The
+//! daemon leaves the terminal and process group of its starter, logs to its state directory, and exits when it is idle.
 
 use crate::args::SandboxArg;
 use crate::client::Connection;
@@ -21,12 +21,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Interval between attempts to connect.
 const PAUSE: Duration = Duration::from_millis(50);
-/// A larger log is truncated (bytes).
+/// Log size above which the log is truncated (bytes).
 const LOG_BYTES: u64 = 4 << 20;
 /// Length of the log's end that an error shows (bytes).
 const LOG_TAIL: u64 = 600;
 
-/// The options of the start.
+/// The options with which the daemon is started.
 #[derive(Debug)]
 pub(crate) struct Starter {
     socket: PathBuf,
@@ -36,7 +36,7 @@ pub(crate) struct Starter {
 }
 
 impl Starter {
-    /// The daemon of this user, or the one that the flags name; none where there is no place for its state.
+    /// The daemon of this user, or the one that the flags name; none if there is no path for its state.
     pub(crate) fn new(
         context: &Context,
         idle_exit: u32,
@@ -53,7 +53,7 @@ impl Starter {
         Ok(Some(Self { socket: absolute(socket)?, state_dir: absolute(state_dir)?, idle_exit, sandbox }))
     }
 
-    /// Starts it, unless another process has done so in the meantime, and waits until it is ready. Blocks.
+    /// Starts the daemon, unless another process has done so meanwhile, and waits until it is ready. Blocks.
     fn start(&self, until: Instant) -> Result<(), CliError> {
         let cannot = |what: &Path, error: &dyn std::fmt::Display| {
             CliError::new(exit::INTERNAL, format!("cannot start a daemon: {}: {error}", what.display()))
@@ -80,7 +80,7 @@ impl Starter {
         let mut child =
             self.spawn(&notify, output).map_err(|error| cannot(Path::new("vm-system"), &error))?;
         let result = self.wait(&mut child, &ready, &log, until);
-        // Waits for the child when it exits, as long as this process runs.
+        // Reaps the child when it exits, as long as this process runs.
         std::thread::spawn(move || child.wait());
         result
     }
@@ -97,7 +97,7 @@ impl Starter {
         serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()
     }
 
-    /// Waits until it reports that it is ready, or exits.
+    /// Waits until the daemon reports that it is ready, or exits.
     fn wait(
         &self,
         child: &mut Child,
@@ -157,7 +157,7 @@ fn tail(path: &Path) -> String {
     read().unwrap_or_default()
 }
 
-/// A connection to a supervisor; one is started if none is reachable.
+/// Connects to a supervisor; starts one if none is reachable.
 pub(crate) async fn connect(places: &[PathBuf], starter: &Arc<Starter>) -> Result<Connection, CliError> {
     let until = Instant::now() + PATIENCE;
     loop {

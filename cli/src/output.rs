@@ -78,7 +78,7 @@ impl Output {
         self.format == OutputFormat::Table
     }
 
-    /// Prints a result: `table` makes the text for people, all other formats follow from the value.
+    /// Prints a result: `table` returns the text for people; the other formats serialize the value.
     pub(crate) fn result<T: Columns + ?Sized>(
         self,
         value: &T,
@@ -111,12 +111,12 @@ impl Output {
         self.write(&with_newline(if self.quiet { rows.names() } else { rows.finish(empty) }))
     }
 
-    /// Prints one line about what was done; with `--quiet` only the id.
+    /// Prints one line about a completed command; with `--quiet` only the id.
     pub(crate) fn done<T: Columns>(self, value: &T, line: &str, id: &str) -> Result<(), CliError> {
         self.result(value, || if self.quiet { id.to_owned() } else { escape::for_message(line).into_owned() })
     }
 
-    /// Prints a result that is one thing: names and values.
+    /// Prints one object as names and values.
     pub(crate) fn details<T: Columns>(self, value: &T) -> Result<(), CliError> {
         if self.is_table() {
             self.write(&with_newline(table::details(value)?))

@@ -1,4 +1,4 @@
-//! Parsers of argument values: times, JSON objects, signals, names of our enums.
+//! Parsers of argument values: times, JSON objects, signals, enum names.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
@@ -15,20 +15,20 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "" | "s" => number.checked_mul(1_000),
         "m" => number.checked_mul(60_000),
         "h" => number.checked_mul(3_600_000),
-        _ => return Err(format!("unknown unit `{unit}`; there are ms, s, m and h")),
+        _ => return Err(format!("unknown unit `{unit}`; expected ms, s, m or h")),
     };
     match ms {
-        Some(0) => Err("must be more than nothing".to_owned()),
+        Some(0) => Err("must be more than zero".to_owned()),
         Some(ms) if u32::try_from(ms).is_ok() => Ok(Duration::from_millis(ms)),
-        _ => Err("is too long; at most 49 days".to_owned()),
+        _ => Err("too long: at most 49 days".to_owned()),
     }
 }
 
-/// The name of a variable of the environment.
+/// The name of an environment variable.
 pub(crate) fn variable_name(text: &str) -> Result<String, String> {
     match text {
-        "" => Err("a name is needed".to_owned()),
-        _ if text.contains('=') => Err("a name alone: the value is that of your environment".to_owned()),
+        "" => Err("the name is empty".to_owned()),
+        _ if text.contains('=') => Err("only a name: the value is taken from your environment".to_owned()),
         name => Ok(name.to_owned()),
     }
 }

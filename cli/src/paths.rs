@@ -74,7 +74,7 @@ impl Environment {
         self.runtime_dir.as_ref().map(|dir| dir.join("vm-system").join(SOCKET_NAME))
     }
 
-    /// Where the history of the interactive shell is kept.
+    /// File with the history of the interactive shell.
     pub(crate) fn history_file(&self) -> Option<PathBuf> {
         let base = self.state_home.clone().or_else(|| Some(self.home.as_ref()?.join(".local/state")))?;
         Some(base.join("vm-system").join("repl_history"))
@@ -92,9 +92,9 @@ fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from)
 }
 
-/// A worktree's path as the supervisor takes it: absolute, and without links, which the supervisor does not follow out of the
-/// operator's roots. They are resolved here, with the rights of whoever calls; a path that cannot be resolved here is passed on,
-/// and the supervisor says what is wrong with it.
+/// A worktree's path in the form that the supervisor accepts: absolute, and without links, which the supervisor does not
+/// follow out of the operator's roots. Links are resolved here, with the rights of the user; a path that cannot be resolved
+/// here is passed on, and the supervisor reports the error.
 pub(crate) fn worktree(folder: &Path) -> Result<String, CliError> {
     let path = std::fs::canonicalize(folder).or_else(|_| std::path::absolute(folder));
     let path =

@@ -1,16 +1,16 @@
-//! Texts that the client reads for the supervisor: at most as much as can be sent, from any kind of file.
+//! Reads texts to send to the supervisor: at most the size of a request, from any kind of file.
 
 use crate::error::CliError;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
-/// Reads a file completely; more than can be sent is an error, also for devices and growing files.
+/// Reads a whole file; more than fits a request is an error, also for devices and growing files.
 pub(crate) fn read_file(file: &Path) -> Result<String, CliError> {
     std::fs::File::open(file).and_then(read_text).map_err(|error| CliError::file(file.display(), &error))
 }
 
-/// A line with its end, empty at the end of the input.
+/// Reads a line with its line feed; empty at the end of the input.
 pub(crate) fn read_line(from: impl BufRead) -> io::Result<String> {
     let mut line = String::new();
     if from.take(CONTROL_FRAME_BYTES as u64).read_line(&mut line)? == CONTROL_FRAME_BYTES {
@@ -19,7 +19,7 @@ pub(crate) fn read_line(from: impl BufRead) -> io::Result<String> {
     Ok(line)
 }
 
-/// All of stdin.
+/// Reads all of stdin.
 pub(crate) fn read_stdin() -> Result<String, CliError> {
     read_text(io::stdin().lock()).map_err(|error| CliError::file("stdin", &error))
 }

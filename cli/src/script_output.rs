@@ -8,12 +8,12 @@ use std::io::{self, Write};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, JsType};
 
-/// The values of last expressions that are shown.
+/// Which values of last expressions are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShowValues {
     /// None: a file's value is not its output.
     Never,
-    /// All but `undefined`.
+    /// All except `undefined`.
     Defined,
     /// All.
     Always,
@@ -47,17 +47,17 @@ impl ScriptOutput {
         }
     }
 
-    /// The execution, once it has an event.
+    /// The execution, known after its first event.
     pub(crate) fn execution(&self) -> Option<ExecutionId> {
         self.execution.get()
     }
 
-    /// Whether the text had a syntax error, or was a module instead of a script.
+    /// Whether the source had a syntax error, such as a module that was run as a script.
     pub(crate) fn has_syntax_error(&self) -> bool {
         self.syntax_error.get()
     }
 
-    /// Number of the last event that was printed.
+    /// Sequence number of the last printed event.
     pub(crate) fn last_seq(&self) -> u64 {
         self.last_seq.get()
     }
@@ -67,7 +67,7 @@ impl ScriptOutput {
         self.last_seq.set(seq.max(self.last_seq.get()));
     }
 
-    /// Prints a batch.
+    /// Prints a batch of events.
     pub(crate) fn events(&self, events: &[Event]) -> Result<(), CliError> {
         let mut pending = Pending { stream: Stream::Stdout, text: String::new() };
         for event in events {
@@ -88,7 +88,7 @@ impl ScriptOutput {
             Some((stream, line))
         };
         match payload {
-            // The record of a script's host calls is no output of the script.
+            // Recorded host calls are not output of the script.
             EventPayload::InputEcho { .. } | EventPayload::System { level: ConsoleLevel::Info, .. } => None,
             EventPayload::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text } => {
                 line(Stream::Stderr, text)
@@ -119,7 +119,7 @@ impl ScriptOutput {
         if terminal { escape::for_terminal(text).into_owned() } else { text.to_owned() }
     }
 
-    /// Prints what the events do not show about the end, and returns the exit code.
+    /// Prints the error if no event showed it, and a warning if the execution is degraded; returns the exit code.
     pub(crate) fn end(&self, execution: &Execution) -> u8 {
         if let Some(error) = &execution.error
             && !self.exception_shown.get()
@@ -130,11 +130,8 @@ impl ScriptOutput {
                 .print(self.style);
         }
         if execution.degraded {
-            CliError::new(
-                exit::FAILED,
-                "a write failed: what is recorded of this execution may be incomplete",
-            )
-            .print(self.style);
+            CliError::new(exit::FAILED, "a write failed: the record of this execution may be incomplete")
+                .print(self.style);
         }
         exit_code(execution)
     }
@@ -160,13 +157,13 @@ fn asked_exit_code(execution: &Execution) -> Option<u8> {
     (code != 0).then_some(code)
 }
 
-/// As in Node's shell: `Uncaught`, then the stack, which begins with the message, or the message alone.
+/// As in Node's shell: `Uncaught`, then the stack, which begins with the message, or only the message.
 fn exception(message: &str, stack: &str) -> String {
     let text = if stack.is_empty() { message } else { stack.trim_end() };
     if text.starts_with("Uncaught ") { text.to_owned() } else { format!("Uncaught {text}") }
 }
 
-/// Buffered text of one of the two streams, written before text of the other, so that the order is kept.
+/// Buffered text of one stream; written before text of the other stream, so that the order is kept.
 struct Pending {
     stream: Stream,
     text: String,

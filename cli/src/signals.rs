@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UnixStream;
 
-/// The signals that end a command. Once this exists, they no longer end the process by themselves.
+/// Receives the signals that end a command. While it exists, these signals no longer end the process by themselves.
 pub(crate) struct Interrupts {
     pipe: UnixStream,
     /// The last received signal.
@@ -21,7 +21,7 @@ impl Interrupts {
         Self::to(&[SIGINT, SIGTERM, SIGHUP])
     }
 
-    /// Ctrl-C alone, for a shell that waits for its terminal most of the time and must not survive the others there.
+    /// Only Ctrl-C, for a shell, which must not survive the other signals while it waits for its terminal.
     pub(crate) fn listen_to_ctrl_c() -> Result<Self, CliError> {
         Self::to(&[SIGINT])
     }
@@ -43,10 +43,10 @@ impl Interrupts {
         Ok(Self { pipe: UnixStream::from_std(read)?, last })
     }
 
-    /// Waits for the next one. Cancel safe.
+    /// Waits for the next signal. Cancel safe.
     pub(crate) async fn next(&self) {
         loop {
-            // An error cannot come up: the writing ends live as long as the process.
+            // The channel cannot close: its senders exist as long as the process.
             let _ = self.pipe.readable().await;
             if matches!(self.pipe.try_read(&mut [0]), Ok(1)) {
                 return;

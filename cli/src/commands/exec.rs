@@ -1,4 +1,4 @@
-//! `exec …`: run code in sessions, and what came of it.
+//! `exec …`: run code in sessions, and show executions.
 
 mod cancel;
 mod events;
@@ -15,7 +15,7 @@ use clap::Subcommand;
 /// Verbs of executions.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run code in a session; what it declares stays for the next run
+    /// Run code in a session; its declarations are kept for the next run
     Repl(repl::Args),
     /// Run a file of a session's worktree
     RunFile(run_file::Args),
@@ -25,14 +25,14 @@ pub enum Command {
     Get(ExecutionArg),
     /// Show an execution's events
     Events(events::Args),
-    /// End a running execution; its session lives on
+    /// Cancel a running execution; its session continues
     Cancel(ExecutionArg),
 }
 
 /// An execution.
 #[derive(Debug, clap::Args)]
 pub struct ExecutionArg {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "EXECUTION")]
     execution: String,
 }

@@ -13,10 +13,10 @@ pub struct Args {
     /// A topic, or a command such as `exec repl`; without it, the topics are listed
     #[arg(value_name = "TOPIC")]
     topic: Vec<String>,
-    /// Print every command with its arguments as JSON: the contract that scripts are checked against
+    /// Print every command with its arguments as JSON, for checking scripts
     #[arg(long, conflicts_with = "topic")]
     json: bool,
-    /// Print every command with its arguments as a page
+    /// Print every command with its arguments as a Markdown page
     #[arg(long, conflicts_with_all = ["topic", "json"])]
     reference: bool,
 }
@@ -28,11 +28,11 @@ struct Topic {
     text: &'static str,
 }
 
-/// In reading order. What a reader of the repository looks for too lies in `docs/`.
+/// In reading order. Topics that are also for readers of the repository are in `docs/`.
 const TOPICS: &[Topic] = &[
     Topic {
         name: "getting-started",
-        summary: "From nothing to a script in a sandbox, and to a daemon",
+        summary: "First steps: a script in a sandbox, and a daemon",
         text: include_str!("../../../docs/getting-started.md"),
     },
     Topic {
@@ -76,7 +76,7 @@ const TOPICS: &[Topic] = &[
 pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
     if args.json {
         let json = serde_json::to_string_pretty(&contract::contract())
-            .map_err(|error| CliError::internal(format!("the contract has no JSON form: {error}")))?;
+            .map_err(|error| CliError::internal(format!("cannot write the contract as JSON: {error}")))?;
         context.out.write(&format!("{json}\n"))?;
         return Ok(exit::OK);
     }
@@ -99,7 +99,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
     let mut command = &mut root;
     for name in &args.topic {
         command = command.find_subcommand_mut(name).ok_or_else(|| {
-            CliError::usage(format!("there is no topic or command `{}`", args.topic.join(" ")))
+            CliError::usage(format!("no such topic or command: `{}`", args.topic.join(" ")))
                 .with_hint("`vm-system help` lists the topics, `vm-system --help` the commands")
         })?;
     }

@@ -1,6 +1,6 @@
 //! `libs …`: JavaScript libraries that templates may name.
 //!
-//! Files are read and npm is run by the client, with the user's rights and configuration; the daemon gets the source.
+//! The client reads files and runs npm, with the user's rights and configuration, and sends the source to the daemon.
 
 mod download;
 mod install;
@@ -16,15 +16,15 @@ use vm_system_protocol::control::{LibraryInfo, NewLibrary, Op, Reply};
 /// Verbs of libraries.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Install a package of the npm registry, or a file
+    /// Install a package from the npm registry, or a file
     Install(install::Args),
-    /// Install what is missing of the original catalog: axios, dayjs, lodash, moment, ramda, zustand
+    /// Install the missing libraries of the catalog: axios, dayjs, lodash, moment, ramda, zustand
     Download(download::Args),
-    /// Show the libraries that are installed, and the rest of the catalog
+    /// Show the installed libraries, and the rest of the catalog
     List,
-    /// Compare installed libraries with what was installed
+    /// Compare the files of installed libraries with their recorded hashes
     Verify(verify::Args),
-    /// Remove an installed library; sessions that have it keep it
+    /// Remove an installed library; existing sessions keep it
     Remove(remove::Args),
 }
 
@@ -38,13 +38,13 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
     }
 }
 
-/// What is installed, and what could be.
+/// The installed libraries and the rest of the catalog.
 async fn catalog(context: &Context) -> Result<Vec<LibraryInfo>, CliError> {
     Ok(expect_reply!(context.call(Op::LibraryCatalog).await?, Reply::Libraries(list) => list))
 }
 
-/// Gives a library to the daemon.
-async fn give(context: &Context, library: NewLibrary) -> Result<LibraryInfo, CliError> {
+/// Sends a library to the daemon.
+async fn send(context: &Context, library: NewLibrary) -> Result<LibraryInfo, CliError> {
     let reply = context.call(Op::LibraryInstall(Box::new(library))).await?;
     Ok(*expect_reply!(reply, Reply::Library(library) => library))
 }

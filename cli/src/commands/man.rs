@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Arguments of `man`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The folder that gets the pages; without it, the main page is printed
+    /// The folder to write the pages to; without it, the main page is printed
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
 }

@@ -1,5 +1,5 @@
-//! `mcp`: tools for agents on stdin and stdout. The tools are the supervisor's; this command connects to a daemon, which is started if
-//! there is none, and reads the files that the agent may name.
+//! `mcp`: tools for agents on stdin and stdout. The supervisor provides the tools; this command connects to a daemon, starts one
+//! if none is reachable, and reads the files that the agent names.
 
 pub(crate) mod files;
 mod front;
@@ -20,12 +20,12 @@ use vm_system_api::mcp::{lines, serve};
 /// Arguments of `mcp`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Speaks JSON-RPC, one message a line; logs go to stderr. All agents of a user share one daemon: if none answers, one is \
-started, and ends by itself some time after the last agent is gone. Its state is kept.
+Speaks JSON-RPC, one message per line; logs go to stderr. All agents of a user share one daemon: if none responds, one is \
+started, and exits by itself some time after the last agent has disconnected. Its state is kept.
 
 An agent's configuration: {\"mcpServers\": {\"vm-system\": {\"command\": \"vm-system\", \"args\": [\"mcp\"]}}}")]
 pub struct Args {
-    /// The agent's name: its current execution is then kept for the next time [default: each run has its own]
+    /// The agent's name, under which its current execution is kept [default: each process has its own]
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
     #[arg(
@@ -34,16 +34,16 @@ pub struct Args {
         help = "A folder whose files loadFile and parsePlan may read [default: the current folder, and those in $CVM_SANDBOX_PATHS]"
     )]
     allow_read: Vec<PathBuf>,
-    /// The folder whose files programs and sessions use unless a tool's call names one [default: none]
+    /// The folder whose files programs and sessions use unless a tool call names another [default: none]
     #[arg(long, value_name = "DIR")]
     worktree: Option<PathBuf>,
-    /// Do not start a daemon if none answers
+    /// Do not start a daemon if none responds
     #[arg(long)]
     no_start: bool,
-    /// A daemon that is started ends when nobody needed it for this long
+    /// A started daemon exits after this time without clients and executions
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     idle_exit: u32,
-    /// Which walls a daemon that is started builds
+    /// The sandbox walls of a started daemon
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     sandbox: SandboxArg,
 }

@@ -14,15 +14,15 @@ use clap::Subcommand;
 /// Verbs of operators.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Ask whether the daemon answers
+    /// Check whether the daemon responds
     Health,
-    /// Show which sessions are alive
+    /// Show the sessions that have a worker
     RuntimeSummary,
-    /// Show the daemon itself: version, walls in force, totals
+    /// Show the daemon's version, sandbox walls and totals
     Runtime,
-    /// Show who changed what, through which API and how it ended, newest first
+    /// Show the audit log: principal, API, verb, subject and outcome, newest first
     Audit(audit::Args),
-    /// Show which walls this host can put around sessions
+    /// Show which sandbox walls this host supports
     Doctor,
     /// Stop the daemon; all its sessions are closed
     Shutdown,

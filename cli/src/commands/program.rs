@@ -1,4 +1,4 @@
-//! `program …`: durable programs, and what runs of them.
+//! `program …`: durable programs and their executions.
 
 mod answers;
 mod checkpoints;
@@ -31,9 +31,9 @@ use vm_system_protocol::model::Run;
 /// Verbs of durable programs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compile a program and keep it; another text under the same name makes a new version
+    /// Compile and store a program; another source under the same name becomes a new version
     Load(load::Args),
-    /// Check a plan: a Markdown file that a built-in program walks through (`program load --plan`)
+    /// Check a plan: a Markdown file that a built-in program goes through (`program load --plan`)
     Plan(plan::Args),
     /// Show all programs
     List(list::Args),
@@ -41,31 +41,31 @@ pub enum Command {
     Get(get::GetArgs),
     /// Show the versions of a program, newest first
     Versions(versions::Args),
-    /// Hide a program; its executions go on
+    /// Hide a program; its executions continue
     Delete(get::Args),
-    /// Run a program to its first question or its end
+    /// Run a program to its first task or its end
     Start(start::Args),
     /// Show executions of programs, newest first
     Runs(runs::Args),
-    /// Show where an execution stands
+    /// Show the status of an execution
     Status(status::Args),
-    /// Show the variables and the source line where an execution stands
+    /// Show the variables and the source line of an execution
     State(state::Args),
     /// Change a variable of a waiting execution
     Set(set::Args),
-    /// Show the states of an execution that are kept
+    /// Show the stored checkpoints of an execution
     Checkpoints(status::Args),
-    /// Go back to a checkpoint: a new execution takes over the name, the old one ends
+    /// Rewind to a checkpoint: a new execution takes over the name, the old one ends
     Rewind(rewind::Args),
-    /// Branch off a new execution from a checkpoint
+    /// Start a new execution from a checkpoint; the old one is not changed
     Fork(fork::Args),
-    /// Write a program, or an execution with all that is kept of it, into a file
+    /// Write a program, or an execution with all its stored data, to a file
     Export(export::Args),
-    /// Make a program or an execution of such a file
+    /// Create a program or an execution from an exported file
     Import(import::Args),
-    /// Forget an execution with its output and states; one that has not ended is ended first
+    /// Delete an execution with its output and states; if it has not ended, it is ended first
     Forget(status::Args),
-    /// Show or say which execution an agent means when it names none
+    /// Show or set an agent's current execution, which its requests use if they name none
     Current(current::Args),
 }
 
@@ -92,7 +92,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
     }
 }
 
-/// Does one verb of durable programs.
+/// Runs one verb of durable programs.
 pub(crate) async fn call(
     context: &Context,
     op: DurableOp,

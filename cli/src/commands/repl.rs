@@ -1,4 +1,4 @@
-//! `repl [SESSION]`: type JavaScript and see what it does.
+//! `repl [SESSION]`: an interactive JavaScript shell.
 //!
 //! Without a session it embeds a supervisor with the current folder. Ctrl-C cancels the running code, not the shell.
 
@@ -25,17 +25,17 @@ use vm_system_protocol::model::SessionStatus;
 /// Arguments of `repl`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A session of the daemon; without it, a private one on the current folder
+    /// A session of the daemon [default: a private session in the current folder]
     #[arg(value_name = "SESSION")]
     session: Option<String>,
-    /// Longest run of one input, in CPU time and by the clock: 500ms, 10s, 2m
+    /// Time limit of one input, for CPU time and for wall-clock time: 500ms, 10s, 2m
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "30s", conflicts_with = "session")]
     timeout: Duration,
-    /// Most memory (MiB)
+    /// Memory limit (MiB)
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..),
           conflicts_with = "session")]
     memory: u32,
-    /// Which walls to build
+    /// The sandbox walls to set up
     #[arg(long, value_name = "MODE", value_enum, default_value_t, conflicts_with = "session")]
     sandbox: SandboxArg,
 }
@@ -56,9 +56,8 @@ async fn in_session(context: &Context, session: String) -> Result<u8, CliError> 
     let session = expect_reply!(reply, Reply::Session(session) => session);
     if session.status != SessionStatus::Ready {
         let message = format!("session {} is {}", session.id, session.status);
-        return Err(
-            CliError::new(exit::FAILED, message).with_hint("make a new one with `vm-system session create`")
-        );
+        return Err(CliError::new(exit::FAILED, message)
+            .with_hint("create a new one with `vm-system session create`"));
     }
     converse(context, context.daemon(), &interrupts, session.id.to_string()).await
 }
@@ -89,7 +88,7 @@ async fn converse(
 ) -> Result<u8, CliError> {
     let mut input = Input::open(context)?;
     if input.is_terminal() {
-        context.out.note("vm-system repl: .help explains, .exit leaves");
+        context.out.note("vm-system repl: .help for help, .exit to leave");
     }
     let mut code = exit::OK;
     loop {
@@ -113,7 +112,7 @@ async fn converse(
         interrupts.forget();
         match start::to_its_end(context, backend, interrupts, new, None, &output).await {
             Ok(status) => code = status,
-            Err(error) if input.is_terminal() && lives_on(backend, &session).await => {
+            Err(error) if input.is_terminal() && is_ready(backend, &session).await => {
                 error.print(context.out.style);
             }
             Err(error) => return Err(error),
@@ -124,8 +123,8 @@ async fn converse(
     Ok(if input.is_terminal() { exit::OK } else { code })
 }
 
-/// Whether the shell can continue after this error.
-async fn lives_on(backend: &Backend, session: &str) -> bool {
+/// Whether the session is still ready, so that the shell can continue after an error.
+async fn is_ready(backend: &Backend, session: &str) -> bool {
     let op = Op::SessionGet { session: session.to_owned() };
     matches!(backend.call(op, None).await, Ok(Reply::Session(session)) if session.status == SessionStatus::Ready)
 }

@@ -1,7 +1,7 @@
-//! `run`: a script without any set-up, in a supervisor inside this process.
+//! `run`: a script without set-up, in a supervisor inside this process.
 //!
-//! One session with the current folder, which the script may read through `fs`; prints its output as it comes and returns its exit
-//! status.
+//! One session with the current folder, which the script may read through `fs`; prints the output as it arrives and returns the
+//! script's exit status.
 
 pub(crate) mod embedded;
 mod source;
@@ -35,25 +35,25 @@ pub struct Args {
     /// Code instead of a file; the value of its last expression is printed
     #[arg(long, short, value_name = "CODE", allow_hyphen_values = true)]
     eval: Option<String>,
-    /// A variable of your environment that the script may see (may be given several times)
+    /// A variable of your environment that the script may read (may be given several times)
     #[arg(long = "allow-env", value_name = "NAME", value_parser = parse::variable_name)]
     allow_env: Vec<String>,
-    /// The script may change files in the current folder, too, and not only read them
+    /// Let the script also write files in the current folder
     #[arg(long)]
     allow_write: bool,
-    /// Longest run, in CPU time and by the clock: 500ms, 10s, 2m
+    /// Time limit, for CPU time and for wall-clock time: 500ms, 10s, 2m
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "30s")]
     timeout: Duration,
-    /// Most memory (MiB)
+    /// Memory limit (MiB)
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     memory: u32,
-    /// Which walls to build
+    /// The sandbox walls to set up
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     sandbox: SandboxArg,
-    /// Run in this session of the daemon instead
+    /// Run in this session of the daemon
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["timeout", "memory", "sandbox", "allow_write"])]
     session: Option<String>,
-    /// What the script sees as `process.argv` behind the first two entries
+    /// The script's `process.argv` after its first two entries
     #[arg(value_name = "ARGS", trailing_var_arg = true)]
     args: Vec<String>,
 }
@@ -96,7 +96,7 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
         let code = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await?;
         if output.has_syntax_error() && args.file.as_deref().is_some_and(source::is_module_by_mistake) {
             context.out.note(
-                "hint: `import` and `export` belong to modules, and a .js file is a script: call it .mjs",
+                "hint: `import` and `export` are allowed only in modules, and a .js file is a script: rename it to .mjs",
             );
         }
         Ok(code)

@@ -15,43 +15,43 @@ use vm_system_daemon::{Config, ConfigFile, DaemonError, Durability, check_comman
 --state-dir is where the database and the lock are [default: /var/lib/vm-system for root, else \
 $XDG_STATE_HOME/vm-system].
 
---socket is where it listens [default: /run/vm-system/control.sock for root, else \
+--socket is where the daemon listens [default: /run/vm-system/control.sock for root, else \
 $XDG_RUNTIME_DIR/vm-system/control.sock; control.sock in --state-dir if that is given].
 
-SIGTERM and SIGINT stop it: requests under way are finished, sessions closed, and nothing is left behind. SIGHUP reads \
-the tokens again. `vm-system help operations` explains the file of --config.")]
+SIGTERM and SIGINT stop the daemon: requests in progress are finished, sessions closed, and no process is left. SIGHUP \
+reads the tokens again. `vm-system help operations` explains the file of --config.")]
 pub struct Args {
     /// The database file [default: vm-system.db in the state directory]
     #[arg(long, value_name = "FILE")]
     db: Option<PathBuf>,
-    /// Settings of the operator, as TOML; flags go before it
+    /// Settings of the operator, as TOML; flags override them
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The HTTP API's socket [default: http.sock beside the control socket]
     #[arg(long, value_name = "PATH")]
     http_socket: Option<PathBuf>,
-    /// A TCP address at which HTTP is served too, such as 127.0.0.1:3210; others than loopback need --tokens
+    /// A TCP address for HTTP, such as 127.0.0.1:3210; addresses other than loopback need --tokens
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<SocketAddr>,
     /// The file of tokens (mode 0600), as TOML
     #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
-    /// The folder of a web UI that is served at /
+    /// The folder of a web UI, served at /
     #[arg(long, value_name = "DIR")]
     ui_dir: Option<PathBuf>,
-    /// What survives a power cut: with `full` all that was acknowledged, with `normal` perhaps not the last moments
+    /// What survives a power cut: `full`: everything acknowledged; `normal`: the last commits may be lost
     #[arg(long, value_name = "MODE", value_enum)]
     durability: Option<DurabilityArg>,
-    /// Which walls to build
+    /// The sandbox walls to set up
     #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
-    /// End by itself when nobody was connected and nothing ran for this long
+    /// Exit after this time without clients and executions
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
-    /// Leave the terminal and the process group of whoever started it
+    /// Leave the terminal and the process group of the starting process
     #[arg(long, hide = true)]
     detach: bool,
-    /// A program that templates may let the exec module start, by a name of yours
+    /// A program that templates may allow to the exec module, under a name that you choose
     #[arg(long, value_name = "NAME=/PATH")]
     allow_exec: Vec<String>,
 }
@@ -59,15 +59,15 @@ pub struct Args {
 /// What survives a power cut.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum DurabilityArg {
-    /// All that was acknowledged.
+    /// Everything acknowledged.
     Full,
-    /// Perhaps not the last moments.
+    /// The last commits may be lost.
     Normal,
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     if args.detach {
-        // The leader of a group cannot: then it has left its starter's already.
+        // Fails for a group leader, which is not in its starter's group anyway.
         let _ = nix::unistd::setsid();
     }
     let config = config(context, args)?;
@@ -82,8 +82,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-/// Threads that relay between clients, workers and the store. Their work is short, and what they wait for runs on the
-/// other processors: more of them would only wake each other up, and pass a session's messages from one to the next.
+/// Threads that relay between clients, workers and the store: a quarter of the processors. Their work is short and the workers
+/// use the other processors; more threads would only wake each other and pass a session's messages around.
 fn reactor_threads() -> usize {
     const MOST: usize = 8;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -93,8 +93,8 @@ fn reactor_threads() -> usize {
 fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     let (environment, global) = (&context.environment, &context.global);
     let no_home = || {
-        CliError::usage("there is neither a home nor $XDG_STATE_HOME to keep the state in")
-            .with_hint("name a folder with --state-dir")
+        CliError::usage("neither $HOME nor $XDG_STATE_HOME is set, so there is no state directory")
+            .with_hint("give a folder with --state-dir")
     };
     let state_dir = global.state_dir.clone().or_else(|| environment.state_dir()).ok_or_else(no_home)?;
     let socket = environment
@@ -143,7 +143,7 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     Ok(config)
 }
 
-/// A supervisor that did not come up, as a daemon or inside a command.
+/// The error of a supervisor that did not start, as a daemon or inside a command.
 pub(crate) fn failure(error: &DaemonError) -> CliError {
     let code = match error {
         _ if error.is_in_use() => exit::BUSY,

@@ -15,26 +15,26 @@ use clap::Subcommand;
 /// Verbs of sessions.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a session and wait until it is ready
+    /// Create a session and wait until it is ready
     Create(create::Args),
     /// Show sessions, newest first
     List(list::Args),
     /// Show one session
     Get(SessionArg),
-    /// End a session; what runs in it is cancelled
+    /// End a session; a running execution is cancelled
     Close(SessionArg),
-    /// Show a live session's process as the kernel sees it
+    /// Show a session's process as the kernel reports it
     Inspect(SessionArg),
     /// Kill a session's process
     Kill(kill::Args),
-    /// Make sessions that go on from where an idle one stands
+    /// Create copies of an idle session with its current state
     Fork(fork::Args),
 }
 
 /// A session.
 #[derive(Debug, clap::Args)]
 pub struct SessionArg {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "SESSION")]
     session: String,
 }

@@ -1,10 +1,10 @@
-//! `task …`: the questions of programs, and their answers.
+//! `task …`: pending tasks and their answers.
 
 mod get;
 mod list;
 mod submit;
 
-pub(crate) use get::called;
+pub(crate) use get::task_status;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -13,11 +13,11 @@ use clap::Subcommand;
 /// Verbs of tasks.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show all open questions, oldest first
+    /// Show all pending tasks, oldest first
     List(list::Args),
-    /// Show what an execution waits for, or what came of it
+    /// Show the pending task of an execution, or its result
     Get(get::Args),
-    /// Answer a question; the program runs on to its next one or its end
+    /// Answer a task; the program continues to its next task or its end
     Submit(submit::Args),
 }
 

@@ -1,4 +1,4 @@
-//! `template …`: profiles from which sessions are made.
+//! `template …`: profiles from which sessions are created.
 
 mod capabilities;
 mod create;
@@ -17,10 +17,10 @@ use clap::Subcommand;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Template, TemplateDetail};
 
-/// Arguments of a verb that needs nothing but its template.
+/// Arguments of a verb that needs only a template.
 #[derive(Debug, clap::Args)]
 pub struct Of {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
 }
@@ -28,43 +28,43 @@ pub struct Of {
 /// Verbs of templates.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a template
+    /// Create a template
     Create(create::Args),
     /// Show all templates
     List,
     /// Show one template with its settings
     Get(Of),
-    /// Change a template; sessions see narrower rights at once, wider ones never
+    /// Change a template; narrower rights apply to existing sessions too, wider ones only to new sessions
     Update(update::Args),
-    /// Hide a template; its sessions go on
+    /// Hide a template; its sessions continue
     Delete(Of),
-    /// Let sessions require a host module
+    /// Add a host module that sessions may require
     AddModule(modules::ModuleChange),
-    /// Withdraw a host module
+    /// Remove a host module
     RemoveModule(modules::ModuleChange),
     /// Show a template's host modules
     ListModules(Of),
-    /// Show the host modules there are
+    /// Show all available host modules
     ListAvailableModules,
-    /// Let new sessions run a file first
+    /// Add a file that new sessions run at their start
     AddStartup(startup::AddStartup),
     /// Show a template's startup files in order
     ListStartup(Of),
-    /// Take a startup file away
+    /// Remove a startup file
     RemoveStartup(startup::RemoveStartup),
-    /// Give, narrow or take away a right of sessions
+    /// Add a capability, which grants, narrows or withdraws a right of sessions
     AddCapability(capabilities::AddCapability),
     /// Show a template's capabilities
     ListCapabilities(Of),
     /// Remove a capability
     RemoveCapability(capabilities::RemoveCapability),
-    /// Give new sessions a library
+    /// Add a library for new sessions
     AddLibrary(libraries::LibraryChange),
-    /// Take a library away; sessions that have it keep it
+    /// Remove a library; existing sessions keep it
     RemoveLibrary(libraries::LibraryChange),
     /// Show a template's libraries
     ListLibraries(Of),
-    /// Show the libraries there are
+    /// Show all available libraries
     ListAvailableLibraries,
 }
 
@@ -98,7 +98,7 @@ async fn detail(context: &Context, template: String) -> Result<TemplateDetail, C
     Ok(*expect_reply!(reply, Reply::TemplateDetail(detail) => detail))
 }
 
-/// The template of an answer that may carry its parts too.
+/// The template of a reply that may also have the template's parts.
 pub(crate) fn template_of(reply: Reply) -> Result<Template, CliError> {
     Ok(expect_reply!(
         reply,

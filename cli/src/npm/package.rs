@@ -33,14 +33,14 @@ impl Package {
     /// Reads a gzipped tar archive.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, CliError> {
         if bytes.len() > PACKAGE_BYTES {
-            return Err(broken(format!("it has more than {PACKAGE_BYTES} bytes")));
+            return Err(broken(format!("more than {PACKAGE_BYTES} bytes")));
         }
         let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(UNPACKED_BYTES));
         let (mut manifest, mut scripts, mut kept) = (None, BTreeMap::new(), 0);
         let entries = archive.entries().map_err(broken)?;
         for (number, entry) in entries.enumerate() {
             if number >= FILES {
-                return Err(broken(format!("it has more than {FILES} files")));
+                return Err(broken(format!("more than {FILES} files")));
             }
             let entry = entry.map_err(broken)?;
             let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -66,19 +66,19 @@ impl Package {
             }
             kept += content.len();
             if kept > KEPT_BYTES {
-                return Err(broken(format!("its scripts have more than {KEPT_BYTES} bytes")));
+                return Err(broken(format!("scripts of more than {KEPT_BYTES} bytes")));
             }
             scripts.insert(path, content);
         }
-        let manifest = manifest.ok_or_else(|| broken("it has no package.json"))?;
+        let manifest = manifest.ok_or_else(|| broken("no package.json"))?;
         let text = |field: &str| manifest[field].as_str().map(str::to_owned);
         let (Some(name), Some(version)) = (text("name"), text("version")) else {
-            return Err(broken("its package.json has no name or version"));
+            return Err(broken("package.json has no name or version"));
         };
         Ok(Self { name, version, manifest, scripts })
     }
 
-    /// The library's file and its text. By default as package.json says, a build for browsers first, because such a build needs
+    /// The library's file and its text. By default as package.json says, a browser build first, because such a build needs
     /// no other file.
     pub(crate) fn into_source(mut self, wish: Option<&str>) -> Result<(String, String), CliError> {
         let path = match wish {
@@ -88,11 +88,11 @@ impl Package {
         let package = format!("{}@{}", self.name, self.version);
         let Some((path, content)) = path.and_then(|path| self.scripts.remove_entry(&path)) else {
             let what = wish.map_or_else(
-                || "no file that its package.json names".to_owned(),
+                || "none of the files that its package.json names".to_owned(),
                 |wish| format!("no file {wish}"),
             );
             return Err(CliError::new(exit::FAILED, format!("{package} has {what}"))
-                .with_hint("`--entry PATH` says which file of the package is the library"));
+                .with_hint("`--entry PATH` names the file of the package that is the library"));
         };
         let source = String::from_utf8(content)
             .map_err(|_| CliError::new(exit::FAILED, format!("{path} of {package} is not UTF-8 text")))?;

@@ -1,4 +1,4 @@
-//! Values as JSON, YAML and CSV; the order of fields is the model's.
+//! Values as JSON, YAML and CSV; fields are in the order of the model.
 
 use super::fields::Columns;
 use crate::error::CliError;
@@ -7,7 +7,7 @@ use serde_norway::Value;
 
 /// Indented, with a line feed at the end.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
-    // Through a tree, so that documents inside are indented like the rest.
+    // Through a tree, so that nested JSON texts are indented too.
     let text = serde_json::to_string_pretty(&tree(value)?).map_err(|error| unprintable(&error))?;
     Ok(text + "\n")
 }
@@ -98,7 +98,7 @@ fn write_csv(lines: &[Vec<String>]) -> Result<String, CliError> {
 }
 
 fn unprintable(error: &dyn std::fmt::Display) -> CliError {
-    CliError::internal(format!("cannot print the answer: {error}"))
+    CliError::internal(format!("cannot print the result: {error}"))
 }
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! Control characters made visible: a script must not move the cursor, recolour or rename a terminal, nor make text
-//! read in another order than it is.
+//! Shows control characters as escapes: a script must not move the cursor, recolour or rename a terminal, or reorder the
+//! displayed text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Text of a script for a terminal: line feeds and tabs stay.
+/// Text of a script for a terminal; line feeds and tabs are kept.
 pub(crate) fn for_terminal(text: &str) -> Cow<'_, str> {
     escape(text, |c| c == '\n' || c == '\t')
 }
 
-/// Text inside one of our messages: line feeds stay.
+/// Text inside a message; line feeds are kept.
 pub(crate) fn for_message(text: &str) -> Cow<'_, str> {
     escape(text, |c| c == '\n')
 }
 
-/// Text that must stay on its line.
+/// Text for one line: line feeds are escaped too.
 pub(crate) fn for_cell(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }

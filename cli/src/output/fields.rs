@@ -1,4 +1,4 @@
-//! The columns of CSV output: a table has all columns, also without a value in any row, so that a script may count columns. Names and
+//! The columns of CSV output: a table has all columns, also those without a value in any row, so that scripts can count them. Names and
 //! meanings are those of the REST API, the order is the model's; a test compares with the REST description.
 
 use serde::Serialize;
@@ -13,7 +13,7 @@ use vm_system_protocol::model::{
 
 /// Types that can be printed as rows.
 pub(crate) trait Columns: Serialize {
-    /// The columns; none where every value of the type has the same fields, which are then the columns.
+    /// The columns; empty if every value of the type has the same fields, which are then the columns.
     const FIELDS: &'static [&'static str];
 }
 
@@ -104,7 +104,7 @@ mod tests {
         for (name, fields) in ALL {
             let properties = description["components"]["schemas"][called(name)]["properties"].as_object();
             let Some(properties) = properties else {
-                assert!(own.contains(name), "{name} is no object of REST");
+                assert!(own.contains(name), "{name} is not an object of the REST API");
                 continue;
             };
             let rest: BTreeSet<&str> = properties.keys().map(String::as_str).collect();

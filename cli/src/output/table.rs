@@ -1,4 +1,4 @@
-//! Tables for people: columns without lines, one thing a row.
+//! Tables for people: columns without lines, one object per row.
 
 use super::document;
 use super::escape;
@@ -31,18 +31,18 @@ impl Rows {
         self.names.is_empty()
     }
 
-    /// Only the first column, one object per line, for loops of a shell.
+    /// Only the first column, one object per line, for shell loops.
     pub(super) fn names(&self) -> String {
         self.names.join("\n")
     }
 
-    /// The table's text, or `empty` where there is nothing.
+    /// The table's text, or `empty` if there are no rows.
     pub(crate) fn finish(self, empty: &str) -> String {
         if self.is_empty() { empty.to_owned() } else { text(self.table) }
     }
 }
 
-/// Names and values of one thing; fields of fields are `outer.inner`.
+/// Names and values of one object; nested fields are `outer.inner`.
 pub(super) fn details<T: Serialize>(value: &T) -> Result<String, CliError> {
     let mut table = plain();
     let mut lines = Vec::new();

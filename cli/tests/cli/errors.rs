@@ -12,7 +12,7 @@ fn without_a_daemon_one_line_says_so_and_one_how_to_start_it() {
         let error = env.run(&args).failed(69);
         let lines: Vec<_> = error.lines().collect();
         assert_eq!(lines.len(), 2, "{error}");
-        assert!(lines[0].starts_with("error: no supervisor answers at "), "{error}");
+        assert!(lines[0].starts_with("error: no supervisor responds at "), "{error}");
         assert!(lines[0].contains("control.sock") && lines[1].contains("vm-system serve"), "{error}");
     }
 }
@@ -50,7 +50,7 @@ fn another_listener_is_distinguished_from_a_supervisor() {
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
     let error = env.run(["ops", "health"]).failed(70);
-    assert!(error.contains("does not speak our protocol"), "{error}");
+    assert!(error.contains("does not speak the control protocol"), "{error}");
     other.join().unwrap();
 }
 

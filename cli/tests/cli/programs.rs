@@ -73,7 +73,7 @@ fn sessions_of_programs_are_listed_as_what_they_are_and_only_when_asked_for() {
     let error = env.run(["session", "inspect", session]).failed(1);
     assert!(error.contains("its program waits"), "{error}");
     let closed = env.run(["session", "close", session]);
-    assert!(closed.stderr.contains(execution) && closed.stderr.contains("has ended with it"), "{closed:?}");
+    assert!(closed.stderr.contains(execution) && closed.stderr.contains("has ended too"), "{closed:?}");
     let ended = env.run(["program", "status", execution]).ok();
     assert!(ended.contains("Status: cancelled"), "{ended}");
 }

@@ -13,16 +13,16 @@ use vm_system_protocol::model::{Event, EventPayload};
 /// Arguments of `exec events`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "EXECUTION")]
     execution: String,
-    /// Only events after this number
+    /// Only events after this sequence number
     #[arg(long, value_name = "N", default_value_t = 0)]
     after_seq: u64,
     /// At most this many; 0 means all
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "follow")]
     limit: u32,
-    /// Go on with what is still to come, until the execution ends
+    /// Continue with new events until the execution ends
     #[arg(long)]
     follow: bool,
 }

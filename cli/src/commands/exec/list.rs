@@ -9,7 +9,7 @@ use vm_system_protocol::model::Execution;
 /// Arguments of `exec list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "SESSION")]
     session: String,
     /// At most this many

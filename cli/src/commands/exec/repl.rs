@@ -12,7 +12,7 @@ use vm_system_protocol::model::ExecutionKind;
 /// Arguments of `exec repl`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "SESSION")]
     session: String,
     /// JavaScript; `-` reads it from stdin

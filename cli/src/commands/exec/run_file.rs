@@ -15,16 +15,16 @@ use vm_system_protocol::model::ExecutionKind;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_field_names, reason = "`args` are what the user calls arguments")]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "SESSION")]
     session: String,
-    /// File relative to the session's worktree
+    /// Path of the file, relative to the session's worktree
     #[arg(value_name = "PATH")]
     path: String,
-    /// Visible to the script as `args`
+    /// The script's `args`
     #[arg(long, value_name = "JSON", value_parser = parse::json_object)]
     args: Option<JsonText>,
-    /// Visible to the script in `process.env`
+    /// The script's `process.env`
     #[arg(long, value_name = "JSON", value_parser = parse::variables)]
     env: Option<Variables>,
     /// Return as soon as it runs, with the execution's id

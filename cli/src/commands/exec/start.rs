@@ -1,6 +1,6 @@
-//! Starting an execution and staying with it to its end: shared by `exec repl`, `exec run-file`, `run` and `repl`.
+//! Starts an execution and waits for its end: shared by `exec repl`, `exec run-file`, `run` and `repl`.
 //!
-//! Ctrl-C cancels the execution; a second one leaves without waiting for it.
+//! Ctrl-C cancels the execution; a second Ctrl-C exits without waiting for the end.
 
 use crate::backend::{Backend, explain};
 use crate::client::CallError;
@@ -14,10 +14,10 @@ use vm_system_protocol::control::{DurableReply, NewExecution, Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Execution, Run};
 
-/// Pause before asking again which execution runs, if Ctrl-C came before it did.
-const ASK_AGAIN: Duration = Duration::from_millis(20);
+/// Interval between queries for the running execution, if Ctrl-C came before the execution's first event.
+const QUERY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs code and prints its output as it comes (tables), or the whole record at the end; returns the exit code.
+/// Runs code and prints its output as it arrives (tables), or the whole record at the end; returns the exit code.
 pub(crate) async fn to_its_end(
     context: &Context,
     backend: &Backend,
@@ -45,7 +45,7 @@ pub(crate) async fn to_its_end(
     };
     let execution = match result {
         Ok(Reply::Execution(execution)) => execution,
-        Ok(Reply::Durable(DurableReply::Run(run))) => return at_question(context, backend, &run).await,
+        Ok(Reply::Durable(DurableReply::Run(run))) => return at_task(context, backend, &run).await,
         Ok(other) => return Err(unexpected(&other)),
         Err(CallError::Lost(why)) => match output.execution() {
             Some(id) => resume(backend, id, output, why).await?,
@@ -62,13 +62,13 @@ pub(crate) async fn to_its_end(
     Ok(if code == exit::INTERRUPTED { interrupts.exit_code() } else { code })
 }
 
-/// It waits for an answer (`CC`) and continues to wait; the client that answers gets its further output.
-async fn at_question(context: &Context, backend: &Backend, run: &Run) -> Result<u8, CliError> {
+/// The execution waits for an answer (`CC`) and continues to wait; the client that answers gets its further output.
+async fn at_task(context: &Context, backend: &Backend, run: &Run) -> Result<u8, CliError> {
     if let Backend::Embedded(_) = backend {
         let execution = run.execution.id.to_string();
         backend.call(Op::ExecCancel { execution }, None).await?;
-        let message = "the script asks a question (CC), and nobody can answer it here";
-        let hint = "run it in a session of the daemon: `vm-system task submit` answers it there";
+        let message = "the script waits for an answer (CC), which cannot be given here";
+        let hint = "run it in a session of the daemon, where `vm-system task submit` answers";
         return Err(CliError::new(exit::FAILED, message).with_hint(hint));
     }
     show::run(context, run).await
@@ -103,7 +103,7 @@ async fn resume(
     }
 }
 
-/// Requests the cancellation of the execution. Its end is awaited elsewhere, whatever the result.
+/// Requests the cancellation of the execution. The caller waits for its end, whatever the result.
 async fn cancel(backend: &Backend, session: String, output: &ScriptOutput) {
     let execution = loop {
         if let Some(id) = output.execution() {
@@ -118,7 +118,7 @@ async fn cancel(backend: &Backend, session: String, output: &ScriptOutput) {
             }
             Ok(_) | Err(_) => return,
         }
-        tokio::time::sleep(ASK_AGAIN).await;
+        tokio::time::sleep(QUERY_INTERVAL).await;
     };
     if let Err(error) = backend.call(Op::ExecCancel { execution: execution.to_string() }, None).await {
         tracing::warn!(?error, "cannot cancel");

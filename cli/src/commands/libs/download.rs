@@ -1,6 +1,6 @@
 //! `libs download`
 
-use super::{catalog, give, install, installed_line};
+use super::{catalog, install, installed_line, send};
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::npm;
@@ -14,7 +14,7 @@ pub struct Args {
     /// Only these libraries of the catalog
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Also those that are installed already
+    /// Also install those that are already installed
     #[arg(long)]
     force: bool,
 }
@@ -48,7 +48,7 @@ pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let Some((name, first)) = failures.first() else { return Ok(exit::OK) };
     let all: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
     Err(CliError::new(exit::FAILED, format!("not installed: {}; {name}: {first}", all.join(", ")))
-        .with_hint("what was installed stays; run the command again for the rest"))
+        .with_hint("the others are installed; run the command again for the rest"))
 }
 
 fn wanted(names: &[String]) -> Result<Vec<&'static CatalogEntry>, CliError> {
@@ -58,7 +58,7 @@ fn wanted(names: &[String]) -> Result<Vec<&'static CatalogEntry>, CliError> {
     let entry = |name: &String| {
         vm_system_spawn::libraries::catalog_entry(name).ok_or_else(|| {
             CliError::usage(format!("{name} is not in the catalog")).with_hint(
-                "`vm-system libs list` shows it; `vm-system libs install NAME@VERSION` takes any package",
+                "`vm-system libs list` shows the catalog; `vm-system libs install NAME@VERSION` installs any package",
             )
         })
     };
@@ -68,7 +68,7 @@ fn wanted(names: &[String]) -> Result<Vec<&'static CatalogEntry>, CliError> {
 async fn one(context: &Context, entry: &CatalogEntry) -> Result<(LibraryInfo, String), CliError> {
     let package = npm::fetch(&format!("{}@{}", entry.id, entry.version))?;
     let (library, file) = install::from_package(package, Some(entry.file))?;
-    let library = give(context, library).await?;
+    let library = send(context, library).await?;
     let line = installed_line(&library, &file);
     Ok((library, line))
 }

@@ -1,6 +1,6 @@
 //! `libs install`
 
-use super::{give, installed_line};
+use super::{installed_line, send};
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::npm::{self, Package};
@@ -12,17 +12,17 @@ use vm_system_protocol::limits::LIBRARY_BYTES;
 /// Arguments of `libs install`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A package and its version, such as `lodash@4.17.21`; with `--file`, what the file is to be called
+    /// A package and its version, such as `lodash@4.17.21`; with `--file`, the name and version of the library
     #[arg(value_name = "NAME@VERSION", required_unless_present = "file")]
     package: Option<String>,
-    /// Install this file and ask no registry: one JavaScript file (called NAME-VERSION.js, unless NAME@VERSION is
-    /// given), or a package as `npm pack` makes it (.tgz)
+    /// Install this file without a registry: one JavaScript file (called NAME-VERSION.js, unless NAME@VERSION is given),
+    /// or a package from `npm pack` (.tgz)
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Which file of the package [default: as its package.json says, one for browsers first]
+    /// The file of the package that is the library [default: from package.json, a browser build first]
     #[arg(long, value_name = "PATH")]
     entry: Option<String>,
-    /// The global variable that it becomes [default: as in the original catalog, else none]
+    /// The library's global variable [default: as in the catalog, else none]
     #[arg(long, value_name = "NAME")]
     global: Option<String>,
 }
@@ -34,12 +34,12 @@ pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         (None, Some(package)) => from_package(npm::fetch(package)?, entry)?,
         (None, None) => return Err(CliError::usage("a package or a --file is missing")),
     };
-    let library = give(context, NewLibrary { global: args.global, ..library }).await?;
+    let library = send(context, NewLibrary { global: args.global, ..library }).await?;
     context.out.done(&library, &installed_line(&library, &file), &library.name)?;
     Ok(exit::OK)
 }
 
-/// The library that a package is, and which of its files.
+/// The library in a package, and the name of its file.
 pub(super) fn from_package(package: Package, entry: Option<&str>) -> Result<(NewLibrary, String), CliError> {
     let Package { name: id, version, .. } = &package;
     let (id, version) = (id.clone(), version.clone());
@@ -64,8 +64,8 @@ fn from_file(
         return Ok((library, file));
     }
     let Some((id, version)) = named.or_else(|| from_name(&name)) else {
-        return Err(CliError::usage(format!("{shown} does not say what it is"))
-            .with_hint("call it NAME-VERSION.js, or give NAME@VERSION as well"));
+        return Err(CliError::usage(format!("{shown}: the file name has no library name and version"))
+            .with_hint("rename it to NAME-VERSION.js, or also give NAME@VERSION"));
     };
     let source = String::from_utf8(read(file, LIBRARY_BYTES)?)
         .map_err(|_| CliError::new(exit::FAILED, format!("{shown} is not UTF-8 text")))?;
@@ -100,7 +100,7 @@ mod tests {
     use super::from_name;
 
     #[test]
-    fn a_file_is_called_what_it_is() {
+    fn name_and_version_are_read_from_a_file_name() {
         let named = |name| from_name(name).map(|(id, version)| format!("{id}@{version}"));
         assert_eq!(named("lodash-4.17.21.js").as_deref(), Some("lodash@4.17.21"));
         assert_eq!(named("my-lib-1.0.0-beta.1.min.js").as_deref(), Some("my-lib@1.0.0-beta.1"));

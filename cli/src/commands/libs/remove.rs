@@ -7,7 +7,7 @@ use vm_system_protocol::control::{Op, Reply};
 /// Arguments of `libs remove`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Its name with the version, or without where one version is installed
+    /// Name of the library with its version, or only the name if one version is installed
     #[arg(value_name = "NAME")]
     name: String,
 }

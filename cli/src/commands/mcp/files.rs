@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use vm_system_api::mcp::FileRefusal;
 
-/// The environment variable of the original with the folders, separated by colons.
-const OTHERS: &str = "CVM_SANDBOX_PATHS";
+/// Environment variable with more folders, separated by colons; its name is that of the original system.
+const ENVIRONMENT: &str = "CVM_SANDBOX_PATHS";
 
 /// The folders.
 #[derive(Debug)]
@@ -17,20 +17,20 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Those that are named, else the current one and the original's.
+    /// The named folders, else the current one and those of the environment variable.
     pub(crate) fn new(named: Vec<PathBuf>) -> Result<Self, CliError> {
-        let wanted = if named.is_empty() {
-            let others = std::env::var_os(OTHERS).unwrap_or_default();
-            let mut wanted: Vec<PathBuf> =
+        let folders = if named.is_empty() {
+            let others = std::env::var_os(ENVIRONMENT).unwrap_or_default();
+            let mut folders: Vec<PathBuf> =
                 std::env::split_paths(&others).filter(|path| path.is_absolute()).collect();
-            wanted.extend(std::env::current_dir());
-            // Folders of the environment that are not there are nobody's mistake here.
-            wanted.retain(|path| path.is_dir());
-            wanted
+            folders.extend(std::env::current_dir());
+            // Missing folders of the environment are no error.
+            folders.retain(|path| path.is_dir());
+            folders
         } else {
             named
         };
-        let roots = wanted
+        let roots = folders
             .into_iter()
             .map(|path| std::fs::canonicalize(&path).map_err(|error| CliError::file(path.display(), &error)));
         Ok(Self { roots: roots.collect::<Result<_, _>>()? })
@@ -44,13 +44,13 @@ impl Files {
             io::ErrorKind::PermissionDenied => FileRefusal::Denied(named.clone()),
             _ => FileRefusal::Unfit(format!("cannot read {named}: {error}")),
         };
-        // Where a link leads counts, not where it lies.
+        // The target of a link must be in a root; the link itself may be anywhere.
         let real = std::fs::canonicalize(path).map_err(|error| refused(&error))?;
         if !self.roots.iter().any(|root| real.starts_with(root)) {
-            let message = format!("{named} (outside of the folders that may be read: see --allow-read)");
+            let message = format!("{named} (outside of the readable folders: see --allow-read)");
             return Err(FileRefusal::Denied(message));
         }
-        // A pipe would never answer, and a link that was put there meanwhile is not followed.
+        // Opening a pipe must not block, and a link that was created meanwhile must not be followed.
         let file = File::options()
             .read(true)
             .custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW)

@@ -1,5 +1,5 @@
-//! The supervisor behind an agent: verbs through the control socket, on as many connections as are needed at a time. A
-//! connection that breaks is made again, and its request repeated under the same key: it is not done twice.
+//! The backend of an agent on standard streams: runs verbs through the control socket, on several connections if needed. After
+//! a lost connection the request is repeated on a new one with the same key, so that it does not run twice.
 
 use super::files::Files;
 use super::workspace::Workspace;
@@ -14,12 +14,12 @@ use vm_system_api::mcp::{self, CLIENT_CHARS, Extensions, FileRefusal, McpBackend
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
-/// Connections of one agent at a time.
+/// Most connections of one agent.
 const CONNECTIONS: usize = 8;
-/// How often a request is tried.
+/// Attempts per request.
 const TRIES: usize = 3;
 
-/// What an agent on standard streams has.
+/// The backend of one agent.
 pub(super) struct StdioFront {
     client: Option<String>,
     places: Vec<PathBuf>,
@@ -31,10 +31,10 @@ pub(super) struct StdioFront {
     slots: Semaphore,
 }
 
-/// What a client's current execution is kept under.
+/// The key of a named client's current execution.
 pub(crate) fn key_of_client(name: &str) -> Result<String, CliError> {
-    let wrong = || CliError::usage(format!("the name of a client has 1 to {CLIENT_CHARS} characters"));
-    mcp::key_of_client(name).ok_or_else(wrong)
+    let invalid = || CliError::usage(format!("the name of a client has 1 to {CLIENT_CHARS} characters"));
+    mcp::key_of_client(name).ok_or_else(invalid)
 }
 
 impl StdioFront {
@@ -78,7 +78,7 @@ impl StdioFront {
     }
 
     async fn call(&self, op: Op, key: String) -> Result<Reply, OpError> {
-        // Never closed.
+        // The semaphore is never closed.
         let _slot = self.slots.acquire().await;
         let mut lost = String::new();
         for _ in 0..TRIES {
@@ -96,7 +96,7 @@ impl StdioFront {
                 Err(CallError::Lost(why)) => lost = why,
                 Err(CallError::Own(error)) => return Err(op_error(&error)),
             }
-            // They lead to the same daemon.
+            // The idle connections lead to the same daemon.
             self.kept().clear();
         }
         let message = format!("the connection to the supervisor broke: {lost}");

@@ -1,25 +1,25 @@
-//! Standard streams as asynchronous ones: a thread each, because a read of stdin may never return.
+//! Asynchronous standard streams: one thread each, because a read of stdin may never return.
 
 use std::io::{self, Read as _, Write as _};
 use std::thread::JoinHandle;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::runtime::Handle;
 
-/// What may wait between a thread and us (bytes).
+/// Buffer between a thread and the runtime (bytes).
 const QUEUED_BYTES: usize = 256 * 1024;
-/// What is read at a time (bytes).
+/// Size of one read (bytes).
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Stdin and stdout.
 pub(super) struct Streams {
     pub(super) input: DuplexStream,
     pub(super) output: DuplexStream,
-    /// Ends when everything is written and `output` is dropped, or when nobody reads stdout any more.
+    /// Ends when `output` is dropped and everything is written, or when stdout is closed by its reader.
     pub(super) writer: JoinHandle<()>,
 }
 
 impl Streams {
-    /// Must be called inside the runtime. The thread that reads is left alone at the end of the process.
+    /// Must be called inside the runtime. The reading thread is not joined at the end of the process.
     pub(super) fn open() -> Self {
         let (input, mut filled) = tokio::io::duplex(QUEUED_BYTES);
         let (output, mut drained) = tokio::io::duplex(QUEUED_BYTES);

@@ -1,5 +1,5 @@
-//! The data of an agent's folder: a folder `.vm-system` in it. Written and read with the agent's rights; a symbolic link instead of
-//! that folder or of a file in it is never followed, because the folder may be an untrusted checkout.
+//! The data of an agent's working folder, in its subfolder `.vm-system`. Read and written with the agent's rights; symbolic links in
+//! place of that subfolder or its files are never followed, because the working folder may be an untrusted checkout.
 
 use crate::commands::mcp::files::text_of;
 use nix::errno::Errno;
@@ -12,17 +12,16 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 use vm_system_api::mcp::FileRefusal;
 
-/// The name of the folder.
 const FOLDER: &str = ".vm-system";
 
-/// Where it is.
+/// The data of one working folder.
 #[derive(Debug)]
 pub(super) struct Workspace {
     folder: PathBuf,
 }
 
 impl Workspace {
-    /// The data of this folder. Nothing is created before something is stored.
+    /// The data of `folder`. The subfolder is created when the first file is stored.
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -82,7 +81,7 @@ fn write(data: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
         .and_then(|()| file.sync_all())
         .and_then(|()| Ok(renameat(data.as_fd(), fresh.as_str(), data.as_fd(), name)?));
     if written.is_err() {
-        // A leftover temporary file is harmless and no second error.
+        // A leftover temporary file is harmless, so its removal may fail.
         let _ = unlinkat(data, fresh.as_str(), UnlinkatFlags::NoRemoveDir);
     }
     written

@@ -8,7 +8,7 @@ use vm_system_protocol::control::{Op, Reply};
 /// Arguments of `ops audit`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only entries with a smaller number, to read on
+    /// Only entries with a smaller sequence number, for the next page
     #[arg(long, value_name = "SEQ")]
     before: Option<u64>,
     /// At most this many
@@ -19,7 +19,7 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply = context.call(Op::AuditList { before: args.before, limit: args.limit }).await?;
     let records = expect_reply!(reply, Reply::Audit(records) => records);
-    context.out.list(&records, "Nothing was changed.", || {
+    context.out.list(&records, "The audit log is empty.", || {
         let mut rows = Rows::new(["SEQ", "AT", "OWNER", "API", "VERB", "SUBJECT", "OUTCOME"]);
         for record in &records {
             rows.row([

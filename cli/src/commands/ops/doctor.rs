@@ -9,17 +9,17 @@ use vm_system_protocol::control::{DoctorReport, HostFinding, Op, Reply, SandboxL
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let report = match context.call(Op::Doctor).await {
         Err(error) if error.exit_code() == exit::NO_DAEMON => {
-            context.out.note("no supervisor answers: this is what one of your own would find");
+            context.out.note("no supervisor responds: these are the findings of this process on this host");
             examine_host(SpawnConfig::embedded()).await
         }
-        answer => *expect_reply!(answer?, Reply::Doctor(report) => report),
+        result => *expect_reply!(result?, Reply::Doctor(report) => report),
     };
     context.out.result(&report, || text(&report))?;
     Ok(if report.ok { exit::OK } else { exit::FAILED })
 }
 
 fn text(report: &DoctorReport) -> String {
-    let verdict = if report.ok { "ok" } else { "not ok: something that is required is missing" };
+    let verdict = if report.ok { "ok" } else { "not ok: a required feature is missing" };
     let mut parts = vec![format!("kernel {}: {verdict}", report.kernel)];
     parts.extend(report.problem.as_ref().map(|problem| format!("problem: {problem}")));
     if !report.layers.is_empty() {
@@ -45,7 +45,7 @@ fn findings(findings: &[HostFinding]) -> String {
     for finding in findings {
         rows.row([finding.name.clone(), word(finding.works), word(finding.required), finding.detail.clone()]);
     }
-    rows.finish("Nothing was tried.")
+    rows.finish("No findings.")
 }
 
 fn word(yes: bool) -> String {

@@ -6,7 +6,7 @@ use vm_system_protocol::control::Op;
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     context.call(Op::Shutdown).await?;
-    let answer = serde_json::json!({ "status": "ok" });
-    context.out.done(&answer, "The supervisor is stopping.", "ok")?;
+    let result = serde_json::json!({ "status": "ok" });
+    context.out.done(&result, "The supervisor is stopping.", "ok")?;
     Ok(exit::OK)
 }

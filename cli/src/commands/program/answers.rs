@@ -16,7 +16,7 @@ use vm_system_protocol::model::Task;
 pub(super) enum Answers {
     /// No answers.
     None,
-    /// These, in order.
+    /// From a file, in order.
     File(VecDeque<GivenAnswer>),
     /// Typed on the terminal.
     Terminal(Interrupts),
@@ -33,7 +33,7 @@ pub(super) enum Next {
 }
 
 impl Answers {
-    /// From a file: a JSON array of typed values, or else a line for each answer, as typed on a terminal. A text that begins
+    /// Reads a file: a JSON array of typed values, otherwise one line per answer, as typed on a terminal. A text that begins
     /// like an array and is invalid is refused, because an answer cannot be undone.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = read_file(path)?;
@@ -43,8 +43,10 @@ impl Answers {
                 values.into_iter().map(|value| GivenAnswer::Json(JsonText::from_value(&value))).collect()
             }
             Err(error) if text.trim_start().starts_with('[') && !text.lines().next().is_some_and(is_json) => {
-                return Err(CliError::usage(format!("{}: no JSON array: {error}", path.display()))
-                    .with_hint("a line whose text begins with `[` is written in an array, as \"[…\""));
+                return Err(CliError::usage(format!("{}: not a JSON array: {error}", path.display()))
+                    .with_hint(
+                        "to answer with a text that begins with `[`, put it into a JSON array, as \"[…\"",
+                    ));
             }
             Err(_) => text.lines().map(|line| GivenAnswer::Typed(line.to_owned())).collect(),
         };
@@ -68,7 +70,7 @@ impl Answers {
         }
     }
 
-    /// Ctrl-C, where answers are typed.
+    /// Waits for Ctrl-C if answers are typed, else forever.
     pub(super) async fn interrupted(&self) {
         match self {
             Self::Terminal(interrupts) => interrupts.next().await,
@@ -76,7 +78,7 @@ impl Answers {
         }
     }
 
-    /// Whether there may be another answer.
+    /// Whether more answers may follow.
     pub(super) fn may_be_more(&self) -> bool {
         match self {
             Self::None => false,
@@ -94,7 +96,7 @@ fn show(context: &Context, task: &Task) {
     if let Some(schema) = &task.schema
         && !context.out.quiet
     {
-        let _ = writeln!(stderr, "(JSON that fits {})", escape::for_terminal(schema.as_str()));
+        let _ = writeln!(stderr, "(JSON that matches {})", escape::for_terminal(schema.as_str()));
     }
     let _ = write!(stderr, "> ");
     let _ = stderr.flush();

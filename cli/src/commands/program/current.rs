@@ -8,10 +8,10 @@ use vm_system_protocol::control::{DurableOp, DurableReply};
 /// Arguments of `program current`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Make this one the current one: id, unique beginning of one, or name [default: only show which it is]
+    /// The new current execution: id, unique beginning of an id, or name [default: only show the current one]
     #[arg(value_name = "EXECUTION")]
     execution: Option<String>,
-    /// Whose: the name that `vm-system mcp --client` has
+    /// The client: the name given to `vm-system mcp --client`
     #[arg(long, value_name = "NAME")]
     client: String,
 }

@@ -12,13 +12,13 @@ use vm_system_protocol::control::{ArchiveKind, DurableOp, DurableReply};
 /// Arguments of `program export`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A program; with `--execution` an execution: name, id, or unique beginning of one
+    /// A program; with `--execution` an execution: name, id, or unique beginning of an id
     #[arg(value_name = "NAME")]
     reference: String,
-    /// An execution that waits or has ended, with its states, questions and output
+    /// Export an execution that waits or has ended, with its states, tasks and output
     #[arg(long)]
     execution: bool,
-    /// Into this file, which only you can read [default: to stdout]
+    /// Write to this file, readable only by you [default: stdout]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -26,7 +26,7 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let kind = if args.execution { ArchiveKind::Execution } else { ArchiveKind::Program };
     let Some(path) = &args.to else {
-        // Results go through the terminal's filter; this is data.
+        // Unlike results, data is not escaped for terminals.
         write(context, kind, &args.reference, &mut io::stdout()).await?;
         return Ok(exit::OK);
     };
@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         |error: &io::Error| CliError::new(exit::FAILED, format!("cannot write {}: {error}", path.display()));
     let mut file = create(path).map_err(|error| cannot(&error))?;
     if let Err(error) = write(context, kind, &args.reference, &mut file).await {
-        // A part of a file is of no use.
+        // An incomplete file cannot be imported.
         let _ = std::fs::remove_file(path);
         return Err(error);
     }
@@ -43,7 +43,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-/// It has all that the program knows.
+/// Mode 0600: the file has all data of the program.
 fn create(path: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

@@ -9,6 +9,6 @@ use vm_system_protocol::control::DurableOp;
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let run = call_run(context, DurableOp::RunDelete { execution: args.execution }, None).await?;
     let id = run.execution.id.to_string();
-    context.out.done(&run, &format!("Forgot execution: {id}"), &id)?;
+    context.out.done(&run, &format!("Deleted execution: {id}"), &id)?;
     Ok(exit::OK)
 }

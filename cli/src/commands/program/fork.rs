@@ -9,10 +9,10 @@ use vm_system_protocol::control::DurableOp;
 /// Arguments of `program fork`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "EXECUTION")]
     execution: String,
-    /// From which checkpoint [default: where it stands]
+    /// Number of the checkpoint [default: the current state]
     #[arg(long, value_name = "N")]
     checkpoint: Option<u64>,
     /// A name for the new execution

@@ -8,7 +8,7 @@ use vm_system_protocol::control::{DurableOp, DurableReply};
 /// A program.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name, id, or unique beginning of one
+    /// Name, id, or unique beginning of an id
     #[arg(value_name = "PROGRAM")]
     pub(super) program: String,
 }

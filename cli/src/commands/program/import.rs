@@ -12,7 +12,7 @@ use vm_system_protocol::control::{DurableOp, DurableReply, NewImport, PART_BYTES
 /// Arguments of `program import`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A file of `program export`; `-` reads it from stdin
+    /// A file that `program export` wrote; `-` reads it from stdin
     #[arg(value_name = "FILE")]
     file: String,
     /// The name of the program or the execution [default: the one in the file]

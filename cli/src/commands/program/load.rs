@@ -15,17 +15,17 @@ pub struct Args {
     /// The source file, JavaScript or TypeScript; `-` reads it from stdin
     #[arg(value_name = "FILE")]
     file: String,
-    /// The program's name [default: the file's, without folder and extension]
+    /// The program's name [default: the file's name, without folder and extension]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// FILE is a plan, in Markdown or compiled: the program is the built-in one that walks through it
+    /// FILE is a plan, in Markdown or compiled: the program is the built-in one that goes through it
     #[arg(long)]
     plan: bool,
     #[arg(
         long,
         value_name = "FILE",
         requires = "plan",
-        help = "Blocks of the plan that are done already: JSON [default: uplan-progress.json beside it, if there is one]"
+        help = "Blocks of the plan that are already done, as JSON [default: uplan-progress.json beside the plan, if it exists]"
     )]
     done: Option<PathBuf>,
     #[command(flatten)]
@@ -36,7 +36,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let key = args.idempotency.idempotency_key;
     let program = if args.plan {
         let stem = Path::new(&args.file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let name = args.name.or(stem).ok_or_else(|| CliError::usage("which file is the plan?"))?;
+        let name =
+            args.name.or(stem).ok_or_else(|| CliError::usage("a plan needs a file name, or --name"))?;
         loaded(plan::load(context, &args.file, args.done.as_deref(), name, key).await?)?
     } else {
         load(context, &args.file, args.name, key).await?
@@ -55,7 +56,7 @@ pub(super) async fn of_file(context: &Context, file: &str) -> Result<String, Cli
     match context.call(Op::Durable(op)).await {
         Ok(Reply::Durable(DurableReply::Program(program))) => Ok(program.id.to_string()),
         Err(error) if error.exit_code() != exit::FAILED => Err(error),
-        _ => Err(CliError::usage(format!("there is neither a file nor a program called {file}"))
+        _ => Err(CliError::usage(format!("neither a file nor a program is called {file}"))
             .with_hint("`vm-system program list` shows the programs")),
     }
 }

@@ -10,13 +10,13 @@ use vm_system_api::mcp::FileRefusal;
 use vm_system_ops::plans::{PLAN_BYTES, Plan, done_blocks, gather};
 use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply};
 
-/// Blocks that are done, beside a plan.
+/// File of the completed blocks, beside a plan.
 const PROGRESS: &str = "uplan-progress.json";
 
 /// Arguments of `program plan`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The plan: a Markdown file, or the index of several, which lie in its folder
+    /// The plan: a Markdown file, or the index of several files in its folder
     #[arg(value_name = "FILE")]
     file: String,
 }
@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-/// A plan with the blocks of it that are done: of a Markdown file, or one that was compiled before.
+/// Loads a plan, from Markdown or already compiled, with its completed blocks.
 pub(super) async fn load(
     context: &Context,
     file: &str,
@@ -77,9 +77,9 @@ fn read(plan: &Path, wanted: &Path, most: usize) -> Result<Option<String>, CliEr
         Err(FileRefusal::NotFound(_)) => Ok(None),
         Err(FileRefusal::Denied(_)) => Err(CliError::new(
             exit::NOT_PERMITTED,
-            format!("{} cannot be read, or lies outside of {}", wanted.display(), folder.display()),
+            format!("{} cannot be read, or is outside of {}", wanted.display(), folder.display()),
         )
-        .with_hint("the files of a plan lie in the folder of its index, or beneath it")),
+        .with_hint("the files of a plan must be in the folder of its index, or beneath it")),
         Err(FileRefusal::Unfit(why)) => Err(CliError::usage(why)),
     }
 }

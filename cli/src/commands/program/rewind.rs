@@ -9,10 +9,10 @@ use vm_system_protocol::control::DurableOp;
 /// Arguments of `program rewind`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "EXECUTION")]
     execution: String,
-    /// To which checkpoint, as `program checkpoints` numbers them
+    /// Number of the checkpoint, as `program checkpoints` lists it
     #[arg(value_name = "CHECKPOINT")]
     checkpoint: u64,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
 /// Arguments of `program runs`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only of this program
+    /// Only executions of this program
     #[arg(value_name = "PROGRAM")]
     program: Option<String>,
     /// At most this many

@@ -9,16 +9,16 @@ use vm_system_protocol::json::JsonText;
 /// Arguments of `program set`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "EXECUTION")]
     execution: String,
-    /// The variable
+    /// Name of the variable
     #[arg(value_name = "NAME")]
     name: String,
-    /// Its new value as JSON; what is not JSON is taken as a text
+    /// New value as JSON; anything that is not JSON is a string
     #[arg(value_name = "VALUE", allow_hyphen_values = true)]
     value: String,
-    /// In which call, as `program state` numbers them
+    /// Call of the variable, as `program state` numbers them
     #[arg(long, value_name = "N", default_value_t = 0)]
     frame: u32,
 }

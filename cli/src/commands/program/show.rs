@@ -21,12 +21,12 @@ pub(crate) async fn run(context: &Context, run: &Run) -> Result<u8, CliError> {
     Ok(code(run))
 }
 
-/// 0 while it waits or runs.
+/// The exit code: 0 while the execution waits or runs.
 pub(crate) fn code(run: &Run) -> u8 {
     if run.execution.status.is_final() { exit_code(&run.execution) } else { exit::OK }
 }
 
-/// The name of its program.
+/// The name of an execution's program.
 pub(crate) fn program(run: &Run) -> String {
     let deleted = || run.program_id.map_or_else(|| "-".to_owned(), |id| format!("{id} (deleted)"));
     run.program.clone().unwrap_or_else(deleted)
@@ -58,7 +58,7 @@ fn text(run: &Run, stack: &str) -> String {
         }
         let _ = writeln!(text, "Prompt: {}", escape::for_message(&task.prompt));
     } else if execution.status == ExecutionStatus::Waiting {
-        let _ = writeln!(text, "It waits for an answer: `vm-system task get {}`", execution.id);
+        let _ = writeln!(text, "The execution waits for an answer: `vm-system task get {}`", execution.id);
     }
     text
 }

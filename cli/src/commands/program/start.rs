@@ -13,22 +13,22 @@ use std::time::Duration;
 use vm_system_protocol::control::{DurableOp, NewRun};
 use vm_system_protocol::model::{ExecutionStatus, Run};
 
-/// Between two looks at a program that runs.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Interval between two queries of a running program's status.
+const POLL: Duration = Duration::from_millis(20);
 
 /// Arguments of `program start`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name, id, or unique beginning of one; or a .js or .ts file, which is loaded first
+    /// Name, id, or unique beginning of an id; or a .js or .ts file, which is loaded first
     #[arg(value_name = "PROGRAM")]
     program: String,
-    /// What the program sees as `args`
+    /// The program's `args`
     #[arg(value_name = "ARGS", last = true)]
     inputs: Vec<String>,
-    /// A name for the execution, unique among the unfinished ones
+    /// A name for the execution, unique among your executions that have not ended
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// What the program sees as `env`: a JSON object of strings
+    /// The program's `env`: a JSON object of strings
     #[arg(long, value_name = "JSON", value_parser = parse::variables)]
     env: Option<parse::Variables>,
     /// The template with its limits [default: the built-in one]
@@ -37,13 +37,13 @@ pub struct Args {
     /// The folder whose files the program may use [default: no files]
     #[arg(long, value_name = "PATH")]
     worktree_path: Option<PathBuf>,
-    /// Answer the program's questions on the terminal
+    /// Answer the program's tasks on the terminal
     #[arg(long, conflicts_with = "answers")]
     interactive: bool,
-    /// Answer the program's questions from this file: a JSON array, or a line for each
+    /// Answer the program's tasks from this file: a JSON array, or one line per answer
     #[arg(long, value_name = "FILE")]
     answers: Option<PathBuf>,
-    /// Return as soon as it is certain to run, with the execution's id
+    /// Return the execution's id as soon as the execution is recorded
     #[arg(long, conflicts_with_all = ["interactive", "answers"])]
     no_wait: bool,
     #[command(flatten)]
@@ -81,7 +81,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     answer_all(context, run, &mut answers).await
 }
 
-/// A path, or a name that looks like a source file's.
+/// Whether the argument is a path, or has the extension of a source file.
 fn is_file(program: &str) -> bool {
     let path = std::path::Path::new(program);
     let source =
@@ -89,7 +89,7 @@ fn is_file(program: &str) -> bool {
     program.contains('/') || source
 }
 
-/// Answers questions until there are none, or no answers; console output is printed as it comes.
+/// Answers tasks until the program ends or there are no more answers; prints console output as it arrives.
 async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> Result<u8, CliError> {
     let steps = Step::first(context, run.execution.id);
     let mut run = run;
@@ -142,9 +142,9 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
 /// The user stopped answering; the program continues to wait.
 fn left_waiting(context: &Context, run: &Run) -> u8 {
     let id = run.execution.id;
-    // Behind the prompt and what the terminal shows of Ctrl-C.
+    // Ends the line with the prompt and the terminal's `^C`.
     context.out.note("");
-    context.out.note("It waits for the answer; nothing is lost.");
+    context.out.note("The execution continues to wait for the answer.");
     context.out.note(&format!(
         "hint: answer it with `vm-system task submit {id} ANSWER`, or end it with `vm-system exec cancel {id}`"
     ));
@@ -155,12 +155,12 @@ fn left_waiting(context: &Context, run: &Run) -> u8 {
 fn left_running(context: &Context, run: &Run) -> u8 {
     let id = run.execution.id;
     context.out.note("");
-    context.out.note("It goes on by itself.");
-    context.out.note(&format!("hint: `vm-system program status {id}` shows where it stands"));
+    context.out.note("The execution continues without this command.");
+    context.out.note(&format!("hint: `vm-system program status {id}` shows its status"));
     exit::INTERRUPTED
 }
 
-/// Where an execution stands once it stands: after the last answer that did not fit it runs on by itself.
+/// Waits until the execution does not run: after the last answer that did not match, it continues without an answer.
 async fn settled_run(context: &Context, run: &Run) -> Result<Box<Run>, CliError> {
     loop {
         let op = DurableOp::RunGet { execution: run.execution.id.to_string() };
@@ -168,6 +168,6 @@ async fn settled_run(context: &Context, run: &Run) -> Result<Box<Run>, CliError>
         if now.execution.status != ExecutionStatus::Running {
             return Ok(now);
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL).await;
     }
 }

@@ -11,16 +11,16 @@ use vm_system_protocol::model::{ExecutionStatus, ProgramState, Variable};
 /// Arguments of `program state`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "EXECUTION")]
     execution: String,
-    /// As of this checkpoint [default: now]
+    /// State at this checkpoint [default: the current state]
     #[arg(long, value_name = "N")]
     checkpoint: Option<u64>,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    // The status is read first: the state that is read next is not older.
+    // The status is read first, so that the state is not older than the status.
     let running = context.out.is_table() && args.checkpoint.is_none() && {
         let run = call_run(context, DurableOp::RunGet { execution: args.execution.clone() }, None).await?;
         run.execution.status == ExecutionStatus::Running
@@ -35,7 +35,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 fn text(state: &ProgramState, running: bool) -> String {
     let mut text = String::new();
     if running {
-        text.push_str("It is running; this is its last checkpoint.\n");
+        text.push_str("The execution is running; this is its last checkpoint.\n");
     }
     for (number, frame) in state.frames.iter().enumerate() {
         let function = if frame.function.is_empty() { "(top level)" } else { &frame.function };
@@ -49,7 +49,11 @@ fn text(state: &ProgramState, running: bool) -> String {
         variables(&mut text, &state.globals);
     }
     if state.frames.is_empty() {
-        text.push_str(if running { "It has no frames yet.\n" } else { "Nothing runs.\n" });
+        text.push_str(if running {
+            "The execution has no frames yet.\n"
+        } else {
+            "The execution has ended: no frames.\n"
+        });
     }
     text
 }

@@ -8,7 +8,7 @@ use vm_system_protocol::control::DurableOp;
 /// An execution of a program.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "EXECUTION")]
     pub(super) execution: String,
 }

@@ -1,7 +1,7 @@
-//! The output of a step in the format of `run`, and the position of its error. Only for people: as documents all of it is in
-//! `exec events`.
+//! The output of a step in the format of `run`, and the position of its error. Only for tables: `exec events` has the same as
+//! data.
 
-use crate::commands::task::called;
+use crate::commands::task::task_status;
 use crate::context::{Context, expect_reply};
 use crate::error::CliError;
 use crate::script_output::{ScriptOutput, ShowValues, places};
@@ -27,11 +27,11 @@ impl Step {
     }
 
     /// The step after an answer; none if its output is not shown, or if the answer will be refused.
-    pub(crate) async fn behind(context: &Context, reference: &str) -> Result<Option<Self>, CliError> {
+    pub(crate) async fn after(context: &Context, reference: &str) -> Result<Option<Self>, CliError> {
         if !is_shown(context) {
             return Ok(None);
         }
-        let Ok(status) = called(context, reference.to_owned()).await else { return Ok(None) };
+        let Ok(status) = task_status(context, reference.to_owned()).await else { return Ok(None) };
         let Ok(execution) = execution(context, status.execution_id).await else { return Ok(None) };
         let step = Self::first(context, execution.id);
         if execution.kind == ExecutionKind::Program {
@@ -47,7 +47,7 @@ impl Step {
         Ok(Some(step))
     }
 
-    /// Prints the output since then.
+    /// Prints the output of the step.
     pub(crate) async fn print(&self, context: &Context) -> Result<(), CliError> {
         if !is_shown(context) {
             return Ok(());
@@ -99,7 +99,7 @@ pub(crate) async fn stack(context: &Context, execution: &Execution) -> Result<St
     Ok(thrown.unwrap_or_default())
 }
 
-/// As [`stack`], of an execution of which only the id is known.
+/// The same as [`stack`], by id.
 pub(crate) async fn stack_of(context: &Context, id: ExecutionId) -> Result<String, CliError> {
     let execution = execution(context, id).await?;
     stack(context, &execution).await

@@ -9,7 +9,7 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
 /// Arguments of `program versions`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Name, id, or unique beginning of one
+    /// Name, id, or unique beginning of an id
     #[arg(value_name = "PROGRAM")]
     program: String,
     /// At most this many

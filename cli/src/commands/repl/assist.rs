@@ -1,4 +1,4 @@
-//! Help while typing: continuation of what is incomplete, and completion of names.
+//! Help while typing: continuation of incomplete input, and completion of names.
 //!
 //! Names are those of the language and those that were declared in this shell; the session is never queried, since reading a
 //! property may run code.
@@ -11,7 +11,7 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use std::collections::BTreeSet;
 
-/// Globals of the language and of our runtime, and what people type most behind them.
+/// Globals of the language and of the runtime, and their most frequent properties.
 const NAMES: &[&str] = &[
     "Array",
     "Array.from",
@@ -114,7 +114,7 @@ const NAMES: &[&str] = &[
 /// Dot commands.
 const DOTS: &[&str] = &[".editor", ".exit", ".help", ".load"];
 
-/// Names kept of what was declared here; a generated input does not fill the memory.
+/// Most names that are remembered for completion, so that generated input cannot fill the memory.
 const LEARNED: usize = 10_000;
 
 /// Completes names and detects incomplete input.
@@ -138,7 +138,7 @@ impl Assist {
         }
     }
 
-    /// Where the word before `position` begins, and how it could go on.
+    /// The start of the word before `position`, and its completions.
     fn candidates(&self, line: &str, position: usize) -> (usize, Vec<String>) {
         let before = line.get(..position).unwrap_or(line);
         let start = before

@@ -1,12 +1,12 @@
-//! Whether typed text is complete, or the next line belongs to it.
+//! Whether typed text is complete, or continues on the next line.
 //!
-//! A scanner of brackets, strings, templates and comments, not a parser: in doubt the input is complete, and the engine reports its
-//! errors. It is fed line by line, so that a long input is read once.
+//! A scanner of brackets, strings, templates and comments, not a parser: in doubt the input is complete, and the engine reports
+//! errors. It reads line by line, so that a long input is scanned once.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Whether something is still open at the end.
+/// Whether a construct is still open at the end of the input.
 pub(super) fn is_incomplete(text: &str) -> bool {
     let mut scanner = Scanner::default();
     scanner.feed(text);
@@ -31,12 +31,12 @@ pub(super) struct Scanner {
     open: Vec<Open>,
     /// Whether the last token ends a value: then `/` divides, else it begins a regular expression.
     value_before: bool,
-    /// More input cannot make it valid; the engine will report the error.
+    /// Invalid, whatever follows; the engine will report the error.
     hopeless: bool,
 }
 
 impl Scanner {
-    /// Whether the next line belongs to what was read.
+    /// Whether the input continues on the next line.
     pub(super) fn is_incomplete(&self) -> bool {
         !self.hopeless && !self.open.is_empty()
     }
@@ -66,7 +66,7 @@ impl Scanner {
                 self.value_before = false;
             }
             ')' | ']' | '}' => match self.open.pop() {
-                // After a substitution its template continues, which is below it on the stack.
+                // After a substitution, its template continues, which is the next entry of the stack.
                 Some(Open::Substitution) if c == '}' => {}
                 Some(Open::Bracket(opening)) if closes(opening, c) => self.value_before = c != '}',
                 _ => self.hopeless = true,
@@ -112,7 +112,7 @@ impl Scanner {
                     self.open.push(Open::String(quote));
                     return;
                 }
-                // What it escapes has been taken by the guard.
+                // The guard has consumed the escaped character.
                 '\\' => {}
                 c if c == quote => return,
                 '\n' => break,

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::read::read_file;
 use std::path::Path;
 
-/// A command of the shell.
+/// A dot command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Dot {
     Help,

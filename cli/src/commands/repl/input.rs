@@ -14,16 +14,16 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
-/// Entries of the history file.
+/// Most entries of the history file.
 const HISTORY: usize = 2_000;
 
-/// What was typed.
+/// One input.
 pub(super) enum Line {
     Text(String),
     End,
 }
 
-/// Where input comes from.
+/// The source of input.
 pub(super) enum Input {
     Terminal { editor: Box<Editor<Assist, FileHistory>>, history: Option<PathBuf> },
     Pipe,
@@ -41,7 +41,7 @@ impl Input {
         editor.set_helper(Some(Assist::default()));
         let history = context.environment.history_file();
         if let Some(file) = &history {
-            // The first time there is none.
+            // There is no history file at the first start.
             let _ = editor.load_history(file);
         }
         Ok(Self::Terminal { editor: Box::new(editor), history })
@@ -69,7 +69,7 @@ impl Input {
         }
     }
 
-    /// Lines up to Ctrl-D, which are one input, complete or not; `None` after Ctrl-C.
+    /// Reads lines up to Ctrl-D as one input, complete or not; `None` after Ctrl-C.
     pub(super) fn editor(&mut self) -> Result<Option<String>, CliError> {
         let Self::Terminal { editor, .. } = self else { return Ok(None) };
         let mut text = String::new();
@@ -99,13 +99,13 @@ impl Input {
         }
     }
 
-    /// Writes the history, for the user's eyes only.
+    /// Writes the history, readable only by the user.
     pub(super) fn save(&mut self) {
         if let Self::Terminal { editor, history: Some(file) } = self
             && let Err(error) =
                 private(file).and_then(|()| editor.save_history(file).map_err(io::Error::other))
         {
-            tracing::warn!(%error, "cannot keep the history");
+            tracing::warn!(%error, "cannot write the history");
         }
     }
 }
@@ -118,7 +118,7 @@ fn private(file: &Path) -> io::Result<()> {
     std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(file).map(drop)
 }
 
-/// Lines until they are complete.
+/// Reads lines until the input is complete.
 fn next_of_pipe() -> Result<Line, CliError> {
     let mut text = String::new();
     let mut scanner = Scanner::default();
@@ -130,7 +130,7 @@ fn next_of_pipe() -> Result<Line, CliError> {
             0 if text.is_empty() => return Ok(Line::End),
             0 => return Ok(Line::Text(text)),
             _ if text.len() > CONTROL_FRAME_BYTES => {
-                return Err(CliError::usage("the input is too large to be sent"));
+                return Err(CliError::usage("the input is too large"));
             }
             _ if !scanner.is_incomplete() => return Ok(Line::Text(text)),
             _ => {}

@@ -9,9 +9,9 @@ use std::time::Duration;
 use vm_system_daemon::Embedded;
 use vm_system_protocol::model::{Limits, Settings};
 
-/// Events of a script that is run by hand: a report may be long.
+/// Most events of a script that is run by hand; higher than the default because a report may be long.
 const MAX_EVENTS: u32 = 1_000_000;
-/// Output of a script that is run by hand (KiB).
+/// Most output of a script that is run by hand (KiB).
 const MAX_OUTPUT_KB: u32 = 64 * 1024;
 
 /// The embedded supervisor.
@@ -20,7 +20,7 @@ pub(crate) struct EmbeddedRun {
     backend: Backend,
 }
 
-/// Starts it.
+/// Starts an embedded supervisor.
 pub(crate) async fn start(sandbox: SandboxArg) -> Result<EmbeddedRun, CliError> {
     let supervisor = Embedded::start(sandbox.into()).await.map_err(|error| failure(&error))?;
     let supervisor = Arc::new(supervisor);
@@ -28,12 +28,12 @@ pub(crate) async fn start(sandbox: SandboxArg) -> Result<EmbeddedRun, CliError> 
 }
 
 impl EmbeddedRun {
-    /// The handler of its verbs.
+    /// The target for verbs.
     pub(crate) fn backend(&self) -> &Backend {
         &self.backend
     }
 
-    /// Ends everything that it started; nothing is left when this returns.
+    /// Stops the supervisor; none of its processes and files is left when this returns.
     pub(crate) async fn stop(self) {
         self.supervisor.stop().await;
     }
@@ -53,7 +53,7 @@ pub(crate) fn settings(timeout: Duration, memory_mb: u32) -> Settings {
     Settings { limits, ..Settings::default() }
 }
 
-/// The current folder as the supervisor wants it.
+/// The current folder in the form that the supervisor accepts.
 pub(crate) fn current_folder() -> Result<String, CliError> {
     let folder = std::env::current_dir()
         .map_err(|error| CliError::new(exit::FAILED, format!("cannot read the current folder: {error}")))?;

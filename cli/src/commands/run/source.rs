@@ -1,7 +1,7 @@
 //! The code that `run` runs: an argument, stdin, or a file, and how it is sent to the supervisor.
 //!
-//! A file beneath the worktree is opened by the supervisor there, so that its relative imports work. Any other is read
-//! by this process, with the user's rights.
+//! A file beneath the worktree is opened by the supervisor there, so that its relative imports work. Any other file is
+//! read by this process, with the user's rights.
 
 use crate::commands::exec::repl::new_execution;
 use crate::error::{CliError, exit};
@@ -34,7 +34,7 @@ pub(super) struct Sent {
 }
 
 impl Script {
-    /// With `-e` all positional arguments are the script's.
+    /// With `-e` all positional arguments belong to the script.
     pub(super) fn from_args(
         eval: Option<&str>,
         file: Option<&str>,
@@ -48,7 +48,7 @@ impl Script {
             }),
             (None, Some("-")) => Ok(Self { source: Source::Stdin, argv: own.collect() }),
             (None, Some(file)) => Ok(Self { source: Source::File(file.into()), argv: own.collect() }),
-            (None, None) => Err(CliError::usage("name a file, or give code with -e")),
+            (None, None) => Err(CliError::usage("a file, or code with -e, is missing")),
         }
     }
 
@@ -98,7 +98,7 @@ impl Script {
     }
 }
 
-/// Whether a script has a line that only modules have.
+/// Whether a script has a line with `import` or `export`.
 pub(super) fn is_module_by_mistake(file: &str) -> bool {
     let path = Path::new(file);
     let is_script = path.extension().is_some_and(|extension| extension == "js" || extension == "cjs");

@@ -12,7 +12,7 @@ pub(crate) async fn run(context: &Context, args: SessionArg) -> Result<u8, CliEr
     if let Some(execution) = session.execution_id {
         context
             .out
-            .note(&format!("It was the session of a program: its execution {execution} has ended with it."));
+            .note(&format!("The session belonged to a program: its execution {execution} has ended too."));
     }
     Ok(exit::OK)
 }

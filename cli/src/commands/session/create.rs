@@ -9,13 +9,13 @@ use vm_system_protocol::control::{NewSession, Op, Reply};
 /// Arguments of `session create`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The template: id, unique beginning of one, or name
+    /// The template: id, unique beginning of an id, or name
     #[arg(long, value_name = "TEMPLATE")]
     template_id: String,
-    /// A label of yours
+    /// A label that you choose
     #[arg(long, value_name = "ID")]
     workspace_id: String,
-    /// A label of yours
+    /// A label that you choose
     #[arg(long, value_name = "OID")]
     base_commit: String,
     /// The folder whose files the session may read
@@ -24,10 +24,10 @@ pub struct Args {
     /// A name for people
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// End this long after the creation (seconds); not longer than the template says
+    /// End the session this long after its creation (seconds); at most the template's value
     #[arg(long, value_name = "S")]
     ttl_s: Option<u32>,
-    /// End this long after the last execution (seconds); not longer than the template says
+    /// End the session this long after its last execution (seconds); at most the template's value
     #[arg(long, value_name = "S")]
     idle_timeout_s: Option<u32>,
     #[command(flatten)]

@@ -9,10 +9,10 @@ use vm_system_protocol::limits::FORKS;
 /// Arguments of `session fork`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "SESSION")]
     session: String,
-    /// How many sessions to make: all of them or none
+    /// Number of copies; if one fails, none is created
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(FORKS)))]
     count: u32,
     #[command(flatten)]

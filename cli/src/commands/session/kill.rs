@@ -8,7 +8,7 @@ use vm_system_protocol::control::Op;
 /// Arguments of `session kill`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "SESSION")]
     session: String,
     /// Name or number of the signal
@@ -18,7 +18,7 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     context.call(Op::SessionKill { session: args.session.clone(), signal: args.signal }).await?;
-    let answer = serde_json::json!({ "status": "ok", "session": args.session });
-    context.out.done(&answer, &format!("Killed session: {}", args.session), &args.session)?;
+    let result = serde_json::json!({ "status": "ok", "session": args.session });
+    context.out.done(&result, &format!("Killed session: {}", args.session), &args.session)?;
     Ok(exit::OK)
 }

@@ -10,16 +10,16 @@ use vm_system_protocol::model::{Engine, Session, SessionStatus};
 /// Arguments of `session list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only of this status
+    /// Only sessions with this status
     #[arg(long, value_name = "STATUS", value_parser = parse::session_status())]
     status: Option<SessionStatus>,
-    /// Only of this template
+    /// Only sessions of this template
     #[arg(long, value_name = "TEMPLATE")]
     template_id: Option<String>,
-    /// Only of this workspace
+    /// Only sessions of this workspace
     #[arg(long, value_name = "ID")]
     workspace_id: Option<String>,
-    /// Only of this engine; `cvm` are those of programs, which are else left out
+    /// Only sessions of this engine; `cvm`: sessions of programs, which are otherwise left out
     #[arg(long, value_name = "ENGINE", value_parser = parse::engine())]
     engine: Option<Engine>,
 }
@@ -55,7 +55,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-/// Sessions of programs have no name and no workspace, but an execution.
+/// The table of programs' sessions, which have an execution but no name and no workspace.
 fn of_programs(sessions: &[Session]) -> Rows {
     let mut rows = Rows::new(["ID", "EXECUTION", "STATUS", "CREATED", "REASON", "WORKTREE"]);
     let or_none =

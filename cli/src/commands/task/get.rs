@@ -10,21 +10,21 @@ use vm_system_protocol::model::TaskStatus;
 /// Arguments of `task get`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The execution, or its task: id, unique beginning of one, or the execution's name
+    /// The execution, or its task: id, unique beginning of an id, or the execution's name
     #[arg(value_name = "EXECUTION")]
     execution: String,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let status = called(context, args.execution).await?;
+    let status = task_status(context, args.execution).await?;
     let shown = context.out.is_table() && status.error.is_some();
     let stack = if shown { step::stack_of(context, status.execution_id).await? } else { String::new() };
     context.out.result(&status, || text(&status, &stack))?;
     Ok(exit::OK)
 }
 
-/// What an execution waits for.
-pub(crate) async fn called(context: &Context, execution: String) -> Result<Box<TaskStatus>, CliError> {
+/// The status of an execution, with its pending task.
+pub(crate) async fn task_status(context: &Context, execution: String) -> Result<Box<TaskStatus>, CliError> {
     let reply = call(context, DurableOp::TaskGet { execution }, None).await?;
     Ok(expect_reply!(reply, DurableReply::TaskStatus(status) => status))
 }

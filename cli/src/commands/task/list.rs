@@ -23,11 +23,11 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply = call(context, DurableOp::TaskList(ListPage::first(args.limit)), None).await?;
     let tasks = expect_reply!(reply, DurableReply::Tasks(tasks) => tasks);
-    let askers = if context.out.is_table() { askers(context, &tasks).await? } else { HashMap::new() };
-    context.out.list(&tasks, "No open questions.", || {
-        let mut rows = Rows::new(["TASK", "EXECUTION", "NAME", "PROGRAM", "ASKED", "DEADLINE", "PROMPT"]);
+    let sources = if context.out.is_table() { sources(context, &tasks).await? } else { HashMap::new() };
+    context.out.list(&tasks, "No pending tasks.", || {
+        let mut rows = Rows::new(["TASK", "EXECUTION", "NAME", "PROGRAM", "CREATED", "DEADLINE", "PROMPT"]);
         for task in &tasks {
-            let (name, program) = askers.get(&task.execution_id).cloned().unwrap_or_default();
+            let (name, program) = sources.get(&task.execution_id).cloned().unwrap_or_default();
             rows.row([
                 task.id.to_string(),
                 task.execution_id.to_string(),
@@ -43,25 +43,25 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-/// What the executions are called that ask, and what they run; a session's has neither.
-async fn askers(
+/// Name and program of each task's execution; an execution of a session has neither.
+async fn sources(
     context: &Context,
     tasks: &[Task],
 ) -> Result<HashMap<ExecutionId, (String, String)>, CliError> {
-    let mut askers = HashMap::new();
+    let mut sources = HashMap::new();
     for task in tasks {
         let none = || "-".to_owned();
         let op = Op::Durable(DurableOp::RunGet { execution: task.execution_id.to_string() });
-        // It may have gone on meanwhile, or be none of a program.
+        // The execution may have been deleted meanwhile, or belong to a session.
         let names = match context.call(op).await {
             Ok(Reply::Durable(DurableReply::Run(run))) => {
                 (run.name.clone().unwrap_or_else(none), show::program(&run))
             }
             _ => (none(), none()),
         };
-        askers.insert(task.execution_id, names);
+        sources.insert(task.execution_id, names);
     }
-    Ok(askers)
+    Ok(sources)
 }
 
 fn short(prompt: &str) -> String {

@@ -12,19 +12,19 @@ use vm_system_protocol::json::JsonText;
 /// Arguments of `task submit`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The execution, or its task: id, unique beginning of one, or the execution's name
+    /// The execution, or its task: id, unique beginning of an id, or the execution's name
     #[arg(value_name = "EXECUTION")]
     execution: String,
-    /// The answer: any text, or JSON where the task has a schema; `-` reads it from stdin
+    /// The answer: any text, or JSON if the task has a schema; `-` reads it from stdin
     #[arg(value_name = "ANSWER", allow_hyphen_values = true)]
     answer: String,
-    /// Only if this is the pending task
+    /// Submit only if this is the pending task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
-    /// The answer is JSON of the right type: `"42"` is a string and no number
+    /// The answer is typed JSON: `"42"` is a string, not a number
     #[arg(long)]
     json: bool,
-    /// Return as soon as the answer is kept
+    /// Return as soon as the answer is stored
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let result =
         if args.json { GivenAnswer::Json(JsonText::from_untrusted(text)) } else { GivenAnswer::Typed(text) };
     let wait = !args.no_wait;
-    let step = if wait { Step::behind(context, &args.execution).await? } else { None };
+    let step = if wait { Step::after(context, &args.execution).await? } else { None };
     let op = DurableOp::TaskSubmit { execution: args.execution, task: args.task, result, wait };
     let run = call_run(context, op, args.idempotency.idempotency_key).await?;
     if let Some(step) = step {

@@ -1,5 +1,5 @@
-//! `template add-capability`, `list-capabilities` and `remove-capability`: rights that a template gives, narrows or takes
-//! away.
+//! `template add-capability`, `list-capabilities` and `remove-capability`: rights that a template grants, narrows or
+//! withdraws.
 
 use super::{Of, detail};
 use crate::context::{Context, expect_reply};
@@ -13,19 +13,19 @@ use vm_system_protocol::model::CapabilityKind;
 /// Arguments of `template add-capability`.
 #[derive(Debug, clap::Args)]
 pub struct AddCapability {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
-    /// What it is about
+    /// Kind of the right
     #[arg(long, value_name = "KIND", value_parser = parse::capability_kind())]
     kind: CapabilityKind,
-    /// Which module, global, variable, …
+    /// Name of the module, global, variable, …
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// An object that narrows it
+    /// An object that narrows the right
     #[arg(long, value_name = "JSON", value_parser = parse::json_object, default_value = "{}")]
     config: JsonText,
-    /// It gives the right; without this it takes it away
+    /// Grant the right; without this flag the right is withdrawn
     #[arg(long)]
     enabled: bool,
 }
@@ -33,7 +33,7 @@ pub struct AddCapability {
 /// Arguments of `template remove-capability`.
 #[derive(Debug, clap::Args)]
 pub struct RemoveCapability {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
     /// The capability's id, or a unique beginning of it

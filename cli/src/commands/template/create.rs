@@ -12,13 +12,13 @@ use vm_system_protocol::model::Engine;
 /// Arguments of `template create`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Its name, unique among yours
+    /// Name of the template, unique among yours
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// What runs its code
+    /// Engine that runs the code
     #[arg(long, value_name = "ENGINE", default_value = "quickjs", value_parser = parse::engine())]
     engine: Engine,
-    /// A host module that its sessions may require (may be given several times)
+    /// A host module that sessions may require (may be given several times)
     #[arg(long = "module", value_name = "NAME")]
     modules: Vec<String>,
     #[command(flatten)]

@@ -11,7 +11,7 @@ pub(crate) async fn run(context: &Context, args: Of) -> Result<u8, CliError> {
         Reply::TemplateDeleted { template_id, .. } => template_id.to_string(),
         _ => args.template,
     };
-    let answer = serde_json::json!({ "status": "ok", "template_id": id });
-    context.out.done(&answer, &format!("Deleted template: {id}"), &id)?;
+    let result = serde_json::json!({ "status": "ok", "template_id": id });
+    context.out.done(&result, &format!("Deleted template: {id}"), &id)?;
     Ok(exit::OK)
 }

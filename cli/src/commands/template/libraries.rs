@@ -1,4 +1,4 @@
-//! `template add-library`, `remove-library` and `list-libraries`: libraries that a template's sessions find.
+//! `template add-library`, `remove-library` and `list-libraries`: libraries that a template's sessions can use.
 
 use super::{Of, detail};
 use crate::context::{Context, expect_reply};
@@ -9,10 +9,10 @@ use vm_system_protocol::control::{Op, Reply};
 /// Arguments of `template add-library` and `template remove-library`.
 #[derive(Debug, clap::Args)]
 pub struct LibraryChange {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
-    /// The library with its version (`lodash-4.17.21`), or without where one version is installed
+    /// The library with its version (`lodash-4.17.21`), or only its name if one version is installed
     #[arg(long, value_name = "NAME")]
     name: String,
 }

@@ -9,10 +9,10 @@ use vm_system_protocol::control::{Op, Reply, TemplateName};
 /// Arguments of `template add-module` and `template remove-module`.
 #[derive(Debug, clap::Args)]
 pub struct ModuleChange {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
-    /// The module
+    /// Name of the module
     #[arg(long, value_name = "NAME")]
     name: String,
 }
@@ -29,7 +29,7 @@ pub(super) async fn remove(context: &Context, args: ModuleChange) -> Result<u8, 
     done(context, &module, &format!("Removed module: {} (from template {of})", module.name))
 }
 
-/// Asks for the change; the module as it is called, and the template's name.
+/// Requests the change; returns the module and the template's name.
 async fn change(
     context: &Context,
     args: ModuleChange,

@@ -1,18 +1,18 @@
-//! Flags for a template's settings, the same for making and changing one.
+//! Flags for a template's settings, the same for `create` and `update`.
 
 use crate::error::CliError;
 use crate::parse;
 use serde_json::{Map, Value, json};
 use vm_system_protocol::model::{OnCrash, Settings};
 
-/// Flags for settings; what is not named stays as it is.
+/// Flags for settings; absent ones are not changed.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Settings")]
 pub(super) struct SettingsArgs {
     /// CPU time of one execution (milliseconds) [default: 5000]
     #[arg(long, value_name = "MS")]
     cpu_ms: Option<u32>,
-    /// Wall-clock time of one execution without waits for the host (milliseconds) [default: 30000]
+    /// Wall-clock time of one execution without waits for host calls (milliseconds) [default: 30000]
     #[arg(long, value_name = "MS")]
     wall_ms: Option<u32>,
     /// Memory of a session (MiB) [default: 128]
@@ -21,7 +21,7 @@ pub(super) struct SettingsArgs {
     /// Events that one execution may record [default: 1000]
     #[arg(long, value_name = "N")]
     max_events: Option<u32>,
-    /// Text that one execution may put out (KiB) [default: 512]
+    /// Output of one execution (KiB) [default: 512]
     #[arg(long, value_name = "KIB")]
     max_output_kb: Option<u32>,
     /// Longest source text (KiB) [default: 1024]
@@ -30,7 +30,7 @@ pub(super) struct SettingsArgs {
     /// Engine cvm: instructions of one execution; 0 = no limit [default: 0]
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
-    /// Engine cvm: frames of calls [default: 10000]
+    /// Engine cvm: nested calls [default: 10000]
     #[arg(long, value_name = "N")]
     max_stack_depth: Option<u32>,
     /// Engine cvm: serialised state (MiB) [default: 64]
@@ -55,7 +55,7 @@ pub(super) struct SettingsArgs {
     /// Whether there is a `console` [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     console: Option<bool>,
-    /// What happens when a session's worker dies unasked [default: close]
+    /// What happens when a session's worker crashes [default: close]
     #[arg(long, value_name = "WHAT", value_parser = parse::on_crash())]
     on_crash: Option<OnCrash>,
     /// A session ends this long after its creation (seconds); 0 = never [default: 0]
@@ -67,7 +67,7 @@ pub(super) struct SettingsArgs {
 }
 
 impl SettingsArgs {
-    /// What the flags name, as a part of [`Settings`]; nothing if they name nothing. `null` resets.
+    /// The given flags as a part of [`Settings`]; none without flags. `null` resets a field.
     pub(super) fn patch(&self) -> Option<Value> {
         let mut sections = Map::new();
         let mut set = |section: &str, field: &str, value: Option<Value>| {
@@ -104,7 +104,7 @@ impl SettingsArgs {
         (!sections.is_empty()).then_some(Value::Object(sections))
     }
 
-    /// The defaults with what the flags name.
+    /// The defaults, overridden by the given flags.
     pub(super) fn settings(&self) -> Result<Settings, CliError> {
         let patch = self.patch().unwrap_or_else(|| json!({}));
         serde_json::from_value(patch).map_err(|error| CliError::internal(format!("settings: {error}")))
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_named_changes() {
+    fn only_given_flags_change_settings() {
         assert_eq!(SettingsArgs::default().patch(), None);
         assert_eq!(SettingsArgs::default().settings().unwrap(), Settings::default());
         let args = SettingsArgs {

@@ -1,4 +1,4 @@
-//! `template add-startup`, `list-startup` and `remove-startup`: files that every new session runs first.
+//! `template add-startup`, `list-startup` and `remove-startup`: files that every new session runs at its start.
 
 use super::{Of, detail};
 use crate::context::{Context, expect_reply};
@@ -9,7 +9,7 @@ use vm_system_protocol::control::{NewStartupFile, Op, Reply};
 /// Arguments of `template add-startup`.
 #[derive(Debug, clap::Args)]
 pub struct AddStartup {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
     /// The file, relative to the worktree of the session
@@ -26,10 +26,10 @@ pub struct AddStartup {
 /// Arguments of `template remove-startup`.
 #[derive(Debug, clap::Args)]
 pub struct RemoveStartup {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
-    /// The startup file's path, its id, or a unique beginning of that
+    /// Path or id of the startup file, or a unique beginning of the id
     #[arg(value_name = "FILE")]
     file: String,
 }

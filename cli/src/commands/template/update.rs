@@ -10,10 +10,10 @@ use vm_system_protocol::json::JsonText;
 /// Arguments of `template update`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, unique beginning of one, or name
+    /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
-    /// Its new name
+    /// New name
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     #[command(flatten)]
