@@ -1,9 +1,9 @@
 //! The server's side of the control socket: frames in, verbs to a [`VerbHandler`](vm_system_ops::VerbHandler), frames out.
 //!
-//! Knows nothing of what a verb does. Every peer is treated as clumsy or hostile: sizes, counts and times are bounded
+//! Knows nothing of what verbs do. Every peer is treated as clumsy or hostile: sizes, counts and times are bounded
 //! by [`ControlLimits`], and a client that breaks the protocol is disconnected with a reason in the log.
 //!
-//! Reading order: [`frame`] (bytes), [`peer`] (its user), `server` (accepting), `connection` (one client), `request`
+//! Reading order: [`frame`] (bytes), [`peer`] (a client's user), `server` (accepting), `connection` (one client), `request`
 //! (one verb with its stream of events).
 
 mod connection;
@@ -24,17 +24,17 @@ const API: &str = "control";
 /// Bounds of this API.
 #[derive(Debug, Clone)]
 pub struct ControlLimits {
-    /// Clients at a time; more are refused by name.
+    /// Most clients; further ones are refused with a reason.
     pub connections: usize,
-    /// Requests of one client without a reply; more are refused with `CAPACITY_EXCEEDED`.
+    /// Most requests of one client without a reply; further ones are refused with `CAPACITY_EXCEEDED`.
     pub requests: usize,
     /// Largest frame in either direction (bytes).
     pub frame_bytes: usize,
-    /// A client must send hello within.
+    /// Time for a client's hello.
     pub hello: Duration,
-    /// A frame that has begun must be complete within.
+    /// Time for the rest of a frame after its first byte.
     pub frame: Duration,
-    /// A client must take each [`WRITE_CHUNK_BYTES`](vm_system_protocol::control::frame::WRITE_CHUNK_BYTES) within.
+    /// Time for a client to read each [`WRITE_CHUNK_BYTES`](vm_system_protocol::control::frame::WRITE_CHUNK_BYTES).
     pub write: Duration,
 }
 

@@ -1,15 +1,15 @@
 //! The REST API over HTTP: resources under `/api/v1`, events as SSE, and the files of a web UI. A thin adapter: what a
 //! verb does, permissions and refusals are decided in [`ops`](vm_system_ops), for this API as for the others.
 //!
-//! Every peer is treated as clumsy or hostile: sizes, counts and times are bounded by [`RestLimits`], and whatever is
-//! refused is refused in one envelope (`envelope`).
+//! Every peer is treated as clumsy or hostile: sizes, counts and times are bounded by [`RestLimits`], and every
+//! refusal has the same envelope (`envelope`).
 //!
 //! Reading order:
-//! - `server`, `connection`, `slots`, `deadline`: accepting, one connection, how many, how slow
+//! - `server`, `connection`, `slots`, `deadline`: accepting, one connection, their number, write deadlines
 //! - `gate`: checks of every request before its handler; `tokens`, `auth`, `local_uid`: its caller
 //! - `envelope`, `input`, `request`: responses, bodies and queries, one verb
-//! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file for each
-//!   noun; `sse`: events as they come
+//! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file per
+//!   noun; `sse`: live events
 //! - `routes`, `openapi`: the table of routes and its description
 //! - `mcp`: the MCP API at its path; `ui`: files for browsers
 
@@ -53,32 +53,31 @@ use vm_system_protocol::limits;
 
 /// Name of this API in the audit log.
 const API: &str = "rest";
-/// Where the API is.
+/// Path prefix of the API.
 pub(crate) const PREFIX: &str = "/api/v1";
 
 /// The operator's settings of this API.
 #[derive(Debug)]
 pub struct RestOptions {
-    /// Who may come with which token.
+    /// The valid tokens.
     pub tokens: Arc<TokenBook>,
     /// The local users that need no token, and their principals.
     pub peers: PeerPolicy,
-    /// Over TCP every client needs a token, loopback included.
+    /// Over TCP every client needs a token, also over loopback.
     pub require_token: bool,
-    /// Names, beside `localhost` and plain addresses, under which this API is reached over TCP (lower case, no port).
+    /// Host names of this API over TCP, in addition to `localhost` and IP addresses (lower case, no port).
     pub allowed_hosts: Vec<String>,
     /// The web UI, if one is served.
     pub ui: Option<UiDir>,
-    /// Bounds.
     pub limits: RestLimits,
 }
 
 /// Bounds of the API.
 #[derive(Debug, Clone)]
 pub struct RestLimits {
-    /// Connections at a time, of each listener; above that the longest idle ones are closed for new ones.
+    /// Most connections of each listener; above that the longest idle ones are closed for new ones.
     pub connections: usize,
-    /// Streams of events at a time.
+    /// Most streams of events.
     pub streams: usize,
     /// Largest request body (bytes).
     pub body_bytes: usize,
@@ -86,11 +85,11 @@ pub struct RestLimits {
     pub head_bytes: usize,
     /// Most header fields of a request.
     pub headers: usize,
-    /// A request's head must be complete this long after the connection was made or the last response was sent.
+    /// Time for a request's head, from the connection's start or the last response.
     pub head: Duration,
-    /// A request's body must be complete within.
+    /// Time for a request's body.
     pub body: Duration,
-    /// A client must take something of what is sent to it within.
+    /// Time within which a client must read some of the sent data.
     pub write: Duration,
     /// Interval of keep-alive comments of a stream without events.
     pub heartbeat: Duration,
@@ -112,7 +111,7 @@ impl Default for RestLimits {
     }
 }
 
-/// What all requests share.
+/// State that all requests share.
 pub(crate) struct App {
     verbs: Arc<dyn VerbHandler>,
     options: RestOptions,

@@ -1,4 +1,4 @@
-//! Store, runtime and verbs put together, the same for a daemon and inside a command.
+//! Assembles store, runtime and verbs, in the same way for a daemon and for a command.
 
 use super::error::DaemonError;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::StoreHandle;
 
-/// A task with a nearer deadline keeps an idle supervisor running: the deadline needs a process that acts on it.
+/// A task whose deadline is nearer keeps an idle supervisor running, because a process must act on the deadline.
 const SOON: Duration = Duration::from_hours(24);
 
 /// The parts of a supervisor that are the same with and without an API.
@@ -29,7 +29,7 @@ pub(super) struct Assembly {
     store: StoreHandle,
 }
 
-/// What it is put together from.
+/// The inputs of [`Assembly::start`].
 pub(super) struct Parts {
     pub(super) store: StoreHandle,
     /// Sources of installed libraries.
@@ -42,7 +42,7 @@ pub(super) struct Parts {
     pub(super) max_sessions: u32,
     pub(super) durable: DurableConfig,
     pub(super) ceilings: Limits,
-    /// The folder of the workspaces' databases; none: there are only those in memory.
+    /// The folder of the workspaces' databases; none: databases are in memory only.
     pub(super) workspaces: Option<PathBuf>,
     pub(super) operator: Operator,
     /// Cancelled by the verb that stops the supervisor.
@@ -50,7 +50,7 @@ pub(super) struct Parts {
 }
 
 impl Assembly {
-    /// Checks what the host must have, then builds the jail; the store is closed again if that fails.
+    /// Checks the required features of the host, then builds the jail; after an error the store is closed.
     pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
         let Parts {
             store,
@@ -93,14 +93,14 @@ impl Assembly {
         Ok(Self { ops: Arc::new(ops), runtime, store })
     }
 
-    /// Whether nothing runs, and nothing is due within a day. A failed query counts as work.
+    /// Whether nothing runs, and no task is due within [`SOON`]. A failed query counts as work.
     pub(super) async fn is_idle(&self) -> bool {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + SOON;
         let until = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
         let first = ExecutionId::from_bytes([0; 16]);
         self.runtime.live_sessions().is_empty()
             && self.runtime.durables().live() == 0
-            // One that runs and has no worker now is tried again soon.
+            // A running program without a worker will get one soon.
             && self.store.running_programs(first, 1).await.is_ok_and(|running| running.is_empty())
             && self.store.due_tasks(until, None, 1).await.is_ok_and(|due| due.is_empty())
     }
@@ -110,7 +110,7 @@ impl Assembly {
         self.runtime.shutdown(deadline).await;
     }
 
-    /// Commits what is queued and closes the store.
+    /// Commits the queued writes and closes the store.
     pub(super) async fn close_store(&self) {
         self.store.shutdown().await;
     }

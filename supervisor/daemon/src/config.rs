@@ -1,6 +1,6 @@
-//! What an operator decides: defaults, the TOML file, and what the command line puts over it.
+//! The operator's settings: defaults, overridden by the TOML file, overridden by the command line.
 //!
-//! Knows nothing of how it is carried out.
+//! Only values: other modules apply them.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -16,10 +16,10 @@ use vm_system_runtime::worktree::RootSettings;
 use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
 use vm_system_store::Durability;
 
-/// How a daemon runs.
+/// Settings of a daemon.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The lock, and the database unless that is elsewhere.
+    /// Folder of the lock, and of the database by default.
     pub state_dir: PathBuf,
     /// The database file; none = in the state directory.
     pub database: Option<PathBuf>,
@@ -29,46 +29,46 @@ pub struct Config {
     pub socket_group: Option<String>,
     /// The REST API.
     pub http: HttpConfig,
-    /// What a commit survives.
+    /// Whether commits survive a power cut.
     pub durability: Durability,
-    /// Which walls.
+    /// The sandbox walls to set up.
     pub sandbox: SandboxMode,
-    /// The user that workers of a root supervisor run as.
+    /// The user of the workers of a root supervisor.
     pub service_ids: ServiceIds,
-    /// Folders beneath which worktrees must lie; empty = anywhere, for administrators only.
+    /// Folders beneath which worktrees must be; empty = anywhere, for administrators only.
     pub worktree_roots: Vec<RootSettings>,
-    /// Live sessions at a time.
+    /// Most live sessions.
     pub max_sessions: u32,
     /// Executions of durable programs.
     pub durable: DurableConfig,
-    /// The highest limits that a template may set.
+    /// Upper bounds of the limits of templates.
     pub ceilings: Limits,
-    /// What templates may name: variables for scripts, and commands for the `exec` module.
+    /// Names for templates: variables for scripts, and commands for the `exec` module.
     pub operator: Operator,
-    /// Which rows are deleted after which time.
+    /// When rows are deleted.
     pub retention: Retention,
-    /// A daemon that was started on demand exits when no client was connected and nothing ran for this long.
+    /// A daemon that was started on demand exits after this time without clients and executions.
     pub idle_exit: Option<Duration>,
     /// How long workers outlive a supervisor that was killed.
     pub keeper_grace: Duration,
-    /// How long requests under way may take to end by themselves when the supervisor stops.
+    /// When the supervisor stops: time for requests in progress to finish.
     pub drain: Duration,
-    /// How long sessions may then take to end, before they are killed.
+    /// After that: time for sessions to end before they are killed.
     pub stop: Duration,
 }
 
-/// The listeners of the REST API, and its rules.
+/// The listeners and rules of the REST API.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpConfig {
-    /// Its socket for users of this machine; none = beside the control socket.
+    /// The Unix socket; none = beside the control socket.
     pub socket: Option<PathBuf>,
     /// TCP addresses; beyond loopback only together with `tokens`.
     pub listen: Vec<SocketAddr>,
     /// The file of tokens.
     pub tokens: Option<PathBuf>,
-    /// Over TCP every request needs a token, also from this machine.
+    /// Over TCP every request needs a token, also over loopback.
     pub require_token: bool,
-    /// Names under which it is reached over TCP, beside `localhost` and plain addresses.
+    /// Host names over TCP, in addition to `localhost` and IP addresses.
     pub allowed_hosts: Vec<String>,
     /// The folder of a web UI.
     pub ui_dir: Option<PathBuf>,
@@ -114,7 +114,7 @@ impl Config {
         }
     }
 
-    /// Puts a file's settings over these.
+    /// Overrides these settings with those of a file.
     #[must_use]
     pub fn with_file(mut self, file: ConfigFile) -> Self {
         set(&mut self.durability, file.durability.map(Into::into));
@@ -167,15 +167,15 @@ fn mebibytes(count: u32) -> u64 {
     u64::from(count) << 20
 }
 
-/// An operator's file. Every field may be absent; one that we do not know is an error.
+/// An operator's file. Every field may be absent; an unknown field is an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConfigFile {
     durability: Option<DurabilityName>,
     sandbox: Option<SandboxName>,
-    /// Roots without owners: each user names the folders that it owns.
+    /// Roots without owners: each user may use the folders that it owns.
     worktree_roots: Option<Vec<PathBuf>>,
-    /// Roots with rules of their own.
+    /// Roots with their own rules.
     worktree_root: Vec<RootFile>,
     socket_group: Option<String>,
     max_sessions: Option<u32>,
@@ -185,7 +185,7 @@ pub struct ConfigFile {
     drain_s: Option<u32>,
     stop_s: Option<u32>,
     http: Option<HttpFile>,
-    /// Values of variables that `env` rows of templates may name.
+    /// Values of variables for `env` capabilities of templates.
     env: Option<BTreeMap<String, String>>,
     /// Programs that the `exec` module may start, by name.
     allow_exec: Option<BTreeMap<String, PathBuf>>,
@@ -194,7 +194,7 @@ pub struct ConfigFile {
     retention: Option<RetentionFile>,
 }
 
-/// [`RootSettings`] as the file has them.
+/// [`RootSettings`] in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RootFile {
@@ -234,7 +234,7 @@ impl HttpFile {
         if let Some(host) =
             self.allowed_hosts.iter().find(|host| host.is_empty() || host.contains([':', '/', '*']))
         {
-            return Err(format!("http.allowed_hosts has plain names without ports, `{host}` is none"));
+            return Err(format!("http.allowed_hosts: `{host}` is not a plain name without port"));
         }
         if self.max_body_kb == Some(0) {
             Err("http.max_body_kb must be at least 1".to_owned())
@@ -260,7 +260,7 @@ struct RetentionFile {
     quota_mb: Option<u32>,
 }
 
-/// [`DurableConfig`] of which what is absent stays.
+/// A part of [`DurableConfig`]; absent fields are not changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct DurableFile {
@@ -284,7 +284,7 @@ impl DurableFile {
     }
 }
 
-/// [`Limits`] of which what is absent stays.
+/// A part of [`Limits`]; absent fields are not changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CeilingsFile {
@@ -339,22 +339,17 @@ impl From<SandboxName> for SandboxMode {
     }
 }
 
-/// An operator's file could not be used.
+/// Why an operator's file could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It could not be read.
+    /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    /// A value in it is not valid.
+    Io { path: PathBuf, source: std::io::Error },
+    /// The file has an invalid value.
     #[error("{}: {detail}", path.display())]
     Invalid {
-        /// The file.
         path: PathBuf,
-        /// What and where.
+        /// The value and its position.
         detail: String,
     },
 }
@@ -380,7 +375,7 @@ impl ConfigFile {
                 if let Some((name, _)) =
                     file.env.iter().flatten().find(|(name, value)| !is_variable(name, value))
                 {
-                    return Err(format!("env: {name:?} is no variable"));
+                    return Err(format!("env: {name:?} is not a valid variable"));
                 }
                 file.http.iter().try_for_each(HttpFile::check).map(|()| file)
             }
@@ -392,10 +387,10 @@ fn is_variable(name: &str, value: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
 }
 
-/// Whether a command of the operator can be offered: a plain name, and a program that is there. Returns what is wrong.
+/// Checks a command of the operator: it needs a plain name, and its program must exist. The error is for the operator.
 pub fn check_command(name: &str, path: &Path) -> Result<(), String> {
     if !is_command_name(name) {
-        return Err(format!("allow_exec: {name:?} is no name of a command (letters, digits, . _ + -)"));
+        return Err(format!("allow_exec: {name:?} is not a command name (letters, digits, . _ + -)"));
     }
     if !path.is_absolute() || path.to_str().is_none() {
         return Err(format!(
@@ -405,7 +400,7 @@ pub fn check_command(name: &str, path: &Path) -> Result<(), String> {
     }
     match path.metadata() {
         Ok(found) if found.is_file() => Ok(()),
-        Ok(_) => Err(format!("allow_exec: `{}` is no program", path.display())),
+        Ok(_) => Err(format!("allow_exec: `{}` is not a regular file", path.display())),
         Err(error) => Err(format!("allow_exec: `{}`: {error}", path.display())),
     }
 }
@@ -419,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_with_and_without_rules_are_put_together() {
+    fn roots_with_and_without_rules_are_combined() {
         let text = "
             worktree_roots = [\"/srv\"]
             [[worktree_root]]
@@ -443,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_changes_what_it_names_and_nothing_else() {
+    fn a_file_overrides_only_the_settings_that_it_has() {
         let text = "
             durability = \"normal\"
             sandbox = \"no-userns\"
@@ -477,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_name_the_setting_and_its_line() {
         assert!(config("durabilty = \"full\"").unwrap_err().contains("durabilty"));
         assert!(config("durability = \"most\"").unwrap_err().contains("line 1"));
         assert!(config("worktree_roots = [\"rel\"]").unwrap_err().contains("absolute"));

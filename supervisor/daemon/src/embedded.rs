@@ -1,4 +1,4 @@
-//! A supervisor without an API, for one command: its records are in a temporary folder, and nothing outlives the process.
+//! A supervisor without an API, for one command: its records are in a temporary folder, and none of them outlives the process.
 
 use super::assembly::{Assembly, Parts};
 use super::error::DaemonError;
@@ -15,9 +15,9 @@ use vm_system_runtime::worktree::Roots;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{SandboxMode, SpawnConfig};
 
-/// Sessions of one command.
+/// Most sessions of one command.
 const SESSIONS: u32 = 16;
-/// A session must end within, before it is killed.
+/// Time for sessions to end before they are killed.
 const STOP: Duration = Duration::from_secs(2);
 
 /// A supervisor inside this process.
@@ -27,7 +27,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Builds a jail of its own. Must be called inside a runtime that goes on while the caller waits.
+    /// Builds a jail. Must be called inside a runtime that continues while the caller waits.
     pub async fn start(sandbox: SandboxMode) -> Result<Self, DaemonError> {
         let opened = tokio::task::spawn_blocking(vm_system_store::open_temporary).await;
         let store = opened.map_err(|error| DaemonError::Internal(error.to_string()))??;
@@ -52,7 +52,7 @@ impl Embedded {
         Ok(Self { assembly: Assembly::start(parts).await?, caller })
     }
 
-    /// Does one verb.
+    /// Runs one verb.
     pub async fn handle(
         &self,
         op: Op,
@@ -64,14 +64,14 @@ impl Embedded {
         self.assembly.ops.handle(VerbRequest { caller, idempotency_key, op, events }).await
     }
 
-    /// Ends everything that it started; nothing is left when this returns.
+    /// Ends all sessions and processes; none is left when this returns.
     pub async fn stop(&self) {
         self.assembly.end_sessions(STOP).await;
         self.assembly.close_store().await;
     }
 }
 
-/// The user who runs a script on the command line is the operator.
+/// No upper bounds: the user who runs a script on the command line is the operator.
 fn no_ceilings() -> Limits {
     Limits {
         cpu_ms: u32::MAX,

@@ -11,19 +11,19 @@ use vm_system_sandbox::step::StepError;
 use vm_system_spawn::SpawnError;
 use vm_system_store::OpenError;
 
-/// A supervisor did not come up.
+/// Why a supervisor did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// Its state directory or database.
+    /// The state directory or the database.
     #[error(transparent)]
     Store(#[from] OpenError),
-    /// Its control socket.
+    /// The control socket or the HTTP socket.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// What every access to a worktree needs.
+    /// `openat2`, which every access to a worktree needs.
     #[error("cannot reach files of worktrees: {0}")]
     Files(StepError),
-    /// Its jail.
+    /// The jail.
     #[error("cannot build the jail: {0}")]
     Runtime(#[from] StartError),
     /// The operator's worktree roots.
@@ -36,28 +36,28 @@ pub enum DaemonError {
         path: PathBuf,
         source: io::Error,
     },
-    /// Its tokens.
+    /// The file of tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),
     /// The folder of the web UI.
     #[error("ui_dir: {0}")]
     Ui(WorktreeError),
     /// An address beyond loopback without tokens.
-    #[error("{0} can be reached from other machines, and there is no token: name a file with --tokens")]
+    #[error("{0} is reachable from other machines, and there are no tokens: give a file with --tokens")]
     NoTokens(SocketAddr),
-    /// A TCP address cannot be taken.
+    /// A TCP address cannot be bound.
     #[error("cannot listen at {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
-    /// Signals cannot be waited for.
+    /// Signal handlers cannot be installed.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
-    /// A task of ours failed.
+    /// A task panicked.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
 impl DaemonError {
-    /// Another supervisor has what this one needs; it may be gone later.
+    /// Another supervisor uses the state directory, a socket or an address; a later attempt may succeed.
     pub fn is_in_use(&self) -> bool {
         matches!(
             self,
@@ -66,7 +66,7 @@ impl DaemonError {
         ) || matches!(self, Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
     }
 
-    /// The supervisor lacks a right that it needs.
+    /// The supervisor lacks a required right.
     pub fn is_not_permitted(&self) -> bool {
         let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
         match self {
@@ -81,7 +81,7 @@ impl DaemonError {
         }
     }
 
-    /// The operator's settings contradict each other.
+    /// The operator's settings are wrong.
     pub fn is_a_mistake(&self) -> bool {
         match self {
             Self::Roots(_) | Self::Tokens(_) | Self::Ui(_) | Self::NoTokens(_) | Self::Listen { .. } => true,
@@ -93,7 +93,7 @@ impl DaemonError {
         }
     }
 
-    /// What to do about it, where the message does not contain it.
+    /// What to do, if the message does not contain it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Runtime(StartError::Spawn(error)) => Some(error.hint()),

@@ -1,5 +1,5 @@
-//! The listeners and settings of the REST API, made before the jail is built: an error in them ends the start before any
-//! other process was spawned.
+//! The listeners and settings of the REST API, prepared before the jail is built: an error in them ends the start before a
+//! process is spawned.
 
 use super::config::Config;
 use super::error::DaemonError;

@@ -1,13 +1,13 @@
-//! The exit of a daemon that was started on demand: when no client was connected and nothing ran for a while.
+//! The exit of a daemon that was started on demand: after a time without clients and executions.
 //!
-//! Executions that wait for an answer are in the store and need no process; those with a near deadline do.
+//! Executions that wait for an answer are in the store and need no process, unless their deadline is near.
 
 use super::assembly::Assembly;
 use std::time::Duration;
 use tokio::time::timeout;
 use vm_system_api::control::ClientCount;
 
-/// Returns when the daemon has been of no use for `idle`.
+/// Returns when the daemon has been idle for `idle`.
 pub(super) async fn wait(clients: &ClientCount, assembly: &Assembly, idle: Duration) {
     let mut connected = clients.watch();
     loop {

@@ -1,14 +1,14 @@
-//! The supervisor as one process: start, serve, stop; and the same inside a command, for one script.
+//! The supervisor as a process: start, serve, stop; or embedded in a command, for one script.
 //!
 //! Owns the order of the steps (store before socket, socket before jail, READY last; the reverse at the end) and nothing
 //! else: no verb, no rule about sessions.
 //!
 //! Reading order:
-//! - [`config`]: what the operator decides
-//! - [`assembly`]: store, runtime and verbs put together
+//! - [`config`]: the operator's settings
+//! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
 //!   [`notify`]: its reports to the service manager
-//! - [`idle`]: the end of a daemon that was started on demand
+//! - [`idle`]: the exit of a daemon that was started on demand
 //! - [`embedded`]: a supervisor without an API
 
 mod assembly;

@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 pub(super) enum State {
     /// Clients can connect.
     Ready,
-    /// The end has begun.
+    /// The daemon is stopping.
     Stopping,
 }
 
@@ -24,7 +24,7 @@ impl State {
     }
 }
 
-/// Sends the state if `$NOTIFY_SOCKET` is set. A failure is logged and nothing more.
+/// Sends the state if `$NOTIFY_SOCKET` is set. A failure is only logged.
 pub(super) fn notify(state: State) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else { return };
     if let Err(error) = send(&path, state) {
@@ -32,14 +32,14 @@ pub(super) fn notify(state: State) {
     }
 }
 
-fn send(place: &OsStr, state: State) -> io::Result<()> {
-    let bytes = place.as_bytes();
+fn send(path: &OsStr, state: State) -> io::Result<()> {
+    let bytes = path.as_bytes();
     let address = match bytes.split_first() {
         Some((b'@', name)) => SocketAddr::from_abstract_name(name)?,
-        _ => SocketAddr::from_pathname(place)?,
+        _ => SocketAddr::from_pathname(path)?,
     };
     let socket = UnixDatagram::unbound()?;
-    // A full queue must not hold up the supervisor.
+    // A full queue must not block the supervisor.
     socket.set_nonblocking(true)?;
     socket.send_to_addr(state.text().as_bytes(), &address).map(drop)
 }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listening_is_an_error_and_no_panic() {
+    fn a_missing_listener_is_an_error_and_no_panic() {
         assert!(send(OsStr::new("/nowhere/notify"), State::Ready).is_err());
         assert!(send(OsStr::new(&"x".repeat(200)), State::Ready).is_err());
     }

@@ -1,9 +1,9 @@
 //! The daemon from start to exit.
 //!
-//! Up: signals, store (whose lock keeps a second daemon out), sockets, jail, APIs, READY. Down, by SIGTERM, SIGINT or the
-//! verb: STOPPING; nothing new is taken and requests under way get `drain` to end by themselves; sessions are closed and
-//! get `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
-//! skips what is left of `drain`.
+//! Start: signals, store (its lock excludes a second daemon), sockets, jail, APIs, READY. Stop, by SIGTERM, SIGINT or the
+//! verb: STOPPING; no new requests are accepted, and requests in progress get `drain` to finish; sessions are closed and get
+//! `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
+//! skips the rest of `drain`.
 
 use super::assembly::{Assembly, Parts};
 use super::config::Config;
@@ -26,10 +26,10 @@ use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{StoreHandle, StoreOptions};
 
-/// After all sessions have ended, their requests must have their responses within.
+/// Time for the responses of requests after all sessions have ended.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// Serves until a signal or the verb stops it. When this returns, no process that it started is left.
+/// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left.
 pub async fn serve(config: Config) -> Result<(), DaemonError> {
     let mut signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let stop = CancellationToken::new();
@@ -90,7 +90,7 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
         tokio::select! {
             () = &mut idle => tracing::info!("stopping: no client is connected and nothing runs"),
             () = stopped => tracing::info!("stopping: a signal"),
-            () = stop.cancelled() => tracing::info!("stopping: an operator's order"),
+            () = stop.cancelled() => tracing::info!("stopping: requested by an operator"),
             () = hung_up => {
                 reload(&tokens).await;
                 continue;
@@ -108,13 +108,13 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
     Ok(())
 }
 
-/// SIGHUP: the tokens are read again; a mistake in them leaves the old ones in force.
+/// SIGHUP: reads the tokens again; after an error in the file the previous ones stay valid.
 async fn reload(tokens: &Arc<TokenBook>) {
     let tokens = Arc::clone(tokens);
     match tokio::task::spawn_blocking(move || tokens.reload()).await {
         Ok(Ok(count)) => tracing::info!(count, "tokens were read again"),
-        Ok(Err(error)) => tracing::error!(%error, "the tokens stay as they were"),
-        Err(error) => tracing::error!(%error, "the tokens stay as they were"),
+        Ok(Err(error)) => tracing::error!(%error, "the previous tokens stay valid"),
+        Err(error) => tracing::error!(%error, "the previous tokens stay valid"),
     }
 }
 
@@ -129,14 +129,14 @@ async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
     Ok(opened.map_err(|error| DaemonError::Internal(error.to_string()))??)
 }
 
-/// The folder of the libraries, without what a crash has left there.
+/// Opens the folder of the libraries and removes files that a crash has left.
 async fn open_library_store(config: &Config, store: &StoreHandle) -> Result<LibraryStore, DaemonError> {
     let known = store.libraries().await.map_err(|error| DaemonError::Internal(error.to_string()))?;
     let state_dir = config.state_dir.clone();
     let opened = tokio::task::spawn_blocking(move || {
         let library_store = LibraryStore::open(&state_dir)?;
         if let Err(error) = library_store.sweep(&known.iter().map(|row| row.hash).collect()) {
-            tracing::warn!(%error, "the folder of the libraries was not cleaned");
+            tracing::warn!(%error, "cannot remove leftover files from the folder of the libraries");
         }
         Ok(library_store)
     });
@@ -144,14 +144,15 @@ async fn open_library_store(config: &Config, store: &StoreHandle) -> Result<Libr
     opened.map_err(|source| DaemonError::Libraries { path: config.state_dir.clone(), source })
 }
 
-/// The folders beneath which worktrees may be.
+/// Opens the folders beneath which worktrees may be.
 async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
     let settings = config.worktree_roots.clone();
     let opened = tokio::task::spawn_blocking(move || Roots::new(&settings)).await;
     opened.map_err(|error| DaemonError::Internal(error.to_string()))?.map_err(DaemonError::Roots)
 }
 
-/// Users of this machine by the rules of the sockets, bearers of tokens by the file of tokens as it is now.
+/// Maps owners to their rights on worktrees: local users by the rules of the sockets, bearers of tokens by the current file of
+/// tokens.
 fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClients {
     WorktreeClients::new(move |owner| match WorktreeClient::new(owner.as_str(), false) {
         WorktreeClient::User(uid) if peers.is_administrator(uid) => WorktreeClient::Administrator,
@@ -194,13 +195,13 @@ fn parts(
     }
 }
 
-/// The ladder.
+/// Stops the daemon in steps; see the module header.
 async fn close(config: &Config, assembly: &Assembly, state: &ServerState, signals: &mut StopSignals) {
     state.closing.cancel();
     state.requests.close();
     tokio::select! {
         drained = timeout(config.drain, state.requests.wait()) => if drained.is_err() {
-            tracing::warn!(requests = state.requests.len(), "requests are still under way; ending their sessions");
+            tracing::warn!(requests = state.requests.len(), "requests are still in progress; ending their sessions");
         },
         () = signals.stop() => tracing::warn!("a second signal: not waiting for requests"),
     }

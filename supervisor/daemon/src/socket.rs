@@ -1,6 +1,6 @@
-//! A listening Unix socket as a file: made with the right modes, a stale one replaced, one in use left alone.
+//! The file of a listening Unix socket: created with the right modes; a stale one is replaced, one in use is not touched.
 //!
-//! A lock beside the socket decides between two supervisors that want the same path at the same time.
+//! A lock file beside the socket decides between two supervisors that start with the same path.
 
 use interprocess::local_socket::tokio::Listener;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
@@ -22,7 +22,7 @@ const SHARED_DIR_MODE: u32 = 0o750;
 /// The folder of a user's own socket.
 const PRIVATE_DIR_MODE: u32 = 0o700;
 
-/// The socket could not be made.
+/// Why a socket could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another supervisor listens there, or is about to.
@@ -32,7 +32,7 @@ pub enum SocketError {
         /// The command-line option that names the path.
         option: &'static str,
     },
-    /// Something that is not a socket is in the way.
+    /// The path exists and is not a socket.
     #[error("{} exists and is not a socket: move it away, or choose another {option}", path.display())]
     NotASocket {
         path: PathBuf,
@@ -40,14 +40,14 @@ pub enum SocketError {
         option: &'static str,
     },
     /// The operator named a group that does not exist.
-    #[error("there is no group `{0}`: create it, or change `socket_group`")]
+    #[error("no such group: `{0}`; create it, or change `socket_group`")]
     NoGroup(String),
     /// The system call failed.
     #[error("cannot listen at {}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
-/// A bound socket. Its file is removed when this is dropped, if it still is ours.
+/// A bound socket. When dropped, removes its file, unless another supervisor has replaced it.
 pub(super) struct ListeningSocket {
     path: PathBuf,
     identity: (u64, u64),
@@ -59,7 +59,7 @@ impl ListeningSocket {
     pub(super) fn bind(path: &Path, group: Option<u32>) -> Result<(Self, Listener), SocketError> {
         Self::bind_as(path, "--socket", group, |path| {
             let name = path.to_fs_name::<GenericFilePath>()?;
-            // Never removed by the library: it would remove a successor's file just as well.
+            // Not removed by the library, which would also remove a successor's file.
             ListenerOptions::new().name(name).reclaim_name(false).create_tokio()
         })
     }
@@ -108,7 +108,7 @@ pub(super) fn find_group(name: &str) -> Result<u32, SocketError> {
     }
 }
 
-/// Makes the socket's folder if it is not there: closed to all but the supervisor's user and the group that may connect.
+/// Creates the socket's folder if it does not exist, accessible only to the supervisor's user and the group that may connect.
 fn make_dir(path: &Path, group: Option<u32>) -> io::Result<()> {
     let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) else {
         return Ok(());
@@ -151,7 +151,7 @@ fn remove_stale(path: &Path, option: &'static str) -> Result<(), SocketError> {
             std::fs::remove_file(path).map_err(io)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // A process accepts, or refuses for another reason than having exited.
+        // A process listens, or the error does not prove that it has exited.
         Ok(_) | Err(_) => Err(SocketError::InUse { path: path.to_owned(), option }),
     }
 }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_live_socket_is_left_alone_with_and_without_our_lock() {
+    async fn a_socket_in_use_is_not_touched_with_and_without_our_lock() {
         let dir = tempfile::tempdir().unwrap();
         let ours = dir.path().join("ours.sock");
         let held = bind(&ours).unwrap();

@@ -1,6 +1,6 @@
-//! The signals of a daemon: SIGTERM and SIGINT stop it, SIGHUP makes it read its tokens again (so a closed terminal
-//! does not end a daemon that was started from it). SIGXFSZ is taken and does nothing, so that a file that may not grow
-//! (`LimitFSIZE=`) is the store's error and not the daemon's end.
+//! The signals of a daemon: SIGTERM and SIGINT stop it, SIGHUP makes it read its tokens again (so closing the terminal
+//! does not end a daemon that was started from it). SIGXFSZ is ignored, so that a write above the file size limit
+//! (`LimitFSIZE=`) is an error of the store and does not end the daemon.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 
-/// The signals as something to wait for. From its making on they no longer end the process by themselves.
+/// Receives the signals. While it exists, they no longer end the process by themselves.
 pub(super) struct StopSignals {
     stop: UnixStream,
     hang_up: UnixStream,
@@ -22,12 +22,12 @@ impl StopSignals {
         Ok(Self { stop: pipe(&[SIGTERM, SIGINT])?, hang_up: pipe(&[SIGHUP])? })
     }
 
-    /// Waits for the next one that means stop. Cancel safe.
+    /// Waits for the next SIGTERM or SIGINT. Cancel safe.
     pub(super) fn stop(&mut self) -> impl Future<Output = ()> {
         next(&mut self.stop)
     }
 
-    /// Both: what to wait for to stop, and what for SIGHUP. Each is cancel safe.
+    /// Two futures: the next SIGTERM or SIGINT, and the next SIGHUP. Both are cancel safe.
     pub(super) fn both(&mut self) -> (impl Future<Output = ()>, impl Future<Output = ()>) {
         (next(&mut self.stop), next(&mut self.hang_up))
     }

@@ -69,7 +69,7 @@ fn tokens_are_read_again_on_sighup_and_a_mistake_changes_nothing() {
     assert_eq!(status(ALICE), 200);
     people::write_book(&daemon.place, "nonsense");
     daemon.hang_up();
-    watch::until(|| daemon.log().contains("the tokens stay as they were"), || daemon.log());
+    watch::until(|| daemon.log().contains("the previous tokens stay valid"), || daemon.log());
     assert_eq!((status(ALICE), status(BOB)), (200, 401));
     daemon.stop();
 }

@@ -1,7 +1,7 @@
-//! One client from hello to end: reads frames, starts requests, writes their responses.
+//! One client from hello to disconnect: reads frames, starts requests, writes their responses.
 //!
-//! Reading and writing are two halves that end each other: a client that breaks the protocol or does not read is
-//! disconnected with a reason. Requests under way go on without the client.
+//! The end of the reading half ends the writing half, and vice versa: a client that breaks the protocol or does not read is
+//! disconnected with a reason. Its requests in progress continue.
 
 use super::frame::{self, FrameError};
 use super::request::{self, Outgoing};
@@ -18,19 +18,21 @@ use vm_system_protocol::control::{
     CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, Op, OpError, ServerFrame, ServerHello,
 };
 
-/// Frames that may wait for a client's socket.
+/// Most frames that are queued for a client's socket.
 const QUEUED_FRAMES: usize = 8;
-/// A usual request comes with one read (bytes); larger ones are read past this.
+/// Read buffer: the size of a usual request (bytes); larger ones are read without it.
 const READ_BYTES: usize = 4_096;
 /// Longest idempotency key (bytes).
 const IDEMPOTENCY_KEY_BYTES: usize = 255;
 
-/// Why a client was disconnected; goes to the log.
+/// Why a client was disconnected, for the log.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Disconnect {
-    #[error("it did not send hello in time")]
+    #[error("no hello in time")]
     NoHello,
-    #[error("it speaks control protocol {theirs} (version {version}), this supervisor {CONTROL_PROTOCOL}")]
+    #[error(
+        "the client (version {version}) uses control protocol {theirs}, this supervisor {CONTROL_PROTOCOL}"
+    )]
     OtherProtocol { theirs: u32, version: String },
     #[error("refused: {0}")]
     Refused(String),
@@ -40,14 +42,14 @@ pub(super) enum Disconnect {
     Frame(#[from] FrameError),
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct ControlContext {
     pub(super) handler: Arc<dyn VerbHandler>,
     pub(super) limits: ControlLimits,
     pub(super) state: ServerState,
 }
 
-/// Sends hello with the reason and nothing else: the peer is refused.
+/// Refuses a peer: sends only a hello with the reason.
 pub(super) async fn refuse<S>(stream: S, limits: &ControlLimits, reason: String) -> Disconnect
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -59,7 +61,7 @@ where
     }
 }
 
-/// Serves one client until it leaves (`Ok`) or must be disconnected.
+/// Serves one client until it disconnects (`Ok`) or must be disconnected.
 pub(super) async fn serve<R, W>(
     shared: &ControlContext,
     reader: R,
@@ -83,14 +85,14 @@ where
         () = shared.state.hang_up.cancelled() => Ok(()),
     };
     read?;
-    // The client has closed its sending side, or we hang up: requests under way still get their replies, except streams
-    // without an end of their own, which no client would stop any more.
+    // The client has closed its sending side, or the server hangs up: requests in progress still get their replies, but
+    // streams that follow an execution are stopped, because the client can no longer stop them.
     client.active.unfollow_all();
     drop(client);
     write.await
 }
 
-/// Largest greeting of a client: who has not been let in yet costs no more (bytes).
+/// Largest hello (bytes): bounds the memory of a client that is not accepted yet.
 const HELLO_BYTES: usize = 4 * 1024;
 
 async fn greet<R, W>(
@@ -110,18 +112,18 @@ where
     let other_protocol = hello.protocol != CONTROL_PROTOCOL;
     let refusal = if other_protocol {
         Some(format!(
-            "the supervisor speaks control protocol {CONTROL_PROTOCOL}, the client {}",
+            "the supervisor uses control protocol {CONTROL_PROTOCOL}, the client {}",
             hello.protocol
         ))
     } else {
         refusal
     };
-    let answer = ServerHello {
+    let reply = ServerHello {
         protocol: CONTROL_PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         refusal: refusal.clone(),
     };
-    let bytes = frame::encode(&answer, limits.frame_bytes).map_err(FrameError::Codec)?;
+    let bytes = frame::encode(&reply, limits.frame_bytes).map_err(FrameError::Codec)?;
     frame::write(writer, &bytes, limits.write).await?;
     if other_protocol {
         return Err(Disconnect::OtherProtocol { theirs: hello.protocol, version: hello.version });
@@ -167,7 +169,7 @@ impl Client<'_> {
     async fn request(&mut self, id: u32, idempotency_key: Option<String>, op: Op) -> Result<(), Disconnect> {
         if let Some(refusal) = self.refusal(idempotency_key.as_deref()) {
             let reply = ServerFrame::Reply { id, result: Err(Box::new(refusal)) };
-            // A client that is gone is noticed by the writing half.
+            // The writing half notices a disconnected client.
             let _ = self.outgoing.send(&reply).await;
             return Ok(());
         }
@@ -191,7 +193,7 @@ impl Client<'_> {
             return Some(OpError::new(ErrorCode::ValidationError, message));
         }
         if self.active.count() >= self.shared.limits.requests {
-            let message = format!("{} requests of this client are under way", self.shared.limits.requests);
+            let message = format!("{} requests of this client are in progress", self.shared.limits.requests);
             return Some(OpError::new(ErrorCode::CapacityExceeded, message).with_hint("wait for a reply"));
         }
         None
@@ -204,14 +206,14 @@ struct Active(Arc<Mutex<HashMap<u32, CancellationToken>>>);
 
 impl Active {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u32, CancellationToken>> {
-        // The map is whole after every statement that holds the lock.
+        // The map is consistent after every statement that holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, id: u32) -> Option<CancellationToken> {
         match self.lock().entry(id) {
             Entry::Occupied(_) => None,
-            Entry::Vacant(place) => Some(place.insert(CancellationToken::new()).clone()),
+            Entry::Vacant(entry) => Some(entry.insert(CancellationToken::new()).clone()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reads and writes frames ([`protocol::control::frame`](vm_system_protocol::control::frame)) over any byte stream.
 //!
-//! Memory grows with the bytes that really came, never with the length that was announced.
+//! Memory grows with the received bytes, not with the announced length.
 
 use std::io;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use vm_system_protocol::codec::{self, CodecError, Decode, Encode};
 pub use vm_system_protocol::control::frame::encode;
 use vm_system_protocol::control::frame::{HEADER_BYTES, WRITE_CHUNK_BYTES, value_len};
 
-/// Memory claimed before the first byte of a frame's value is there (bytes).
+/// Memory that is allocated before the first byte of a frame's value (bytes).
 const FIRST_CLAIM_BYTES: usize = 16 * 1024;
 
-/// A frame could not be read or written.
+/// Why a frame could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The stream ended inside a frame.
     #[error("the stream ended in the middle of a frame")]
     HalfFrame,
-    /// The frame's rest did not come in time.
-    #[error("the rest of a frame did not come within {0:?}")]
+    /// The rest of a frame did not arrive in time.
+    #[error("the rest of a frame did not arrive within {0:?}")]
     ReadDeadline(Duration),
-    /// The peer does not take what is sent.
-    #[error("the peer did not take what was sent within {0:?}")]
+    /// The peer does not read.
+    #[error("the peer did not read within {0:?}")]
     WriteDeadline(Duration),
-    /// The announced length is over the cap, or the bytes are not the value that belongs here.
+    /// The announced length is above the cap, or the bytes are not a valid value.
     #[error(transparent)]
     Codec(#[from] CodecError),
     /// The stream itself failed.
@@ -33,8 +33,8 @@ pub enum FrameError {
     Io(#[from] io::Error),
 }
 
-/// Reads one frame; `None` where the stream ends between frames. Waits for its first byte as long as it takes, then
-/// `deadline` for the rest. Not cancel safe.
+/// Reads one frame; `None` if the stream ends between frames. Waits for the first byte without a deadline, then `deadline` for
+/// the rest. Not cancel safe.
 pub async fn read<T, R>(reader: &mut R, cap: usize, deadline: Duration) -> Result<Option<T>, FrameError>
 where
     T: Decode<()> + Encode,
@@ -59,7 +59,7 @@ fn half_frame(error: io::Error) -> FrameError {
     if error.kind() == io::ErrorKind::UnexpectedEof { FrameError::HalfFrame } else { FrameError::Io(error) }
 }
 
-/// Writes the bytes of a frame; each [`WRITE_CHUNK_BYTES`] must be taken within `deadline`.
+/// Writes the bytes of a frame; the peer must read each [`WRITE_CHUNK_BYTES`] within `deadline`.
 pub async fn write<W>(writer: &mut W, bytes: &[u8], deadline: Duration) -> Result<(), FrameError>
 where
     W: AsyncWrite + Unpin,

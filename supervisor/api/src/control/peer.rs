@@ -1,5 +1,5 @@
-//! Which processes may connect, and as which principal: the kernel names their user (`SO_PEERCRED`, or its table of sockets over TCP),
-//! never a message. Over the Unix socket its mode has decided already who connects; over TCP the same group is asked here.
+//! Which users may connect, and as which principal: the kernel reports the user (`SO_PEERCRED`; over TCP, socket diagnosis), never
+//! a message. The mode of the Unix socket decides who can connect; over TCP membership of the same group is checked here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +9,13 @@ use vm_system_ops::Caller;
 use vm_system_record::Owner;
 use vm_system_sandbox::identity::Identity;
 
-/// The kernel's name for every user of a foreign user namespace (`/proc/sys/kernel/overflowuid`).
+/// The uid that the kernel reports for users without a mapping in this user namespace (`/proc/sys/kernel/overflowuid`).
 const OVERFLOW_UID: u32 = 65_534;
 
 /// How a peer is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// A Unix socket: its mode lets the owner and its group connect.
+    /// A Unix socket: its mode lets its owner and its group connect.
     Unix,
     /// TCP over loopback: every user of the machine can connect.
     Loopback,
@@ -25,8 +25,8 @@ pub enum Transport {
 #[derive(Debug, Clone)]
 pub struct PeerPolicy {
     own_uid: u32,
-    /// Users that are never accepted, such as the one that workers run as: a process that got out of its jail must not reach
-    /// an API.
+    /// Users that are never accepted, such as the workers' user: a process that has escaped from its jail must not reach an
+    /// API.
     refused_uids: Vec<u32>,
     /// The group that may connect besides administrators (`socket_group`).
     group: Option<u32>,
@@ -34,25 +34,26 @@ pub struct PeerPolicy {
 }
 
 impl PeerPolicy {
-    /// For a supervisor that runs as `own_uid`, with workers that run as `worker_uid`, and the group of its sockets.
+    /// The policy of a supervisor that runs as `own_uid`, with workers that run as `worker_uid`, and the group of its sockets.
     pub fn new(own_uid: u32, worker_uid: u32, group: Option<u32>) -> Self {
         let refused_uids = [OVERFLOW_UID, worker_uid].into_iter().filter(|uid| *uid != own_uid).collect();
         Self { own_uid, refused_uids, group, users: Arc::default() }
     }
 
-    /// Whether a user of this machine administers the supervisor: root, and the user that it runs as.
+    /// Whether a local user is an administrator: root, or the supervisor's own user.
     pub fn is_administrator(&self, uid: u32) -> bool {
         uid == 0 || uid == self.own_uid
     }
 
-    /// The caller behind a peer's effective uid, or why it is refused. Asks the user database, without blocking the runtime.
+    /// The caller for a peer's effective uid, or the reason of a refusal. Looks the uid up in the user database, without blocking
+    /// the runtime.
     pub async fn judge(
         &self,
         api: &'static str,
         uid: Option<u32>,
         transport: Transport,
     ) -> Result<Caller, String> {
-        let uid = uid.ok_or("the kernel does not name your user")?;
+        let uid = uid.ok_or("the kernel does not report your user")?;
         if self.refused_uids.contains(&uid) {
             return Err(format!("uid {uid} may not use this socket"));
         }
@@ -61,11 +62,11 @@ impl PeerPolicy {
         if caller.admin {
             return Ok(caller);
         }
-        // No answer of the user database could admit it.
+        // Refused whatever the user database says, so the lookup is skipped.
         if transport == Transport::Loopback && self.group.is_none() {
             return Err(format!("uid {uid} needs a token here: no `socket_group` is configured"));
         }
-        // With subordinate ids one person has 65 536 uids: each would be an owner with shares of its own.
+        // A user with subordinate ids has 65 536 uids, each of which would be an owner with its own quotas.
         let user = self.users.find(uid).await?.ok_or_else(|| format!("uid {uid} has no passwd entry"))?;
         match (transport, self.group) {
             (Transport::Loopback, Some(group)) if !user.is_member(group) => {
@@ -76,37 +77,37 @@ impl PeerPolicy {
     }
 }
 
-/// Users that are looked up at a time: a directory server that does not answer holds up this many threads and no more.
+/// Most concurrent lookups: a directory server that does not respond blocks at most this many threads.
 const LOOKUPS: usize = 8;
-/// How long the answer about a user counts: a change in the user or group database takes effect within this time.
+/// How long a lookup is cached: a change in the user or group database takes effect within this time.
 const LOOKUP_AGE: Duration = Duration::from_secs(10);
-/// Answers that are remembered at a time.
-const LOOKUPS_REMEMBERED: usize = 4_096;
+/// Number of cached lookups above which old ones are dropped.
+const LOOKUPS_CACHED: usize = 4_096;
 
-/// What the user database answers about a uid; `Ok(None)`: it has no entry.
-type UserAnswer = Result<Option<Identity>, String>;
+/// The result of a lookup; `Ok(None)`: the user database has no entry.
+type UserLookup = Result<Option<Identity>, String>;
 
-/// When the lookup of a user began, and its answer as soon as there is one.
-type Remembered = (Instant, Arc<OnceCell<UserAnswer>>);
+/// The start of a lookup, and its result when it has one.
+type CachedLookup = (Instant, Arc<OnceCell<UserLookup>>);
 
-/// Lookups in the user database (NSS), which may block: few at a time, one for all that ask for the same uid.
+/// Lookups in the user database (NSS), which may block: few at a time, and one for concurrent requests for the same uid.
 #[derive(Debug)]
 struct UserLookups {
-    turns: Semaphore,
-    answers: Mutex<HashMap<u32, Remembered>>,
+    permits: Semaphore,
+    results: Mutex<HashMap<u32, CachedLookup>>,
 }
 
 impl Default for UserLookups {
     fn default() -> Self {
-        Self { turns: Semaphore::new(LOOKUPS), answers: Mutex::default() }
+        Self { permits: Semaphore::new(LOOKUPS), results: Mutex::default() }
     }
 }
 
 impl UserLookups {
-    async fn find(&self, uid: u32) -> UserAnswer {
+    async fn find(&self, uid: u32) -> UserLookup {
         let cell = self.cell(uid);
         let lookup = || async {
-            let Ok(_turn) = self.turns.acquire().await else {
+            let Ok(_permit) = self.permits.acquire().await else {
                 return Err("the supervisor is stopping".to_owned());
             };
             let found = tokio::task::spawn_blocking(move || Identity::of_user(uid)).await;
@@ -118,14 +119,14 @@ impl UserLookups {
         cell.get_or_init(lookup).await.clone()
     }
 
-    /// The lookup of a uid that is under way or was done a moment ago, or a new one.
-    fn cell(&self, uid: u32) -> Arc<OnceCell<UserAnswer>> {
+    /// The lookup of a uid that is in progress or cached, or a new one.
+    fn cell(&self, uid: u32) -> Arc<OnceCell<UserLookup>> {
         let now = Instant::now();
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if answers.len() >= LOOKUPS_REMEMBERED {
-            answers.retain(|_, (since, cell)| !cell.initialized() || now - *since < LOOKUP_AGE);
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        if results.len() >= LOOKUPS_CACHED {
+            results.retain(|_, (since, cell)| !cell.initialized() || now - *since < LOOKUP_AGE);
         }
-        let (since, cell) = answers.entry(uid).or_insert_with(|| (now, Arc::default()));
+        let (since, cell) = results.entry(uid).or_insert_with(|| (now, Arc::default()));
         if cell.initialized() && now - *since >= LOOKUP_AGE {
             (*since, *cell) = (now, Arc::default());
         }
@@ -137,7 +138,7 @@ impl UserLookups {
 mod tests {
     use super::*;
 
-    /// Every Linux has these users; none is the supervisor's here.
+    /// A user of every Linux system, and a uid without a user; neither is the supervisor's.
     const DAEMON: u32 = 1;
     const NO_ENTRY: u32 = 3_999_999_999;
 
@@ -161,18 +162,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lookups_of_one_user_are_one_lookup_and_others_have_turns() {
+    async fn lookups_of_one_user_are_shared_and_concurrent_ones_are_bounded() {
         let lookups = UserLookups::default();
         let (first, second) = (lookups.cell(DAEMON), lookups.cell(DAEMON));
         assert!(Arc::ptr_eq(&first, &second));
-        assert!(lookups.find(DAEMON).await.expect("NSS answers").is_some());
-        assert!(first.initialized(), "what both wait for is answered");
-        // As many as may be under way: the next one waits, and one that is remembered does not.
-        let held = lookups.turns.acquire_many(LOOKUPS as u32).await.expect("open");
+        assert!(lookups.find(DAEMON).await.expect("NSS works").is_some());
+        assert!(first.initialized(), "the shared lookup is done");
+        // All permits are taken: a new lookup waits, a cached one does not.
+        let held = lookups.permits.acquire_many(LOOKUPS as u32).await.expect("open");
         let waits = lookups.find(NO_ENTRY);
         tokio::pin!(waits);
-        assert!(is_pending_at_once(waits.as_mut()).await, "there is no turn");
-        assert!(lookups.find(DAEMON).await.expect("remembered").is_some());
+        assert!(is_pending_at_once(waits.as_mut()).await, "no permit is free");
+        assert!(lookups.find(DAEMON).await.expect("cached").is_some());
         drop(held);
         assert_eq!(waits.await, Ok(None));
     }
@@ -186,14 +187,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn over_tcp_only_administrators_and_members_of_the_group_are_taken() {
-        let user = Identity::of_user(DAEMON).expect("NSS answers").expect("a system user");
+    async fn over_tcp_only_administrators_and_members_of_the_group_are_accepted() {
+        let user = Identity::of_user(DAEMON).expect("NSS works").expect("a system user");
         let (member, outsider) = (user.ids.gid, 3_999_999_999);
-        for (group, taken) in [(Some(member), true), (Some(outsider), false), (None, false)] {
+        for (group, accepted) in [(Some(member), true), (Some(outsider), false), (None, false)] {
             let policy = PeerPolicy::new(990, 777, group);
             assert_eq!(
                 policy.judge("control", Some(DAEMON), Transport::Loopback).await.is_ok(),
-                taken,
+                accepted,
                 "{group:?}"
             );
             assert!(policy.judge("control", Some(990), Transport::Loopback).await.is_ok());

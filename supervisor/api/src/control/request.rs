@@ -1,4 +1,4 @@
-//! One verb of one client: passes it to the handler, streams its events, then sends its reply.
+//! One verb of one client: passes the verb to the handler, streams its events, then sends its reply.
 
 use super::frame;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,21 +11,21 @@ use vm_system_protocol::control::{ErrorCode, OpError, Reply, ServerFrame};
 use vm_system_protocol::model::{Event, EventPayload};
 use vm_system_store::BoxFuture;
 
-/// Batches of events that may wait between the handler and a client's socket.
+/// Most batches of events that are queued between the handler and a client's socket.
 const QUEUED_BATCHES: usize = 4;
-/// Events of one frame stay below this, as long as there is more than one (bytes, estimated).
+/// Most bytes of events in one frame (estimated); a larger event gets a frame of its own.
 const EVENTS_FRAME_BYTES: usize = 256 * 1024;
-/// What an event takes on the wire beside its texts, generously (bytes).
+/// Upper bound of an event's size without its texts (bytes).
 const EVENT_OVERHEAD_BYTES: usize = 64;
 
-/// Where a client's frames wait to be written; bounded, so that a slow reader holds up only its own requests.
+/// The queue of frames for a client; bounded, so that a slow reader delays only its own requests.
 #[derive(Clone)]
 pub(super) struct Outgoing {
     pub(super) frames: mpsc::Sender<Vec<u8>>,
     pub(super) frame_bytes: usize,
 }
 
-/// The client is gone.
+/// The client has disconnected.
 pub(super) struct Gone;
 
 impl Outgoing {
@@ -41,26 +41,26 @@ impl Outgoing {
     }
 }
 
-/// What goes out instead of a frame that cannot be encoded.
+/// The replacement of a frame that cannot be encoded.
 fn too_large(frame: &ServerFrame, error: &dyn std::fmt::Display) -> Option<ServerFrame> {
     let ServerFrame::Reply { id, .. } = frame else {
-        tracing::error!(%error, "an event does not fit a frame and is left out of the stream");
+        tracing::error!(%error, "an event is too large for a frame and is left out of the stream");
         return None;
     };
-    let error = OpError::new(ErrorCode::Internal, format!("the reply does not fit a frame: {error}"))
+    let error = OpError::new(ErrorCode::Internal, format!("the reply is too large for a frame: {error}"))
         .with_hint("request less at a time: --limit, --after-seq");
     Some(ServerFrame::Reply { id: *id, result: Err(Box::new(error)) })
 }
 
-/// Runs one request to its end, whether or not the client is still there. `unfollow` ends the stream early; `answered`
-/// frees the request's id, before the client can see the reply.
+/// Runs one request to its end, even if the client disconnects. `unfollow` ends the stream early; `free_id` frees the
+/// request's id before the client can see the reply.
 pub(super) async fn run(
     handler: Arc<dyn VerbHandler>,
     id: u32,
     mut request: VerbRequest,
     outgoing: Outgoing,
     unfollow: CancellationToken,
-    answered: impl FnOnce(),
+    free_id: impl FnOnce(),
 ) {
     let mut stream = None;
     if request.op.follows() {
@@ -70,7 +70,7 @@ pub(super) async fn run(
     }
     let work = contained(handler.handle(request));
     let result = match stream {
-        // Both at once: the verb waits while its stream is full.
+        // Concurrently: the verb waits while its stream is full.
         Some(receiver) => tokio::join!(work, forward(id, receiver, &outgoing, &unfollow)).0,
         None => work.await,
     };
@@ -78,16 +78,16 @@ pub(super) async fn run(
         tracing::error!(request = id, "a request ended without a reply");
         Err(OpError::new(ErrorCode::Internal, "the supervisor failed at this request; see its log"))
     });
-    answered();
+    free_id();
     let reply = ServerFrame::Reply { id, result: result.map(Box::<Reply>::new).map_err(Box::new) };
-    // The client may be gone; then the reply is dropped.
+    // If the client has disconnected, the reply is dropped.
     let _ = outgoing.send(&reply).await;
 }
 
-/// Does the work; `None` if it panicked: a bug in a verb becomes this request's error and nothing else.
+/// Runs the work; `None` if it panicked, so that a bug in a verb is only this request's error.
 async fn contained<T>(mut work: BoxFuture<'_, T>) -> Option<T> {
     let poll = |context: &mut Context<'_>| {
-        // After a panic the work is dropped and never polled again, so that its half-made changes are not visible.
+        // After a panic the work is never polled again, so that no code sees its inconsistent state.
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
             Ok(poll) => poll.map(Some),
             Err(_) => Poll::Ready(None),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_batch_is_cut_in_order_and_a_giant_event_travels_alone() {
+    fn a_large_batch_is_split_in_order_and_a_giant_event_has_its_own_frame() {
         let batch =
             vec![event(1, 10), event(2, 10), event(3, 2 * EVENTS_FRAME_BYTES), event(4, 10), event(5, 10)];
         let lengths: Vec<_> = split(batch.clone()).iter().map(Vec::len).collect();

@@ -1,4 +1,4 @@
-//! Accepts clients, gets their user from the kernel, and serves each in a task of its own.
+//! Accepts clients, gets their user from the kernel, and serves each in a separate task.
 
 use super::connection::{self, ControlContext};
 use super::frame::FrameError;
@@ -17,26 +17,26 @@ use vm_system_ops::{ApiRefusal, VerbHandler};
 use vm_system_protocol::control::ErrorCode;
 use vm_system_spawn::reactor::{self, StreamReader, StreamWriter};
 
-/// Pause after an `accept` that failed for want of descriptors or memory, so that the log and the CPU survive it.
+/// Pause after an `accept` that failed for lack of descriptors or memory, which spares the log and the CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// After hanging up, clients get this long to take the replies that are queued for them.
+/// Time for clients to read their queued replies after the hang-up.
 const HANG_UP: Duration = Duration::from_secs(1);
 
-/// The state that the listeners of all APIs share: how they are closed, step by step. Its holder decides when.
+/// The state that the listeners of all APIs share: the steps in which they are closed.
 #[derive(Debug, Clone, Default)]
 pub struct ServerState {
-    /// First: no client and no request is taken any more.
+    /// First step: no more clients and requests are accepted.
     pub closing: CancellationToken,
-    /// Requests under way, of all clients; wait for them in between.
+    /// Second step: waits for the requests in progress, of all clients.
     pub requests: TaskTracker,
     /// The connected clients of all APIs.
     pub clients: ClientCount,
-    /// Last: connections are closed as soon as the replies that are queued for them are written.
+    /// Last step: connections are closed as soon as their queued replies are written.
     pub hang_up: CancellationToken,
 }
 
-/// Counts connections, for those who wait until there are none.
+/// Counts the connections, so that a task can wait until there are none.
 #[derive(Debug, Clone)]
 pub struct ClientCount(watch::Sender<usize>);
 
@@ -47,19 +47,19 @@ impl Default for ClientCount {
 }
 
 impl ClientCount {
-    /// One more, until the returned value is dropped.
+    /// Counts a connection until the returned value is dropped.
     pub fn enter(&self) -> CountedClient {
         self.0.send_modify(|count| *count += 1);
         CountedClient(self.0.clone())
     }
 
-    /// How many there are, now and from now on.
+    /// The number of connections, as a watch channel.
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.0.subscribe()
     }
 }
 
-/// A connection that is counted.
+/// Counts one connection until it is dropped.
 #[derive(Debug)]
 pub struct CountedClient(watch::Sender<usize>);
 
@@ -69,7 +69,7 @@ impl Drop for CountedClient {
     }
 }
 
-/// Clients above the limit that get a refusal at a time; more are closed at once.
+/// Most concurrent refusals of clients above the limit; further clients are closed without a reason.
 const REFUSALS: usize = 16;
 
 /// Serves the control socket until [`ServerState::hang_up`].
@@ -99,7 +99,7 @@ pub async fn serve(
         };
         number += 1;
         let slot = Arc::clone(&slots).try_acquire_owned().ok();
-        // Refusals with a reason are bounded, too.
+        // Refusals with a reason are bounded too.
         let refusal = match slot {
             Some(_) => None,
             None => match Arc::clone(&refusals).try_acquire_owned() {
@@ -117,11 +117,11 @@ pub async fn serve(
     drop(listener);
     state.hang_up.cancelled().await;
     clients.close();
-    // What is left now are clients that do not read their replies, or wait for a request that did not end.
+    // The remaining clients do not read their replies, or wait for a request that did not end.
     let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
 }
 
-/// The stream, watched as we need it.
+/// The stream as reader and writer of the runtime's reactor.
 fn halves(stream: Stream) -> io::Result<(StreamReader, StreamWriter)> {
     let Stream::UdSocket(stream) = stream;
     reactor::split(OwnedFd::try_from(stream)?)

@@ -1,4 +1,4 @@
-//! Files of programs and executions: written as they are read from the store, taken as they come. Neither side holds one.
+//! Exported programs and executions: streamed in pieces from the store and to it; a whole file is never in memory.
 
 use super::App;
 use super::envelope::{RestError, RestResult, created};
@@ -20,7 +20,7 @@ use vm_system_protocol::control::{
     ArchiveKind, DurableOp, DurableReply, ExportCursor, ExportPart, NewImport, PART_BYTES, Reply,
 };
 
-/// So much of a body must come in the time that a whole one has elsewhere (bytes).
+/// Each piece of this size must arrive within [`RestLimits::body`](super::RestLimits::body) (bytes).
 const PIECE_BYTES: usize = 128 << 10;
 
 /// A program with all its versions, as a file that can be imported.
@@ -31,8 +31,8 @@ pub(super) async fn export_program(
     export(request, ArchiveKind::Program, program).await
 }
 
-/// An execution of a program that waits or has ended, with its program, states, tasks and output, as a file that
-/// can be imported. It has all that the program knows.
+/// A waiting or ended execution of a program, with its program version, states, tasks and output, as a file that can be
+/// imported. The file has all data of the program.
 pub(super) async fn export_execution(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
@@ -40,14 +40,14 @@ pub(super) async fn export_execution(
     export(request, ArchiveKind::Execution, execution).await
 }
 
-/// Make a program of a file, under a new id.
+/// Create a program from a file, under a new id.
 pub(super) async fn import_program(request: RestRequest, params: QueryParams, upload: Upload) -> RestResult {
     let name = params.one("name")?.map(str::to_owned);
     let new = NewImport { kind: Some(ArchiveKind::Program), name, ..NewImport::default() };
     import(request, new, upload).await
 }
 
-/// Make an execution of a file, under a new id; what it runs becomes a program, unless there is that very one.
+/// Create an execution from a file, under a new id; its program is created too, unless the same one exists.
 pub(super) async fn import_execution(
     request: RestRequest,
     params: QueryParams,
@@ -77,7 +77,7 @@ async fn part(
     }
 }
 
-/// What is wrong with the first part is a refusal; a later error breaks the response off.
+/// An error of the first part is a refusal; a later one ends the response early.
 async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> RestResult {
     let streams = Arc::clone(&request.app.streams).try_acquire_owned();
     let permit = streams.map_err(|_| RestError::capacity("too many streams are open"))?;
@@ -89,7 +89,7 @@ async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> R
         loop {
             let (piece, next) = match now {
                 Ok(ExportPart { text, next }) => (Ok(Bytes::from(text)), next),
-                Err(_) => (Err(std::io::Error::other("the export was broken off")), None),
+                Err(_) => (Err(std::io::Error::other("the export failed")), None),
             };
             if sender.send(piece).await.is_err() {
                 return;
@@ -121,10 +121,10 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// A file on its way.
+/// The body of an import.
 pub(super) struct Upload {
     body: Body,
-    patience: Duration,
+    deadline: Duration,
 }
 
 impl FromRequest<Arc<App>> for Upload {
@@ -133,12 +133,12 @@ impl FromRequest<Arc<App>> for Upload {
     async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, RestError> {
         let (parts, body) = request.into_parts();
         is_json(&parts.headers)?;
-        Ok(Self { body, patience: app.options.limits.body })
+        Ok(Self { body, deadline: app.options.limits.body })
     }
 }
 
 impl Upload {
-    /// The next piece; an empty one behind the last.
+    /// The next piece; empty after the last.
     async fn piece(&mut self) -> Result<Vec<u8>, RestError> {
         let gather = async {
             let mut piece = Vec::new();
@@ -154,9 +154,9 @@ impl Upload {
             }
             Ok(piece)
         };
-        timeout(self.patience, gather)
-            .await
-            .map_err(|_| RestError::request(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?
+        timeout(self.deadline, gather).await.map_err(|_| {
+            RestError::request(StatusCode::REQUEST_TIMEOUT, "the body was not complete in time")
+        })?
     }
 }
 

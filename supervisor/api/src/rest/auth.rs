@@ -1,4 +1,4 @@
-//! Who asks: the bearer of a token, or a user of this machine as the kernel names it.
+//! The caller of a request: the bearer of a token, or the local user that the kernel reports.
 
 use super::envelope::RestError;
 use super::local_uid;
@@ -10,19 +10,19 @@ use tokio::sync::OnceCell;
 use vm_system_ops::Caller;
 use vm_system_record::Owner;
 
-/// Longest token that is looked at (bytes).
+/// Longest accepted token (bytes).
 const TOKEN_BYTES: usize = 1_024;
 
 /// The other end of a connection.
 #[derive(Debug)]
 pub(super) enum RestPeer {
-    /// Of the Unix socket: its user, and the caller behind it once it was looked up.
+    /// Over the Unix socket: the user, and the caller after the first lookup.
     Unix { uid: Option<u32>, caller: OnceCell<Result<Caller, String>> },
-    /// Of a TCP socket.
+    /// Over TCP.
     Tcp {
         client: SocketAddr,
         server: SocketAddr,
-        /// Of our end.
+        /// Inode of the server's socket.
         inode: u64,
         caller: OnceCell<Result<Caller, String>>,
     },
@@ -42,7 +42,7 @@ impl RestPeer {
     }
 }
 
-/// Where a request comes from, for the audit log.
+/// The origin of a request, for the audit log.
 impl std::fmt::Display for RestPeer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -57,10 +57,10 @@ impl std::fmt::Display for RestPeer {
 pub(super) async fn caller(app: &App, peer: &RestPeer, headers: &HeaderMap) -> Result<Caller, RestError> {
     if let Some(token) = token(headers)? {
         let bearer = app.options.tokens.find(token);
-        let bearer = bearer.ok_or_else(|| RestError::unauthorized("this token is not known"))?;
+        let bearer = bearer.ok_or_else(|| RestError::unauthorized("unknown token"))?;
         return Ok(Caller { owner: Owner::new(bearer.name), admin: bearer.admin, api: API });
     }
-    // A user is looked up once for each connection.
+    // A user is looked up once per connection.
     let peers = &app.options.peers;
     let known = match peer {
         RestPeer::Unix { uid, caller } => {

@@ -1,5 +1,5 @@
-//! One connection: requests one after the other, each with its deadlines, until the client leaves, idles for too long,
-//! must free its slot, or the supervisor stops.
+//! One connection: handles requests in sequence, each with deadlines, until the client disconnects or idles for too long, the
+//! slot is needed for another client, or the supervisor stops.
 
 use super::App;
 use super::auth::RestPeer;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Clone)]
 pub(super) struct RestContext {
     pub(super) app: Arc<App>,
@@ -45,7 +45,7 @@ where
                 let public = gate::is_public(request.uri().path());
                 let response = gate::handle(&shared.app, &shared.routes, &peer, request.map(Body::new)).await;
                 if public {
-                    // A client without a token keeps no other client out by reading slowly.
+                    // A client without a token must not occupy a slot by reading slowly.
                     slot.idle();
                 }
                 Ok::<_, Infallible>(response.map(|body| Watched { body, slot }))
@@ -65,7 +65,7 @@ where
         tokio::select! {
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection broke off");
+                    tracing::debug!(%error, "a connection failed");
                 }
                 return;
             }

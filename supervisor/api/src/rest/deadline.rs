@@ -1,4 +1,4 @@
-//! A stream whose peer must take what is sent to it: one that does not for too long is given up.
+//! A stream with a write deadline: a peer that does not read for too long is disconnected.
 
 use std::future::Future as _;
 use std::io::{self, IoSlice};
@@ -20,7 +20,7 @@ impl<S> Deadline<S> {
         Self { stream, write, waiting: None }
     }
 
-    /// Passes on what came of a write; the clock runs while nothing comes of it.
+    /// Returns the result of a write; the deadline runs while the write is pending.
     fn timed<T>(&mut self, context: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if result.is_ready() {
             self.waiting = None;
@@ -29,10 +29,7 @@ impl<S> Deadline<S> {
         let write = self.write;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(write)));
         ready!(waiting.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(
-            io::ErrorKind::TimedOut,
-            "the client does not take what is sent to it",
-        )))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }
 }
 
@@ -86,15 +83,15 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
 
     #[tokio::test]
-    async fn a_peer_that_takes_nothing_is_given_up_and_one_that_reads_is_not() {
+    async fn a_peer_that_does_not_read_is_disconnected_and_one_that_reads_is_not() {
         let (ours, mut theirs) = tokio::io::duplex(16);
         let mut stream = Deadline::new(ours, Duration::from_mins(1));
         let reading = tokio::spawn(async move {
-            let mut taken = [0; 80];
-            tokio::io::AsyncReadExt::read_exact(&mut theirs, &mut taken).await.expect("bytes");
+            let mut received = [0; 80];
+            tokio::io::AsyncReadExt::read_exact(&mut theirs, &mut received).await.expect("bytes");
             theirs
         });
-        stream.write_all(&[0; 80]).await.expect("taken bit by bit");
+        stream.write_all(&[0; 80]).await.expect("the peer reads");
         let _theirs = reading.await.expect("reader");
         stream.write = Duration::from_millis(10);
         let error = stream.write_all(&[0; 80]).await.expect_err("the peer does not read");

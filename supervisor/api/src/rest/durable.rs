@@ -1,4 +1,4 @@
-//! Routes of executions of programs: their tasks and states, rewinding and forking.
+//! Routes of executions of programs: tasks, states, rewind and fork.
 
 use super::envelope::{RestError, RestResult, created, json, ok};
 use super::executions::{unless_misspelt, variables};
@@ -15,18 +15,18 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswe
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 
-/// A program that is to be run: by its id, or by its name.
+/// The program to run, by id or name, and its input.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ProgramRunBody {
     program_id: Option<String>,
-    /// The program's name.
+    /// Name of the program.
     name: Option<String>,
     /// A name for the execution: unique among those of the owner that have not ended.
     execution_id: Option<String>,
-    /// The program sees them as `args`.
+    /// The program's `args`.
     args: Option<Vec<String>>,
-    /// The program sees it as `env`.
+    /// The program's `env`.
     env: Option<BTreeMap<String, Value>>,
     /// A template of engine `cvm`; absent: the built-in one.
     template_id: Option<String>,
@@ -34,30 +34,30 @@ pub(super) struct ProgramRunBody {
     worktree_path: Option<String>,
 }
 
-/// An answer to a question.
+/// An answer to a task.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AnswerBody {
-    /// The question that is answered; absent: the one that is pending.
+    /// Id of the task that is answered; absent: the pending one.
     task_id: Option<String>,
-    /// Where the question has a schema, a value that fits it: `"42"` is a string and no number. Where it has none, any
-    /// string, or the JSON of any other value.
+    /// If the task has a schema, a value that matches it: `"42"` is a string, not a number. Otherwise any string, or the JSON
+    /// of any other value.
     #[serde(deserialize_with = "present")]
     result: Option<Box<RawValue>>,
 }
 
-/// A variable that is to be changed.
+/// A change of one variable.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct VariableBody {
     name: Option<String>,
     /// Any JSON.
     value: Option<Box<RawValue>>,
-    /// Which of the state's `frames`; 0, the innermost, where absent.
+    /// Index in the state's `frames`; 0, the innermost, if absent.
     frame: Option<u32>,
 }
 
-/// Where to go back to.
+/// The checkpoint to rewind to.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RewindBody {
@@ -65,16 +65,16 @@ pub(super) struct RewindBody {
     checkpoint: Option<u64>,
 }
 
-/// A value that was given; `null` is one.
+/// Distinguishes a given `null` from an absent value.
 fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Deserialize::deserialize(value).map(Some)
 }
 
-/// What to branch off.
+/// Where to fork, and under which name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ForkBody {
-    /// `seq` of a checkpoint; absent: where it stands.
+    /// `seq` of a checkpoint; absent: the current state.
     checkpoint: Option<u64>,
     /// A name for the new execution.
     name: Option<String>,
@@ -115,32 +115,32 @@ pub(super) async fn start(
 }
 
 #[derive(Serialize)]
-struct Forgotten {
+struct Deleted {
     status: &'static str,
     execution_id: ExecutionId,
 }
 
-/// Forget an execution of a program with its output and states; one that has not ended is ended first.
+/// Delete an execution of a program with its output and states; if it has not ended, it is ended first.
 pub(super) async fn forget(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
 ) -> RestResult {
     match about(&request, &execution, DurableOp::RunDelete { execution: execution.clone() }).await? {
-        DurableReply::Run(run) => ok(&Forgotten { status: "ok", execution_id: run.execution.id }),
+        DurableReply::Run(run) => ok(&Deleted { status: "ok", execution_id: run.execution.id }),
         other => Err(unexpected(&Reply::Durable(other))),
     }
 }
 
-/// Which execution is meant.
+/// The new current execution.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CurrentBody {
-    /// Its id or its name.
+    /// Id or name of the execution.
     execution_id: Option<String>,
 }
 
-/// The execution that a client means when it names none. Clients of `vm-system mcp --client NAME` are called
-/// `client NAME`.
+/// The current execution of a client: the one that its requests use if they name none. Clients of
+/// `vm-system mcp --client NAME` are called `client NAME`.
 pub(super) async fn current(request: RestRequest, PathSegments(client): PathSegments<String>) -> RestResult {
     match durable(&request, DurableOp::CurrentGet { client }).await? {
         DurableReply::Runs(runs) => {
@@ -152,7 +152,7 @@ pub(super) async fn current(request: RestRequest, PathSegments(client): PathSegm
     }
 }
 
-/// Say which execution a client means from now on.
+/// Set the current execution of a client.
 pub(super) async fn set_current(
     request: RestRequest,
     PathSegments(client): PathSegments<String>,
@@ -162,12 +162,12 @@ pub(super) async fn set_current(
     ok(&about(&request, &execution, DurableOp::CurrentSet { client, execution: execution.clone() }).await?)
 }
 
-/// Where an execution of a program stands, and its question. Reading it changes nothing.
+/// Status of an execution of a program, and its pending task. Reading it changes nothing.
 pub(super) async fn task(request: RestRequest, PathSegments(execution): PathSegments<String>) -> RestResult {
     ok(&about(&request, &execution, DurableOp::TaskGet { execution: execution.clone() }).await?)
 }
 
-/// Answer a question; the program has run on to its next pause or its end when the answer comes.
+/// Submit an answer; the response follows when the program has reached its next pause or its end.
 pub(super) async fn submit(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
@@ -177,9 +177,12 @@ pub(super) async fn submit(
     let wait = params.flag("wait", true)?;
     let task = body.task_id.map(|task| id("task_id", &task)).transpose()?;
     let result = body.result.ok_or_else(|| RestError::invalid("result is missing"))?;
-    // What the parser lets pass as raw text may still be no string: half a character.
+    // The parser of raw text accepts strings with unpaired surrogates.
     if serde_json::from_str::<Value>(result.get()).is_err() {
-        return Err(RestError::request(StatusCode::BAD_REQUEST, "result has half a character".to_owned()));
+        return Err(RestError::request(
+            StatusCode::BAD_REQUEST,
+            "result has an unpaired surrogate".to_owned(),
+        ));
     }
     let result = GivenAnswer::Json(JsonText::from_untrusted(result.get().to_owned()));
     let op = DurableOp::TaskSubmit { execution: execution.clone(), task, result, wait };
@@ -187,21 +190,21 @@ pub(super) async fn submit(
     json(status, &about(&request, &execution, op).await?)
 }
 
-/// All open questions, oldest first.
+/// All pending tasks, oldest first.
 pub(super) async fn tasks(request: RestRequest, params: QueryParams) -> RestResult {
     if params.one("status")?.is_some_and(|status| status != "pending") {
-        return Err(RestError::invalid("status must be pending: answered questions are not listed"));
+        return Err(RestError::invalid("status must be pending: other tasks are not listed"));
     }
     let page = part(&params)?;
     match durable(&request, DurableOp::TaskList(page)).await? {
         DurableReply::Tasks(tasks) => {
-            pages::answer(page.limit, &tasks, |last| (last.created_at, *last.id.as_bytes()))
+            pages::response(page.limit, &tasks, |last| (last.created_at, *last.id.as_bytes()))
         }
         other => Err(unexpected(&Reply::Durable(other))),
     }
 }
 
-/// The inside of a program that stands still.
+/// Frames and variables of a program that waits or has ended.
 pub(super) async fn state(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
@@ -225,7 +228,7 @@ pub(super) async fn set(
     ok(&about(&request, &execution, op).await?)
 }
 
-/// Which states of an execution were kept.
+/// The stored checkpoints of an execution.
 pub(super) async fn checkpoints(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
@@ -233,7 +236,7 @@ pub(super) async fn checkpoints(
     ok(&about(&request, &execution, DurableOp::CheckpointList { execution: execution.clone() }).await?)
 }
 
-/// Make a new execution from a checkpoint, which takes over the name; the old one ends as `cancelled`.
+/// Start a new execution from a checkpoint; it takes over the name, and the old one ends as `cancelled`.
 pub(super) async fn rewind(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
@@ -243,7 +246,7 @@ pub(super) async fn rewind(
     ok(&about(&request, &execution, DurableOp::Rewind { execution: execution.clone(), checkpoint }).await?)
 }
 
-/// Make a new execution from a checkpoint; the old one stays as it is.
+/// Start a new execution from a checkpoint; the old one is not changed.
 pub(super) async fn branch_off(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,

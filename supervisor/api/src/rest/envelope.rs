@@ -8,20 +8,20 @@ use serde::Serialize;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::json::JsonText;
 
-/// What a handler gives.
+/// The result of a handler.
 pub(super) type RestResult = Result<Response<Body>, RestError>;
 
-/// A client may try again after (seconds).
+/// Value of `Retry-After` (seconds).
 const RETRY_AFTER_S: &str = "1";
 
-/// Something that is refused.
+/// A refused request.
 #[derive(Debug)]
 pub(super) struct RestError {
     status: StatusCode,
     code: &'static str,
     message: String,
     details: Option<JsonText>,
-    /// The response requests a token (`WWW-Authenticate`).
+    /// Whether the response has `WWW-Authenticate`.
     challenge: bool,
 }
 
@@ -42,13 +42,13 @@ impl RestError {
 
     /// 404 `NOT_FOUND`.
     pub(super) fn no_route() -> Self {
-        let message = "there is no such resource; /api/v1/openapi.json describes all of them";
+        let message = "no such resource; /api/v1/openapi.json lists all of them";
         Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound.as_str(), message)
     }
 
     /// 405 `METHOD_NOT_ALLOWED`; the allowed ones are in the header `Allow`.
     pub(super) fn method() -> Self {
-        let message = "this resource does not have that method; see the header Allow";
+        let message = "this resource does not support the method; see the header Allow";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message)
     }
 
@@ -75,14 +75,14 @@ impl RestError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::ShuttingDown.as_str(), message)
     }
 
-    /// 500 `INTERNAL`; the log gets what happened, the client does not.
+    /// 500 `INTERNAL`; the details go to the log, not to the client.
     pub(super) fn internal(detail: &str) -> Self {
         tracing::error!(detail, "a request failed by a bug");
         let message = "the supervisor failed at this request; its log has the details under the request's id";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal.as_str(), message)
     }
 
-    /// Whether it is of this code.
+    /// Whether the error has this code.
     pub(super) fn is(&self, code: ErrorCode) -> bool {
         self.code == code.as_str()
     }
@@ -95,7 +95,7 @@ impl From<OpError> for RestError {
             return Self::internal(&message);
         }
         let message = match hint {
-            // The line with a caret below it; the details have it, too.
+            // This hint is the source line with a caret, which is also in the details.
             Some(_) if code == ErrorCode::CompileError => message,
             Some(hint) => format!("{message} ({hint})"),
             None => message,
@@ -123,7 +123,7 @@ impl IntoResponse for RestError {
         let Self { status, code, message, details, challenge } = self;
         let bytes =
             |details| serde_json::to_vec(&Envelope { error: Inner { code, message: &message, details } });
-        // Details that are no JSON can only be a bug: the code and the message still count.
+        // Invalid JSON in the details is a bug; the code and the message are sent without them.
         let body = bytes(details.as_ref()).or_else(|_| bytes(None)).unwrap_or_default();
         let mut response = json_bytes(status, body);
         if status == StatusCode::SERVICE_UNAVAILABLE {

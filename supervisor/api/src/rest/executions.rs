@@ -16,7 +16,7 @@ use vm_system_protocol::model::{Execution, ExecutionKind};
 /// Default number of executions in a list.
 const DEFAULT_LIMIT: u32 = 50;
 
-/// Input that is to be evaluated.
+/// Input to evaluate.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ReplBody {
@@ -24,16 +24,16 @@ pub(super) struct ReplBody {
     input: Option<String>,
 }
 
-/// A file that is to be run.
+/// A file to run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RunFileBody {
     session_id: Option<String>,
     /// Relative to the worktree.
     path: Option<String>,
-    /// The script sees it as `args`.
+    /// The script's `args`.
     args: Option<Box<RawValue>>,
-    /// The script sees it in `process.env`.
+    /// The script's `process.env`.
     env: Option<BTreeMap<String, Value>>,
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn run_file(
     start(&request, new).await
 }
 
-/// Variables are texts; numbers and booleans become what `process.env` would make of them.
+/// Variables are strings; numbers and booleans are converted as `process.env` does.
 pub(super) fn variables(env: BTreeMap<String, Value>) -> Result<Vec<(String, String)>, RestError> {
     let text = |(name, value)| match value {
         Value::String(text) => Ok((name, text)),
@@ -90,7 +90,7 @@ async fn start(request: &RestRequest, new: NewExecution) -> RestResult {
     json(status, &request.op(Op::ExecStart(Box::new(new))).await?)
 }
 
-/// Executions of a session, or those of all programs; newest first, without their events and questions.
+/// Executions of a session, or of all programs; newest first, without events and tasks.
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     match (params.one("session_id")?, params.one("kind")?) {
         (None, Some("program")) => return programs::runs(&request, None, &params).await,
@@ -100,17 +100,17 @@ pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResul
     }
     let session = params.one("session_id")?.ok_or_else(|| RestError::invalid("session_id is missing"))?;
     let session = id("session_id", session)?;
-    let mut page = pages::asked(&params)?;
+    let mut page = pages::requested(&params)?;
     page.limit = Some(page.limit.unwrap_or(DEFAULT_LIMIT));
     match request.op(Op::ExecList { session, page }).await? {
         Reply::Executions(executions) => {
-            pages::answer(page.limit, &executions, |last| (last.started_at, *last.id.as_bytes()))
+            pages::response(page.limit, &executions, |last| (last.started_at, *last.id.as_bytes()))
         }
         other => Err(unexpected(&other)),
     }
 }
 
-/// One execution, by its id or its name; of a program with what it runs and its question.
+/// One execution, by id or name; for an execution of a program also the program, its version and the pending task.
 pub(super) async fn get(request: RestRequest, PathSegments(execution): PathSegments<String>) -> RestResult {
     let found = find(&request, &execution).await?;
     if found.kind != ExecutionKind::Program {
@@ -127,11 +127,13 @@ async fn find(request: &RestRequest, reference: &str) -> Result<Box<Execution>, 
     }
 }
 
-/// The error for an unknown execution: a reference that is neither an id nor a name is invalid, rather than something
-/// that is gone.
+/// The error for an unknown execution: a reference that is neither an id nor a known name is invalid, not a missing
+/// execution.
 pub(super) fn unless_misspelt(problem: RestError, reference: &str) -> RestError {
     if problem.is(ErrorCode::ExecutionNotFound) && id("execution_id", reference).is_err() {
-        return RestError::invalid("execution_id is no id (a UUID), and no execution of yours has this name");
+        return RestError::invalid(
+            "execution_id is not an id (a UUID), and no execution of yours has this name",
+        );
     }
     problem
 }
@@ -142,7 +144,7 @@ struct Cancelled {
     execution_id: String,
 }
 
-/// End a running execution as `cancelled`. That it has ended already is fine.
+/// End a running execution as `cancelled`. Does nothing if it has already ended.
 pub(super) async fn cancel(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,

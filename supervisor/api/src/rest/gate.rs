@@ -19,18 +19,18 @@ use std::time::Instant;
 use tracing::Instrument as _;
 use vm_system_ops::{ApiRefusal, Caller};
 
-/// Longest request id that is taken from a client (bytes).
+/// Longest request id that is accepted from a client (bytes).
 const REQUEST_ID_BYTES: usize = 128;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What became of a request on its way.
+/// Facts about a request, for the audit log.
 #[derive(Default)]
 struct Seen {
     caller: OnceLock<Caller>,
-    asked: VerbReached,
+    reached: VerbReached,
 }
 
-/// Set as soon as a request has become a verb: then the verb's own refusals are noted where verbs are.
+/// Set when a request has started a verb, whose refusals the verb handler records.
 #[derive(Clone, Default)]
 pub(super) struct VerbReached(Arc<AtomicBool>);
 
@@ -91,7 +91,7 @@ async fn pass(
             .ok_or_else(|| RestError::request(StatusCode::BAD_REQUEST, "the header Host is missing"))?;
         if !is_known(host, &app.options.allowed_hosts) {
             return Err(RestError::forbidden(
-                "this service is not known under that name (the operator lists names in `allowed_hosts`)",
+                "unknown host name of this service (the operator lists names in `allowed_hosts`)",
             ));
         }
     }
@@ -115,34 +115,34 @@ async fn pass(
     tracing::debug!(owner = %caller.owner, "caller");
     let _ = seen.caller.set(caller.clone());
     request.extensions_mut().insert(caller);
-    request.extensions_mut().insert(seen.asked.clone());
+    request.extensions_mut().insert(seen.reached.clone());
     match routes.call(request).await {
         Ok(response) => Ok(response),
         Err(never) => match never {},
     }
 }
 
-/// A sane id of the client's, or a new one.
+/// The client's request id if it is valid, else a new one.
 fn request_id(headers: &HeaderMap) -> HeaderValue {
     let sane = |id: &&HeaderValue| {
         let bytes = id.as_bytes();
         (1..=REQUEST_ID_BYTES).contains(&bytes.len())
             && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte))
     };
-    let theirs = headers.get(REQUEST_ID).filter(sane).cloned();
-    theirs.unwrap_or_else(|| {
+    let from_client = headers.get(REQUEST_ID).filter(sane).cloned();
+    from_client.unwrap_or_else(|| {
         let id = uuid::Uuid::now_v7().to_string();
         // A UUID has hexadecimal digits and hyphens only.
         HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("none"))
     })
 }
 
-/// The name that the client uses for us: of an absolute target, else of the one header Host.
+/// The host name in the request: from an absolute target, else from the only Host header.
 fn authority<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Result<Option<&'a str>, RestError> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
-        return Err(RestError::request(StatusCode::BAD_REQUEST, "the header Host is there twice"));
+        return Err(RestError::request(StatusCode::BAD_REQUEST, "the header Host is given twice"));
     }
     let named = host.map(HeaderValue::to_str).transpose();
     let named =
@@ -150,8 +150,8 @@ fn authority<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Result<Option<&'a str>
     Ok(uri.authority().map(axum::http::uri::Authority::as_str).or(named))
 }
 
-/// A page of another origin cannot make its name resolve to this listener: plain addresses and `localhost` are no names that another
-/// else can give away.
+/// Prevents DNS rebinding: a page of another origin can make its own host name resolve to this listener, but neither an IP
+/// address nor `localhost`.
 fn is_known(authority: &str, allowed: &[String]) -> bool {
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -161,7 +161,7 @@ fn is_known(authority: &str, allowed: &[String]) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok() || allowed.contains(&host)
 }
 
-/// A browser sends the origin of a request's page: only our own pages are accepted.
+/// A browser sends the origin of the page that makes the request; only pages of this listener are accepted.
 fn same_origin(headers: &HeaderMap, authority: Option<&str>) -> Result<(), RestError> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let Some(origin) = origins.next() else { return Ok(()) };
@@ -173,10 +173,10 @@ fn same_origin(headers: &HeaderMap, authority: Option<&str>) -> Result<(), RestE
     if ours && origins.next().is_none() {
         return Ok(());
     }
-    Err(RestError::forbidden("requests of pages of another origin are not taken"))
+    Err(RestError::forbidden("requests from pages of another origin are refused"))
 }
 
-/// Writes refusals of the listener to the audit log: requests without a valid caller, and changes that did not become a verb.
+/// The audit log's entry for a refusal of the listener: a request without a valid caller, or a change that started no verb.
 fn refusal(
     method: &Method,
     path: &str,
@@ -187,7 +187,7 @@ fn refusal(
     let RefusalCode(code) = *response.extensions().get::<RefusalCode>()?;
     let status = response.status();
     let (concerns, from) = match seen.caller.get() {
-        Some(_) => (!method.is_safe() && !seen.asked.0.load(Ordering::Relaxed), String::new()),
+        Some(_) => (!method.is_safe() && !seen.reached.0.load(Ordering::Relaxed), String::new()),
         None => ([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status), peer.to_string()),
     };
     let what = format!("{method} {path}");
@@ -200,13 +200,13 @@ fn log(method: &Method, path: &str, response: &Response<Body>, begin: Instant) {
     let code = response.extensions().get::<RefusalCode>().map(|refused| refused.0);
     let us = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
     if status >= 400 || !method.is_safe() {
-        tracing::info!(%method, path, status, code, us, "answered");
+        tracing::info!(%method, path, status, code, us, "response");
     } else {
-        tracing::debug!(%method, path, status, us, "answered");
+        tracing::debug!(%method, path, status, us, "response");
     }
 }
 
-/// A path as it is logged.
+/// The path for the log, at most 200 characters.
 fn shown(uri: &Uri) -> String {
     uri.path().chars().take(200).collect()
 }
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_others_can_give_away_are_not_ours() {
+    fn only_addresses_localhost_and_allowed_host_names_are_accepted() {
         let allowed = ["vm.example".to_owned()];
         for good in [
             "localhost",
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_pages_may_ask() {
+    fn only_pages_of_the_same_origin_are_accepted() {
         let with = |origin: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_id_is_taken_over_if_it_is_sane() {
+    fn a_valid_request_id_of_the_client_is_used() {
         let with = |id: &'static [u8]| {
             let mut headers = HeaderMap::new();
             headers.insert(REQUEST_ID, HeaderValue::from_bytes(id).expect("a header"));

@@ -1,4 +1,4 @@
-//! What clients send: bodies (strict JSON of a bounded size in bounded time), queries, path segments.
+//! Input of clients: bodies (strict JSON of bounded size in bounded time), queries, path segments.
 
 use super::envelope::RestError;
 use super::{App, RestLimits};
@@ -29,7 +29,7 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
             Some(bytes) => parse(&bytes).map(Self),
             None => Err(RestError::request(
                 StatusCode::BAD_REQUEST,
-                "the request has no body; a JSON object is needed",
+                "the request has no body; a JSON object is required",
             )),
         }
     }
@@ -60,7 +60,7 @@ async fn read(request: Request<Body>, app: &App) -> Result<Option<Vec<u8>>, Rest
     Ok(Some(bytes.to_vec()))
 }
 
-/// A body of a bounded size, in bounded time.
+/// Reads a body of bounded size in bounded time.
 pub(super) async fn collect(body: Body, limits: &RestLimits) -> Result<Bytes, RestError> {
     let too_large = || {
         let message = format!("the body has more than {} bytes", limits.body_bytes);
@@ -72,7 +72,7 @@ pub(super) async fn collect(body: Body, limits: &RestLimits) -> Result<Bytes, Re
     }
     let collected = timeout(limits.body, Limited::new(body, limits.body_bytes).collect())
         .await
-        .map_err(|_| RestError::request(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?;
+        .map_err(|_| RestError::request(StatusCode::REQUEST_TIMEOUT, "the body was not complete in time"))?;
     match collected {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
@@ -89,7 +89,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), RestError> {
         .get(header::CONTENT_ENCODING)
         .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
     {
-        return refuse("compressed bodies are not taken");
+        return refuse("compressed bodies are not supported");
     }
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(kind), None) = (types.next(), types.next()) else {
@@ -105,13 +105,12 @@ pub(super) fn is_json(headers: &HeaderMap) -> Result<(), RestError> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RestError> {
-    // Structs would be read from arrays, too, by position.
+    // serde would also read a struct from an array, by position.
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(RestError::request(StatusCode::BAD_REQUEST, "the body is not a JSON object"));
     }
-    serde_json::from_slice(bytes).map_err(|error| {
-        RestError::request(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {error}"))
-    })
+    serde_json::from_slice(bytes)
+        .map_err(|error| RestError::request(StatusCode::BAD_REQUEST, format!("invalid body: {error}")))
 }
 
 /// A JSON object of a body as compact text, in the client's order and with the client's digits.
@@ -120,10 +119,7 @@ pub(super) fn object(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonT
     let text = JsonText::from_untrusted(compact(raw.get()));
     match text.to_value() {
         Some(value) if value.is_object() => Ok(Some(text)),
-        Some(_) => Err(RestError::request(
-            StatusCode::BAD_REQUEST,
-            format!("{field} must be an object, and it is not"),
-        )),
+        Some(_) => Err(RestError::request(StatusCode::BAD_REQUEST, format!("{field} must be an object"))),
         None => Err(RestError::request(
             StatusCode::BAD_REQUEST,
             format!("{field} is nested too deeply or has a number out of range"),
@@ -131,7 +127,7 @@ pub(super) fn object(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonT
     }
 }
 
-/// Valid JSON without the white space between its tokens.
+/// Removes the white space between the tokens of valid JSON.
 fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let (mut in_text, mut escaped) = (false, false);
@@ -149,7 +145,7 @@ fn compact(json: &str) -> String {
     out
 }
 
-/// A field that must be there and not be blank.
+/// A field that must be present and not blank.
 pub(super) fn required(field: &str, value: Option<String>) -> Result<String, RestError> {
     match value {
         Some(value) if !value.trim().is_empty() => Ok(value),
@@ -161,11 +157,11 @@ pub(super) fn required(field: &str, value: Option<String>) -> Result<String, Res
 pub(super) fn id(field: &str, text: &str) -> Result<String, RestError> {
     match uuid::Uuid::try_parse(text) {
         Ok(id) if text.len() == 36 => Ok(id.hyphenated().to_string()),
-        _ => Err(RestError::invalid(format!("{field} is not an id: a UUID is needed"))),
+        _ => Err(RestError::invalid(format!("{field} is not an id (a UUID)"))),
     }
 }
 
-/// A segment of the path.
+/// Segments of the path.
 pub(super) struct PathSegments<T>(pub(super) T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for PathSegments<T> {
@@ -250,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_keep_order_and_digits_and_nothing_else_is_one() {
+    fn objects_keep_order_and_digits_and_other_values_are_refused() {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).expect("json");
         let long = r#"{"z":12345678901234567890123,"a":1}"#;
         let text = object("args", Some(&raw(long))).expect("an object").expect("given");

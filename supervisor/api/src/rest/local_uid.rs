@@ -1,12 +1,12 @@
-//! Who is at the other end of a loopback connection: the kernel says which user holds that TCP socket.
+//! The user at the other end of a loopback connection: the kernel reports which user holds the client's TCP socket.
 //!
-//! Asked once for a connection, and only if its client has no token. The kernel's socket diagnosis (netlink) finds one socket among
-//! any number. Without its answer there is no user: the table in `/proc` is no substitute, since it is read over a time in which
-//! sockets come and go.
+//! Looked up once per connection, and only if the client has no token. The kernel's socket diagnosis (netlink) finds one socket
+//! among any number. Without its reply there is no user: the table in `/proc` is no substitute, because sockets open and close
+//! while it is read.
 //!
-//! Two sockets have the same four numbers one after the other: a client that sends a request and resets the connection leaves its
-//! request readable, and the next client from the same port may be another user. So our own end is looked up after the client's,
-//! by its inode: while it is connected, no other socket can have those four numbers.
+//! A later socket can have the same address and port pair: a client that sends a request and resets the connection leaves its
+//! request readable, and the next client from the same port may be another user. So the server's end is looked up after the
+//! client's and compared by inode: while it is connected, no other socket can have this pair.
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -16,38 +16,38 @@ use std::os::fd::AsRawFd as _;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const REQUEST_BYTES: usize = 72;
-/// Where the answer has the socket's state, its addresses, its user and its inode.
+/// Offsets in the reply: state, addresses, uid and inode of the socket.
 const STATE: usize = 17;
 const ADDRESSES: std::ops::Range<usize> = 20..56;
 const UID: usize = 80;
 const INODE: usize = 84;
-/// Connected in both directions, or at least in one of them.
+/// TCP states that are connected in at least one direction.
 const HELD: [u8; 4] = [1, 4, 5, 8];
 
-/// A connected socket that a process has open.
+/// The uid and inode of a connected socket that a process has open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Holder {
     uid: u32,
     inode: u32,
 }
 
-/// The user who holds the socket `client`, connected to our socket `server` with this inode. Blocks.
+/// The user who holds the socket `client`, connected to the server's socket with inode `own_inode`. Blocks.
 pub(super) fn find(client: SocketAddr, server: SocketAddr, own_inode: u64) -> Option<u32> {
     let (client, server) = (canonical(client), canonical(server));
     let uid = holder(client, server)?.uid;
-    // After the client's, see above. Inodes of sockets have 32 bits.
+    // After the client's, see the module header. Inodes of sockets have 32 bits.
     (holder(server, client)?.inode == own_inode as u32).then_some(uid)
 }
 
 /// The socket at `local` that is connected to `remote`.
 fn holder(local: SocketAddr, remote: SocketAddr) -> Option<Holder> {
     diagnose(local, remote).unwrap_or_else(|error| {
-        tracing::warn!(%error, "no socket diagnosis (netlink): users of this machine need a token over TCP");
+        tracing::warn!(%error, "no socket diagnosis (netlink): local users need a token over TCP");
         None
     })
 }
 
-/// One socket by its four numbers; an error if the kernel cannot be asked.
+/// Looks a socket up by both addresses and ports; an error if the kernel cannot be queried.
 fn diagnose(client: SocketAddr, server: SocketAddr) -> nix::Result<Option<Holder>> {
     let netlink = socket(
         AddressFamily::Netlink,
@@ -57,13 +57,13 @@ fn diagnose(client: SocketAddr, server: SocketAddr) -> nix::Result<Option<Holder
     )?;
     let request = request(client, server);
     send(netlink.as_raw_fd(), &request, MsgFlags::empty())?;
-    let mut answer = [0; 1_024];
-    // The kernel answers before `send` returns.
-    let len = recv(netlink.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT)?;
-    let answer = &answer[..len];
-    let kind = answer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
+    let mut reply = [0; 1_024];
+    // The kernel replies before `send` returns.
+    let len = recv(netlink.as_raw_fd(), &mut reply, MsgFlags::MSG_DONTWAIT)?;
+    let reply = &reply[..len];
+    let kind = reply.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
     if kind != Some(SOCK_DIAG_BY_FAMILY) {
-        let errno = answer
+        let errno = reply
             .get(16..20)
             .map_or(0, |errno| -i32::from_ne_bytes([errno[0], errno[1], errno[2], errno[3]]));
         return match nix::errno::Errno::from_raw(errno) {
@@ -71,7 +71,7 @@ fn diagnose(client: SocketAddr, server: SocketAddr) -> nix::Result<Option<Holder
             errno => Err(errno),
         };
     }
-    Ok(judge_answer(answer, &request))
+    Ok(parse_reply(reply, &request))
 }
 
 /// `nlmsghdr`, then `inet_diag_req_v2`.
@@ -96,22 +96,22 @@ fn request(client: SocketAddr, server: SocketAddr) -> [u8; REQUEST_BYTES] {
     request
 }
 
-/// `nlmsghdr`, then `inet_diag_msg`. A listener that was found instead, and a socket that nobody holds, say nothing.
-fn judge_answer(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> Option<Holder> {
-    let number = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
-    let ports = answer.get(ADDRESSES.start..ADDRESSES.start + 4) == request.get(24..28);
-    // A socket of IPv6 that is connected over IPv4 has mapped addresses in its answer.
+/// `nlmsghdr`, then `inet_diag_msg`. None for a listener, and for a socket that no process holds.
+fn parse_reply(reply: &[u8], request: &[u8; REQUEST_BYTES]) -> Option<Holder> {
+    let number = |at: usize| Some(u32::from_ne_bytes(reply.get(at..at + 4)?.try_into().ok()?));
+    let ports = reply.get(ADDRESSES.start..ADDRESSES.start + 4) == request.get(24..28);
+    // The reply has mapped addresses for an IPv6 socket that is connected over IPv4.
     let same = ports
-        && [(0, 28), (16, 44)].into_iter().all(|(answered, asked)| {
+        && [(0, 28), (16, 44)].into_iter().all(|(found, requested)| {
             let part = |bytes: &[u8], at: usize| {
                 bytes.get(at..at + 16).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok())
             };
-            let answered = part(answer, ADDRESSES.start + 4 + answered);
-            part(request, asked).zip(answered).is_some_and(|(asked, answered)| {
-                asked == answered || mapped(answered).is_some_and(|ip| ip[..] == asked[..4])
+            let found = part(reply, ADDRESSES.start + 4 + found);
+            part(request, requested).zip(found).is_some_and(|(requested, found)| {
+                requested == found || mapped(found).is_some_and(|ip| ip[..] == requested[..4])
             })
         });
-    let held = HELD.contains(answer.get(STATE)?) && number(INODE)? != 0;
+    let held = HELD.contains(reply.get(STATE)?) && number(INODE)? != 0;
     if same && held { Some(Holder { uid: number(UID)?, inode: number(INODE)? }) } else { None }
 }
 
@@ -161,7 +161,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         assert_eq!(find(address, address, 1), None);
-        assert_eq!(judge_answer(&[], &request(address, address)), None);
-        assert_eq!(judge_answer(&[0; 88], &request(address, address)), None);
+        assert_eq!(parse_reply(&[], &request(address, address)), None);
+        assert_eq!(parse_reply(&[0; 88], &request(address, address)), None);
     }
 }

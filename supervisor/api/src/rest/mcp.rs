@@ -20,13 +20,13 @@ pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, state: 
         Arc::new(move |caller: Caller, op: Op| -> VerbFuture<'static, Result<Reply, OpError>> {
             // A caller with a token that was removed meanwhile is refused.
             if !tokens.knows(&caller) {
-                let gone = OpError::new(ErrorCode::NotPermitted, "the token of this caller was taken back");
+                let gone = OpError::new(ErrorCode::NotPermitted, "the token of this caller was removed");
                 return Box::pin(std::future::ready(Err(gone)));
             }
             let verbs = Arc::clone(&verbs);
             let caller = Caller { api: "mcp", ..caller };
             let request = VerbRequest { caller, idempotency_key: None, op, events: None };
-            // A task of its own: it continues to its end even if no client waits for it, and a bug in a verb is this call's error.
+            // A separate task: it continues if the client disconnects, and a panic in a verb is only this call's error.
             let work = async move { verbs.handle(request).await }.in_current_span();
             let work = requests.spawn(work);
             Box::pin(async move {

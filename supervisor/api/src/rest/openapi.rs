@@ -1,5 +1,5 @@
-//! The description of the REST API (OpenAPI 3.1): `docs/openapi.json`, written by hand and served as it is. Tests hold the routes,
-//! and every request and response of the contract (`tests/tests/rest/contract.rs`), against it.
+//! The description of the REST API (OpenAPI 3.1): `docs/openapi.json`, written by hand and served unchanged. Tests compare it with
+//! the routes, and with every request and response of the contract (`tests/tests/rest/contract.rs`).
 
 /// The description as text.
 pub const TEXT: &str = include_str!("../../../../docs/openapi.json");

@@ -9,20 +9,20 @@ use vm_system_protocol::control::{NewCapability, NewStartupFile, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, TemplateDetail};
 
-/// A capability that is to be; (kind, name) is unique in its template.
+/// A new capability; (kind, name) is unique in its template.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CapabilityBody {
     /// `module`, `global`, `fs`, `net` or `env`.
     kind: Option<String>,
     name: Option<String>,
-    /// Whether it gives (true) or withdraws (false, the default).
+    /// Whether it grants (true) or withdraws (false, the default).
     enabled: Option<bool>,
-    /// What narrows it.
+    /// Bounds of the right.
     config: Option<Box<RawValue>>,
 }
 
-/// A startup file that is to be; its path is unique in its template.
+/// A new startup file; its path is unique in its template.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct StartupFileBody {
@@ -30,7 +30,7 @@ pub(super) struct StartupFileBody {
     path: Option<String>,
     /// Lower runs first (default 0).
     order_index: Option<i64>,
-    /// `eval` (default), or `import` where the template's `runtime.esm` is true.
+    /// `eval` (default), or `import` if the template's `runtime.esm` is true.
     mode: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct NameBody {
     name: Option<String>,
 }
 
-/// What was taken away.
+/// The response about a removed part.
 #[derive(Serialize)]
 struct Removed<'a, T> {
     status: &'static str,
@@ -65,7 +65,7 @@ pub(super) async fn capabilities(request: RestRequest, PathSegments(of): PathSeg
     ok(&template(&request, &of).await?.capabilities)
 }
 
-/// Give, narrow or withdraw a right.
+/// Add a capability: it grants, narrows or withdraws a right.
 pub(super) async fn add_capability(
     request: RestRequest,
     PathSegments(of): PathSegments<String>,
@@ -82,7 +82,7 @@ pub(super) async fn add_capability(
     created(&request.op(Op::TemplateAddCapability { template, capability }).await?)
 }
 
-/// Take a capability away.
+/// Remove a capability.
 pub(super) async fn remove_capability(
     request: RestRequest,
     PathSegments((of, which)): PathSegments<(String, String)>,
@@ -102,7 +102,7 @@ pub(super) async fn startup_files(
     ok(&template(&request, &of).await?.startup_files)
 }
 
-/// Let new sessions run a file first.
+/// Add a file that new sessions run at their start.
 pub(super) async fn add_startup_file(
     request: RestRequest,
     PathSegments(of): PathSegments<String>,
@@ -115,7 +115,7 @@ pub(super) async fn add_startup_file(
     created(&request.op(Op::TemplateAddStartup { template, file }).await?)
 }
 
-/// Take a startup file away.
+/// Remove a startup file.
 pub(super) async fn remove_startup_file(
     request: RestRequest,
     PathSegments((of, which)): PathSegments<(String, String)>,
@@ -132,7 +132,7 @@ pub(super) async fn modules(request: RestRequest, PathSegments(of): PathSegments
     ok(&template(&request, &of).await?.template.exposed_modules)
 }
 
-/// Let sessions require a host module. Adding it twice changes nothing.
+/// Add a host module that sessions may require. Adding it twice changes nothing.
 pub(super) async fn add_module(
     request: RestRequest,
     PathSegments(of): PathSegments<String>,
@@ -142,7 +142,7 @@ pub(super) async fn add_module(
     created(&request.op(Op::TemplateAddModule { template, name }).await?)
 }
 
-/// Withdraw a host module. Removing an absent one changes nothing.
+/// Remove a host module. Removing an absent one changes nothing.
 pub(super) async fn remove_module(
     request: RestRequest,
     PathSegments((of, name)): PathSegments<(String, String)>,
@@ -159,7 +159,7 @@ pub(super) async fn libraries(request: RestRequest, PathSegments(of): PathSegmen
     ok(&template(&request, &of).await?.template.libraries)
 }
 
-/// Give new sessions a library: `id-version`, or `id` for the version that is installed.
+/// Add a library for new sessions: `id-version`, or `id` for the installed version.
 pub(super) async fn add_library(
     request: RestRequest,
     PathSegments(of): PathSegments<String>,
@@ -169,7 +169,7 @@ pub(super) async fn add_library(
     created(&request.op(Op::TemplateAddLibrary { template, name }).await?)
 }
 
-/// Take a library away; sessions that have it keep it.
+/// Remove a library; existing sessions keep it.
 pub(super) async fn remove_library(
     request: RestRequest,
     PathSegments((of, name)): PathSegments<(String, String)>,

@@ -13,19 +13,19 @@ use vm_system_protocol::ids::ProgramId;
 /// Default number of rows in a list.
 const DEFAULT_LIMIT: u32 = 1_000;
 
-/// A program that is to be; under the name of one that there is, its next version.
+/// A new program; under the name of an existing one, its next version.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NewProgram {
     /// Unique among the owner's programs.
     name: Option<String>,
-    /// Its source, unless it is a `plan`'s.
+    /// Source text; absent if `plan` is given.
     source: Option<String>,
-    /// A compiled plan, as `POST /plans` answers it: the program is the built-in one that walks through it.
+    /// A compiled plan, as `POST /plans` returns it: the program is the built-in one that goes through the plan.
     plan: Option<Box<RawValue>>,
-    /// Ids of blocks of the plan that are done already.
+    /// Ids of the plan's blocks that are already done.
     done: Option<Vec<String>>,
-    /// Whether it is TypeScript (true) or JavaScript (false); absent: whichever it is.
+    /// Whether the source is TypeScript (true) or JavaScript (false); absent: detected.
     typescript: Option<bool>,
 }
 
@@ -39,22 +39,22 @@ pub(super) async fn durable(request: &RestRequest, op: DurableOp) -> Result<Dura
 
 /// The requested part of a list.
 pub(super) fn part(params: &QueryParams) -> Result<ListPage, RestError> {
-    let page = pages::asked(params)?;
+    let page = pages::requested(params)?;
     Ok(ListPage { limit: Some(page.limit.unwrap_or(DEFAULT_LIMIT)), ..page })
 }
 
-/// Programs, newest first, without their sources.
+/// Programs, newest first, without sources.
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
     let page = part(&params)?;
     match durable(&request, DurableOp::ProgramList(page)).await? {
         DurableReply::Programs(programs) => {
-            pages::answer(page.limit, &programs, |last| (last.created_at, *last.id.as_bytes()))
+            pages::response(page.limit, &programs, |last| (last.created_at, *last.id.as_bytes()))
         }
         other => Err(unexpected(&Reply::Durable(other))),
     }
 }
 
-/// Compile a source text and keep it.
+/// Compile a source text and store it as a program.
 pub(super) async fn load(request: RestRequest, JsonBody(body): JsonBody<NewProgram>) -> RestResult {
     let name = required("name", body.name)?;
     let op = match (body.source, body.plan) {
@@ -68,18 +68,18 @@ pub(super) async fn load(request: RestRequest, JsonBody(body): JsonBody<NewProgr
     created(&durable(&request, op).await?)
 }
 
-/// A plan as it was written.
+/// A plan as Markdown.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct PlanBody {
-    /// What its file is called.
+    /// Name of its file.
     file: Option<String>,
     text: Option<String>,
-    /// The texts of the files that it lists, by the names that it lists.
+    /// Texts of the files that the plan lists, by the listed names.
     files: Option<BTreeMap<String, String>>,
 }
 
-/// Compile a plan, or say what is wrong with it; nothing is kept.
+/// Compile a plan, or report its errors; nothing is stored.
 pub(super) async fn check_plan(request: RestRequest, JsonBody(body): JsonBody<PlanBody>) -> RestResult {
     let plan = PlanText {
         file: body.file.unwrap_or_else(|| "plan.md".to_owned()),
@@ -89,7 +89,7 @@ pub(super) async fn check_plan(request: RestRequest, JsonBody(body): JsonBody<Pl
     ok(&durable(&request, DurableOp::PlanCheck(Box::new(plan))).await?)
 }
 
-/// One program with its source, by its id or its name.
+/// One program with its source, by id or name.
 pub(super) async fn get(
     request: RestRequest,
     PathSegments(program): PathSegments<String>,
@@ -99,7 +99,7 @@ pub(super) async fn get(
     ok(&durable(&request, DurableOp::ProgramGet { program, version }).await?)
 }
 
-/// Versions of a program, newest first, without their sources.
+/// Versions of a program, newest first, without sources.
 pub(super) async fn versions(
     request: RestRequest,
     PathSegments(program): PathSegments<String>,
@@ -107,7 +107,7 @@ pub(super) async fn versions(
 ) -> RestResult {
     let page = part(&params)?;
     match durable(&request, DurableOp::ProgramVersions { program, page }).await? {
-        DurableReply::Versions(versions) => pages::answer(page.limit, &versions, |last| {
+        DurableReply::Versions(versions) => pages::response(page.limit, &versions, |last| {
             (last.created_at, u128::from(last.version).to_be_bytes())
         }),
         other => Err(unexpected(&Reply::Durable(other))),
@@ -120,7 +120,7 @@ struct Deleted {
     program_id: ProgramId,
 }
 
-/// Hide a program; its executions go on, its name is free again.
+/// Hide a program; its executions continue, its name is free again.
 pub(super) async fn delete(request: RestRequest, PathSegments(program): PathSegments<String>) -> RestResult {
     match durable(&request, DurableOp::ProgramDelete { program }).await? {
         DurableReply::Program(program) => ok(&Deleted { status: "ok", program_id: program.id }),
@@ -128,7 +128,7 @@ pub(super) async fn delete(request: RestRequest, PathSegments(program): PathSegm
     }
 }
 
-/// Executions of a program, newest first, without their questions.
+/// Executions of a program, newest first, without tasks.
 pub(super) async fn executions(
     request: RestRequest,
     PathSegments(program): PathSegments<String>,
@@ -141,7 +141,7 @@ pub(super) async fn executions(
 pub(super) async fn runs(request: &RestRequest, program: Option<String>, params: &QueryParams) -> RestResult {
     let page = part(params)?;
     match durable(request, DurableOp::RunList { program, page }).await? {
-        DurableReply::Runs(runs) => pages::answer(page.limit, &runs, |last| {
+        DurableReply::Runs(runs) => pages::response(page.limit, &runs, |last| {
             (last.execution.started_at, *last.execution.id.as_bytes())
         }),
         other => Err(unexpected(&Reply::Durable(other))),

@@ -22,7 +22,7 @@ pub(super) struct RestRequest {
     pub(super) app: Arc<App>,
     caller: Caller,
     key: Option<String>,
-    asked: VerbReached,
+    reached: VerbReached,
 }
 
 impl FromRequestParts<Arc<App>> for RestRequest {
@@ -31,8 +31,8 @@ impl FromRequestParts<Arc<App>> for RestRequest {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, RestError> {
         let caller = parts.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| RestError::internal("a request without a caller"))?;
-        let asked = parts.extensions.get::<VerbReached>().cloned().unwrap_or_default();
-        Ok(Self { app: Arc::clone(app), caller, key: key(&parts.headers)?, asked })
+        let reached = parts.extensions.get::<VerbReached>().cloned().unwrap_or_default();
+        Ok(Self { app: Arc::clone(app), caller, key: key(&parts.headers)?, reached })
     }
 }
 
@@ -44,15 +44,15 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, RestError> {
             Ok(Some(text.to_owned()))
         }
         _ => Err(RestError::invalid(format!(
-            "Idempotency-Key is given once, with 1 to {KEY_BYTES} printable ASCII characters"
+            "Idempotency-Key must be given once, with 1 to {KEY_BYTES} printable ASCII characters"
         ))),
     }
 }
 
 impl RestRequest {
-    /// Runs a verb and waits for its reply. The verb continues to its end even if the client goes away.
+    /// Runs a verb and waits for its reply. The verb continues to its end even if the client disconnects.
     pub(super) async fn op(&self, op: Op) -> Result<Reply, RestError> {
-        answered(self.start(op, None).await)
+        joined(self.start(op, None).await)
     }
 
     /// Starts a verb; the events of its execution go to `events`.
@@ -61,27 +61,27 @@ impl RestRequest {
         op: Op,
         events: Option<mpsc::Sender<Vec<Event>>>,
     ) -> JoinHandle<Result<Reply, OpError>> {
-        self.asked.set();
+        self.reached.set();
         let (caller, idempotency_key) = (self.caller.clone(), self.key.clone());
         let request = VerbRequest { caller, idempotency_key, op, events };
         let verbs = Arc::clone(&self.app.verbs);
-        // A task of its own: a bug in a verb becomes this request's error and nothing else.
+        // A separate task: a panic in a verb is only this request's error.
         let work = async move { verbs.handle(request).await }.in_current_span();
         self.app.state.requests.spawn(work)
     }
 }
 
-/// The reply of a verb that ran in a task of its own.
-pub(super) fn answered(
+/// The reply of a verb that ran in a separate task.
+pub(super) fn joined(
     result: Result<Result<Reply, OpError>, tokio::task::JoinError>,
 ) -> Result<Reply, RestError> {
     match result {
-        Ok(answer) => answer.map_err(RestError::from),
+        Ok(result) => result.map_err(RestError::from),
         Err(failure) => Err(RestError::internal(&failure.to_string())),
     }
 }
 
-/// A reply that does not belong to the verb: a bug.
+/// The error for a reply that is not the verb's: a bug.
 pub(super) fn unexpected(reply: &Reply) -> RestError {
     let text = format!("{reply:?}");
     RestError::internal(&format!("a reply of another kind: {}", text.chars().take(200).collect::<String>()))

@@ -15,7 +15,7 @@ const PUT: Method = ("PUT", MethodFilter::PUT);
 const PATCH: Method = ("PATCH", MethodFilter::PATCH);
 const DELETE: Method = ("DELETE", MethodFilter::DELETE);
 
-/// Routes, and what is served by them.
+/// Routes with their handlers.
 pub(super) struct Table {
     router: Router<Arc<App>>,
     /// `GET /templates/{template_id}`.

@@ -12,12 +12,12 @@ pub(super) async fn health(request: RestRequest) -> RestResult {
     ok(&request.op(Op::Health).await?)
 }
 
-/// The live sessions: the workers of this moment, not records. Those of other owners only for administrators.
+/// The sessions that have a worker now. Sessions of other owners only for administrators.
 pub(super) async fn summary(request: RestRequest) -> RestResult {
     ok(&request.op(Op::RuntimeSummary).await?)
 }
 
-/// Version, walls in force, zygotes, totals, the store's lag.
+/// Version, sandbox walls, zygotes, totals, and the store's queue.
 pub(super) async fn info(request: RestRequest) -> RestResult {
     ok(&request.op(Op::RuntimeInfo).await?)
 }
@@ -30,7 +30,7 @@ pub(super) async fn modules(request: RestRequest) -> RestResult {
     }
 }
 
-/// The libraries that templates may name, with what is installed.
+/// The libraries that templates may name, and whether each is installed.
 pub(super) async fn libraries(request: RestRequest) -> RestResult {
     match request.op(Op::LibraryCatalog).await? {
         Reply::Libraries(libraries) => ok(&libraries),

@@ -1,4 +1,4 @@
-//! Accepts connections, each served in a task of its own, until the server is closed.
+//! Accepts connections, each served in a separate task, until the server is closed.
 
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
@@ -15,17 +15,17 @@ use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::VerbHandler;
 
-/// Pause after an `accept` that failed for want of descriptors or memory, so that the log and the CPU survive it.
+/// Pause after an `accept` that failed for lack of descriptors or memory, which spares the log and the CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// After hanging up, connections are gone within.
+/// Time for connections to end after the hang-up.
 const HANG_UP: Duration = Duration::from_secs(1);
 
-/// Where clients come in.
+/// The listening sockets.
 #[derive(Debug)]
 pub struct Listeners {
-    /// Users of this machine.
+    /// For users of this machine.
     pub unix: UnixListener,
-    /// Reachable for every host that can connect to these addresses.
+    /// For every host that can reach these addresses.
     pub tcp: Vec<TcpListener>,
 }
 
@@ -53,11 +53,11 @@ pub async fn serve(
     loops.wait().await;
     state.hang_up.cancelled().await;
     clients.close();
-    // What is left now are connections in the middle of a step; they end with the process.
+    // The remaining connections are in the middle of a step; they end with the process.
     let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
 }
 
-/// Connections that each listener may have: half of our descriptors are for everything else.
+/// Most connections of each listener: half of the descriptors are reserved for everything else.
 fn connections_per_listener(wanted: usize, listeners: usize) -> usize {
     let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
     let soft = descriptors.map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
@@ -90,7 +90,7 @@ impl Listener for UnixListener {
     }
 
     fn send_now(stream: &UnixStream, bytes: &[u8]) {
-        // A client that cannot take a few bytes is just disconnected.
+        // A client whose socket buffer is full is disconnected without a response.
         let _ = stream.try_write(bytes);
     }
 }
@@ -107,7 +107,7 @@ impl Listener for TcpListener {
     }
 
     fn send_now(stream: &TcpStream, bytes: &[u8]) {
-        // As above.
+        // As for the Unix socket.
         let _ = stream.try_write(bytes);
     }
 }

@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use vm_system_protocol::control::{NewSession, Op, Reply, SessionFilter};
 use vm_system_protocol::model::{Engine, SessionStatus};
 
-/// A session that is to be.
+/// A new session.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SessionBody {
     template_id: Option<String>,
-    /// A label of the client.
+    /// A label that the client chooses.
     workspace_id: Option<String>,
-    /// A label of the client.
+    /// A label that the client chooses.
     base_commit_oid: Option<String>,
     /// Absolute path of an existing folder.
     worktree_path: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct SessionBody {
     idle_timeout_s: Option<u32>,
 }
 
-/// How to kill.
+/// The signal to send.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct KillBody {
@@ -53,7 +53,7 @@ impl SignalBody {
                 let full = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
                 full.parse::<Signal>()
                     .map(|signal| signal as i32)
-                    .map_err(|_| RestError::invalid(format!("signal: there is no {full}")))
+                    .map_err(|_| RestError::invalid(format!("unknown signal {full}")))
             }
         }
     }
@@ -68,18 +68,18 @@ pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResul
         template: params.one("template_id")?.map(|text| id("template_id", text)).transpose()?,
         workspace_id: params.one("workspace_id")?.map(str::to_owned),
         engine: params.name("engine", &engines)?,
-        page: pages::asked(&params)?,
+        page: pages::requested(&params)?,
     };
     let limit = filter.page.limit;
     match request.op(Op::SessionList(filter)).await? {
         Reply::Sessions(sessions) => {
-            pages::answer(limit, &sessions, |last| (last.created_at, *last.id.as_bytes()))
+            pages::response(limit, &sessions, |last| (last.created_at, *last.id.as_bytes()))
         }
         other => Err(unexpected(&other)),
     }
 }
 
-/// Make a session and wait until it is ready.
+/// Create a session and wait until it is ready.
 pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<SessionBody>) -> RestResult {
     let new = NewSession {
         template: id("template_id", &required("template_id", body.template_id)?)?,
@@ -103,25 +103,25 @@ pub(super) async fn close(request: RestRequest, PathSegments(session): PathSegme
     ok(&request.op(Op::SessionClose { session: id("session_id", &session)? }).await?)
 }
 
-/// The same as closing it.
+/// The same as `close`.
 pub(super) async fn delete(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
     close(request, PathSegments(session)).await
 }
 
-/// A live session as the kernel sees it.
+/// A session's process as the kernel reports it.
 pub(super) async fn inspect(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
     ok(&request.op(Op::SessionInspect { session: id("session_id", &session)? }).await?)
 }
 
-/// How to fork.
+/// The number of copies.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SessionForkBody {
-    /// How many sessions are made (1 to 64, default 1).
+    /// Number of new sessions (1 to 64, default 1).
     count: Option<u32>,
 }
 
-/// Make sessions that go on from where a live, idle one stands: all of them, or none.
+/// Create copies of an idle session, each with its current state; if one fails, none is created.
 pub(super) async fn fork(
     request: RestRequest,
     PathSegments(session): PathSegments<String>,

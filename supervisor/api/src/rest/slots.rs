@@ -1,5 +1,5 @@
-//! The slots of connections. When all are taken, the connection that has been idle longest is closed: a client that only
-//! holds connections keeps no other client out.
+//! The slots of connections. When all are taken, the longest idle connection is closed, so that a client that only holds
+//! connections cannot lock out others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A connection that was requested to end is closed within.
+/// Time for an evicted connection to close.
 const EVICTION: Duration = Duration::from_secs(1);
 
 /// The connections of one listener.
@@ -18,7 +18,7 @@ pub(super) struct Slots {
     idle: Mutex<Idle>,
 }
 
-/// Idle connections by the moment since when they are, the longest first.
+/// Idle connections in the order in which they became idle.
 #[derive(Debug, Default)]
 struct Idle {
     next: u64,
@@ -49,7 +49,7 @@ impl Slots {
         Some(Arc::new(slot))
     }
 
-    /// Requests the end of the connection that has been idle longest; false if there is none.
+    /// Requests the end of the longest idle connection; false if there is none.
     pub(super) fn evict(&self) -> bool {
         let longest = self.lock().waiting.pop_first();
         if let Some((_, end)) = &longest {
@@ -59,7 +59,7 @@ impl Slots {
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
-        // The table is whole after every statement that holds the lock.
+        // The table is consistent after every statement that holds the lock.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -79,7 +79,7 @@ impl Slot {
         self.idle_as.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No request is under way.
+    /// Marks the connection as idle: no request is in progress.
     pub(super) fn idle(&self) {
         let mut table = self.slots.lock();
         let number = table.next;
@@ -91,7 +91,7 @@ impl Slot {
         }
     }
 
-    /// A request is under way.
+    /// Marks the connection as busy: a request is in progress.
     pub(super) fn busy(&self) {
         let mut table = self.slots.lock();
         if let Some(number) = self.idle_as().take() {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn longest_idle_connection_is_closed_and_busy_ones_stay() {
+    async fn longest_idle_connection_is_closed_and_busy_ones_are_kept() {
         let slots = Slots::new(2);
         let busy = slots.take().await.expect("a free slot");
         busy.busy();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_again_counts_from_then_on() {
+    async fn a_connection_that_was_busy_is_idle_from_its_last_request_on() {
         let slots = Slots::new(2);
         let (first, second) =
             (slots.take().await.expect("a free slot"), slots.take().await.expect("a free slot"));

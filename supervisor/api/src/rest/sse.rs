@@ -1,13 +1,13 @@
-//! Events of an execution as they come (Server-Sent Events): `id:` is the event's number, `data:` the event as in a list.
-//! When the execution has ended, `event: end` brings its record; a client that comes again then gets 204, at which
-//! browsers stop.
+//! Live events of an execution (Server-Sent Events): `id:` is the event's sequence number, `data:` the event as in a list.
+//! When the execution has ended, `event: end` has its record; a client that reconnects afterwards gets 204, after which
+//! browsers do not reconnect.
 //!
-//! A reader that is slow is fed from the store; one that reads nothing runs into the connection's write deadline. What
-//! waits for it meanwhile is bounded by the output limit of the execution.
+//! A slow reader gets its events from the store; a client that reads nothing exceeds the connection's write deadline. The
+//! events that wait for a reader are bounded by the output limit of the execution.
 
 use super::envelope::{RestError, RestResult};
 use super::executions::accepts;
-use super::request::{RestRequest, answered};
+use super::request::{RestRequest, joined};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
@@ -24,9 +24,9 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Event, Execution};
 
-/// Batches of events that may wait for a reader beside those on their way.
+/// Batches of events that are queued for a reader, in addition to those in the socket.
 const QUEUED_BATCHES: usize = 1;
-/// A browser that lost the connection comes again after (milliseconds).
+/// Time after which a browser reconnects (milliseconds).
 const RETRY_MS: u32 = 1_000;
 
 /// Whether the client wants a stream.
@@ -34,14 +34,14 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     accepts(headers, "text/event-stream")
 }
 
-/// The number of the last event that the client has seen.
+/// Sequence number of the last event that the client has received.
 pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, RestError> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
     let number = id.to_str().ok().and_then(|text| text.trim().parse().ok());
-    number.map(Some).ok_or_else(|| RestError::invalid("Last-Event-ID is not the number of an event"))
+    number.map(Some).ok_or_else(|| RestError::invalid("Last-Event-ID is not the sequence number of an event"))
 }
 
-/// The stream of an execution from behind an event on.
+/// The stream of an execution's events after a sequence number.
 pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64, again: bool) -> RestResult {
     if again && execution.status.is_final() && after_seq >= execution.metrics.events {
         let mut response = Response::new(Body::empty());
@@ -57,13 +57,13 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
     let every = request.app.options.limits.heartbeat;
     let closing = request.app.state.closing.clone().cancelled_owned();
     let end = async move {
-        let last = match answered(followed.await) {
+        let last = match joined(followed.await) {
             Ok(_) => request.op(Op::ExecGet { execution: id }).await,
             Err(problem) => Err(problem),
         };
         match last {
             Ok(Reply::Execution(execution)) if execution.status.is_final() => named("end", &execution),
-            // The client reconnects, and gets the error then.
+            // The client reconnects and then gets the error.
             _ => Bytes::new(),
         }
     };
@@ -77,7 +77,7 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
     };
     let mut response = Response::new(Body::new(body));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    // Proxies must not gather what is meant to be live.
+    // Proxies must not buffer a live stream.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
@@ -131,7 +131,7 @@ impl http_body::Body for Events {
     }
 }
 
-/// Events as the stream has them. JSON has no line breaks, so each is one `data:` line.
+/// Encodes events. Compact JSON has no line breaks, so each event is one `data:` line.
 fn written(events: &[Event]) -> Bytes {
     let mut out = Vec::with_capacity(events.len() * 256);
     for event in events {
@@ -154,7 +154,7 @@ fn write_json(out: &mut Vec<u8>, value: &impl Serialize) {
         out.truncate(before);
         out.extend_from_slice(b"{}");
     }
-    // A document of a worker's may have line breaks between its tokens; they would end the line, or forge another.
+    // JSON from a worker may have line breaks between tokens, which would end the line or forge another one.
     for byte in &mut out[before..] {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';
@@ -172,7 +172,7 @@ mod tests {
     use vm_system_protocol::time::Timestamp;
 
     #[test]
-    fn each_event_is_one_line_of_data_whatever_it_says() {
+    fn each_event_is_one_line_of_data_whatever_its_text() {
         let text = "a\nb\r\n\ndata: forged\u{2028}".to_owned();
         let event = Event {
             execution_id: ExecutionId::from_bytes([1; 16]),

@@ -11,7 +11,7 @@ use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, Engine, Settings, StartupFile, Template};
 
-/// A template that is to be.
+/// A new template.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NewTemplate {
@@ -21,7 +21,7 @@ pub(super) struct NewTemplate {
     engine: Option<String>,
 }
 
-/// What to change of a template: what is absent stays, and within a part `null` resets a field to its default.
+/// Changes to a template: absent fields are not changed; within a part, `null` resets a field to its default.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TemplatePatch {
@@ -36,16 +36,16 @@ pub(super) struct TemplatePatch {
 
 /// Templates, newest first.
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
-    let (page, built_in) = (pages::asked(&params)?, params.flag("built_in", false)?);
+    let (page, built_in) = (pages::requested(&params)?, params.flag("built_in", false)?);
     match request.op(Op::TemplateList { page, built_in }).await? {
         Reply::Templates(templates) => {
-            pages::answer(page.limit, &templates, |last| (last.created_at, *last.id.as_bytes()))
+            pages::response(page.limit, &templates, |last| (last.created_at, *last.id.as_bytes()))
         }
         other => Err(unexpected(&other)),
     }
 }
 
-/// Make a template with default settings.
+/// Create a template with default settings.
 pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<NewTemplate>) -> RestResult {
     let name = required("name", body.name)?;
     let engine = match body.engine.as_deref() {
@@ -57,8 +57,8 @@ pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<NewTem
 }
 
 fn unknown_engine(engine: &str) -> RestError {
-    OpError::new(ErrorCode::EngineUnsupported, format!("there is no engine {engine:?}"))
-        .with_hint("there are quickjs (also called goja) and cvm")
+    OpError::new(ErrorCode::EngineUnsupported, format!("unknown engine {engine:?}"))
+        .with_hint("engines: quickjs (also called goja), cvm")
         .into()
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn get(request: RestRequest, PathSegments(template): PathSegmen
     with_settings(request.op(Op::TemplateGet { template: id("template_id", &template)? }).await?)
 }
 
-/// Change a template. Narrowing counts from the next execution on, widening for new sessions.
+/// Change a template. Narrowed rights apply from the next execution on, widened ones to new sessions.
 pub(super) async fn update(
     request: RestRequest,
     PathSegments(template): PathSegments<String>,
@@ -80,19 +80,19 @@ pub(super) async fn update(
             parts.push(format!("\"{field}\":{}", text.as_str()));
         }
     }
-    // The members are whole JSON documents, so their sum is one too.
+    // The members are whole JSON documents, so the concatenation is one too.
     let settings = (!parts.is_empty()).then(|| JsonText::from_untrusted(format!("{{{}}}", parts.join(","))));
     let change = Box::new(TemplateChange { name: body.name, settings });
     with_settings(request.op(Op::TemplateUpdate { template, change }).await?)
 }
 
-/// Hide a template; its sessions go on, its name is free again.
+/// Hide a template; its sessions continue, its name is free again.
 pub(super) async fn delete(request: RestRequest, PathSegments(template): PathSegments<String>) -> RestResult {
     let template = id("template_id", &template)?;
     ok(&request.op(Op::TemplateDelete { template }).await?)
 }
 
-/// The original has the owner in its settings.
+/// The details of a template; `settings` has the template's id as `vm_id`, as in the original system.
 fn with_settings(reply: Reply) -> RestResult {
     match reply {
         Reply::TemplateDetail(found) => ok(&DetailBody {

@@ -1,4 +1,4 @@
-//! The tokens and their roles: a file of the operator, with hashes and never the tokens themselves.
+//! The tokens and their roles: a file of the operator with the hashes of tokens, not the tokens.
 //!
 //! ```toml
 //! [[token]]
@@ -7,8 +7,8 @@
 //! sha256 = "9f86d08…"    # of the token, hexadecimal
 //! ```
 //!
-//! The file belongs to the supervisor's user (or root) and no other user may read it. Tokens are long random texts, so a
-//! plain hash is enough: there is nothing to guess. Read again at SIGHUP; an invalid file changes nothing.
+//! The file belongs to the supervisor's user (or root), and no other user may read it. Tokens are long random texts, so a
+//! plain hash is enough. The file is read again at SIGHUP; an invalid file changes nothing.
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -26,34 +26,25 @@ const FILE_BYTES: u64 = 1 << 20;
 /// Longest name (characters).
 const NAME_CHARS: usize = 64;
 
-/// The file cannot be used.
+/// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the tokens in {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    /// Others could read or change it.
+    Io { path: PathBuf, source: std::io::Error },
+    /// Other users could read or change the file.
     #[error("{}: {detail}", path.display())]
     Exposed {
-        /// The file.
         path: PathBuf,
-        /// How, and what to do.
+        /// The problem and what to do.
         detail: String,
     },
-    /// A value in it is not valid.
+    /// The file has an invalid value.
     #[error("{}: {detail}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        detail: String,
-    },
+    Invalid { path: PathBuf, detail: String },
 }
 
-/// Who came with a token.
+/// The principal of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bearer {
     pub(super) name: String,
@@ -65,7 +56,7 @@ struct Token {
     bearer: Bearer,
 }
 
-/// The tokens that count now.
+/// The valid tokens.
 pub struct TokenBook {
     path: Option<PathBuf>,
     tokens: RwLock<Vec<Token>>,
@@ -100,7 +91,7 @@ enum Role {
 }
 
 impl TokenBook {
-    /// No token is valid.
+    /// A book without tokens.
     pub fn empty() -> Self {
         Self { path: None, tokens: RwLock::new(Vec::new()) }
     }
@@ -111,12 +102,12 @@ impl TokenBook {
         Ok(Self { path: Some(path.to_owned()), tokens: RwLock::new(tokens) })
     }
 
-    /// Whether a file was named.
+    /// Whether there is a file of tokens.
     pub fn has_file(&self) -> bool {
         self.path.is_some()
     }
 
-    /// Reads the file again; how many tokens there are now. After an error the old ones still count. Blocks.
+    /// Reads the file again; returns the number of tokens. After an error the previous ones stay valid. Blocks.
     pub fn reload(&self) -> Result<usize, TokenError> {
         let Some(path) = &self.path else { return Ok(0) };
         let tokens = read(path)?;
@@ -125,7 +116,7 @@ impl TokenBook {
         Ok(count)
     }
 
-    /// Whether the token of an accepted caller is still valid; users of this machine are not checked here.
+    /// Whether the token of an accepted caller is still valid; always true for local users.
     pub(super) fn knows(&self, caller: &Caller) -> bool {
         // Names of tokens have no colon; `uid:N` has.
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +126,7 @@ impl TokenBook {
                 .any(|token| token.bearer.name == caller.owner.as_str() && token.bearer.admin == caller.admin)
     }
 
-    /// Whether the token of this name is an administrator's; `None`: there is none.
+    /// Whether a token of this name has the role admin; `None` if there is no such token.
     pub fn is_administrator(&self, name: &str) -> Option<bool> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let mut of_this_name = tokens.iter().filter(|token| token.bearer.name == name).peekable();
@@ -143,7 +134,7 @@ impl TokenBook {
         Some(of_this_name.any(|token| token.bearer.admin))
     }
 
-    /// The bearer of this token. Takes the same time wherever it differs from a known one, and compares all of them.
+    /// The bearer of a token. Compares with all tokens in constant time.
     pub(super) fn find(&self, token: &str) -> Option<Bearer> {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
@@ -163,15 +154,15 @@ fn read(path: &Path) -> Result<Vec<Token>, TokenError> {
     let metadata = file.metadata().map_err(io)?;
     let exposed = |detail: String| TokenError::Exposed { path: path.to_owned(), detail };
     if !metadata.is_file() {
-        return Err(exposed("it is not a regular file".to_owned()));
+        return Err(exposed("not a regular file".to_owned()));
     }
     let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
-        return Err(exposed(format!("mode {mode:04o} lets others read or change it: chmod 0600")));
+        return Err(exposed(format!("mode {mode:04o} lets other users read or change it: chmod 0600")));
     }
     let (owner, us) = (metadata.uid(), nix::unistd::geteuid().as_raw());
     if owner != us && owner != 0 {
-        return Err(exposed(format!("it belongs to uid {owner}: chown it to uid {us} or to root")));
+        return Err(exposed(format!("belongs to uid {owner}: chown it to uid {us} or to root")));
     }
     let mut text = String::new();
     file.take(FILE_BYTES).read_to_string(&mut text).map_err(io)?;
@@ -193,7 +184,7 @@ fn parse(text: &str) -> Result<Vec<Token>, String> {
             )
         })?;
         if !hashes.insert(hash) {
-            return Err(format!("the token of {name:?} is there twice"));
+            return Err(format!("the token of {name:?} is listed twice"));
         }
         tokens.push(Token { hash, bearer: Bearer { name, admin: role == Role::Admin } });
     }
@@ -239,12 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_came_with_a_token_is_known_until_it_is_taken_back() {
+    fn the_bearer_of_a_token_is_known_until_the_token_is_removed() {
         let file = file(&(entry("ci", "user", TEST) + &entry("root", "admin", &"0".repeat(64))), 0o600);
         let book = TokenBook::open(file.path()).expect("a good file");
         let caller = |owner: &str, admin| Caller { owner: Owner::new(owner), admin, api: "rest" };
         assert!(book.knows(&caller("ci", false)) && book.knows(&caller("uid:1000", false)));
-        assert!(!book.knows(&caller("ci", true)), "its role is another one");
+        assert!(!book.knows(&caller("ci", true)), "the role differs");
         std::fs::write(file.path(), entry("root", "admin", &"0".repeat(64))).expect("our file");
         book.reload().expect("a good file");
         assert!(!book.knows(&caller("ci", false)));
@@ -262,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_entries_are_refused() {
         let bad = [
             entry("uid:0", "user", TEST),
             entry("", "user", TEST),

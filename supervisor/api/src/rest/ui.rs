@@ -1,6 +1,6 @@
-//! The files of a web UI, beneath one folder: `/` and its assets, and the start page for every other path, as pages with
-//! routes of their own need it. Files are opened beneath the folder's handle by the kernel, so neither `..` nor a link
-//! leads out; no folder is ever listed. The files are public: browsers cannot send a token for a page.
+//! The files of a web UI, beneath one folder: `/` and its assets, and the start page for every other path, for client-side
+//! routing. The kernel opens files beneath the folder's descriptor, so neither `..` nor a link leads out; folders are not
+//! listed. The files are public: browsers cannot send a token for a page.
 
 use super::envelope::RestError;
 use super::executions::accepts;
@@ -26,7 +26,7 @@ impl UiDir {
     }
 }
 
-/// A file as it is served.
+/// A served file.
 struct File {
     bytes: Vec<u8>,
     kind: &'static str,
@@ -40,13 +40,13 @@ pub(super) async fn answer(ui: Option<&UiDir>, request: &Parts) -> Result<Respon
         return Err(RestError::method());
     }
     let Some(path) = decoded(request.uri.path()) else { return Err(RestError::no_route()) };
-    // Assets are files and nothing else; other paths without a file are the start page's own routes.
+    // A missing asset is an error; other paths without a file are routes of the start page.
     let may_fall_back =
         !path.starts_with("/assets/") && (path == "/" || accepts(&request.headers, "text/html"));
-    let wanted = path.trim_start_matches('/').to_owned();
+    let relative = path.trim_start_matches('/').to_owned();
     let folder = ui.0.clone();
     let found = tokio::task::spawn_blocking(move || {
-        let file = if wanted.is_empty() { None } else { open(&folder, &wanted) };
+        let file = if relative.is_empty() { None } else { open(&folder, &relative) };
         file.or_else(|| if may_fall_back { open(&folder, START_PAGE) } else { None })
     });
     let file = found.await.ok().flatten().ok_or_else(RestError::no_route)?;
@@ -74,7 +74,7 @@ fn open(folder: &Worktree, path: &str) -> Option<File> {
     Some(File { bytes, kind: kind(&path), tag })
 }
 
-/// `%2e` and the like undone; `None` if it is not text.
+/// Decodes percent escapes; `None` if the result is not UTF-8.
 fn decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.bytes();
@@ -90,7 +90,7 @@ fn decoded(path: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The media type of a file by its name.
+/// The media type for a file name.
 fn kind(path: &str) -> &'static str {
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
     match extension.as_str() {

@@ -21,21 +21,21 @@ use vm_system_store::BoxFuture;
 pub(crate) const CONNECTIONS: usize = 8;
 pub(crate) const REQUESTS: usize = 4;
 pub(crate) const FRAME_BYTES: usize = 1 << 20;
-/// How long the server waits for us where we do not do our part.
+/// The server's deadlines for a client that does not send or read.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
-/// How long we wait for what must happen.
+/// Longest wait of a test for an expected event.
 const DEADLINE: Duration = Duration::from_secs(20);
 const CAP: usize = 16 << 20;
 
-/// Waits until something is so.
-pub(crate) async fn until(mut so: impl AsyncFnMut() -> bool) {
-    let mut look = tokio::time::interval(Duration::from_millis(1));
-    let asked = async {
-        while !so().await {
-            look.tick().await;
+/// Waits until a condition holds.
+pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(1));
+    let polling = async {
+        while !holds().await {
+            ticks.tick().await;
         }
     };
-    tokio::time::timeout(DEADLINE, asked).await.expect("it never came to be");
+    tokio::time::timeout(DEADLINE, polling).await.expect("the condition never held");
 }
 
 /// A handler with one scripted behaviour for each verb.
@@ -43,9 +43,9 @@ pub(crate) struct Fake {
     seen: Mutex<Vec<(Caller, Option<String>)>>,
     gate: Semaphore,
     waiting: AtomicUsize,
-    /// Events that the server took from an endless stream.
+    /// Events that the server has accepted from an endless stream.
     pub(crate) streamed: AtomicU64,
-    /// Requests that came to their end.
+    /// Finished requests.
     pub(crate) finished: AtomicUsize,
 }
 
@@ -58,7 +58,7 @@ impl Fake {
         self.gate.add_permits(100);
     }
 
-    /// Waits until so many requests stand at the gate.
+    /// Waits until `count` requests wait at the gate.
     pub(crate) async fn waiting(&self, count: usize) {
         until(async || self.waiting.load(Ordering::SeqCst) == count).await;
     }
@@ -68,7 +68,7 @@ impl Fake {
         let _permit = self.gate.acquire().await.unwrap();
     }
 
-    async fn answer(&self, request: VerbRequest) -> Result<Reply, OpError> {
+    async fn reply(&self, request: VerbRequest) -> Result<Reply, OpError> {
         match request.op {
             Op::Health => Ok(Reply::Health(Health { status: "ok".to_owned() })),
             Op::ExecGet { execution } if execution == "gate" => {
@@ -103,7 +103,7 @@ impl VerbHandler for Fake {
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
         Box::pin(async move {
             self.seen.lock().unwrap().push((request.caller.clone(), request.idempotency_key.clone()));
-            let result = self.answer(request).await;
+            let result = self.reply(request).await;
             self.finished.fetch_add(1, Ordering::SeqCst);
             result
         })
@@ -162,26 +162,26 @@ impl Server {
         Self { dir, handler, state, task }
     }
 
-    /// Proof that the server is well.
-    pub(crate) async fn answers(&self) {
+    /// Checks that the server still responds.
+    pub(crate) async fn is_responsive(&self) {
         let mut client = Client::connect(self).await;
         client.request(1, Op::Health).await;
         assert!(client.reply().await.1.is_ok());
     }
 }
 
-/// A client without manners.
+/// A client that can break the protocol.
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,
 }
 
 impl Client {
-    /// Connected, and nothing sent.
+    /// Connects and sends nothing.
     pub(crate) async fn raw(server: &Server) -> Self {
         Self { stream: UnixStream::connect(server.dir.path().join("s")).await.unwrap() }
     }
 
-    /// Greeted and taken.
+    /// Connects and exchanges hello messages.
     pub(crate) async fn connect(server: &Server) -> Self {
         let mut client = Self::raw(server).await;
         let hello = client.hello(control_protocol()).await.expect("a greeting");
@@ -195,7 +195,7 @@ impl Client {
     }
 
     pub(crate) async fn send<T: Encode>(&mut self, value: &T) {
-        // The server may have closed; what follows shows it.
+        // The server may have closed the connection, which the next step of a test shows.
         let _ = self.stream.write_all(&frame::encode(value, CAP).unwrap()).await;
     }
 
@@ -229,7 +229,7 @@ impl Client {
     pub(crate) async fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         let end = tokio::time::timeout(DEADLINE, self.stream.read_to_end(&mut rest)).await;
-        // A reset is an end too: the server closed with something of ours unread.
+        // A reset is an end too: the server closed with unread data.
         end.is_ok()
     }
 }

@@ -1,6 +1,6 @@
 //! The control socket with real sockets and a scripted handler: clumsy, hostile and slow clients.
 
-#![expect(clippy::unwrap_used, reason = "what must not fail ends the test, with its line")]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap ends the test with its line")]
 
 mod fake;
 mod robustness;
@@ -15,7 +15,7 @@ fn get(execution: &str) -> Op {
 }
 
 #[tokio::test]
-async fn replies_come_as_they_are_ready_and_are_matched_by_their_ids() {
+async fn replies_come_in_order_of_completion_and_are_matched_by_their_ids() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(7, get("gate")).await;
@@ -30,7 +30,7 @@ async fn replies_come_as_they_are_ready_and_are_matched_by_their_ids() {
 }
 
 #[tokio::test]
-async fn a_client_that_waits_does_not_hold_up_another() {
+async fn a_waiting_client_does_not_delay_another() {
     let server = Server::start();
     let mut waiting = Client::connect(&server).await;
     waiting.request(1, get("gate")).await;
@@ -56,7 +56,7 @@ async fn caller_is_the_user_from_the_kernel_and_has_its_key() {
 }
 
 #[tokio::test]
-async fn keys_without_sense_are_refused_before_anything_is_done() {
+async fn invalid_idempotency_keys_are_refused_before_the_verb_runs() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     for key in ["", &"k".repeat(256)] {
@@ -67,7 +67,7 @@ async fn keys_without_sense_are_refused_before_anything_is_done() {
 }
 
 #[tokio::test]
-async fn another_protocol_version_is_refused_by_name() {
+async fn another_protocol_version_is_refused_with_both_versions() {
     let server = Server::start();
     let mut client = Client::raw(&server).await;
     let hello = client.hello(CONTROL_PROTOCOL + 1).await.unwrap();
@@ -98,7 +98,7 @@ async fn client_above_the_limit_gets_the_reason_and_is_accepted_later() {
 }
 
 #[tokio::test]
-async fn peers_that_the_policy_refuses_get_no_request_through() {
+async fn requests_of_peers_that_the_policy_refuses_do_not_reach_the_handler() {
     let server = Server::refusing_us();
     let mut client = Client::raw(&server).await;
     let reason = client.hello(CONTROL_PROTOCOL).await.unwrap().refusal.unwrap();

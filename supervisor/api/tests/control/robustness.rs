@@ -16,18 +16,18 @@ async fn garbage_instead_of_a_hello_closes_the_connection() {
         client.send_bytes(bytes).await;
         assert!(client.is_closed().await, "{bytes:?}");
     }
-    server.answers().await;
+    server.is_responsive().await;
 }
 
 #[tokio::test]
 async fn a_silent_client_is_closed_in_time() {
     let server = Server::start();
     assert!(Client::raw(&server).await.is_closed().await);
-    server.answers().await;
+    server.is_responsive().await;
 }
 
 #[tokio::test]
-async fn half_a_frame_is_waited_for_so_long_and_no_longer() {
+async fn the_rest_of_a_frame_has_a_deadline() {
     let server = Server::start();
     let mut slow = Client::connect(&server).await;
     slow.send_bytes(&[100, 0, 0, 0, 1, 2, 3]).await;
@@ -36,31 +36,31 @@ async fn half_a_frame_is_waited_for_so_long_and_no_longer() {
     gone.send_bytes(&[100, 0]).await;
     gone.stream.shutdown().await.unwrap();
     assert!(gone.is_closed().await);
-    server.answers().await;
+    server.is_responsive().await;
 }
 
 #[tokio::test]
-async fn an_announced_giant_is_refused_before_it_comes() {
+async fn a_frame_above_the_cap_is_refused_by_its_announced_length() {
     let server = Server::start();
     for len in [u32::MAX, fake::FRAME_BYTES as u32 + 1] {
         let mut client = Client::connect(&server).await;
         client.send_bytes(&len.to_le_bytes()).await;
         assert!(client.is_closed().await);
     }
-    server.answers().await;
+    server.is_responsive().await;
 }
 
 #[tokio::test]
-async fn a_greeting_is_small() {
+async fn a_large_hello_is_refused() {
     let server = Server::start();
     let mut client = Client::raw(&server).await;
     client.send(&ClientHello { protocol: CONTROL_PROTOCOL, version: "x".repeat(5_000) }).await;
     assert_eq!(client.receive::<ServerHello>().await, None);
-    server.answers().await;
+    server.is_responsive().await;
 }
 
 #[tokio::test]
-async fn random_bytes_behind_the_hello_harm_nobody() {
+async fn random_bytes_after_the_hello_do_not_affect_others() {
     let server = Server::start();
     let mut random = vm_system_testkit::SeededRandom::new(1);
     for _ in 0..200 {
@@ -72,7 +72,7 @@ async fn random_bytes_behind_the_hello_harm_nobody() {
         client.send_bytes(&bytes).await;
         drop(client);
     }
-    server.answers().await;
+    server.is_responsive().await;
 }
 
 #[tokio::test]
@@ -83,11 +83,11 @@ async fn an_id_in_use_twice_ends_the_connection() {
     client.request(1, Op::Health).await;
     assert!(client.is_closed().await);
     server.handler.open_gate();
-    server.answers().await;
+    server.is_responsive().await;
 }
 
 #[tokio::test]
-async fn too_many_requests_at_a_time_are_answered_and_not_done() {
+async fn requests_above_the_limit_are_refused_and_not_run() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     for id in 0..fake::REQUESTS as u32 {
@@ -104,7 +104,7 @@ async fn too_many_requests_at_a_time_are_answered_and_not_done() {
 }
 
 #[tokio::test]
-async fn a_bug_in_a_verb_is_that_requests_error_and_nothing_else() {
+async fn a_panic_in_a_verb_is_only_that_requests_error() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(1, get("panic")).await;
@@ -114,25 +114,25 @@ async fn a_bug_in_a_verb_is_that_requests_error_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_answer_that_fits_no_frame_becomes_an_error_that_says_so() {
+async fn a_reply_too_large_for_a_frame_becomes_an_error_with_the_reason() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(1, Op::TemplateGet { template: (2 * fake::FRAME_BYTES).to_string() }).await;
     let error = client.reply().await.1.unwrap_err();
     assert_eq!(error.code, ErrorCode::Internal);
-    assert!(error.message.contains("does not fit") && error.hint.is_some());
+    assert!(error.message.contains("too large for a frame") && error.hint.is_some());
     client.request(2, Op::TemplateGet { template: (fake::FRAME_BYTES - 100).to_string() }).await;
     assert!(client.reply().await.1.is_ok());
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_does_not_stop_what_it_asked_for() {
+async fn requests_continue_after_their_client_has_disconnected() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(1, get("gate")).await;
     server.handler.waiting(1).await;
     drop(client);
-    server.answers().await;
+    server.is_responsive().await;
     server.handler.open_gate();
     fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 2).await;
 }

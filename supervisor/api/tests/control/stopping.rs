@@ -1,11 +1,11 @@
-//! Closing the server: no new requests, those under way get their replies, then all connections are closed.
+//! Closing the server: no new requests, requests in progress get their replies, then all connections are closed.
 
 use crate::fake::{Client, Server};
 use crate::get;
 use vm_system_protocol::control::{ErrorCode, Op};
 
 #[tokio::test]
-async fn closing_server_takes_nothing_new_and_finishes_what_is_under_way() {
+async fn a_closing_server_refuses_new_requests_and_finishes_those_in_progress() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(1, get("gate")).await;

@@ -16,7 +16,7 @@ async fn events_come_in_order_and_before_the_reply() {
     client.request(5, follow("some", 500)).await;
     let mut expected = 1;
     loop {
-        match client.receive().await.expect("the stream goes on") {
+        match client.receive().await.expect("the stream continues") {
             ServerFrame::Events { id: 5, events } => {
                 for event in events {
                     assert_eq!(event.seq, expected);
@@ -50,19 +50,19 @@ async fn unfollow_ends_the_stream_with_a_reply() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_cut_off_and_its_stream_ends_bounded() {
+async fn a_client_that_does_not_read_is_disconnected_and_its_queue_is_bounded() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(5, follow("endless", 0)).await;
-    // It never reads. The server took only what fits the socket and the queues.
+    // The client never reads: the server accepts only as much as fits the socket and the queues.
     fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
     let taken = server.handler.streamed.load(Ordering::SeqCst) * 4_000;
-    assert!(taken < 4 << 20, "{taken} bytes were taken for a client that reads nothing");
-    server.answers().await;
+    assert!(taken < 4 << 20, "{taken} bytes were accepted for a client that reads nothing");
+    server.is_responsive().await;
 }
 
 #[tokio::test]
-async fn a_slow_reader_holds_up_nobody_else() {
+async fn a_slow_reader_does_not_delay_others() {
     let server = Server::start();
     let mut slow = Client::connect(&server).await;
     slow.request(5, follow("endless", 0)).await;
@@ -82,11 +82,11 @@ async fn a_client_that_disconnects_in_mid_stream_ends_its_stream() {
     assert!(matches!(client.receive().await, Some(ServerFrame::Events { .. })));
     drop(client);
     fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
-    server.answers().await;
+    server.is_responsive().await;
 }
 
 #[tokio::test]
-async fn half_closing_still_gets_the_answer_but_no_endless_stream() {
+async fn after_a_half_close_replies_are_sent_and_endless_streams_stop() {
     let server = Server::start();
     let mut client = Client::connect(&server).await;
     client.request(1, Op::Health).await;
