@@ -11,7 +11,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs this process: as one of its hidden modes if `modes` says so, else as the command line.
+/// Runs this process as one of its hidden modes if `modes` recognises the arguments, else as the command line.
 pub fn main_with(modes: impl FnOnce() -> Option<ExitCode>) -> ExitCode {
     if let Some(code) = modes() {
         return code;

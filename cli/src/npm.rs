@@ -72,15 +72,15 @@ pub(crate) fn fetch(spec: &str) -> Result<Package, CliError> {
 
 /// Compares with the registry's `sha512-…` (one of several, if there are more).
 fn check(exact: &str, bytes: &[u8], integrity: &str) -> Result<(), CliError> {
-    let wanted: Vec<&str> =
+    let expected: Vec<&str> =
         integrity.split_whitespace().filter_map(|one| one.strip_prefix("sha512-")).collect();
     let failed = |what: &str| CliError::new(exit::FAILED, format!("{exact} {what}"));
-    if wanted.is_empty() {
+    if expected.is_empty() {
         return Err(failed("has no sha512 in the registry and cannot be checked")
             .with_hint("`vm-system libs install --file` installs a file that you have checked yourself"));
     }
     let found = base64(&Sha512::digest(bytes));
-    if wanted.contains(&found.as_str()) {
+    if expected.contains(&found.as_str()) {
         return Ok(());
     }
     Err(failed("does not match the registry: its sha512 differs"))
@@ -112,9 +112,9 @@ fn npm(folder: &Path, arguments: &[&str]) -> Result<String, CliError> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let lines =
-        said.lines().filter_map(|line| line.strip_prefix("npm error ").or(line.strip_prefix("npm ERR! ")));
+        stderr.lines().filter_map(|line| line.strip_prefix("npm error ").or(line.strip_prefix("npm ERR! ")));
     let errors: Vec<&str> = lines.filter(|line| !line.contains("complete log")).take(4).collect();
     Err(CliError::new(exit::FAILED, format!("npm {} failed: {}", arguments[0], errors.join("; ")))
         .with_hint("npm uses your own configuration: `npm config get registry` shows its registry"))

@@ -27,9 +27,9 @@ impl Style {
     /// Colour only on a terminal that has it, and never with `--no-color` or `NO_COLOR`.
     pub(crate) fn detect(no_color: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let wanted = !no_color && !dumb && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let color = !no_color && !dumb && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {
-            color: wanted,
+            color,
             stderr_terminal: io::stderr().is_terminal(),
             stdout_terminal: io::stdout().is_terminal(),
         }

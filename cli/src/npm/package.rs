@@ -20,9 +20,7 @@ const KEPT_BYTES: usize = 64 << 20;
 /// A package.
 #[derive(Debug)]
 pub(crate) struct Package {
-    /// As its package.json says.
     pub(crate) name: String,
-    /// As its package.json says.
     pub(crate) version: String,
     manifest: Value,
     /// Its scripts, by path in the package.
@@ -78,7 +76,7 @@ impl Package {
         Ok(Self { name, version, manifest, scripts })
     }
 
-    /// The library's file and its text. By default as package.json says, a browser build first, because such a build needs
+    /// The library's file and its text. By default from package.json, a browser build first, because such a build needs
     /// no other file.
     pub(crate) fn into_source(mut self, wish: Option<&str>) -> Result<(String, String), CliError> {
         let path = match wish {

@@ -8,14 +8,14 @@ use std::process::Stdio;
 use std::time::Instant;
 use vm_system_sandbox::pidfd::PidFd;
 
-/// Waits until a process is gone (or only its entry waits for its parent).
+/// Waits until a process has exited (it may be a zombie).
 fn gone(pid: u32) {
     if let Ok(process) = PidFd::open(pid) {
         assert!(ends(&process), "process {pid} is still there");
     }
 }
 
-/// The keeper and everything that it holds.
+/// The processes of the jail: the keeper and its children.
 fn jail(env: &TestEnvironment) -> Vec<u32> {
     let info: serde_json::Value =
         serde_json::from_str(&env.run(["ops", "runtime", "--output", "json"]).ok()).unwrap();
@@ -41,7 +41,7 @@ fn sigterm_stops_it_and_nothing_is_left() {
 }
 
 #[test]
-fn the_verb_stops_it_too_and_closes_what_runs() {
+fn the_verb_stops_it_too_and_closes_its_sessions() {
     let env = TestEnvironment::new();
     let mut daemon = env.serve_with(&["--config", config(&env, "drain_s = 0").to_str().unwrap()]);
     let session = env.session_of(&["--cpu-ms", "60000", "--wall-ms", "60000"]);
@@ -53,7 +53,7 @@ fn the_verb_stops_it_too_and_closes_what_runs() {
 }
 
 #[test]
-fn killed_it_leaves_nothing_behind_and_the_next_one_reports_what_happened() {
+fn a_killed_daemon_leaves_no_process_and_the_next_one_reports_the_crash() {
     let env = TestEnvironment::new();
     let config = config(&env, "keeper_grace_s = 1");
     let mut daemon = env.serve_with(&["--config", config.to_str().unwrap()]);
@@ -73,7 +73,7 @@ fn killed_it_leaves_nothing_behind_and_the_next_one_reports_what_happened() {
 }
 
 #[test]
-fn a_second_one_is_refused_by_the_pid_of_the_first() {
+fn a_second_one_is_refused_with_the_pid_of_the_first() {
     let env = TestEnvironment::new();
     let daemon = env.serve();
     let state = env.path("state");
@@ -105,7 +105,7 @@ fn sighup_does_not_end_it() {
 }
 
 #[test]
-fn a_file_with_a_mistake_is_a_usage_error_with_its_place() {
+fn an_invalid_config_file_is_a_usage_error_with_its_line() {
     let env = TestEnvironment::new();
     let config = config(&env, "durabilty = \"full\"");
     let args = ["serve", "--config", config.to_str().unwrap(), "--state-dir", "state"];
@@ -114,7 +114,7 @@ fn a_file_with_a_mistake_is_a_usage_error_with_its_place() {
 }
 
 #[test]
-fn a_client_that_disconnects_in_mid_reply_harms_nobody() {
+fn a_client_that_disconnects_in_mid_reply_does_not_affect_others() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     let session = env.session();
@@ -125,7 +125,7 @@ fn a_client_that_disconnects_in_mid_reply_harms_nobody() {
         signal_child(&child, Signal::SIGKILL);
         wait(&mut child);
         let start = Instant::now();
-        // Its execution goes on to its end without it.
+        // The execution continues to its end without the client.
         while env.run(["exec", "repl", &session, "1"]).code == Some(75) {
             assert!(start.elapsed() < DEADLINE);
         }
@@ -150,7 +150,7 @@ pub(crate) fn first_line(child: &mut std::process::Child) -> String {
 }
 
 #[test]
-fn two_daemons_of_two_state_directories_do_not_meet() {
+fn two_daemons_with_two_state_directories_are_independent() {
     let (one, two) = (TestEnvironment::new(), TestEnvironment::new());
     let (_first, _second) = (one.serve(), two.serve());
     let session = one.session();
@@ -168,16 +168,16 @@ fn two_daemons_of_two_state_directories_do_not_meet() {
 #[test]
 fn doctor_reports_every_wall_with_and_without_a_daemon() {
     let env = TestEnvironment::new();
-    let walls = |list: &serde_json::Value, says: &str| -> Vec<String> {
+    let walls = |list: &serde_json::Value, field: &str| -> Vec<String> {
         let list = list.as_array().expect("a list of walls");
-        let said = list.iter().filter(|wall| wall[says] == true || wall["detail"] != "");
-        said.map(|wall| wall["name"].as_str().expect("a name").to_owned()).collect()
+        let explained = list.iter().filter(|wall| wall[field] == true || wall["detail"] != "");
+        explained.map(|wall| wall["name"].as_str().expect("a name").to_owned()).collect()
     };
     let check = |output: &str| {
         let report: serde_json::Value = serde_json::from_str(output).expect("JSON");
         assert_eq!((&report["ok"], report["problem"].is_null()), (&true.into(), true), "{output}");
         let (jail, host) = (walls(&report["layers"], "in_force"), walls(&report["host"], "works"));
-        // One that is missing says why.
+        // A missing wall has its reason as detail.
         assert_eq!(jail.len(), report["layers"].as_array().map_or(0, Vec::len), "{output}");
         assert_eq!(host.len(), report["host"].as_array().map_or(0, Vec::len), "{output}");
         for wall in ["namespaces", "empty root", "no privileges", "seccomp", "resource limits", "Landlock"] {

@@ -1,5 +1,5 @@
-//! A hermetic place for a test: a folder, an environment, and the binary. Nothing of the machine's own daemon, home or
-//! settings is seen.
+//! An isolated environment for a test: a folder, environment variables, and the binary, without access to the machine's own
+//! daemon, home or settings.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::OsStr;
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use vm_system_sandbox::pidfd::PidFd;
 
-/// How long a test waits for what must happen.
+/// Longest wait of a test for an expected event.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A place for a test.
+/// The environment of a test.
 pub(crate) struct TestEnvironment {
     dir: tempfile::TempDir,
 }
@@ -93,7 +93,7 @@ impl TestEnvironment {
         Run::of(&child.wait_with_output().unwrap())
     }
 
-    /// A daemon with this environment's state directory, up and ready.
+    /// Starts a daemon with this environment's state directory; it is ready.
     pub(crate) fn serve(&self) -> Daemon {
         self.serve_with(&[])
     }
@@ -114,12 +114,12 @@ impl TestEnvironment {
             .spawn()
             .unwrap();
         let mut daemon = Daemon { child, notify, log: self.path("log") };
-        let said = daemon.next_notice();
-        assert_eq!(said, "READY=1", "{}", daemon.log());
+        let notice = daemon.next_notice();
+        assert_eq!(notice, "READY=1", "{}", daemon.log());
         daemon
     }
 
-    /// A session of a new template with `fs`; its id.
+    /// Creates a session of a new template with `fs`; returns its id.
     #[track_caller]
     pub(crate) fn session(&self) -> String {
         self.session_of(&[])
@@ -147,7 +147,7 @@ fn binary() -> PathBuf {
     test.ancestors().nth(2).expect("target/<profile>/deps/<test>").join("vm-system")
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
@@ -164,14 +164,14 @@ impl Run {
         }
     }
 
-    /// What a command printed that must have gone well.
+    /// Stdout of a command that must have succeeded.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
         self.stdout
     }
 
-    /// What a command said that must have failed so.
+    /// Stderr of a command that must have failed with this exit code.
     #[track_caller]
     pub(crate) fn failed(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{self:?}");
@@ -208,7 +208,7 @@ impl Daemon {
         signal_child(&self.child, signal);
     }
 
-    /// Waits for its end.
+    /// Waits for the exit.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         wait(&mut self.child)
     }
@@ -231,7 +231,7 @@ pub(crate) fn signal_child(child: &Child, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(pid, signal).unwrap();
 }
 
-/// Waits for a child's end, and kills it if that does not come.
+/// Waits for a child's exit, and kills it at the deadline.
 pub(crate) fn wait(child: &mut Child) -> ExitStatus {
     let ended = ends(&PidFd::open(child.id()).unwrap());
     if !ended {

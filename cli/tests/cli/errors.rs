@@ -1,4 +1,4 @@
-//! What people see when something is wrong: `error:`, `hint:`, and the exit code.
+//! Errors on the command line: `error:`, `hint:`, and the exit code.
 
 use crate::environment::TestEnvironment;
 use crate::fake::FakeDaemon;
@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use vm_system_protocol::control::ErrorCode;
 
 #[test]
-fn without_a_daemon_one_line_says_so_and_one_how_to_start_it() {
+fn without_a_daemon_the_error_and_a_hint_to_start_one_are_printed() {
     let env = TestEnvironment::new();
     for args in [vec!["ops", "health"], vec!["session", "list"], vec!["exec", "repl", "s", "1"]] {
         let error = env.run(&args).failed(69);
@@ -18,7 +18,7 @@ fn without_a_daemon_one_line_says_so_and_one_how_to_start_it() {
 }
 
 #[test]
-fn a_dead_socket_is_no_daemon() {
+fn a_stale_socket_is_no_daemon() {
     let env = TestEnvironment::new();
     std::fs::create_dir(env.path("state")).unwrap();
     drop(std::os::unix::net::UnixListener::bind(env.socket()).unwrap());
@@ -26,7 +26,7 @@ fn a_dead_socket_is_no_daemon() {
 }
 
 #[test]
-fn a_socket_that_is_not_ours_to_use_is_not_permitted() {
+fn a_socket_without_permission_is_not_permitted() {
     if nix::unistd::geteuid().is_root() {
         return; // Root may connect to everything.
     }
@@ -46,7 +46,7 @@ fn another_listener_is_distinguished_from_a_supervisor() {
     let other = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(b"220 mail.example.com ESMTP\r\n").unwrap();
-        // Until the client leaves, in whatever way.
+        // Until the client disconnects.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
     let error = env.run(["ops", "health"]).failed(70);
@@ -55,7 +55,7 @@ fn another_listener_is_distinguished_from_a_supervisor() {
 }
 
 #[test]
-fn a_supervisor_of_another_version_is_named() {
+fn a_supervisor_of_another_version_is_refused_with_both_versions() {
     use std::io::{Read as _, Write as _};
     use vm_system_protocol::control::ServerHello;
     let env = TestEnvironment::new();
@@ -121,7 +121,7 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
 }
 
 #[test]
-fn mistakes_of_the_operator_are_no_bugs() {
+fn errors_of_the_operator_are_not_reported_as_bugs() {
     let env = TestEnvironment::new();
     let file = env.file("file", "");
     let tokens = env.file("tokens", "{}");
@@ -139,7 +139,7 @@ fn mistakes_of_the_operator_are_no_bugs() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_stdout_is_no_error() {
     let env = TestEnvironment::new();
     let _daemon = FakeDaemon::start(&env);
     for args in [

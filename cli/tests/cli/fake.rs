@@ -1,4 +1,4 @@
-//! A supervisor of fixed answers behind a real control socket: what the command line makes of them, byte by byte.
+//! A supervisor with fixed replies behind a real control socket, for tests of the command line's exact output.
 
 use crate::environment::TestEnvironment;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
@@ -20,10 +20,10 @@ use vm_system_store::BoxFuture;
 
 const THEN: Timestamp = Timestamp(1_700_000_000_123);
 
-/// Answers with the same things always; remembers what it was asked.
+/// Returns fixed replies and records the requests.
 #[derive(Default)]
 pub(crate) struct Fake {
-    asked: Mutex<Vec<(Op, Option<String>)>>,
+    requests: Mutex<Vec<(Op, Option<String>)>>,
 }
 
 /// The fake on the socket of an environment, until it goes out of scope.
@@ -48,8 +48,8 @@ impl FakeDaemon {
         Self { handler, _runtime: runtime }
     }
 
-    pub(crate) fn asked(&self) -> Vec<(Op, Option<String>)> {
-        self.handler.asked.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<(Op, Option<String>)> {
+        self.handler.requests.lock().unwrap().clone()
     }
 }
 
@@ -57,10 +57,10 @@ impl VerbHandler for Fake {
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
         Box::pin(async move {
             let VerbRequest { op, idempotency_key, events, .. } = request;
-            self.asked.lock().unwrap().push((op.clone(), idempotency_key));
+            self.requests.lock().unwrap().push((op.clone(), idempotency_key));
             if let Some(stream) = events {
                 let all = events_of_the_fake();
-                // Two batches, so that there is something to put together.
+                // Two batches, which the client must join.
                 let (first, second) = all.split_at(3);
                 let _ = stream.send(first.to_vec()).await;
                 let _ = stream.send(second.to_vec()).await;
@@ -104,7 +104,7 @@ fn answer(op: Op) -> Result<Reply, OpError> {
         Op::ExecList { .. } => Reply::Executions(vec![execution("ok")]),
         Op::ExecEvents { follow: false, after_seq, .. } => {
             let newer = |event: &Event| event.seq > after_seq;
-            // Two at a time, as if a reply could hold no more.
+            // Two at a time, as if larger replies were impossible.
             Reply::Events(events_of_the_fake().into_iter().filter(newer).take(2).collect())
         }
         Op::ExecEvents { .. } => Reply::Events(Vec::new()),

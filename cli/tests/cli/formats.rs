@@ -1,4 +1,4 @@
-//! Answers as tables, JSON, YAML and CSV; REST's field names; nothing but the result on stdout.
+//! Results as tables, JSON, YAML and CSV; REST's field names; only the result on stdout.
 
 use crate::environment::TestEnvironment;
 use crate::fake::FakeDaemon;
@@ -10,7 +10,7 @@ const S: &str = "02020202-0202-0202-0202-020202020202";
 const E: &str = "03030303-0303-0303-0303-030303030303";
 
 #[test]
-fn lines_that_scripts_parse_stay_as_they_were() {
+fn lines_that_scripts_parse_do_not_change() {
     let env = TestEnvironment::new();
     let _daemon = FakeDaemon::start(&env);
     let create = ["template", "create", "--name", "mine"];
@@ -24,7 +24,7 @@ fn lines_that_scripts_parse_stay_as_they_were() {
 }
 
 #[test]
-fn every_format_of_every_kind_of_answer() {
+fn every_format_of_every_kind_of_result() {
     let env = TestEnvironment::new();
     let _daemon = FakeDaemon::start(&env);
     let mut all = String::new();
@@ -77,18 +77,18 @@ fn an_execution_ends_with_the_exit_code_of_its_status_in_every_format() {
 }
 
 #[test]
-fn arguments_reach_the_supervisor_as_they_were_meant() {
+fn arguments_reach_the_supervisor_unchanged() {
     let env = TestEnvironment::new();
     let daemon = FakeDaemon::start(&env);
     let args = ["exec", "run-file", "s", "a.js", "--args", "{\"n\": 3}", "--env", "{\"A\":\"b\"}"];
     env.run(args.into_iter().chain(["--idempotency-key", "k"]));
-    let (op, key) = daemon.asked().remove(0);
+    let (op, key) = daemon.requests().remove(0);
     assert_eq!(key.as_deref(), Some("k"));
     let Op::ExecStart(new) = op else { panic!("{op:?}") };
     assert_eq!((new.args.as_str(), new.path.as_deref(), new.wait), ("{\"n\":3}", Some("a.js"), true));
     assert_eq!(new.env, [("A".to_owned(), "b".to_owned())]);
     env.run_with_stdin(["exec", "repl", "s", "-"], "from stdin");
-    let (op, key) = daemon.asked().remove(1);
+    let (op, key) = daemon.requests().remove(1);
     assert_eq!(key, None);
     let Op::ExecStart(new) = op else { panic!("{op:?}") };
     assert_eq!(new.input.as_deref(), Some("from stdin"));

@@ -28,7 +28,7 @@ fn every_command_explains_itself() {
 }
 
 #[test]
-fn short_help_and_help_of_a_command_say_the_same() {
+fn help_option_and_help_command_print_the_same() {
     let env = TestEnvironment::new();
     let long = env.run(["exec", "repl", "--help"]).ok();
     assert_eq!(env.run(["help", "exec", "repl"]).ok(), long);
@@ -44,7 +44,7 @@ fn the_topics_are_listed_and_shown() {
         let topic = line.split_whitespace().next().unwrap();
         let text = env.run(["help", topic]).ok();
         assert!(text.starts_with("# "), "{topic}");
-        // Tables and generated lists of fields have lines of their own length.
+        // Tables and generated lists of fields may have longer lines.
         let is_text = |line: &&str| !line.starts_with('|') && !line.starts_with("- **");
         let long = |line: &&str| is_text(line) && line.chars().count() > 132;
         assert_eq!(text.lines().find(long), None, "{topic} has long lines");
@@ -71,7 +71,7 @@ fn the_version_is_printed() {
     assert_eq!(env.run(["--version"]).ok(), format!("vm-system {}\n", env!("CARGO_PKG_VERSION")));
 }
 
-/// `VM_SYSTEM_BLESS=1` writes it anew.
+/// `VM_SYSTEM_BLESS=1` writes the file again.
 #[test]
 fn the_reference_in_the_docs_is_the_programs_own() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli-reference.md");

@@ -1,4 +1,4 @@
-//! The real binary, run as people and scripts run it, in an environment of its own.
+//! The real binary, run as by people and scripts, in an isolated environment.
 
 #![expect(clippy::unwrap_used, reason = "what must not fail ends the test, with its place")]
 

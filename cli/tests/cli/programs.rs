@@ -1,9 +1,9 @@
-//! Durable programs on the command line: what a step says, where an error is, and the sessions behind executions.
+//! Durable programs on the command line: the output of a step, the position of an error, and the sessions of executions.
 
 use crate::environment::{DEADLINE, Daemon, TestEnvironment};
 use std::time::Instant;
 
-/// Asks, says something on both streams, and throws.
+/// Creates a task, writes to both streams, and throws.
 const OUT: &str = "console.log('hi');\nfunction f(){ throw new TypeError('bad') }\n\
     function main(){ const x = CC('q?'); console.log('after', x); console.error('careful'); f() }\n";
 
@@ -11,7 +11,7 @@ fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A daemon that keeps no worker of a program that waits.
+/// A daemon that keeps no worker of a waiting program.
 fn daemon(env: &TestEnvironment) -> Daemon {
     let config = env.path("config.toml");
     std::fs::write(&config, "[durable]\nwarm_ms = 0\n").unwrap();
@@ -45,7 +45,7 @@ fn a_step_prints_its_output_and_an_error_with_its_position() {
 }
 
 #[test]
-fn sessions_of_programs_are_listed_as_what_they_are_and_only_when_asked_for() {
+fn sessions_of_programs_are_listed_only_on_request_and_with_their_engine() {
     let env = TestEnvironment::new();
     let _daemon = daemon(&env);
     env.file("out.js", OUT);
@@ -57,7 +57,7 @@ fn sessions_of_programs_are_listed_as_what_they_are_and_only_when_asked_for() {
     };
     assert_eq!(list(&[]), serde_json::json!([]));
     let deadline = Instant::now() + DEADLINE;
-    // Its worker goes once the answer is given.
+    // The worker exits after the answer.
     while list(&["--engine", "cvm"])[0]["status"] != "waiting" {
         assert!(Instant::now() < deadline, "{}", list(&["--engine", "cvm"]));
     }
@@ -99,7 +99,7 @@ fn a_program_that_computes_is_an_active_session() {
 }
 
 #[test]
-fn the_built_in_template_is_seen_and_stays_as_it_is() {
+fn the_built_in_template_is_listed_and_cannot_be_changed() {
     let env = TestEnvironment::new();
     let _daemon = daemon(&env);
     assert!(env.run(["template", "list"]).ok().contains("cvm (built in)"));
@@ -125,7 +125,7 @@ fn the_built_in_template_is_seen_and_stays_as_it_is() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_when_a_program_starts() {
+fn invalid_arguments_are_refused_when_a_program_starts() {
     let env = TestEnvironment::new();
     let _daemon = daemon(&env);
     env.file("ends.js", "1");
@@ -142,7 +142,7 @@ fn what_cannot_work_is_refused_when_a_program_starts() {
 }
 
 #[test]
-fn open_questions_say_who_asks() {
+fn pending_tasks_are_listed_with_execution_and_program() {
     let env = TestEnvironment::new();
     let _daemon = daemon(&env);
     env.file("asks.js", "function main() { return CC('which one?') }");

@@ -1,4 +1,4 @@
-//! `run`: a script without any set-up.
+//! `run`: a script without set-up.
 
 use crate::daemon::first_line;
 use crate::environment::{Run, TestEnvironment, signal_child, wait};
@@ -37,7 +37,7 @@ fn a_file_sees_its_arguments_its_folder_and_nothing_else() {
 }
 
 #[test]
-fn nothing_to_run_is_as_fine_as_an_empty_file() {
+fn empty_code_succeeds_like_an_empty_file() {
     let env = TestEnvironment::new();
     env.file("empty.js", "");
     assert_eq!(env.run(["run", "empty.js"]).ok(), "");
@@ -46,7 +46,7 @@ fn nothing_to_run_is_as_fine_as_an_empty_file() {
 }
 
 #[test]
-fn files_are_changed_only_when_that_is_allowed_and_only_in_the_folder() {
+fn files_are_changed_only_with_allow_write_and_only_in_the_folder() {
     let env = TestEnvironment::new();
     std::fs::write(env.path("outside.txt"), "untouched").unwrap();
     let script = "const fs = require('fs');
@@ -103,7 +103,7 @@ fn an_exception_is_printed_with_file_and_line_and_ends_with_1() {
 }
 
 #[test]
-fn a_module_that_is_called_like_a_script_gets_a_hint() {
+fn a_module_with_the_extension_of_a_script_gets_a_hint() {
     let env = TestEnvironment::new();
     env.file("m.mjs", "export const x = 1");
     env.file("plain.js", "import {x} from './m.mjs'; console.log(x)");
@@ -129,7 +129,7 @@ fn a_timeout_ends_with_124() {
 }
 
 #[test]
-fn too_much_memory_is_an_error_and_not_the_machines_problem() {
+fn too_much_memory_is_an_error_of_the_script() {
     let env = TestEnvironment::new();
     let run =
         env.run(["run", "--memory", "32", "-e", "const a = []; for (;;) a.push(new Array(1e5).fill(7))"]);
@@ -165,14 +165,14 @@ fn ctrl_c_ends_with_130_also_when_the_whole_group_gets_it() {
 }
 
 #[test]
-fn a_long_report_is_printed_whole_and_in_order() {
+fn a_long_report_is_printed_completely_and_in_order() {
     let env = TestEnvironment::new();
     let printed = env.run(["run", "-e", "for (let i = 0; i < 5000; i++) console.log(i)"]).ok();
     assert!(printed.lines().map(|line| line.parse::<u32>().unwrap()).eq(0..5_000));
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_the_run() {
+fn a_reader_that_closes_the_pipe_ends_the_run() {
     let env = TestEnvironment::new();
     let mut child = env
         .command(["run", "-e", "for (let i = 0; i < 100000; i++) console.log('x'.repeat(100))"])
@@ -224,13 +224,13 @@ fn a_root_that_may_not_limit_workers_without_namespaces_gets_that_error() {
     }
 }
 
-/// What is in the folder for temporary files of a test.
+/// The files in a test's folder for temporary files.
 fn left_in(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 #[test]
-fn records_of_a_run_are_private_and_go_with_it() {
+fn records_of_a_run_are_private_and_deleted_at_its_end() {
     let env = TestEnvironment::new();
     let temporary = env.path("tmp");
     std::fs::create_dir(&temporary).unwrap();
@@ -250,7 +250,7 @@ fn records_of_a_run_are_private_and_go_with_it() {
         wait(&mut child);
         assert_eq!(folder.exists(), is_left, "{signal}");
         if is_left {
-            // As if it had been there for a while; the next run takes it along.
+            // As if it were old; the next run deletes it.
             let an_hour_ago = SystemTime::now() - Duration::from_hours(1);
             File::open(folder).unwrap().set_modified(an_hour_ago).unwrap();
         }
@@ -260,7 +260,7 @@ fn records_of_a_run_are_private_and_go_with_it() {
 }
 
 #[test]
-fn a_run_without_a_folder_for_temporary_files_says_what_to_do() {
+fn a_run_without_a_folder_for_temporary_files_fails_with_a_hint() {
     let env = TestEnvironment::new();
     let run = Run::of(&env.command(["run", "-e", "1"]).env("TMPDIR", env.path("none")).output().unwrap());
     let stderr = run.failed(2);

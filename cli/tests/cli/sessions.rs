@@ -1,4 +1,4 @@
-//! Sessions of a daemon, used by one command after the other and by several at a time.
+//! Sessions of a daemon, used by commands in sequence and concurrently.
 
 use crate::daemon::first_line;
 use crate::environment::{Run, TestEnvironment, signal_child, wait};
@@ -80,7 +80,7 @@ fn a_running_execution_is_followed_and_cancelled_by_others() {
     let record = json(&env.run(["exec", "get", execution, "--output", "json"]).ok());
     assert_eq!(record["status"], "cancelled");
     assert_eq!(env.run(["exec", "cancel", execution]).ok(), line, "again changes nothing");
-    assert_eq!(env.run(["exec", "repl", &session, "1"]).ok(), "1\n", "the session lives on");
+    assert_eq!(env.run(["exec", "repl", &session, "1"]).ok(), "1\n", "the session continues");
     let listed = json(&env.run(["exec", "list", &session, "--output", "json"]).ok());
     let ended = listed.as_array().unwrap().iter().find(|execution| execution["status"] == "ok").unwrap();
     let ended = ended["id"].as_str().unwrap();
@@ -102,7 +102,7 @@ fn ctrl_c_cancels_the_execution_and_not_the_session() {
 }
 
 #[test]
-fn limits_of_time_end_with_124_and_the_session_lives_on() {
+fn time_limits_end_with_124_and_the_session_continues() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     let session = env.session_of(&["--cpu-ms", "100", "--wall-ms", "10000"]);
@@ -112,7 +112,7 @@ fn limits_of_time_end_with_124_and_the_session_lives_on() {
 }
 
 #[test]
-fn a_killed_session_is_crashed_and_says_why() {
+fn a_killed_session_is_crashed_with_the_reason() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     let (killed, sibling) = (env.session(), env.session());
@@ -132,7 +132,7 @@ fn a_killed_session_is_crashed_and_says_why() {
 }
 
 #[test]
-fn closing_twice_is_fine_and_a_closed_session_takes_nothing() {
+fn closing_is_idempotent_and_a_closed_session_refuses_executions() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     let session = env.session();
@@ -144,7 +144,7 @@ fn closing_twice_is_fine_and_a_closed_session_takes_nothing() {
 }
 
 #[test]
-fn the_same_key_does_it_once() {
+fn a_request_with_the_same_key_runs_once() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     let session = env.session();
@@ -159,7 +159,7 @@ fn the_same_key_does_it_once() {
 }
 
 #[test]
-fn two_clients_at_a_time_work_in_two_sessions() {
+fn two_concurrent_clients_use_two_sessions() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     let sessions = [env.session(), env.session()];
@@ -187,7 +187,7 @@ fn run_can_use_a_session_of_the_daemon() {
 }
 
 #[test]
-fn a_template_is_changed_and_its_modules_come_and_go() {
+fn a_template_is_changed_and_its_modules_are_added_and_removed() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     env.run(["template", "create", "--name", "t", "--mem-mb", "32"]).ok();

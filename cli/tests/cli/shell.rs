@@ -1,9 +1,9 @@
-//! `repl` with its input from a pipe: the same inputs as at a terminal, without the editing.
+//! `repl` with input from a pipe: the same as at a terminal, without editing.
 
 use crate::environment::TestEnvironment;
 
 #[test]
-fn declarations_stay_and_incomplete_input_goes_on() {
+fn declarations_are_kept_and_incomplete_input_continues() {
     let env = TestEnvironment::new();
     let printed =
         env.run_with_stdin(["repl"], "let x = 40\nfunction add(n) {\n  return x + n\n}\nadd(2)\n").ok();
@@ -11,7 +11,7 @@ fn declarations_stay_and_incomplete_input_goes_on() {
 }
 
 #[test]
-fn an_error_does_not_end_it_and_the_last_input_decides_the_exit_code() {
+fn an_error_does_not_end_the_shell_and_the_last_input_sets_the_exit_code() {
     let env = TestEnvironment::new();
     let run = env.run_with_stdin(["repl"], "nope\n1\n");
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "1\n"));

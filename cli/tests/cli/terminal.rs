@@ -1,4 +1,4 @@
-//! On a terminal: colour, control characters, Ctrl-C, and a bar for what takes long. The terminal is `script`'s (util-linux).
+//! On a terminal: colour, control characters, Ctrl-C, and progress bars. The terminal is that of `script` (util-linux).
 
 use crate::environment::{DEADLINE, TestEnvironment, wait};
 use crate::fake::FakeDaemon;
@@ -20,14 +20,14 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// `None`, loudly, where there is no `script`.
+    /// `None`, with a message, if there is no `script`.
     fn run(env: &TestEnvironment, command: &str, variables: &[(&str, &str)]) -> Option<Self> {
         if !std::path::Path::new("/usr/bin/script").exists() {
             vm_system_testkit::skip("script", "a terminal needs util-linux's script");
             return None;
         }
         let mut script = env.program("/usr/bin/script");
-        // In the shell's place, which would end by Ctrl-C itself.
+        // Replaces the shell, which Ctrl-C would end too.
         let command = format!("exec {command}");
         script.args(["-q", "-e", "-c", &command, "/dev/null"]).env("TERM", "xterm").env("SHELL", "/bin/sh");
         script.envs(variables.iter().copied());
@@ -52,7 +52,7 @@ impl Terminal {
         keyboard.flush().unwrap();
     }
 
-    /// Waits until this is on the screen, behind what was waited for before.
+    /// Waits until this text is on the screen, after the texts of earlier calls.
     #[track_caller]
     fn shows(&mut self, text: &str) {
         let until = Instant::now() + DEADLINE;
@@ -69,7 +69,7 @@ impl Terminal {
         }
     }
 
-    /// Everything that is left, and the exit code.
+    /// The remaining output, and the exit code.
     fn end(mut self) -> (String, Option<i32>) {
         while let Ok(bytes) = self.screen.recv_timeout(DEADLINE) {
             self.shown.push_str(&String::from_utf8_lossy(&bytes));
@@ -103,7 +103,7 @@ fn control_characters_of_a_script_do_not_reach_a_terminal() {
     assert!(shown.contains(r"a\x1b[2Jb\x07c\x9bd\u{202e}e"), "{shown:?}");
     assert!(shown.contains(r"\x1b]0;title\x07") && !shown.contains('\u{1b}'), "{shown:?}");
     assert_eq!(code, Some(0));
-    // A pipe gets what the script wrote: it is data there.
+    // A pipe gets the script's output unchanged, as data.
     assert!(env.run(["run", "evil.js"]).stdout.contains("a\u{1b}[2Jb\u{7}c"));
 }
 
@@ -116,14 +116,14 @@ fn ctrl_c_in_the_repl_cancels_the_execution_and_not_the_shell() {
     terminal.shows("> ");
     terminal.types("var kept = 40\r");
     terminal.shows("undefined");
-    // Put together, so that the echo of what is typed is not what is waited for.
+    // Concatenated, so that the echo of the input does not match the expected text.
     terminal.types("console.log('be' + 'gun'); for (;;) {}\r");
     terminal.shows("begun");
     terminal.types("\u{3}");
     terminal.shows("> ");
     terminal.types("kept + 2\r");
     terminal.shows("42");
-    // At the prompt it throws the line away.
+    // At the prompt, Ctrl-C drops the line.
     terminal.shows("> ");
     terminal.types("nonsense");
     terminal.shows("nonsense");
@@ -145,7 +145,7 @@ fn ctrl_c_ends_a_run_with_130() {
     assert_eq!(terminal.end().1, Some(130));
 }
 
-/// An npm that has the packages of a folder, and waits for a line of a pipe before it gives `dayjs`.
+/// A fake npm with the packages of a folder; it waits for a line from a pipe before it returns `dayjs`.
 const NPM: &str = r#"#!/bin/sh
 spec=$([ "$1" = pack ] && echo "$5" || echo "$4")
 name=${spec%@*}
@@ -158,7 +158,7 @@ view) cat "$HOME/$name.integrity" ;;
 esac
 "#;
 
-/// The package of a library of the catalog, and what its registry says of it.
+/// Creates the package of a catalog library, and the registry's record of it.
 fn put_package(env: &TestEnvironment, id: &str) {
     let entry = vm_system_spawn::libraries::catalog_entry(id).expect("of the catalog");
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
@@ -188,7 +188,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_download_shows_how_far_it_is_and_leaves_only_its_result() {
+fn a_download_shows_progress_and_leaves_only_its_result() {
     let env = TestEnvironment::new();
     let _daemon = FakeDaemon::start(&env);
     for id in ["lodash", "dayjs"] {
@@ -199,7 +199,7 @@ fn a_download_shows_how_far_it_is_and_leaves_only_its_result() {
     std::fs::set_permissions(&npm, std::fs::Permissions::from_mode(0o755)).unwrap();
     let go = env.path("home").join("go");
     nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    // For reading, too: opening it waits for nobody.
+    // Opened for reading too, so that opening does not block.
     let mut go = std::fs::File::options().read(true).write(true).open(&go).unwrap();
     let usual = env.program("").get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
     let path = format!("{}:{}", env.path("home").display(), usual.to_string_lossy());
@@ -216,14 +216,14 @@ fn a_download_shows_how_far_it_is_and_leaves_only_its_result() {
     assert!(result.contains("lodash-1.0.0") && result.contains("dayjs-1.0.0"), "{shown:?}");
     assert!(!result.contains("/2"), "the bar is gone: {shown:?}");
 
-    // Into a pipe: the result alone.
+    // Into a pipe: only the result.
     go.write_all(b"go\n").unwrap();
     let mut piped = env.command(["libs", "download", "lodash", "dayjs"]);
     let output = piped.env("PATH", &path).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
-/// Asks for a number of at least 2, then for a text.
+/// Creates a task for a number of at least 2, then one for a text.
 const ASKS: &str = "
     function main() {
         const n: number = CC('how many?', { schema: { type: 'number', minimum: 2 } });
@@ -233,7 +233,7 @@ const ASKS: &str = "
 ";
 
 #[test]
-fn a_program_asks_on_the_terminal_until_an_answer_fits() {
+fn a_task_is_repeated_on_the_terminal_until_an_answer_matches() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     env.file("asks.ts", ASKS);
@@ -257,7 +257,7 @@ fn a_program_asks_on_the_terminal_until_an_answer_fits() {
 }
 
 #[test]
-fn ctrl_c_at_a_question_leaves_the_program_waiting_and_says_how_to_go_on() {
+fn ctrl_c_at_a_task_leaves_the_program_waiting_with_a_hint() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     env.file("asks.ts", ASKS);
@@ -279,7 +279,7 @@ fn ctrl_c_at_a_question_leaves_the_program_waiting_and_says_how_to_go_on() {
 }
 
 #[test]
-fn a_task_is_answered_by_its_own_id_at_once_or_later() {
+fn a_task_is_answered_by_its_id_with_and_without_waiting() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     env.file("asks.ts", ASKS);
@@ -287,16 +287,16 @@ fn a_task_is_answered_by_its_own_id_at_once_or_later() {
     let run = json(env.run(["program", "start", "asks.ts", "--output", "json"]).ok());
     let task = run["task"]["id"].as_str().unwrap();
     assert_eq!(env.run(["task", "get", task]).ok(), "how many?\n");
-    // A text is no number, whatever it says; what is typed is read as JSON.
+    // A JSON string is not a number; a typed answer is parsed as JSON.
     env.run(["task", "submit", task, "--json", "\"7\""]).failed(1);
     let answered = json(env.run(["task", "submit", task, "7", "--no-wait", "--output", "json"]).ok());
     assert_eq!((&answered["id"], answered["status"].as_str()), (&run["id"], Some("running")));
-    // The answer is taken: the question is no longer there.
+    // The answer was accepted: the task is no longer pending.
     assert!(env.run(["task", "submit", task, "8"]).failed(1).contains("TASK_NOT_PENDING"));
     let id = run["id"].as_str().unwrap();
     let until = Instant::now() + DEADLINE;
     while env.run(["task", "get", id]).ok() != "and which?\n" {
-        assert!(Instant::now() < until, "it does not go on");
+        assert!(Instant::now() < until, "the program does not continue");
     }
     assert!(env.run(["task", "submit", id, "x"]).ok().contains("x x 7"));
     env.run(["program", "forget", id]).ok();

@@ -2,7 +2,7 @@
 
 use crate::environment::{Run, TestEnvironment};
 
-/// The blocks of a page that are fenced as `sh`.
+/// The `sh` code blocks of a page.
 fn blocks(page: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut open: Option<String> = None;

@@ -1,14 +1,14 @@
 //! The MCP API, for agents: the Model Context Protocol over standard streams and over HTTP, in the generations that the SDK
-//! knows (with and without `initialize`). A thin adapter: each tool is a few verbs, and what a verb does is decided in
-//! [`ops`](vm_system_ops), for this API as for the others.
+//! supports (with and without `initialize`). A thin adapter: each tool runs a few verbs, which [`ops`](vm_system_ops)
+//! implements for all APIs.
 //!
-//! The same tools serve both transports; what differs between them is a [`McpBackend`]: identifies the client, runs verbs, and reads
-//! the client's files. Every client is treated as clumsy or hostile: sizes and counts are bounded, and an invalid message
+//! Both transports have the same tools; each has a [`McpBackend`], which identifies the client, runs verbs, and reads the
+//! client's files. Every client is treated as clumsy or hostile: sizes and counts are bounded, and an invalid message
 //! gets an error of JSON-RPC wherever a response is possible.
 //!
 //! Reading order:
 //! - `server`: requests of the protocol → tools, prompts, resources
-//! - `tools`: the table of tools; below it one file for each noun
+//! - `tools`: the table of tools; below it one file per noun
 //! - `call`, `output`, `views`, `schema`: one call of a tool, its result, the types of results, JSON Schema
 //! - `confirm`: confirmation of deletions; `prompts`, `resources`: the prompts and documents
 //! - `watch`: notifications of changed executions; `background`: executions as tasks of the protocol's extension
@@ -50,24 +50,24 @@ pub type VerbFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The client that calls a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpClient {
-    /// The principal; none where the backend's own connection determines it.
+    /// The principal; none if the backend's connection determines it.
     pub caller: Option<Caller>,
-    /// Distinguishes the clients of one owner: each has a current execution of its own. None: it cannot be distinguished from
-    /// others and has no current execution; a shared one would submit the answers of one agent to the program of another.
+    /// Distinguishes the clients of one owner: each has its own current execution. None: a client that cannot be distinguished
+    /// from others has no current execution, because a shared one would pass answers of one agent to the program of another.
     pub key: Option<String>,
 }
 
 /// Most characters of a client's name.
 pub const CLIENT_CHARS: usize = 150;
 
-/// What the current execution of a client that was given a name is kept under; none if the name is empty or too long.
+/// The key of a named client's current execution; none if the name is empty or too long.
 pub fn key_of_client(name: &str) -> Option<String> {
     let name = name.trim();
     let fits = !name.is_empty() && name.chars().count() <= CLIENT_CHARS;
     fits.then(|| format!("client {name}"))
 }
 
-/// What differs between the transports. By default it has no files of the client.
+/// The part that differs between the transports. By default without access to files of the client.
 pub trait McpBackend: Send + Sync + 'static {
     /// The client, from the extensions that the transport added to the request; the error is the reason of a refusal.
     fn client(&self, beside: &Extensions) -> Result<McpClient, String>;
@@ -80,12 +80,12 @@ pub trait McpBackend: Send + Sync + 'static {
         key: String,
     ) -> VerbFuture<'a, Result<Reply, OpError>>;
 
-    /// Reads a text file with the client's own rights, wherever it may name files; why not.
+    /// Reads a text file with the client's own rights, if the client may name it.
     fn read(&self, path: &Path, _most: usize) -> Result<String, FileRefusal> {
         Err(FileRefusal::Denied(path.display().to_string()))
     }
 
-    /// Whether [`McpBackend::read`] reads anything at all.
+    /// Whether [`McpBackend::read`] is supported.
     fn reads_files(&self) -> bool {
         false
     }
@@ -95,18 +95,18 @@ pub trait McpBackend: Send + Sync + 'static {
         None
     }
 
-    /// Text of a file among the data of the client's workspace, as [`McpBackend::keep`] names them; none if it is not there.
+    /// Reads a file that [`McpBackend::keep`] stored in the client's workspace; none if it does not exist.
     fn kept(&self, name: &str, _most: usize) -> Result<Option<String>, FileRefusal> {
         Err(FileRefusal::Denied(name.to_owned()))
     }
 
-    /// Keeps a text there, whole or not at all; what had the name before has it with `.bak` behind it. Returns its path.
+    /// Stores a text in the client's workspace, atomically; a previous file is kept with the suffix `.bak`. Returns the path.
     fn keep(&self, name: &str, _text: &str) -> Result<String, FileRefusal> {
         Err(FileRefusal::Denied(name.to_owned()))
     }
 }
 
-/// Serves one client on a pair of streams until it leaves.
+/// Serves one client on a pair of streams until it disconnects.
 pub async fn serve<R, W>(backend: Arc<dyn McpBackend>, client: lines::LineTransport<R, W>)
 where
     R: AsyncRead + Unpin + Send + 'static,
@@ -118,20 +118,20 @@ where
                 tracing::error!(%error, "the service of a client failed");
             }
         }
-        Err(error) => tracing::debug!(%error, "a client left before it began"),
+        Err(error) => tracing::debug!(%error, "a client disconnected before its first request"),
     }
 }
 
-/// A file is not read.
+/// Why a file is not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileRefusal {
-    /// There is none.
+    /// The file does not exist.
     #[error("File not found: {0}")]
     NotFound(String),
-    /// The client may not read it, or it lies outside of the folders that may be named.
+    /// The client may not read the file, or the file is outside of the readable folders.
     #[error("Permission denied: {0}")]
     Denied(String),
-    /// It is not a text file of a sane size.
+    /// The file is not UTF-8 text, or too large.
     #[error("{0}")]
     Unfit(String),
 }

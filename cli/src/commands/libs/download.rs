@@ -20,14 +20,14 @@ pub struct Args {
 }
 
 pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let wanted = wanted(&args.names)?;
+    let entries = entries(&args.names)?;
     let present = catalog(context).await?;
     let is_here = |entry: &CatalogEntry| {
         present.iter().any(|library| library.installed && library.name == entry.name())
     };
-    let bar = bar(context, wanted.len());
+    let bar = bar(context, entries.len());
     let (mut installed, mut lines, mut failures) = (Vec::<LibraryInfo>::new(), Vec::new(), Vec::new());
-    for entry in wanted {
+    for entry in entries {
         bar.set_message(entry.name());
         if is_here(entry) && !args.force {
             lines.push(format!("Already installed: {}", entry.name()));
@@ -51,7 +51,7 @@ pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         .with_hint("the others are installed; run the command again for the rest"))
 }
 
-fn wanted(names: &[String]) -> Result<Vec<&'static CatalogEntry>, CliError> {
+fn entries(names: &[String]) -> Result<Vec<&'static CatalogEntry>, CliError> {
     if names.is_empty() {
         return Ok(CATALOG.iter().collect());
     }

@@ -61,23 +61,23 @@ pub(super) async fn load(
 
 async fn compiled(context: &Context, file: &str) -> Result<Box<CompiledPlan>, CliError> {
     let path = Path::new(file);
-    let text = gather(file, |wanted, most| read(path, wanted, most))?.ok_or_else(|| missing(file))?;
+    let text = gather(file, |file, most| read(path, file, most))?.ok_or_else(|| missing(file))?;
     let reply = call(context, DurableOp::PlanCheck(Box::new(text)), None).await?;
     Ok(expect_reply!(reply, DurableReply::Plan(plan) => plan))
 }
 
 /// The text of a file in the folder of `plan`; an untrusted plan cannot name other files.
-fn read(plan: &Path, wanted: &Path, most: usize) -> Result<Option<String>, CliError> {
+fn read(plan: &Path, file: &Path, most: usize) -> Result<Option<String>, CliError> {
     let folder = plan.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return Ok(None);
     }
-    match Files::new(vec![folder.to_owned()])?.read(wanted, most) {
+    match Files::new(vec![folder.to_owned()])?.read(file, most) {
         Ok(text) => Ok(Some(text)),
         Err(FileRefusal::NotFound(_)) => Ok(None),
         Err(FileRefusal::Denied(_)) => Err(CliError::new(
             exit::NOT_PERMITTED,
-            format!("{} cannot be read, or is outside of {}", wanted.display(), folder.display()),
+            format!("{} cannot be read, or is outside of {}", file.display(), folder.display()),
         )
         .with_hint("the files of a plan must be in the folder of its index, or beneath it")),
         Err(FileRefusal::Unfit(why)) => Err(CliError::usage(why)),

@@ -19,10 +19,10 @@ pub(super) enum Dot {
 const HELP: &str = "\
 .editor       type or paste several lines; Ctrl-D runs them
 .exit         leave (so does Ctrl-D)
-.help         this
-.load FILE    run a file's text as if it were typed
-Ctrl-C        cancel what runs; while typing, drop the line
-Input that is not complete yet goes on in the next line. Declarations stay.
+.help         show this help
+.load FILE    run the text of a file as input
+Ctrl-C        cancel the running code; while typing, drop the line
+Incomplete input continues on the next line. Declarations are kept.
 ";
 
 impl Dot {

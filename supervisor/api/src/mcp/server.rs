@@ -222,8 +222,8 @@ impl ServerHandler for McpServer {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let wanted = requested.resource_subscriptions.iter().flatten();
-        let uris = wanted.filter(|uri| resources::execution_of(uri).is_some()).take(watch::WATCHED).cloned();
+        let named = requested.resource_subscriptions.iter().flatten();
+        let uris = named.filter(|uri| resources::execution_of(uri).is_some()).take(watch::WATCHED).cloned();
         Some(SubscriptionFilter::builder().resource_subscriptions(uris).build())
     }
 

@@ -164,7 +164,7 @@ pub(super) async fn events(
     let after_seq = params.number("after_seq", 0)?.unwrap_or_default();
     let limit = params.number("limit", 1)?.unwrap_or_default();
     let found = find(&request, &execution).await?;
-    if sse::is_wanted(&headers) {
+    if sse::is_requested(&headers) {
         let after_seq = sse::last_event_id(&headers)?.unwrap_or(after_seq);
         return sse::stream(request, &found, after_seq, headers.contains_key("last-event-id"));
     }

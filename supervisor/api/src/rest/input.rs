@@ -49,7 +49,7 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for OptionalJsonBody<T
     }
 }
 
-/// The bytes of a body; `None` if there are none.
+/// The bytes of a body; `None` if it is empty.
 async fn read(request: Request<Body>, app: &App) -> Result<Option<Vec<u8>>, RestError> {
     let (parts, body) = request.into_parts();
     let bytes = collect(body, &app.options.limits).await?;

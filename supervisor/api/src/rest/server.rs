@@ -58,15 +58,15 @@ pub async fn serve(
 }
 
 /// Most connections of each listener: half of the descriptors are reserved for everything else.
-fn connections_per_listener(wanted: usize, listeners: usize) -> usize {
+fn connections_per_listener(configured: usize, listeners: usize) -> usize {
     let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
     let soft = descriptors.map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
-    let most = wanted.min(soft / 2 / listeners).max(1);
-    if most < wanted {
+    let most = configured.min(soft / 2 / listeners).max(1);
+    if most < configured {
         tracing::warn!(
             most,
-            wanted,
-            "fewer connections than wanted: raise the descriptor limit (LimitNOFILE=, ulimit -n)"
+            configured,
+            "fewer connections than configured: raise the descriptor limit (LimitNOFILE=, ulimit -n)"
         );
     }
     most

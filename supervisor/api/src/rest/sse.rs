@@ -29,8 +29,8 @@ const QUEUED_BATCHES: usize = 1;
 /// Time after which a browser reconnects (milliseconds).
 const RETRY_MS: u32 = 1_000;
 
-/// Whether the client wants a stream.
-pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+/// Whether the client requests a stream.
+pub(super) fn is_requested(headers: &HeaderMap) -> bool {
     accepts(headers, "text/event-stream")
 }
 
