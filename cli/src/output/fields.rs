@@ -1,5 +1,5 @@
-//! The columns of CSV output: a table has all columns, also those without a value in any row, so that scripts can count them. Names and
-//! meanings are those of the REST API, the order is the model's; a test compares with the REST description.
+//! The columns of CSV output: a table has all columns, also those without a value in any row, so that scripts can count them.
+//! Names and meanings are those of the REST API, the order is the model's; a test compares with the REST description.
 
 use serde::Serialize;
 use vm_system_protocol::control::{

@@ -1,5 +1,5 @@
-//! The REST API over HTTP: resources under `/api/v1`, events as SSE, and the files of a web UI. A thin adapter: what a
-//! verb does, permissions and refusals are decided in [`ops`](vm_system_ops), for this API as for the others.
+//! The REST API over HTTP: resources under `/api/v1`, events as SSE, and the files of a web UI. A thin adapter:
+//! [`ops`](vm_system_ops) implements verbs, permissions and refusals for all APIs.
 //!
 //! Every peer is treated as clumsy or hostile: sizes, counts and times are bounded by [`RestLimits`], and every
 //! refusal has the same envelope (`envelope`).

@@ -335,7 +335,7 @@ fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
     let third = get(&mut agent);
     let (key, question) = third["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
     let message = question["params"]["message"].as_str().expect("a text");
-    assert!(message.starts_with("which?\n\nThe answer is JSON that fits this schema: "), "{message}");
+    assert!(message.starts_with("which?\n\nThe answer is JSON that matches this schema: "), "{message}");
     assert!(message.contains(r#""type":"array""#), "{message}");
     let unfit = json!({ "taskId": id, "_meta": meta,
         "inputResponses": { key: { "action": "accept", "content": { "answer": "a" } } } });

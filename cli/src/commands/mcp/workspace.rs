@@ -1,5 +1,5 @@
-//! The data of an agent's working folder, in its subfolder `.vm-system`. Read and written with the agent's rights; symbolic links in
-//! place of that subfolder or its files are never followed, because the working folder may be an untrusted checkout.
+//! The data of an agent's working folder, in its subfolder `.vm-system`. Read and written with the agent's rights; symbolic
+//! links in place of that subfolder or its files are never followed, because the working folder may be an untrusted checkout.
 
 use crate::commands::mcp::files::text_of;
 use nix::errno::Errno;

@@ -123,7 +123,7 @@ fn input(pending: &model::Task) -> InputRequests {
     let message = match &pending.schema {
         // The fallback form has one plain field: the message must name the schema.
         Some(schema) if own.is_none() => format!(
-            "{}\n\nThe answer is JSON that fits this schema: {}",
+            "{}\n\nThe answer is JSON that matches this schema: {}",
             cut(pending.prompt.clone()),
             shortened(schema.as_str(), SCHEMA_BYTES).unwrap_or(schema.as_str())
         ),

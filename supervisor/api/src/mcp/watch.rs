@@ -263,7 +263,7 @@ mod tests {
         let mut slots: Vec<_> = (0..WATCHED_BY_OWNER).map(|n| shares.take(&client("a", n))).collect();
         assert!(slots.iter().all(Option::is_some));
         assert!(shares.take(&client("a", 0)).is_none());
-        assert!(shares.take(&client("b", 0)).is_some(), "others have slots of their own");
+        assert!(shares.take(&client("b", 0)).is_some(), "other owners have their own slots");
         slots.pop();
         assert!(shares.take(&client("a", 0)).is_some());
         drop(slots);

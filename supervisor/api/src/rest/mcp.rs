@@ -20,8 +20,8 @@ pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, state: 
         Arc::new(move |caller: Caller, op: Op| -> VerbFuture<'static, Result<Reply, OpError>> {
             // A caller with a token that was removed meanwhile is refused.
             if !tokens.knows(&caller) {
-                let gone = OpError::new(ErrorCode::NotPermitted, "the token of this caller was removed");
-                return Box::pin(std::future::ready(Err(gone)));
+                let revoked = OpError::new(ErrorCode::NotPermitted, "the token of this caller was removed");
+                return Box::pin(std::future::ready(Err(revoked)));
             }
             let verbs = Arc::clone(&verbs);
             let caller = Caller { api: "mcp", ..caller };
