@@ -1,4 +1,4 @@
-//! Errors for people: what happened, what to do, and the exit code (`cli.md`).
+//! Errors for people: what happened, what to do, and the exit code (`help/cli-command-reference.md`).
 
 use crate::output::{Style, escape};
 use std::fmt::Display;

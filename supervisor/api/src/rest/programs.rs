@@ -25,7 +25,7 @@ pub(super) struct NewProgram {
     plan: Option<Box<RawValue>>,
     /// Ids of the plan's blocks that are already done.
     done: Option<Vec<String>>,
-    /// Whether the source is TypeScript (true) or JavaScript (false); absent: detected.
+    /// Whether the source is TypeScript (true) or JavaScript (false); absent: both are tried.
     typescript: Option<bool>,
 }
 
