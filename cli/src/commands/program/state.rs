@@ -52,7 +52,7 @@ fn text(state: &ProgramState, running: bool) -> String {
         text.push_str(if running {
             "The execution has no frames yet.\n"
         } else {
-            "The execution has ended: no frames.\n"
+            "The state has no frames.\n"
         });
     }
     text
