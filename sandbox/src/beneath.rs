@@ -1,6 +1,6 @@
-//! Walks beneath a folder by `openat2`, the only way to walk a path that holds against a hostile writer of the folder: which steps
-//! are allowed, and whether this process may make the call at all (a host can take it away with a filter
-//! that it inherits; then no file could be read). Keeps nothing open itself.
+//! Path resolution beneath a folder by `openat2`, the only call that is safe against a hostile writer of the folder: the resolve
+//! flags, and whether this process may make the call at all (an inherited filter of the host can forbid it; then no file could be
+//! read). Keeps no descriptor open.
 
 use crate::step::{AtStep as _, JailStep, StepError};
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
@@ -14,7 +14,7 @@ pub fn beneath_only(cross_mounts: bool) -> ResolveFlag {
     resolve
 }
 
-/// Opens the root directory, as a path only, by `openat2`. A filter cannot see more of the call than that it is made.
+/// Opens the root directory, as a path only, by `openat2`. A filter sees only the number of this call: its flags are in memory.
 pub fn check() -> Result<(), StepError> {
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)

@@ -99,7 +99,7 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
 }
 
 /// A `/proc` of this namespace's processes, read-only. The kernel refuses a new one where parts of the host's `/proc` are
-/// covered, as in containers, and before Linux 5.8 a `/proc` with process information only; then there is none.
+/// covered, as in containers, and before Linux 5.8 a `/proc` with process information only; then the command gets no `/proc`.
 fn show_processes(proc: &str, walls: MsFlags) -> io::Result<()> {
     folder(proc)?;
     match mount(Some("none"), proc, Some("proc"), walls, Some(PROCESSES_ONLY)) {
@@ -108,9 +108,9 @@ fn show_processes(proc: &str, walls: MsFlags) -> io::Result<()> {
     }
 }
 
-/// The same folder in this mount namespace: what was opened in another one cannot be mounted here. It is the working directory,
-/// which the kernel carried over into the new namespace; no path is walked, so that no file system that a user mounted on the way
-/// is asked for anything.
+/// The same folder in this mount namespace: a folder that was opened in another namespace cannot be mounted here. The worktree is
+/// the working directory, which the kernel carried over into the new namespace. No path is walked, so that no request goes to a
+/// file system that a user mounted on the way.
 fn of_this_namespace(worktree: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let here = open(".", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     let (one, other) = (fstat(worktree)?, fstat(here.as_fd())?);

@@ -6,13 +6,13 @@ use crate::{beneath, landlock, namespaces, privileges, process, rlimit, seccomp,
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The wall, or what a wall needs.
+    /// The wall, or a requirement of a wall.
     pub name: &'static str,
     /// Whether this machine has it.
     pub works: bool,
     /// Whether the daemon refuses to start without it.
     pub required: bool,
-    /// Version, or why it is missing and the knob that fixes it.
+    /// Version; or why the wall is missing, and the setting that fixes it.
     pub detail: String,
 }
 
@@ -124,7 +124,7 @@ fn attested_senders() -> Finding {
     Finding { name: Layer::FreshExec.name(), works, required: true, detail }
 }
 
-/// Brokers and the supervisor open every file of a worktree with it.
+/// `openat2`, with which brokers and the supervisor open every file of a worktree.
 fn open_beneath() -> Finding {
     let missing = beneath::check().err();
     let detail = missing.map(|error| error.to_string()).unwrap_or_default();

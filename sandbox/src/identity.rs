@@ -32,7 +32,7 @@ impl From<Ids> for Identity {
 }
 
 impl Identity {
-    /// The user of a passwd entry with its groups; `None`: there is no entry. Blocks: NSS may ask files or a service.
+    /// The user of a passwd entry with its groups; `None`: there is no entry. Blocks: NSS may read files or query a service.
     pub fn of_user(uid: u32) -> io::Result<Option<Self>> {
         let Some(user) = User::from_uid(Uid::from_raw(uid))? else { return Ok(None) };
         let name = CString::new(user.name).map_err(|_| io::ErrorKind::InvalidData)?;
@@ -52,7 +52,7 @@ impl Identity {
     }
 }
 
-/// `uid:gid:group,group,…`, the form in which a child process gets it.
+/// `uid:gid:group,group,…`: the argument of a child process.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:", self.ids.uid, self.ids.gid)?;
@@ -83,7 +83,7 @@ mod tests {
     use super::{Identity, Ids};
 
     #[test]
-    fn an_identity_survives_its_way_to_a_child_process() {
+    fn an_identity_is_parsed_from_its_argument_form() {
         for groups in [vec![], vec![4], vec![4, 20, 4_000_000_000]] {
             let identity = Identity { ids: Ids { uid: 1000, gid: 100 }, groups };
             assert_eq!(identity.to_string().parse::<Identity>().expect("its own form"), identity);
@@ -95,10 +95,10 @@ mod tests {
 
     #[test]
     fn root_has_a_passwd_entry_and_an_unused_id_has_none() {
-        let root = Identity::of_user(0).expect("NSS answers").expect("root is everywhere");
+        let root = Identity::of_user(0).expect("NSS works").expect("root is everywhere");
         assert!(root.is_member(0) && !root.is_member(3_999_999_999));
-        assert_eq!(Identity::of_user(3_999_999_999).expect("NSS answers"), None);
-        let stranger = Identity::of_file_owner(3_999_999_999).expect("NSS answers");
+        assert_eq!(Identity::of_user(3_999_999_999).expect("NSS works"), None);
+        let stranger = Identity::of_file_owner(3_999_999_999).expect("NSS works");
         assert_eq!((stranger.ids.gid, stranger.groups.len()), (super::NO_GROUP, 0));
     }
 }

@@ -4,7 +4,7 @@ use crate::pidfd::PidFd;
 use std::fs;
 use std::io::{self, Read as _};
 
-/// The fields of `/proc/<pid>/status` that concern the walls.
+/// The fields of `/proc/<pid>/status` that show the walls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
     /// The parent, in our pid namespace.
@@ -31,19 +31,19 @@ pub struct Status {
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
     /// `/proc` could not be read.
-    #[error("cannot look at process {pid} through /proc: {error}")]
+    #[error("cannot read /proc of process {pid}: {error}")]
     Unreadable {
         /// The process.
         pid: u32,
-        /// Why not.
+        /// The failure of the read.
         error: io::Error,
     },
     /// A wall is missing.
-    #[error("process {pid} is not behind the walls: {what}")]
+    #[error("process {pid} is not jailed: {what}")]
     NotJailed {
         /// The process.
         pid: u32,
-        /// What is missing.
+        /// The missing wall.
         what: String,
     },
 }
@@ -166,7 +166,7 @@ pub struct Memory {
     pub uss: u64,
 }
 
-/// Reads `/proc/<pid>/smaps_rollup` (about 26 µs for an idle worker) of a process that is alive before and after.
+/// Reads `/proc/<pid>/smaps_rollup` (about 26 µs for an idle worker) of a process that runs before and after the read.
 pub fn memory(process: &PidFd) -> io::Result<Memory> {
     let pid = process.pid()?;
     let text = read_whole(&format!("/proc/{pid}/smaps_rollup"))?;
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_status_is_read_and_is_not_that_of_a_jail() {
+    fn the_status_of_this_process_is_not_that_of_a_jail() {
         let me = std::process::id();
         let status = status(me).expect("status");
         assert_eq!(status.ns_pids.first(), Some(&me));

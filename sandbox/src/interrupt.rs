@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 /// The signal that interrupts a worker.
 pub const SIGNAL: i32 = libc::SIGUSR1;
 
-/// Installs the handler: the signal stores `true` in `flag` (the first one given stays). Blocking calls are restarted,
+/// Installs the handler: the signal stores `true` in `flag` (the flag of the first call stays). Blocking calls are restarted,
 /// except polls, which return early.
 pub fn install(flag: &'static AtomicBool) -> io::Result<()> {
     sys::install_interrupt_handler(flag)

@@ -5,7 +5,7 @@ use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// File-system rights by ABI: ABI 1 knows 13, then REFER, TRUNCATE, `IOCTL_DEV`.
+/// File-system rights by ABI: 13 at ABI 1, then REFER, TRUNCATE, `IOCTL_DEV`.
 const fn fs_rights(abi: u32) -> u64 {
     match abi {
         0 => 0,
@@ -51,8 +51,8 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Restricts the calling process to the `allowed` directories. Needs `no_new_privs`. A kernel without Landlock gives ABI 0 and no
-/// error: the caller decides whether that is sufficient.
+/// Restricts the calling process to the `allowed` directories. Needs `no_new_privs`. On a kernel without Landlock the result is
+/// ABI 0 and no error: the caller decides whether that is sufficient.
 pub fn restrict(allowed: &[(BorrowedFd<'_>, Access)]) -> io::Result<Domain> {
     let abi = abi();
     if abi == 0 {

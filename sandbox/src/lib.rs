@@ -1,9 +1,9 @@
 //! The walls of the jail, as safe functions: the only crate that uses namespaces, mounts, capabilities, Landlock, seccomp,
-//! rlimits, pidfds and ancillary data. It knows no session, no message and no other crate of the workspace; the keeper
+//! rlimits, pidfds and ancillary data. Knows nothing of sessions, messages and the other crates of the workspace; the keeper
 //! (`worker::keeper`) and the supervisor (`supervisor::spawn`) call these functions in the required order.
 //!
 //! Reading order:
-//! - [`step`]: the named steps of building a jail, how one fails, and the knob that fixes it
+//! - [`step`]: the named steps of building a jail, their failures, and the setting that fixes each
 //! - [`process`], [`pidfd`], [`interrupt`]: starting, watching, stopping and interrupting processes
 //! - [`socket`]: `SOCK_SEQPACKET` with descriptors and kernel-attested senders
 //! - [`namespaces`], [`root`], [`privileges`], [`landlock`], [`rlimit`]: the layers below seccomp

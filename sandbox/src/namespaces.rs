@@ -80,7 +80,7 @@ pub fn enter(user: impl Into<Identity>) -> Result<(), StepError> {
     unshare(others).at(JailStep::Namespaces)
 }
 
-/// Enters a cgroup namespace, where that is allowed.
+/// Enters a cgroup namespace; fails where the host does not allow it.
 pub fn enter_cgroup() -> io::Result<()> {
     Ok(unshare(CloneFlags::CLONE_NEWCGROUP)?)
 }
@@ -93,7 +93,7 @@ fn enter_as_user() -> Result<(), StepError> {
     fs::write("/proc/self/gid_map", format!("0 {gid} 1")).at(JailStep::IdMap)
 }
 
-/// Root maps an id that is not its own: the map must be written from the parent namespace, by a helper child that stays there.
+/// Root maps another id than its own: the map must be written from the parent namespace, by a helper child that stays there.
 fn enter_as_root(user: &Identity) -> Result<(), StepError> {
     let service = user.ids;
     set_groups(user)?;

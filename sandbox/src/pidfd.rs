@@ -37,17 +37,17 @@ impl AsRawFd for PidFd {
     }
 }
 
-/// The pid of a process in our namespace and in its own.
+/// The pid of a process in our namespace and in the process's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pids {
-    /// Its pid in our namespace.
+    /// In our namespace.
     pub here: u32,
-    /// Its pid in its innermost namespace.
+    /// In the process's innermost namespace.
     pub inner: u32,
 }
 
 impl PidFd {
-    /// Opens a process of our pid namespace; for our own unreaped children the number is safe.
+    /// Opens a process of our pid namespace; the pid of an own unreaped child cannot mean another process.
     pub fn open(pid: u32) -> io::Result<Self> {
         sys::pidfd_open(pid).map(Self)
     }
@@ -57,7 +57,7 @@ impl PidFd {
         self.0.try_clone().map(Self)
     }
 
-    /// The number in our namespace; an error (ESRCH) once the process was reaped.
+    /// The pid in our namespace; an error (ESRCH) once the process was reaped.
     pub fn pid(&self) -> io::Result<u32> {
         match sys::pidfd_info(self.as_fd(), INFO_PID) {
             Ok(info) => Ok(info.tgid),
@@ -67,7 +67,7 @@ impl PidFd {
         }
     }
 
-    /// The numbers here and in the process's own namespace, from `/proc/self/fdinfo`.
+    /// The pids here and in the process's own namespace, from `/proc/self/fdinfo`.
     pub fn pids(&self) -> io::Result<Pids> {
         let text = crate::inspect::read_whole(&format!("/proc/self/fdinfo/{}", self.as_raw_fd()))?;
         parse_pids(&text).ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
@@ -91,16 +91,16 @@ impl PidFd {
         self.signal(0).is_ok()
     }
 
-    /// How it ended; `None` while it has not been reaped, or where the kernel (< 6.15) does not report it to a non-parent.
+    /// The exit status; `None` until the process was reaped, and where the kernel (< 6.15) does not report it to a non-parent.
     pub fn ending(&self) -> Option<ExitStatus> {
         let info = sys::pidfd_info(self.as_fd(), INFO_EXIT).ok()?;
         (info.mask & INFO_EXIT != 0).then(|| ExitStatus::from_wait_status(info.exit_code))
     }
 
-    /// CPU time used so far, all threads. `pid` is the process's number here.
+    /// CPU time used so far, all threads. `pid` is the process's pid here.
     pub fn cpu_time(&self, pid: u32) -> io::Result<Duration> {
         let time = sys::cpu_time(pid)?;
-        // The clock is identified by pid: only now is it certain that it was this process's.
+        // The clock is identified by pid. The process still exists, so that the pid cannot have meant another one.
         self.signal(0)?;
         Ok(time)
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fdinfo_gives_both_numbers() {
+    fn fdinfo_has_both_pids() {
         let text = "pos:\t0\nflags:\t02000002\nmnt_id:\t15\nino:\t3\nPid:\t4711\nNSpid:\t4711\t7\n";
         assert_eq!(parse_pids(text), Some(Pids { here: 4711, inner: 7 }));
         assert_eq!(parse_pids("Pid:\t-1\nNSpid:\t-1\n"), None);
@@ -140,7 +140,7 @@ mod tests {
         pidfd.kill().expect("kill");
         child.wait().expect("reap");
         assert!(!pidfd.is_alive());
-        pidfd.kill().expect("killing the dead is fine");
+        pidfd.kill().expect("killing an exited process is no error");
         assert!(pidfd.cpu_time(child.id()).is_err());
         match pidfd.ending() {
             Some(ending) => assert_eq!(ending, ExitStatus::Signaled(libc::SIGKILL)),

@@ -9,7 +9,7 @@ const SECUREBITS: usize = 0xef;
 const CAPABILITY_NUMBERS: usize = 64;
 
 /// Drops every capability from every set, locks the securebits, sets `no_new_privs` and makes the process not dumpable
-/// (its memory and `/proc` files are for the owner of its user namespace only).
+/// (only the owner of its user namespace can access its memory and `/proc` files).
 pub fn drop_all() -> io::Result<()> {
     for capability in 0..CAPABILITY_NUMBERS {
         match Call::drop_capability(capability).make() {

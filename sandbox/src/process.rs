@@ -40,18 +40,18 @@ pub fn spawn(program: &Path, arguments: &[&OsStr], descriptors: &[BorrowedFd<'_>
     })
 }
 
-/// Takes ownership of a descriptor that this program was started with (3 to 63), once. What the process opened itself is
-/// `NotFound`.
+/// Takes ownership of a descriptor that this program was started with (3 to 63), once. `NotFound` for a descriptor that the
+/// process opened itself.
 pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     sys::take_inherited(number)
 }
 
-/// Closes every descriptor that this program was started with and that [`inherited`] has not given.
+/// Closes every descriptor that this program was started with and that was not taken by [`inherited`].
 pub fn close_inherited() {
     sys::close_inherited();
 }
 
-/// Makes `target`'s number refer to `source`'s open file; its old one is closed.
+/// Makes `target`'s number refer to `source`'s open file; the old open file of `target` is closed.
 pub fn replace(target: &OwnedFd, source: &OwnedFd) -> io::Result<()> {
     sys::replace_fd(target, source.as_fd())
 }
@@ -78,7 +78,7 @@ pub fn exec_self(arguments: &[&str], kept: &[&OwnedFd]) -> io::Error {
 /// The result of a fork, in the parent and in the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fork {
-    /// The original; the child's pid.
+    /// The process that forked, with the child's pid.
     Parent(u32),
     /// The new process.
     Child,
@@ -113,7 +113,7 @@ pub enum ExitStatus {
 }
 
 impl ExitStatus {
-    /// From a raw wait status of an ended process.
+    /// From the raw wait status of an exited process.
     pub fn from_wait_status(status: i32) -> Self {
         match status & 0x7f {
             0 => Self::Exited((status >> 8) & 0xff),
@@ -122,7 +122,7 @@ impl ExitStatus {
     }
 }
 
-/// Waits for this child.
+/// Blocks until this child exits, and reaps it.
 pub fn wait_for(pid: u32) -> io::Result<ExitStatus> {
     loop {
         match sys::wait(pid as i32, false) {
@@ -134,17 +134,17 @@ pub fn wait_for(pid: u32) -> io::Result<ExitStatus> {
     }
 }
 
-/// Reaps one ended child if there is one: its pid and raw wait status.
+/// Reaps one exited child if there is one: its pid and raw wait status.
 pub fn reap() -> Option<(u32, i32)> {
     sys::wait(-1, true).ok().flatten()
 }
 
-/// Readable when a child has ended.
+/// Readable when a child has exited.
 #[derive(Debug)]
 pub struct ChildExits(SignalFd);
 
 impl ChildExits {
-    /// Blocks SIGCHLD and asks for it here.
+    /// Blocks SIGCHLD and receives it through this descriptor.
     pub fn watch() -> io::Result<Self> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_opened_is_not_inherited() {
+    fn descriptors_that_this_process_opened_are_not_inherited() {
         let file = std::fs::File::open("/dev/null").expect("open");
         for number in [0, file.as_raw_fd(), 64, -1] {
             assert_eq!(inherited(number).map_err(|error| error.kind()).err(), Some(io::ErrorKind::NotFound));

@@ -1,5 +1,5 @@
-//! A thread that opens files with a user's rights, for a supervisor of root. The thread gives its own rights up for good and
-//! exits with its work: there is nothing to restore.
+//! A thread that opens files with a user's rights, for a supervisor that runs as root. The thread drops its own rights for good
+//! and exits after its work, so that nothing has to be restored.
 
 use crate::identity::Identity;
 use crate::namespaces::must_become;
@@ -9,15 +9,16 @@ use nix::sys::stat::fstat;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Whether this process is root and can take on a user's identity for files. Elsewhere it has its own rights only.
+/// Whether this process is root and can take on a user's identity for files. A process that cannot has only its own rights.
 pub fn can_become(uid: u32) -> bool {
     must_become(uid)
 }
 
-/// Does work as `user`, with its groups and without any capability, where this process is root and such a user exists; with
-/// our own rights elsewhere. The kernel judges what is opened, access lists included.
+/// Does work as `user`, with the user's groups and without any capability, if this process is root and the user is mapped in its
+/// namespace; otherwise with the rights of this process. The kernel checks every open, access control lists included.
 ///
-/// Only the identity for files changes: with its own uid the thread could be signalled by that user, and with it all of us.
+/// Only the identity for files changes: a thread with the user's uid could be signalled by that user, and so could the whole
+/// process.
 pub fn as_user<T: Send>(user: &Identity, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     if !must_become(user.ids.uid) {
         return Ok(work());
@@ -37,7 +38,7 @@ fn lower(user: &Identity) -> io::Result<()> {
         (Call::set_fs_user as fn(u32) -> Call, user.ids.uid),
     ] {
         set(id).make()?;
-        // It never fails: a call with an impossible id returns the one in force.
+        // The call never fails; with an impossible id it changes nothing and returns the id in force.
         if set(u32::MAX).make()? as u32 != id {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
@@ -47,9 +48,9 @@ fn lower(user: &Identity) -> io::Result<()> {
     Ok(set_dumpable(dumpable)?)
 }
 
-/// Whether `user` may pass through an open folder (search permission), as its mode says. For a process that cannot take the
-/// user's identity on and let the kernel judge; so it fails closed: `Err` where the folder has an access control list, which
-/// the mode does not show.
+/// Whether `user` may pass through an open folder (search permission), by the folder's mode. For a process that cannot take on the
+/// user's identity to let the kernel decide. Fails closed: `Err` if the folder has an access control list, which the mode does not
+/// show.
 pub fn may_search(user: &Identity, folder: BorrowedFd<'_>) -> io::Result<bool> {
     if has_access_list(folder)? {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "it has an access control list"));
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_owner_may_not_open_is_not_opened_and_afterwards_all_is_as_before() {
+    fn files_closed_to_the_user_are_not_opened_and_the_callers_rights_stay() {
         if !is_root() {
             vm_system_testkit::skip("root", "only root can read as another user");
             return;
@@ -142,10 +143,10 @@ mod tests {
         };
         assert!(opens(&nobody, "theirs"));
         assert!(!opens(&nobody, "mine"));
-        // Without capabilities root is a user among others.
+        // Without capabilities root has the rights of any other user.
         chown(folder.path(), Some(0), Some(0)).expect("root may");
         assert!(opens(&root, "mine"));
         assert!(!opens(&root, "theirs"));
-        assert!(fs::File::open(&theirs).is_ok(), "this thread is who it was");
+        assert!(fs::File::open(&theirs).is_ok(), "this thread has its rights as before");
     }
 }

@@ -5,10 +5,10 @@ use std::io;
 use std::time::Duration;
 
 /// Memory that a worker has besides its heap (bytes): the largest host reply while it arrives (its buffer doubles up to
-/// 128 MiB) and is decoded (64 MiB), stacks, allocator slack. The heap's own, exact limit is the engine's.
+/// 128 MiB) and is decoded (64 MiB), stacks, allocator slack. The engine enforces the exact limit of the heap.
 pub const MEMORY_MARGIN_BYTES: u64 = 208 << 20;
 
-/// Descriptors a worker may have: 0–2, its channel, one in passing for a fork.
+/// Descriptors a worker may have: 0–2, its channel, one more during a fork.
 pub const WORKER_DESCRIPTORS: u64 = 16;
 
 /// The stack of a worker; JavaScript is stopped far below (bytes).
@@ -52,7 +52,7 @@ const BROKER_MEMORY_BYTES: u64 = 512 << 20;
 /// CPU time of a broker process (seconds); after it a new broker is started.
 const BROKER_CPU_SECONDS: u64 = 600;
 
-/// The limits of a broker, which it sets for itself, for good. Its files have at most `file_bytes`, 0 for one that only reads.
+/// The limits of a broker, set by itself, for good. Its files have at most `file_bytes`; 0 for a broker that only reads.
 pub fn broker(file_bytes: u64) -> io::Result<()> {
     not_the_files()?;
     lower(libc::RLIMIT_FSIZE, file_bytes)?;
@@ -70,7 +70,7 @@ const COMMAND_FILE_BYTES: u64 = 256 << 20;
 /// Address space of a command's process, as a multiple of its memory limit: runtimes reserve much more than they use, but memory
 /// that is shared, or made read-only when it is full, is counted by no other limit.
 const COMMAND_ADDRESS_FACTOR: u64 = 8;
-/// The minimum of it (bytes): common runtimes reserve this much at their start.
+/// The minimum of that address space (bytes): common runtimes reserve this much at their start.
 const COMMAND_ADDRESS_BYTES: u64 = 1 << 30;
 
 /// The limits of each process of a command: memory (bytes), processes and threads of the whole command, CPU seconds.
@@ -86,20 +86,20 @@ pub fn command(memory_bytes: u64, processes: u64, cpu_seconds: u64) -> io::Resul
     lower(libc::RLIMIT_CPU, cpu_seconds)
 }
 
-/// Soft and hard limit to `most`, or to the hard limit that is already lower.
+/// Sets soft and hard limit to `most`, or to the present hard limit if that is lower.
 fn lower(resource: u32, most: u64) -> io::Result<()> {
     let (_, hard) = sys::prlimit(0, resource, None)?;
     let value = most.min(hard);
     sys::prlimit(0, resource, Some((value, value))).map(drop)
 }
 
-/// Whether this process may set limits of that one: reads a limit, which needs the same right.
+/// Whether this process may set the limits of process `pid`: reads a limit, which needs the same right.
 pub fn may_limit(pid: u32) -> io::Result<()> {
     sys::prlimit(pid, libc::RLIMIT_AS, None).map(drop)
 }
 
 /// Limits the memory of a process from outside: data and address space of `bytes` plus the margin. Only the soft limits
-/// move; a hard one could never be raised again, and no process in the jail may call prlimit.
+/// change: a hard limit could never be raised again, and no process in the jail may call prlimit.
 pub fn limit_memory(pid: u32, bytes: u64, mapped_bytes: u64) -> io::Result<()> {
     let data = bytes.saturating_add(MEMORY_MARGIN_BYTES);
     move_soft(pid, libc::RLIMIT_DATA, data)?;
@@ -118,7 +118,7 @@ pub fn mark_of(pid: u32) -> io::Result<u64> {
 }
 
 /// Limits the total CPU time of a process from outside (whole seconds, rounded up, then one more: the polite limit
-/// comes first). At the limit the kernel ends it with SIGXCPU.
+/// takes effect first). At the limit the kernel ends the process with SIGXCPU.
 pub fn limit_cpu(pid: u32, total: Duration) -> io::Result<()> {
     let seconds = total.as_secs() + u64::from(total.subsec_nanos() > 0) + 1;
     move_soft(pid, libc::RLIMIT_CPU, seconds)

@@ -9,7 +9,7 @@ use std::io;
 /// One attempt, made by a separate child.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
-    /// What it tries.
+    /// What the child tries.
     pub name: &'static str,
     attempt: fn() -> io::Result<i64>,
 }
@@ -47,12 +47,12 @@ pub const BENEATH: &[Probe] = &[
 /// A wall that did not hold.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfTestError {
-    /// The attempt ended in another way than it must.
-    #[error("{attempt} was not refused: the child ended with {ending:?}")]
+    /// The attempt ended in another way than expected.
+    #[error("{attempt} was not refused: the child's exit status is {ending:?}")]
     NotRefused {
-        /// What was tried.
+        /// The name of the probe.
         attempt: &'static str,
-        /// How the child ended.
+        /// The child's exit status.
         ending: ExitStatus,
     },
     /// The child could not be started.
@@ -65,7 +65,7 @@ const ALLOWED: i32 = 8;
 const NO_FILTER: i32 = 9;
 const FIRST_ALLOWED: i32 = 10;
 
-/// Each attempt under `table` must end its child by the filter.
+/// Under `table`, the filter must kill the child of each attempt.
 pub fn filter_kills(table: &[bpf::FilterRow], probes: &[Probe]) -> Result<(), SelfTestError> {
     for probe in probes {
         let ending = in_child(|| {
@@ -96,7 +96,7 @@ pub fn filter_holds_unattended(table: &[bpf::FilterRow], probes: &[Probe]) -> Re
     all_refused(ending, probes)
 }
 
-/// Each attempt must fail with an error, without a filter. One child makes them all and reports the first that did not.
+/// Each attempt must fail with an error, without a filter. One child makes all attempts and reports the first that succeeded.
 pub fn layers_refuse(probes: &[Probe]) -> Result<(), SelfTestError> {
     let ending = in_child(|| {
         let allowed = probes.iter().position(|probe| (probe.attempt)().is_ok());
@@ -116,8 +116,8 @@ fn all_refused(ending: ExitStatus, probes: &[Probe]) -> Result<(), SelfTestError
     }
 }
 
-/// The exit status of a child that does `work` and exits with its result (101 after a panic, which must not unwind into what the parent
-/// does). For processes that never had a second thread.
+/// The exit status of a child that does `work` and exits with its result (101 after a panic, which must not unwind into the
+/// parent's code). For processes that never had a second thread.
 pub fn in_child(work: impl FnOnce() -> i32) -> io::Result<ExitStatus> {
     match process::fork()? {
         Fork::Child => {

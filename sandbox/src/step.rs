@@ -1,9 +1,9 @@
-//! The named steps of building a jail: every failure says which step, which errno and which knob fixes it.
+//! The named steps of building a jail: every failure names its step, the errno and the setting that fixes it.
 
 use std::fmt;
 use std::io;
 
-/// One step, in the order in which they are taken.
+/// A step of building a jail, in the order of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum JailStep {
@@ -47,7 +47,7 @@ pub enum JailStep {
     Seccomp = 19,
     /// The control channel itself.
     Channel = 20,
-    /// `openat2`, which walks every path beneath a worktree; the supervisor tries it before it builds a jail.
+    /// `openat2`, which resolves every path beneath a worktree; the supervisor tries it before it builds a jail.
     OpenBeneath = 21,
 }
 
@@ -109,7 +109,7 @@ impl JailStep {
         }
     }
 
-    /// What an operator can do about a failure with this errno.
+    /// The setting with which an operator can fix a failure with this errno.
     pub fn knob(self, errno: i32) -> &'static str {
         match (self, errno) {
             (Self::UserNamespace, libc::ENOSPC) => {
@@ -159,7 +159,7 @@ impl fmt::Display for JailStep {
 /// A failed step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepError {
-    /// Which one.
+    /// The step that failed.
     pub step: JailStep,
     /// The operating system's error number; 0 if the step failed without one.
     pub errno: i32,
@@ -235,7 +235,7 @@ impl Layer {
         Self::Rlimits,
     ];
 
-    /// Whether a jail is refused without it; the others depend on the kernel version.
+    /// Whether a jail is refused without this layer; the other layers depend on the kernel version.
     pub const fn is_required(self) -> bool {
         !matches!(self, Self::CgroupNamespace | Self::Mdwe | Self::LandlockScopes)
     }
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn step_numbers_are_unique_and_come_back() {
+    fn step_numbers_are_unique_and_map_back_to_their_steps() {
         for step in JailStep::ALL {
             assert_eq!(JailStep::from_number(step as u8), Some(step));
         }

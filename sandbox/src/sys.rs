@@ -13,7 +13,7 @@ pub(crate) fn check(result: c_long) -> io::Result<c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Owns a descriptor that a system call gave.
+/// Takes ownership of a descriptor that a system call returned.
 ///
 /// # Safety
 /// `fd` is open, and nothing else owns it.
@@ -22,8 +22,8 @@ pub(crate) unsafe fn own(fd: c_long) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd as RawFd) }
 }
 
-/// A system call with integers alone: no argument is an address of memory that can be written, or that ends before the
-/// process does. Only the list below makes one.
+/// A system call with integer arguments only: none is the address of memory that can be written or that is freed before the
+/// process exits. Only the constructors below create one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     number: c_long,
@@ -32,11 +32,11 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) const GETPID: Self = Self::new(libc::SYS_getpid, [0; 6]);
-    /// Of no name, in no folder.
+    /// Without a path and a folder.
     pub(crate) const OPENAT: Self = Self::new(libc::SYS_openat, [usize::MAX, 0, 0, 0, 0, 0]);
     pub(crate) const SOCKET: Self =
         Self::new(libc::SYS_socket, [libc::AF_UNIX as usize, libc::SOCK_STREAM as usize, 0, 0, 0, 0]);
-    /// Of no program.
+    /// Without a program.
     pub(crate) const EXECVE: Self = Self::new(libc::SYS_execve, [0; 6]);
     /// A fresh page, at an address that the kernel chooses.
     pub(crate) const EXECUTABLE_PAGE: Self = {
@@ -45,7 +45,7 @@ impl Call {
     };
     pub(crate) const NEW_USER_NAMESPACE: Self =
         Self::new(libc::SYS_unshare, [libc::CLONE_NEWUSER as usize, 0, 0, 0, 0, 0]);
-    /// Like all that follow, by number: the C library's functions change all threads at once.
+    /// By number, like all calls below: the C library's functions change all threads at once.
     pub(crate) const BECOME_UID_1: Self = Self::new(libc::SYS_setuid, [1, 0, 0, 0, 0, 0]);
     pub(crate) const CLEAR_AMBIENT: Self =
         Self::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as usize);
@@ -62,7 +62,7 @@ impl Call {
         Self::new(libc::SYS_prctl, [option as usize, argument, 0, 0, 0, 0])
     }
 
-    /// Takes a capability from the bounding set.
+    /// Removes a capability from the bounding set.
     pub(crate) const fn drop_capability(number: usize) -> Self {
         Self::prctl(libc::PR_CAPBSET_DROP, number)
     }
@@ -71,12 +71,12 @@ impl Call {
         Self::prctl(libc::PR_SET_SECUREBITS, bits)
     }
 
-    /// The thread's group for files; gives the one before. Never fails: an impossible id changes nothing.
+    /// Sets the thread's group for files; returns the previous one. Never fails: an impossible id changes nothing.
     pub(crate) const fn set_fs_group(id: u32) -> Self {
         Self::new(libc::SYS_setfsgid, [id as usize, 0, 0, 0, 0, 0])
     }
 
-    /// The thread's user for files, as [`Call::set_fs_group`].
+    /// Sets the thread's user for files, as [`Call::set_fs_group`].
     pub(crate) const fn set_fs_user(id: u32) -> Self {
         Self::new(libc::SYS_setfsuid, [id as usize, 0, 0, 0, 0, 0])
     }
@@ -90,17 +90,18 @@ impl Call {
 
 /// Sets the host name of this UTS namespace.
 pub(crate) fn set_host_name(name: &[u8]) -> io::Result<c_long> {
-    // SAFETY: the name lives over the call, with its true length.
+    // SAFETY: the name outlives the call, with its true length.
     check(unsafe { libc::syscall(libc::SYS_sethostname, name.as_ptr(), name.len()) })
 }
 
-/// `MOUNT_ATTR_RDONLY`: nothing of a mount can be changed, metadata of device nodes included; what is written to a
-/// device goes to its driver and is not concerned.
+/// `MOUNT_ATTR_RDONLY`: nothing of a mount can be changed, metadata of device nodes included; a write to a device goes to its
+/// driver and is still allowed.
 pub(crate) const READ_ONLY: u64 = 1;
 /// `MOUNT_ATTR_NODEV`: device nodes of a mount cannot be opened.
 pub(crate) const NO_DEVICES: u64 = 4;
 
-/// Takes set-user-id and what `more` names from a mount and all beneath it; what is taken already stays so.
+/// Disables set-user-id and the rights of the attributes `more` on a mount and all mounts beneath it; attributes that are already
+/// set stay.
 pub(crate) fn mount_restrict(path: &std::path::Path, more: u64) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
     const RECURSIVE: c_uint = 0x8000;
@@ -115,7 +116,7 @@ pub(crate) fn mount_restrict(path: &std::path::Path, more: u64) -> io::Result<()
     let path =
         std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let attribute = MountAttr { set: NOSUID | more, clear: 0, propagation: 0, userns_fd: 0 };
-    // SAFETY: path and attribute live over the call; the size is that of `mount_attr`.
+    // SAFETY: path and attribute outlive the call; the size is that of `mount_attr`.
     check(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -129,7 +130,7 @@ pub(crate) fn mount_restrict(path: &std::path::Path, more: u64) -> io::Result<()
     .map(drop)
 }
 
-/// Gives up every capability (version 3, two words each of effective, permitted, inheritable).
+/// Drops every capability (version 3, two words each of effective, permitted, inheritable).
 pub(crate) fn clear_capabilities() -> io::Result<()> {
     #[repr(C)]
     struct Header {
@@ -138,23 +139,23 @@ pub(crate) fn clear_capabilities() -> io::Result<()> {
     }
     let header = Header { version: 0x2008_0522, pid: 0 };
     let sets = [0_u32; 6];
-    // SAFETY: both live over the call and have the layout of `cap_user_header_t` and two `cap_user_data_t`.
+    // SAFETY: both outlive the call and have the layout of `cap_user_header_t` and two `cap_user_data_t`.
     check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, sets.as_ptr()) }).map(drop)
 }
 
 /// Sets the supplementary groups of the calling thread alone: the C library's function changes all threads.
 pub(crate) fn set_thread_groups(groups: &[u32]) -> io::Result<()> {
-    // SAFETY: the kernel reads `groups.len()` ids of 32 bits from the slice, which lives over the call.
+    // SAFETY: the kernel reads `groups.len()` ids of 32 bits from the slice, which outlives the call.
     check(unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) }).map(drop)
 }
 
-/// Whether an open file or folder has a POSIX access control list: mode bits alone do not say then who may do what. An error
-/// other than "there is none" is returned.
+/// Whether an open file or folder has a POSIX access control list: then the mode bits alone do not show the rights. An error
+/// other than "there is no list" is returned.
 pub(crate) fn has_access_list(file: BorrowedFd<'_>) -> io::Result<bool> {
     // By its link in /proc: a path handle (O_PATH) refuses `fgetxattr`. The kernel follows the link to the open file itself.
     let path = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     let name = c"system.posix_acl_access";
-    // SAFETY: both strings live over the call; with size 0 the kernel writes nothing and returns the size.
+    // SAFETY: both strings outlive the call; with size 0 the kernel writes nothing and returns the size.
     let size = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) };
     match check(size as c_long) {
         Ok(_) => Ok(true),
@@ -179,9 +180,9 @@ pub(crate) fn landlock_abi() -> u32 {
 pub(crate) fn landlock_ruleset(fs: u64, net: u64, scoped: u64, words: usize) -> io::Result<OwnedFd> {
     let attribute = [fs, net, scoped];
     let size = words.min(attribute.len()) * size_of::<u64>();
-    // SAFETY: `attribute` lives over the call and is at least `size` bytes long.
+    // SAFETY: `attribute` outlives the call and is at least `size` bytes long.
     let fd = check(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, attribute.as_ptr(), size, 0) })?;
-    // SAFETY: the call has just made it.
+    // SAFETY: the call has just created the descriptor.
     Ok(unsafe { own(fd) })
 }
 
@@ -198,7 +199,7 @@ pub(crate) fn landlock_allow(
     }
     let rule = PathBeneath { allowed_access: access, parent_fd: directory.as_raw_fd() };
     let path_beneath: c_int = 1;
-    // SAFETY: `rule` lives over the call and has the layout of `landlock_path_beneath_attr`.
+    // SAFETY: `rule` outlives the call and has the layout of `landlock_path_beneath_attr`.
     check(unsafe {
         libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), path_beneath, &raw const rule, 0)
     })
@@ -217,50 +218,50 @@ pub(crate) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
 }
 
 /// Installs a filter and returns the descriptor on which its notifications arrive. Without `WAIT_KILLABLE_RECV`: after
-/// an adoption a signal must be able to re-issue a notification that the dead supervisor had taken.
+/// an adoption a signal must be able to re-issue a notification that the exited supervisor had received.
 pub(crate) fn install_filter_with_listener(program: &[libc::sock_filter]) -> io::Result<OwnedFd> {
     let fd = load_filter(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
-    // SAFETY: the call has just made it.
+    // SAFETY: the call has just created the descriptor.
     Ok(unsafe { own(fd) })
 }
 
 fn load_filter(program: &[libc::sock_filter], flags: c_ulong) -> io::Result<c_long> {
     let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
-    // SAFETY: the kernel copies `len` instructions; slice and header live over the call.
+    // SAFETY: the kernel copies `len` instructions; slice and header outlive the call.
     check(unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program)
     })
 }
 
-/// Takes the next notification, if one still waits.
+/// Receives the next notification, if one is still pending.
 pub(crate) fn notification(listener: BorrowedFd<'_>) -> io::Result<libc::seccomp_notif> {
     // SAFETY: all-zero is a valid `seccomp_notif`, and the kernel demands zeroes.
     let mut notification: libc::seccomp_notif = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: `notification` lives over the call and has the kernel's layout.
+    // SAFETY: `notification` outlives the call and has the kernel's layout.
     let result =
         unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut notification) };
     check(c_long::from(result))?;
     Ok(notification)
 }
 
-/// Answers a notification: 0 lets the call go on as it is, else the errno that the caller sees.
-pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, errno: c_int) -> io::Result<()> {
+/// Responds to a notification: 0 lets the call continue unchanged; any other value is the errno that the caller gets.
+pub(crate) fn respond(listener: BorrowedFd<'_>, id: u64, errno: c_int) -> io::Result<()> {
     const CONTINUE: u32 = 1;
     let flags = if errno == 0 { CONTINUE } else { 0 };
     let response = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags };
-    // SAFETY: `response` lives over the call and has the kernel's layout.
+    // SAFETY: `response` outlives the call and has the kernel's layout.
     let result =
         unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
     check(c_long::from(result)).map(drop)
 }
 
-/// Sets (`Some`) or reads (`None`) a resource limit of a process (0 = self); gives the previous (soft, hard).
+/// Sets (`Some`) or reads (`None`) a resource limit of a process (0 = self); returns the previous (soft, hard).
 pub(crate) fn prlimit(pid: u32, resource: c_uint, new: Option<(u64, u64)>) -> io::Result<(u64, u64)> {
     let new = new.map(|(soft, hard)| libc::rlimit64 { rlim_cur: soft, rlim_max: hard });
     let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     let mut old = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `old` and the value behind `new` (null: leave as it is) live over the call.
+    // SAFETY: `old` and the value behind `new` (null: leave as it is) outlive the call.
     check(unsafe { libc::syscall(libc::SYS_prlimit64, pid, resource, new, &raw mut old) })?;
     Ok((old.rlim_cur, old.rlim_max))
 }
@@ -269,7 +270,7 @@ pub(crate) fn prlimit(pid: u32, resource: c_uint, new: Option<(u64, u64)>) -> io
 pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: touches no memory.
     let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    // SAFETY: the call has just made it.
+    // SAFETY: the call has just created the descriptor.
     Ok(unsafe { own(fd) })
 }
 
@@ -300,7 +301,7 @@ pub(crate) fn pidfd_info(pidfd: BorrowedFd<'_>, mask: u64) -> io::Result<PidfdIn
     // _IOWR(0xFF, 11, struct pidfd_info)
     const PIDFD_GET_INFO: u64 = (3 << 30) | ((size_of::<PidfdInfo>() as u64) << 16) | (0xFF << 8) | 0xB;
     let mut info = PidfdInfo { mask, ..PidfdInfo::default() };
-    // SAFETY: the size in the request number is that of `info`, which lives over the call.
+    // SAFETY: the size in the request number is that of `info`, which outlives the call.
     check(c_long::from(unsafe {
         libc::ioctl(pidfd.as_raw_fd(), PIDFD_GET_INFO as libc::Ioctl, &raw mut info)
     }))?;
@@ -312,12 +313,12 @@ pub(crate) fn cpu_time(pid: u32) -> io::Result<Duration> {
     // The kernel's MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_SCHED).
     let clock = ((!(pid as libc::clockid_t)) << 3) | 2;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` lives over the call.
+    // SAFETY: `time` outlives the call.
     check(c_long::from(unsafe { libc::clock_gettime(clock, &raw mut time) }))?;
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// What SIGUSR1 sets (see [`crate::interrupt`]).
+/// The flag that SIGUSR1 sets (see [`crate::interrupt`]).
 static INTERRUPTED: OnceLock<&'static AtomicBool> = OnceLock::new();
 
 extern "C" fn on_interrupt(_signal: c_int) {

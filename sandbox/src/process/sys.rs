@@ -7,13 +7,13 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Numbers of descriptors that a program can be started with, besides the standard three.
+/// Numbers of the descriptors that a program can be started with, besides the standard three.
 const INHERITABLE: std::ops::Range<c_int> = 3..64;
 
-/// Descriptors that this process was started with and that nothing has taken yet (bit = number).
+/// Descriptors that this process was started with and that were not taken yet (bit = number).
 static INHERITED: AtomicU64 = AtomicU64::new(0);
 
-/// Runs before `main`: no code of ours has opened anything, so what is open came over the exec, and no value owns it.
+/// Runs before `main`: no code of ours has opened anything yet, so every open descriptor was inherited, and no value owns it.
 extern "C" fn note_inherited() {
     // SAFETY: F_GETFD touches no memory.
     let is_open = |fd: &c_int| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0;
@@ -37,7 +37,7 @@ pub(crate) fn take_inherited(fd: RawFd) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Closes every descriptor that this process was started with and that nothing has taken.
+/// Closes every descriptor that this process was started with and that was not taken.
 pub(crate) fn close_inherited() {
     for fd in INHERITABLE {
         drop(take_inherited(fd));
@@ -48,11 +48,11 @@ pub(crate) fn close_inherited() {
 pub(crate) fn duplicate(fd: BorrowedFd<'_>, at_least: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_DUPFD_CLOEXEC touches no memory.
     let copy = check(c_long::from(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, at_least) }))?;
-    // SAFETY: the call has just made it.
+    // SAFETY: the call has just created the descriptor.
     Ok(unsafe { own(copy) })
 }
 
-/// Whether a descriptor ends with the next exec.
+/// Sets whether a descriptor is closed by the next exec.
 pub(crate) fn set_close_on_exec(fd: &OwnedFd, ends: bool) -> io::Result<()> {
     let flags = if ends { libc::FD_CLOEXEC } else { 0 };
     // SAFETY: F_SETFD touches no memory.
@@ -66,22 +66,22 @@ pub(crate) fn replace_fd(target: &OwnedFd, source: BorrowedFd<'_>) -> io::Result
         .map(drop)
 }
 
-/// An error unless this process certainly has one thread: a child has only the thread that forked, so that in the child of
-/// a process with others a lock may be held for ever and what it guards be half changed.
+/// An error unless this process certainly has one thread. A child has only the thread that forked: a lock that another thread
+/// held is never released there, and the data behind it may be half changed.
 fn require_single_thread() -> io::Result<()> {
     #[cfg(target_env = "gnu")]
     {
         unsafe extern "C" {
-            /// glibc's own: nonzero until the first thread is started, and again only where it is certain.
+            /// glibc's: nonzero until the first thread is started, and again only when glibc is certain that one is left.
             static __libc_single_threaded: AtomicU8;
         }
-        // SAFETY: a byte that lives as long as the process. It is written only while there is one thread.
+        // SAFETY: a static byte, written only while there is one thread.
         if unsafe { __libc_single_threaded.load(Ordering::Relaxed) } != 0 {
             return Ok(());
         }
         Err(io::Error::from_raw_os_error(libc::EBUSY))
     }
-    // The kernel changes nothing for this flag, and refuses it to a process with threads.
+    // This flag changes nothing, and the kernel refuses it to a process with several threads.
     #[cfg(not(target_env = "gnu"))]
     Ok(nix::sched::unshare(nix::sched::CloneFlags::CLONE_THREAD)?)
 }
@@ -89,7 +89,7 @@ fn require_single_thread() -> io::Result<()> {
 /// `fork()`; `None` in the child. EBUSY in a process that has started threads.
 pub(crate) fn fork() -> io::Result<Option<u32>> {
     require_single_thread()?;
-    // SAFETY: there is no other thread, so that the child may go on with any code.
+    // SAFETY: there is no other thread, so that the child may run any code.
     let pid = check(c_long::from(unsafe { libc::fork() }))?;
     Ok((pid != 0).then_some(pid as u32))
 }
@@ -120,11 +120,11 @@ pub(crate) fn exit_now(code: c_int) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// `wait4`; `None` when `nohang` and nobody has ended. Gives the pid and the raw wait status.
+/// `wait4`: the pid and the raw wait status; `None` when `nohang` and no child has exited.
 pub(crate) fn wait(pid: i32, nohang: bool) -> io::Result<Option<(u32, i32)>> {
     let mut status: c_int = 0;
     let options = if nohang { libc::WNOHANG } else { 0 };
-    // SAFETY: `status` lives over the call; the usage pointer may be null.
+    // SAFETY: `status` outlives the call; the usage pointer may be null.
     let ended = check(unsafe {
         libc::syscall(libc::SYS_wait4, pid, &raw mut status, options, std::ptr::null_mut::<libc::rusage>())
     })?;
@@ -135,7 +135,7 @@ pub(crate) fn wait(pid: i32, nohang: bool) -> io::Result<Option<(u32, i32)>> {
 pub(crate) fn default_action(signal: c_int) -> io::Result<()> {
     // SAFETY: all-zero is a valid `sigaction`: SIG_DFL, no flags, empty mask.
     let action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: `action` lives over the call; no handler is installed.
+    // SAFETY: `action` outlives the call; no handler is installed.
     check(c_long::from(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })).map(drop)
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn tzset() {
     unsafe { tzset() }
 }
 
-/// What [`posix_spawn`] is to start.
+/// The arguments of [`posix_spawn`].
 pub(crate) struct SpawnPlan<'a> {
     pub(crate) program: &'a std::ffi::CStr,
     pub(crate) arguments: &'a [&'a std::ffi::CStr],
@@ -168,8 +168,8 @@ pub(crate) fn posix_spawn(plan: &SpawnPlan<'_>) -> io::Result<u32> {
     let code = |result: c_int| if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) };
     let mut actions = MaybeUninit::uninit();
     let mut attributes = MaybeUninit::uninit();
-    // SAFETY: both objects are initialised before any other use and destroyed once on every path; all pointers live
-    // over the calls; the arrays end with a null pointer; libc copies what it keeps.
+    // SAFETY: both objects are initialised before any other use and destroyed once on every path; all pointers
+    // outlive the calls; the arrays end with a null pointer; libc copies what it keeps.
     unsafe {
         code(libc::posix_spawn_file_actions_init(actions.as_mut_ptr()))?;
         let actions = actions.as_mut_ptr();
@@ -180,7 +180,7 @@ pub(crate) fn posix_spawn(plan: &SpawnPlan<'_>) -> io::Result<u32> {
             for (target, source) in (3..).zip(plan.descriptors) {
                 code(libc::posix_spawn_file_actions_adddup2(actions, source.as_raw_fd(), target))?;
             }
-            // Whatever a library of the caller left open without close-on-exec.
+            // Also closes descriptors that a library of the caller left open without close-on-exec.
             #[cfg(target_env = "gnu")]
             code(libc::posix_spawn_file_actions_addclosefrom_np(
                 actions,

@@ -14,7 +14,7 @@ pub struct FilterRow {
     pub number: Number,
     /// The call's name, for reports and tests.
     pub name: &'static str,
-    /// All of these must hold, else the next row is tried.
+    /// All of these must hold; otherwise the next row is tried.
     pub when: &'static [Check],
     /// The action.
     pub action: FilterAction,
@@ -61,9 +61,9 @@ pub enum FilterAction {
 pub enum Otherwise {
     /// The kernel kills the process.
     Kill,
-    /// The process waits in the call; the listener gets its number and kills the process.
+    /// The process waits in the call; the listener gets the call's number and kills the process.
     Report,
-    /// It is allowed: for a table of refusals.
+    /// The call is allowed: for a table of refusals.
     Allow,
 }
 
@@ -110,7 +110,7 @@ const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xC000_00B7;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-compile_error!("the seccomp tables know x86_64 and aarch64");
+compile_error!("the seccomp tables support x86_64 and aarch64 only");
 
 /// First number of the x32 calls (`x86_64` only; no aarch64 call comes near it).
 const X32: u32 = 0x4000_0000;
@@ -128,7 +128,7 @@ fn load(at: u32) -> sock_filter {
     op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at)
 }
 
-fn give(action: u32) -> sock_filter {
+fn ret(action: u32) -> sock_filter {
     op(libc::BPF_RET | libc::BPF_K, action)
 }
 
@@ -142,15 +142,15 @@ pub fn compile(table: &[FilterRow], otherwise: Otherwise) -> io::Result<Vec<sock
     let mut program = vec![
         load(ARCHITECTURE_AT),
         jump(libc::BPF_JEQ, ARCHITECTURE, 1, 0),
-        give(kill),
+        ret(kill),
         load(NUMBER_AT),
         jump(libc::BPF_JGE, X32, 0, 1),
-        give(kill),
+        ret(kill),
     ];
     for row in table {
         compile_row(row, &mut program)?;
     }
-    program.push(give(otherwise.code()));
+    program.push(ret(otherwise.code()));
     Ok(program)
 }
 
@@ -159,14 +159,14 @@ fn compile_row(row: &FilterRow, program: &mut Vec<sock_filter>) -> io::Result<()
     let number = u32::try_from(row.number).map_err(|_| io::ErrorKind::InvalidInput)?;
     if row.when.is_empty() {
         program.push(jump(libc::BPF_JEQ, number, 0, 1));
-        program.push(give(row.action.code()));
+        program.push(ret(row.action.code()));
         return Ok(());
     }
     let mut checks = Vec::new();
     for check in row.when {
         compile_check(*check, &mut checks);
     }
-    checks.push(give(row.action.code()));
+    checks.push(ret(row.action.code()));
     // A failed check jumps behind the action: from its position to the end of the block.
     let len = checks.len();
     for (at, instruction) in checks.iter_mut().enumerate() {
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(verdict(&program, 3, [0, 0, 0x3, 0x22, 0, 0]), ALLOW);
         assert_eq!(verdict(&program, 3, [0, 0, 0x7, 0x22, 0, 0]), KILL);
         assert_eq!(verdict(&program, 3, [0, 0, 0x3, 0x21, 0, 0]), KILL);
-        assert_eq!(verdict(&program, 4, [0; 6]), ALLOW, "rows behind failed checks are still asked");
+        assert_eq!(verdict(&program, 4, [0; 6]), ALLOW, "rows behind failed checks are still evaluated");
         assert_eq!(verdict(&program, 5, [0; 6]), KILL);
     }
 

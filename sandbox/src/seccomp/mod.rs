@@ -1,5 +1,5 @@
 //! System-call filters: tables of rows with a reason each, compiled to BPF. A call that no row allows is never executed: it kills
-//! the process, or, where a supervisor listens, blocks it in the call until the supervisor has killed it.
+//! the process, or, if a supervisor listens, blocks the process in the call until the supervisor has killed it.
 //!
 //! - [`bpf`]: rows → instructions
 //! - [`table_worker`]: zygote and worker; its one clone row is a notification
@@ -37,10 +37,10 @@ pub fn install_with_listener(table: &[FilterRow]) -> io::Result<OwnedFd> {
     sys::install_filter_with_listener(&bpf::compile(table, Otherwise::Report)?)
 }
 
-/// The program of [`install_with_listener`] without a listener, to test what it refuses.
+/// The program of [`install_with_listener`] without a listener, to test its refusals.
 pub fn install_unattended(table: &[FilterRow]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Report)?)
 }
 
-/// The wait status of a process killed by its filter is this signal.
+/// The signal in the wait status of a process that its filter killed.
 pub const KILLED_BY: i32 = libc::SIGSYS;

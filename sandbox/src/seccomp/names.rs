@@ -1,11 +1,11 @@
-//! Names of system calls, for the report of a forbidden one. Knows no filters.
+//! Names of system calls, for the report of a forbidden call. Knows nothing of filters.
 
 /// A table of numbers and `SYS_` names.
 macro_rules! names {
     ($($name:ident),* $(,)?) => { &[$((libc::$name, stringify!($name))),*] };
 }
 
-/// The call's name; `syscall_N` for one that is newer than this table.
+/// The call's name; `syscall_N` for a call that is newer than this table.
 pub fn name(number: i32) -> String {
     let known = EVERYWHERE.iter().chain(HERE).find(|(known, _)| *known == libc::c_long::from(number));
     known

@@ -1,5 +1,5 @@
 //! The supervisor's side of the worker's filter: a worker that forks is blocked until the supervisor confirms that the fork was
-//! ordered; one that makes a forbidden call is blocked until it is killed.
+//! ordered; a worker that makes a forbidden call is blocked until it is killed.
 
 use super::table_worker::FORK;
 use crate::sys;
@@ -47,9 +47,9 @@ pub struct CallNotification {
 /// The call of a [`CallNotification`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotifiedCall {
-    /// The fork of the table's row, with exactly its arguments.
+    /// The fork, with exactly the arguments of the table's row.
     Fork,
-    /// Any other, by its number: forbidden for a worker.
+    /// Any other call, by its number: forbidden for a worker.
     Forbidden(i32),
 }
 
@@ -77,17 +77,17 @@ impl Listener {
         }
     }
 
-    /// Lets a fork continue; any other call fails. Safe although the process could change its memory: only registers were checked.
+    /// Lets a fork continue; any other call fails. Safe even if the process changes its memory: only registers were checked.
     pub fn allow(&self, request: CallNotification) -> io::Result<()> {
         match request.call {
-            NotifiedCall::Fork => gone_is_fine(sys::answer(self.as_fd(), request.id, 0)),
+            NotifiedCall::Fork => gone_is_fine(sys::respond(self.as_fd(), request.id, 0)),
             NotifiedCall::Forbidden(_) => self.refuse(request),
         }
     }
 
     /// Makes the call fail with EPERM.
     pub fn refuse(&self, request: CallNotification) -> io::Result<()> {
-        gone_is_fine(sys::answer(self.as_fd(), request.id, libc::EPERM))
+        gone_is_fine(sys::respond(self.as_fd(), request.id, libc::EPERM))
     }
 }
 

@@ -1,5 +1,5 @@
 //! The filters of the broker: files through descriptors that it holds or opens, and its one socket. No network, no
-//! processes, no signals, no new privileges. Landlock and `openat2` restrict which files.
+//! processes, no signals, no new privileges. Landlock and `openat2` restrict the files.
 //!
 //! [`TABLE`] is for reading. [`WRITING`] is added where the session may change files, [`DATABASE`] in addition to both where it has
 //! databases. No table allows creating links, devices, pipes or sockets.
@@ -15,13 +15,13 @@ pub const TABLE: &[FilterRow] = &[
         libc::SYS_write,
         "write",
         &[],
-        "answers; without WRITING no file is ever open for writing, and FSIZE is 0",
+        "replies; without WRITING no file is ever open for writing, and FSIZE is 0",
     ),
     FilterRow::allow(
         libc::SYS_openat2,
         "openat2",
         &[],
-        "opens beneath the worktree's handle; what it could open elsewhere Landlock refuses",
+        "opens beneath the worktree's handle; Landlock refuses every other file",
     ),
     FilterRow::allow(libc::SYS_close, "close", &[], "everything opened"),
     FilterRow::allow(libc::SYS_newfstatat, "newfstatat", &[], "stat of an open file, as newer libcs do it"),
@@ -34,18 +34,18 @@ pub const TABLE: &[FilterRow] = &[
         &[],
         "realpath() follows links itself, step by step",
     ),
-    FilterRow::allow(libc::SYS_lseek, "lseek", &[], "a listed folder's handle is wound back"),
+    FilterRow::allow(libc::SYS_lseek, "lseek", &[], "rewinds the handle of a listed folder"),
     FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETFL as u32)],
-        "fdopendir asks whether the handle can be read",
+        "fdopendir checks whether the handle can be read",
     ),
     FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETFD as u32)],
-        "debug builds of std look whether a descriptor is open before they close it",
+        "debug builds of std check that a descriptor is open before they close it",
     ),
     FilterRow::allow(
         libc::SYS_fcntl,
@@ -60,9 +60,9 @@ pub const TABLE: &[FilterRow] = &[
         &[Check::Masked(2, PROT_EXEC, 0)],
         "malloc's large blocks; never executable",
     ),
-    FilterRow::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
-    FilterRow::allow(libc::SYS_mremap, "mremap", &[], "buffers grow with what arrives"),
-    FilterRow::allow(libc::SYS_exit_group, "exit_group", &[], "the end"),
+    FilterRow::allow(libc::SYS_munmap, "munmap", &[], "malloc returns large blocks"),
+    FilterRow::allow(libc::SYS_mremap, "mremap", &[], "receive buffers grow"),
+    FilterRow::allow(libc::SYS_exit_group, "exit_group", &[], "exits"),
 ];
 
 /// Changing files, in addition to [`TABLE`].
@@ -71,16 +71,16 @@ pub const WRITING: &[FilterRow] = &[
         libc::SYS_ftruncate,
         "ftruncate",
         &[],
-        "a file is emptied after it was seen to be regular",
+        "truncates a file after checking that it is regular",
     ),
-    FilterRow::allow(libc::SYS_mkdirat, "mkdirat", &[], "makes folders"),
+    FilterRow::allow(libc::SYS_mkdirat, "mkdirat", &[], "creates folders"),
     FilterRow::allow(libc::SYS_unlinkat, "unlinkat", &[], "removes files and folders"),
     FilterRow::allow(libc::SYS_renameat, "renameat", &[], "renames"),
     FilterRow::allow(
         libc::SYS_renameat2,
         "renameat2",
         &[Check::IsInt(4, libc::RENAME_NOREPLACE)],
-        "brings folders up that are removed with their content",
+        "moves up folders that are being removed with their content",
     ),
 ];
 
@@ -90,23 +90,28 @@ pub const DATABASE: &[FilterRow] = &[
         libc::SYS_openat,
         "openat",
         &[],
-        "SQLite opens by name, relative to the workspace's folder; everything else Landlock refuses",
+        "SQLite opens by name, relative to the workspace's folder; Landlock refuses every other file",
     ),
     #[cfg(target_arch = "x86_64")]
-    FilterRow::allow(libc::SYS_access, "access", &[], "SQLite asks whether a journal was left behind"),
+    FilterRow::allow(libc::SYS_access, "access", &[], "SQLite checks whether a journal was left behind"),
     #[cfg(target_arch = "x86_64")]
     FilterRow::allow(libc::SYS_unlink, "unlink", &[], "SQLite removes a journal that was left behind"),
     #[cfg(not(target_arch = "x86_64"))]
-    FilterRow::allow(libc::SYS_faccessat, "faccessat", &[], "SQLite asks whether a journal was left behind"),
+    FilterRow::allow(
+        libc::SYS_faccessat,
+        "faccessat",
+        &[],
+        "SQLite checks whether a journal was left behind",
+    ),
     FilterRow::allow(
         libc::SYS_fchown,
         "fchown",
         &[],
-        "where root owns the worktree SQLite gives a journal its database's owner, which is root without capabilities",
+        "if root owns the worktree, SQLite sets a journal's owner to its database's: root, without capabilities",
     ),
     FilterRow::allow(libc::SYS_pread64, "pread64", &[], "SQLite reads pages"),
     FilterRow::allow(libc::SYS_pwrite64, "pwrite64", &[], "SQLite writes pages"),
-    FilterRow::allow(libc::SYS_fsync, "fsync", &[], "a commit reaches the disk"),
+    FilterRow::allow(libc::SYS_fsync, "fsync", &[], "a commit becomes durable"),
     FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
@@ -117,13 +122,13 @@ pub const DATABASE: &[FilterRow] = &[
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETLK as u32)],
-        "SQLite asks who holds a lock",
+        "SQLite checks for the holder of a lock",
     ),
     FilterRow::allow(
         libc::SYS_geteuid,
         "geteuid",
         &[],
-        "SQLite asks whether a new journal needs another owner",
+        "SQLite checks whether a new journal needs another owner",
     ),
     FilterRow::allow(libc::SYS_getpid, "getpid", &[], "SQLite notes that it was not forked"),
     FilterRow::allow(libc::SYS_clock_nanosleep, "clock_nanosleep", &[], "waits for another session's lock"),

@@ -1,4 +1,4 @@
-//! Refusals for commands of the operator. They are ordinary programs, so this is a deny list: calls that none of them needs and
+//! Refusals for commands of the operator. Commands are ordinary programs, so this is a deny list: calls that no command needs, and
 //! calls that are used to attack the kernel. The other walls (namespaces, a separate root directory, no capabilities, limits) do
 //! not rely on it.
 
@@ -51,7 +51,7 @@ macro_rules! lending {
             name: $name,
             when: &[Check::Masked($flags, $how, $how), Check::Masked($mode, $bit, $bit)],
             action: FilterAction::Fail(libc::EPERM as u16),
-            reason: "as chmod, for files that it makes; without making one the mode means nothing",
+            reason: "as chmod, for new files; the mode has no meaning for existing ones",
         }
     };
 }
@@ -63,7 +63,7 @@ pub const TABLE: &[FilterRow] = &[
         name: "clone3",
         when: &[],
         action: FilterAction::Fail(libc::ENOSYS as u16),
-        reason: "its flags cannot be looked at; libcs fall back to clone",
+        reason: "its flags cannot be filtered; libcs fall back to clone",
     },
     namespace!(CLONE_NEWUSER, "new user namespaces open the kernel's least tested parts"),
     namespace!(CLONE_NEWNS, "no new mount namespace"),
@@ -101,7 +101,7 @@ pub const TABLE: &[FilterRow] = &[
     lending!(SYS_openat, "openat", 2, libc::O_CREAT as u32, 3, SET_GROUP_ID),
     lending!(SYS_openat, "openat", 2, UNNAMED, 3, SET_USER_ID),
     lending!(SYS_openat, "openat", 2, UNNAMED, 3, SET_GROUP_ID),
-    absent(libc::SYS_openat2, "openat2", "its mode cannot be looked at; programs fall back to openat"),
+    absent(libc::SYS_openat2, "openat2", "its mode cannot be filtered; programs fall back to openat"),
     absent(libc::SYS_memfd_create, "memfd_create", "memory that no limit of a process counts"),
     absent(libc::SYS_shmget, "shmget", "memory that no limit of a process counts"),
     absent(libc::SYS_semget, "semget", "kernel memory that no limit of a process counts"),

@@ -1,4 +1,4 @@
-//! The filter of the keeper: it waits, takes and passes descriptors, reaps. It never starts a process: zygotes fork
+//! The filter of the keeper: it waits, receives and sends descriptors, reaps. It never starts a process: zygotes fork
 //! their successors.
 
 use super::bpf::{Check, FilterRow};
@@ -12,25 +12,25 @@ pub const TABLE: &[FilterRow] = &[
         libc::SYS_ppoll,
         "ppoll",
         &[],
-        "waits for the supervisor, a newcomer, an ended child or the end of the grace",
+        "waits for the supervisor, a new connection, an exited child or the end of the grace",
     ),
     FilterRow::allow(libc::SYS_recvmsg, "recvmsg", &[], "orders, with the descriptors to keep"),
-    FilterRow::allow(libc::SYS_sendmsg, "sendmsg", &[], "answers, with the descriptors to give back"),
+    FilterRow::allow(libc::SYS_sendmsg, "sendmsg", &[], "replies, with the descriptors to return"),
     FilterRow::allow(libc::SYS_read, "read", &[], "empties the signal descriptor"),
     FilterRow::allow(
         libc::SYS_wait4,
         "wait4",
         &[Check::IsInt(0, ANY_CHILD), Check::IsInt(2, libc::WNOHANG as u32), Check::Is(3, 0)],
-        "takes the wait status of an ended child",
+        "reaps an exited child",
     ),
-    FilterRow::allow(libc::SYS_close, "close", &[], "lets go of what the supervisor says to forget"),
+    FilterRow::allow(libc::SYS_close, "close", &[], "releases processes on the supervisor's order"),
     FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETFD as u32)],
-        "std asks whether a descriptor is open before it closes it, in builds with checks",
+        "std checks that a descriptor is open before it closes it, in builds with checks",
     ),
-    FilterRow::allow(libc::SYS_accept4, "accept4", &[], "a newcomer on the adoption socket"),
+    FilterRow::allow(libc::SYS_accept4, "accept4", &[], "a new connection on the adoption socket"),
     FilterRow::allow(
         libc::SYS_clock_gettime,
         "clock_gettime",
@@ -44,18 +44,18 @@ pub const TABLE: &[FilterRow] = &[
         &[Check::Masked(2, PROT_EXEC, 0)],
         "malloc's large blocks; never executable",
     ),
-    FilterRow::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
+    FilterRow::allow(libc::SYS_munmap, "munmap", &[], "malloc returns large blocks"),
     FilterRow::allow(libc::SYS_mremap, "mremap", &[], "its tables grow with the sessions"),
     FilterRow::allow(
         libc::SYS_pidfd_send_signal,
         "pidfd_send_signal",
         &[Check::IsInt(1, libc::SIGKILL as u32)],
-        "ends the workers it keeps; without a pid namespace they would outlive it",
+        "kills the kept workers; without a pid namespace they would outlive the keeper",
     ),
     FilterRow::allow(
         libc::SYS_exit_group,
         "exit_group",
         &[],
-        "the end: the kernel ends the whole pid namespace with it",
+        "exits: the kernel then kills the whole pid namespace",
     ),
 ];

@@ -1,5 +1,5 @@
 //! The filter of zygotes and workers: computing, one socket, and a fork that the supervisor must have ordered. No call opens a
-//! file, uses a path or sends a signal. Installed once in the zygote and inherited, so that a fork has no cost for it.
+//! file, uses a path or sends a signal. Installed once in the zygote and inherited, so that it adds no cost to a fork.
 
 use super::bpf::{Check, FilterAction, FilterRow};
 
@@ -11,8 +11,8 @@ const MAP_OWN_MEMORY: u32 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u32;
 /// Flags of a receive.
 const RECEIVE: u32 = (libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) as u32;
 
-/// Flags of a futex operation: of this process alone, by which clock.
-const FUTEX_WHOSE: u32 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as u32;
+/// Flag bits of a futex operation: private to this process, and the clock.
+const FUTEX_FLAG_BITS: u32 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as u32;
 
 /// The clone of a sibling, the only allowed one.
 pub const FORK_FLAGS: u64 = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
@@ -23,7 +23,7 @@ pub const FORK: FilterRow = FilterRow {
     name: "clone",
     when: &[Check::Is(0, FORK_FLAGS), Check::Is(1, 0)],
     action: FilterAction::Notify,
-    reason: "forks a sibling; the supervisor lets it go on only if it ordered it",
+    reason: "forks a sibling; the supervisor lets the call continue only if it ordered the fork",
 };
 
 /// Rows in the order of their frequency.
@@ -32,7 +32,7 @@ pub const TABLE: &[FilterRow] = &[
         libc::SYS_recvmsg,
         "recvmsg",
         &[Check::Masked(2, !RECEIVE, 0)],
-        "takes messages from the channel, with and without waiting; a peek would copy a descriptor that is another's",
+        "receives messages, with and without waiting; a peek would copy another process's descriptor",
     ),
     FilterRow::allow(
         libc::SYS_sendmsg,
@@ -47,7 +47,7 @@ pub const TABLE: &[FilterRow] = &[
         &[Check::Masked(2, PROT_EXEC, 0), Check::Masked(3, MAP_KIND, MAP_OWN_MEMORY)],
         "malloc's large blocks; never executable, shared, a file, huge or locked",
     ),
-    FilterRow::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
+    FilterRow::allow(libc::SYS_munmap, "munmap", &[], "malloc returns large blocks"),
     FilterRow::allow(libc::SYS_mremap, "mremap", &[], "realloc of large blocks"),
     FilterRow::allow(
         libc::SYS_mprotect,
@@ -82,14 +82,14 @@ pub const TABLE: &[FilterRow] = &[
     FilterRow::allow(
         libc::SYS_futex,
         "futex",
-        &[Check::Masked(1, !(FUTEX_WHOSE | libc::FUTEX_WAKE as u32), libc::FUTEX_WAIT as u32)],
+        &[Check::Masked(1, !(FUTEX_FLAG_BITS | libc::FUTEX_WAKE as u32), libc::FUTEX_WAIT as u32)],
         "locks in libc when they are contended after a signal: FUTEX_WAIT and FUTEX_WAKE only",
     ),
     FilterRow::allow(
         libc::SYS_futex,
         "futex",
-        &[Check::Masked(1, !FUTEX_WHOSE, libc::FUTEX_WAIT_BITSET as u32)],
-        "std waits with it, and libc until a time; nothing is requeued, inherits a priority or names another place",
+        &[Check::Masked(1, !FUTEX_FLAG_BITS, libc::FUTEX_WAIT_BITSET as u32)],
+        "std's waits, and libc's with a timeout; no requeue, no priority inheritance, no second address",
     ),
     FilterRow::allow(libc::SYS_getrandom, "getrandom", &[], "hash seeds"),
     FilterRow::allow(libc::SYS_rt_sigreturn, "rt_sigreturn", &[], "returns from the interruption handler"),
@@ -98,7 +98,7 @@ pub const TABLE: &[FilterRow] = &[
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETFD as u32)],
-        "std asks whether a descriptor is open before it closes it, in builds with checks; no other command",
+        "std checks that a descriptor is open before it closes it, in builds with checks; no other command",
     ),
     FilterRow::allow(
         libc::SYS_dup3,
@@ -114,5 +114,5 @@ pub const TABLE: &[FilterRow] = &[
         action: FilterAction::Fail(libc::ENOSYS as u16),
         reason: "its flags cannot be filtered; libc falls back to clone",
     },
-    FilterRow::allow(libc::SYS_exit_group, "exit_group", &[], "the end"),
+    FilterRow::allow(libc::SYS_exit_group, "exit_group", &[], "exits"),
 ];

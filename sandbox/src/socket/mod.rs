@@ -1,4 +1,4 @@
-//! `SOCK_SEQPACKET` sockets: record boundaries, descriptors, and senders attested by the kernel. Knows no message.
+//! `SOCK_SEQPACKET` sockets: record boundaries, descriptors, and senders attested by the kernel. Knows nothing of messages.
 
 mod sys;
 
@@ -20,9 +20,9 @@ const SO_PASSRIGHTS: i32 = 83;
 /// Whether a call may block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Until it can be done.
+    /// Blocks until the call can complete.
     Yes,
-    /// Not at all: `WouldBlock`.
+    /// Fails with `WouldBlock` instead.
     No,
 }
 
@@ -40,15 +40,15 @@ impl Wait {
 pub struct ReceivedPacket {
     /// Bytes of the packet in the buffer; 0 = the other end is closed (empty packets are never sent).
     pub len: usize,
-    /// The packet or its descriptors did not fit: a violation.
+    /// The packet or its descriptors did not fit: a protocol violation.
     pub truncated: bool,
-    /// Descriptors that were received with it.
+    /// Descriptors that were received with the packet.
     pub fds: Vec<OwnedFd>,
     /// The sender, if the socket attests senders.
     pub sender: Option<PidFd>,
 }
 
-/// Makes a connected pair, both ends close-on-exec and blocking.
+/// Creates a connected pair, both ends close-on-exec and blocking.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
 }
@@ -67,7 +67,7 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<
     }
 }
 
-/// Sends up to four pieces as one packet; interrupted calls are repeated. A packet goes whole or not at all.
+/// Sends up to four pieces as one packet; interrupted calls are repeated. A packet is sent whole or not at all.
 pub fn send(socket: &impl AsFd, parts: &[&[u8]], fds: &[BorrowedFd<'_>], wait: Wait) -> io::Result<()> {
     loop {
         match sys::send(socket.as_fd(), parts, fds, wait.flags()) {
@@ -104,7 +104,7 @@ pub fn set_nonblocking(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The process that called `listen` (for a connecting end) or made the pair (kernel >= 6.5).
+/// The process that called `listen` (for a connecting end) or created the pair (kernel >= 6.5).
 pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
     sys::peer_pidfd(socket.as_fd()).map(PidFd::from)
 }
@@ -116,7 +116,7 @@ pub fn bind_at(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// An unbound socket, instead of a bound one to which no process shall ever connect.
+/// An unbound socket, in place of a bound one to which no process shall ever connect.
 pub fn unconnected() -> io::Result<OwnedFd> {
     Ok(socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?)
 }
@@ -159,7 +159,7 @@ impl PollSet {
         self.0.len() - 1
     }
 
-    /// Waits until one is ready or the timeout has passed (`None`: no timeout); `false`: timeout or interrupted.
+    /// Waits until a descriptor is ready or the timeout has passed (`None`: no timeout); `false`: timeout or interrupted.
     pub fn wait(&mut self, timeout: Option<std::time::Duration>) -> io::Result<bool> {
         // Rounded up: waking slightly early would make the caller spin.
         let timeout = timeout.map_or(-1, |time| time.as_micros().div_ceil(1000).min(1 << 40) as i64);
@@ -175,7 +175,7 @@ impl PollSet {
         }
     }
 
-    /// Whether the descriptor with this index is at its end: nothing to read, and closed by the peer.
+    /// Whether the descriptor with this index has nothing to read and was closed by the peer.
     pub fn is_closed(&self, index: usize) -> bool {
         let closed = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
         self.0

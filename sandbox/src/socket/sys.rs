@@ -1,4 +1,4 @@
-//! `recvmsg`, `sendmsg` and socket options with ancillary data that the libraries do not know (pidfds).
+//! `recvmsg`, `sendmsg` and socket options with ancillary data that the libraries do not support (pidfds).
 
 use crate::sys::own;
 use libc::{c_int, c_uint, c_void};
@@ -11,7 +11,7 @@ type Control = [u64; 144];
 
 const SCM_PIDFD: c_int = 4;
 
-/// What one `recvmsg` brought.
+/// The result of one `recvmsg`.
 #[derive(Debug)]
 pub(super) struct Raw {
     pub(super) len: usize,
@@ -33,7 +33,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast::<c_void>();
     header.msg_controllen = size_of::<Control>() as _;
-    // SAFETY: buffer, part and control live over the call, with their true sizes.
+    // SAFETY: buffer, part and control outlive the call, with their true sizes.
     let len =
         check(unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags | libc::MSG_CMSG_CLOEXEC) })?;
     let mut raw = Raw {
@@ -104,13 +104,13 @@ pub(super) fn send(
             }
         }
     }
-    // SAFETY: vectors, parts and control live over the call, with their true sizes.
+    // SAFETY: vectors, parts and control outlive the call, with their true sizes.
     check(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags | libc::MSG_NOSIGNAL) })
 }
 
 pub(super) fn set_option(socket: BorrowedFd<'_>, option: c_int, value: c_int) -> io::Result<()> {
     let size = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: `value` lives over the call and has the given size.
+    // SAFETY: `value` outlives the call and has the given size.
     let result = unsafe {
         libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), size)
     };
@@ -122,7 +122,7 @@ pub(super) fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     const SO_PEERPIDFD: c_int = 77;
     let mut fd: c_int = -1;
     let mut size = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: `fd` and `size` live over the call, with their true sizes.
+    // SAFETY: `fd` and `size` outlive the call, with their true sizes.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -133,28 +133,28 @@ pub(super) fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         )
     };
     check(result as isize)?;
-    // SAFETY: this option's value is a descriptor that the call has just made.
+    // SAFETY: this option's value is a descriptor that the call has just created.
     Ok(unsafe { own(fd.into()) })
 }
 
 /// Takes one waiting connection (close-on-exec).
 pub(super) fn accept(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let (address, size) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: both pointers may be null: the address is not asked for.
+    // SAFETY: both pointers may be null; then the address is not returned.
     let fd = unsafe { libc::accept4(socket.as_raw_fd(), address, size, libc::SOCK_CLOEXEC) };
     check(fd as isize)?;
-    // SAFETY: the call has just made it.
+    // SAFETY: the call has just created the descriptor.
     Ok(unsafe { own(fd.into()) })
 }
 
-/// Waits until one of `fds` has one of its events; −1 waits for ever. Gives the ready bits in the same order.
+/// Waits until one of `fds` has one of its events (−1: without a timeout); sets `revents`. Returns the number of ready ones.
 pub(super) fn wait_ready(fds: &mut [libc::pollfd], timeout_ms: i64) -> io::Result<usize> {
     let limit = libc::timespec {
         tv_sec: (timeout_ms / 1000) as libc::time_t,
         tv_nsec: ((timeout_ms % 1000) * 1_000_000) as _,
     };
     let limit = if timeout_ms < 0 { std::ptr::null() } else { &raw const limit };
-    // SAFETY: `fds` and `limit` live over the call; a null mask leaves the signal mask alone.
+    // SAFETY: `fds` and `limit` outlive the call; a null mask leaves the signal mask alone.
     check(
         unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit, std::ptr::null()) } as isize
     )

@@ -20,16 +20,16 @@ use vm_system_testkit::skip;
 const CASES: &[(&str, fn())] = &[
     ("every_row_lets_its_call_through_and_no_other_row_does", every_row_is_needed),
     ("every_row_of_commands_refuses_its_call_and_no_other_row_does", every_refusal_is_needed),
-    ("commands_do_what_no_row_names", commands_work),
-    ("commands_reach_no_switch_of_the_kernel_and_no_mode_of_a_device", commands_reach_no_switch),
-    ("who_becomes_a_worktrees_owner_is_not_looked_into", owners_do_not_look_in),
-    ("what_no_row_names_is_killed", unnamed_calls_are_killed),
+    ("commands_may_make_calls_without_a_row", commands_work),
+    ("commands_cannot_write_kernel_settings_or_device_modes", commands_write_no_kernel_settings),
+    ("a_process_that_becomes_another_user_cannot_be_traced", changed_users_are_not_dumpable),
+    ("calls_without_a_row_are_killed", unnamed_calls_are_killed),
     ("arguments_outside_a_row_are_killed", wrong_arguments_are_killed),
     ("an_interruption_returns_only_with_its_row", interruption_needs_its_row),
-    ("a_fork_waits_for_the_answer", fork_waits_for_the_answer),
-    ("inside_the_jail_nothing_is_left", nothing_is_left_inside),
-    ("landlock_leaves_only_named_directories", landlock_leaves_named_directories),
-    ("doctor_finds_what_this_machine_has", doctor_finds_layers),
+    ("a_fork_waits_for_the_supervisors_reply", fork_waits_for_the_reply),
+    ("the_jail_refuses_everything_the_self_test_tries", jail_refuses_all_probes),
+    ("landlock_allows_only_named_directories", landlock_allows_named_directories),
+    ("doctor_reports_the_layers_of_this_machine", doctor_finds_layers),
 ];
 
 fn main() {
@@ -57,7 +57,7 @@ fn run_all(who: &str) -> usize {
     failed
 }
 
-/// How a child ends that makes one call under a table.
+/// The exit status of a child that makes one call under a table.
 fn under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6]) -> ExitStatus {
     selftest::in_child(|| {
         privileges::drop_all().expect("drop privileges");
@@ -71,7 +71,7 @@ fn under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6]) -> Exit
 }
 
 const KILLED: ExitStatus = ExitStatus::Signaled(libc::SIGSYS);
-const WENT_ON: ExitStatus = ExitStatus::Exited(0);
+const CONTINUED: ExitStatus = ExitStatus::Exited(0);
 
 /// Harmless arguments that satisfy the row: no descriptor and no address of ours is among them, since the calls that
 /// are let through are really made.
@@ -87,7 +87,7 @@ fn matching_arguments(row: &FilterRow) -> [u64; 6] {
         }
     }
     if row.number == libc::SYS_ppoll {
-        arguments[1] = 1; // with a null set: EFAULT, not a wait for ever
+        arguments[1] = 1; // with a null set: EFAULT, not an endless wait
     }
     arguments
 }
@@ -100,7 +100,12 @@ fn every_row_is_needed() {
                 continue; // see interruption_needs_its_row
             }
             let arguments = matching_arguments(row);
-            assert_eq!(under(&table, row.number, arguments), WENT_ON, "{which}: {} is let through", row.name);
+            assert_eq!(
+                under(&table, row.number, arguments),
+                CONTINUED,
+                "{which}: {} is let through",
+                row.name
+            );
             let without: Vec<FilterRow> =
                 table.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, row)| *row).collect();
             let ending = under(&without, row.number, arguments);
@@ -109,7 +114,7 @@ fn every_row_is_needed() {
     }
 }
 
-/// What a call gives under a table of refusals: 0, or its error number.
+/// The result of a call under a table of refusals: 0, or its errno.
 fn refused_under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6]) -> i32 {
     let ending = selftest::in_child(|| {
         privileges::drop_all().expect("drop privileges");
@@ -120,12 +125,12 @@ fn refused_under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6])
     });
     match ending.expect("child") {
         ExitStatus::Exited(code) => code,
-        ExitStatus::Signaled(signal) => panic!("it died of signal {signal}"),
+        ExitStatus::Signaled(signal) => panic!("killed by signal {signal}"),
     }
 }
 
-/// Many of these calls fail without privileges anyway. So each row in turn fails with an error of its own that the
-/// kernel gives for none of them, and all others with another one.
+/// Many of these calls fail without privileges anyway. So the row under test fails with one errno and all other rows with
+/// another; the kernel itself returns neither of the two.
 fn every_refusal_is_needed() {
     let (this, others) = (libc::ENOTNAM, libc::ENAVAIL);
     for (at, row) in table_command::TABLE.iter().enumerate() {
@@ -140,7 +145,7 @@ fn every_refusal_is_needed() {
         table[at] = fails(row, this);
         let mut arguments = matching_arguments(row);
         if row.number == libc::SYS_clone {
-            // Without CLONE_VM the kernel refuses it: should the row be missing, nothing is made.
+            // Without CLONE_VM the kernel refuses this flag: if the row is missing, no process is created.
             arguments[0] |= libc::CLONE_SIGHAND as u64;
         }
         assert_eq!(refused_under(&table, row.number, arguments), this, "{}: {}", row.name, row.reason);
@@ -168,8 +173,8 @@ fn commands_work() {
     );
 }
 
-/// As whoever runs this: where that is root, no id keeps a command from them.
-fn commands_reach_no_switch() {
+/// As the user who runs the test: if that is root, no uid check protects the switches of `/proc/sys` from a command.
+fn commands_write_no_kernel_settings() {
     let worktree = tempfile::tempdir().expect("dir");
     let folder = std::fs::File::open(worktree.path()).expect("open");
     let us = namespaces::Ids { uid: nix::unistd::geteuid().as_raw(), gid: nix::unistd::getegid().as_raw() };
@@ -186,18 +191,18 @@ fn commands_reach_no_switch() {
             let writes = |path: &str| OpenOptions::new().write(true).open(path).is_ok();
             let same = std::os::unix::fs::PermissionsExt::from_mode(0o666);
             for (what, holds) in [
-                ("no switch is there", !Path::new("/proc/sys").exists()),
+                ("no switch exists", !Path::new("/proc/sys").exists()),
                 (
-                    "none can be written",
+                    "no switch can be written",
                     !writes("/proc/sys/kernel/core_pattern") && !writes("/proc/sysrq-trigger"),
                 ),
-                ("nothing of /proc can", !writes("/proc/self/oom_score_adj")),
+                ("nothing of /proc can be written", !writes("/proc/self/oom_score_adj")),
                 ("devices keep their modes", std::fs::set_permissions("/dev/null", same).is_err()),
                 ("devices work", std::fs::write("/dev/null", "x").is_ok() && writes("/dev/zero")),
                 ("the worktree can be changed", std::fs::write("/work/new", "x").is_ok()),
             ] {
                 if !holds {
-                    println!("not so: {what}");
+                    println!("failed: {what}");
                     return 1;
                 }
             }
@@ -211,7 +216,7 @@ fn commands_reach_no_switch() {
     assert_eq!(ending.expect("child"), ExitStatus::Exited(0));
 }
 
-fn owners_do_not_look_in() {
+fn changed_users_are_not_dumpable() {
     let ending = selftest::in_child(|| {
         namespaces::become_untraced(namespaces::Ids { uid: 65534, gid: 65534 }).expect("another user");
         let free = nix::unistd::geteuid().is_root() || nix::sys::prctl::get_dumpable() != Ok(false);
@@ -356,7 +361,7 @@ fn wrong_arguments_are_killed() {
 
 static FLAG: AtomicBool = AtomicBool::new(false);
 
-/// A child under `table` that is interrupted while it runs; 0 if it noticed and went on.
+/// The exit status of a child under `table` that is interrupted while it runs; 0 if it saw the interrupt and continued.
 fn interrupted_under(table: &[FilterRow]) -> ExitStatus {
     let (ours, theirs) = socket::pair().expect("pair");
     match process::fork().expect("fork") {
@@ -381,15 +386,15 @@ fn interrupted_under(table: &[FilterRow]) -> ExitStatus {
 
 fn interruption_needs_its_row() {
     let table = table_worker::TABLE;
-    assert_eq!(interrupted_under(table), WENT_ON);
+    assert_eq!(interrupted_under(table), CONTINUED);
     let without: Vec<FilterRow> =
         table.iter().filter(|row| row.number != libc::SYS_rt_sigreturn).copied().collect();
     assert_eq!(interrupted_under(&without), KILLED);
 }
 
-fn fork_waits_for_the_answer() {
+fn fork_waits_for_the_reply() {
     let (ours, theirs) = socket::pair().expect("pair");
-    let asker = match process::fork().expect("fork") {
+    let forker = match process::fork().expect("fork") {
         Fork::Parent(pid) => pid,
         Fork::Child => {
             privileges::drop_all().expect("drop privileges");
@@ -410,7 +415,7 @@ fn fork_waits_for_the_answer() {
     let mut got = socket::receive(&ours, &mut [0; 16], socket::Wait::Yes).expect("listener");
     let listener = Listener::from(got.fds.pop().expect("a descriptor"));
     let request = listener.next().expect("notification").expect("still there");
-    assert_eq!(request.pid, asker, "the kernel says who asks");
+    assert_eq!(request.pid, forker, "the kernel reports the caller's pid");
     listener.allow(request).expect("allow");
     let request = listener.next().expect("notification").expect("still there");
     listener.refuse(request).expect("refuse");
@@ -419,14 +424,14 @@ fn fork_waits_for_the_answer() {
     while endings.len() < 2 {
         waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).expect("two children");
         while let Some((pid, status)) = process::reap() {
-            endings.push((pid == asker, ExitStatus::from_wait_status(status)));
+            endings.push((pid == forker, ExitStatus::from_wait_status(status)));
         }
     }
     assert!(endings.contains(&(true, ExitStatus::Exited(0))), "{endings:?}");
     assert!(endings.contains(&(false, ExitStatus::Exited(5))), "{endings:?}");
 }
 
-fn nothing_is_left_inside() {
+fn jail_refuses_all_probes() {
     let service = namespaces::Ids { uid: 65534, gid: 65534 };
     let ending = selftest::in_child(|| {
         if let Err(error) = namespaces::enter(service) {
@@ -454,7 +459,7 @@ fn nothing_is_left_inside() {
     assert_eq!(ending.expect("child"), ExitStatus::Exited(0));
 }
 
-fn landlock_leaves_named_directories() {
+fn landlock_allows_named_directories() {
     if landlock::abi() == 0 {
         skip("landlock", "no Landlock in this kernel");
         return;

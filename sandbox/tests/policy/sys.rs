@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// Makes the call. No argument can be an address of ours: the kernel checks before it writes, and most of these calls
-/// must not even get there.
+/// Makes the call. No argument can be an address of this process; the kernel checks an address before it writes, and the filter
+/// must refuse most of these calls before that.
 pub(crate) fn call(number: libc::c_long, arguments: [u64; 6]) -> io::Result<i64> {
     let names_memory = |argument: u64| (1 << 32..u64::MAX << 32).contains(&argument);
     assert!(!arguments.into_iter().any(names_memory), "an address among the arguments");
