@@ -13,12 +13,12 @@ pub(crate) const MODE: &str = "examine";
 
 const EXIT_CHANNEL: i32 = 70;
 
-/// Writes the report to its only descriptor and exits.
+/// Writes the report to the process's only descriptor and exits.
 pub(crate) fn main(arguments: &[String]) -> ! {
-    process::exit_now(if answer(arguments).is_some() { 0 } else { EXIT_CHANNEL })
+    process::exit_now(if write_report(arguments).is_some() { 0 } else { EXIT_CHANNEL })
 }
 
-fn answer(arguments: &[String]) -> Option<()> {
+fn write_report(arguments: &[String]) -> Option<()> {
     let channel: OwnedFd = process::inherited(process::FIRST_FD).ok()?;
     process::close_inherited();
     let number = |at: usize| arguments.get(at)?.parse().ok();

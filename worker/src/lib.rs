@@ -6,9 +6,9 @@
 //! - `keeper`: pid 1 of the jail
 //! - `zygote`: forks workers
 //! - `session`: the main loop of a session's worker
-//! - [`link`]: its channel
+//! - [`link`]: the worker's end of its channel
 //! - `examine`: probes which walls this machine supports, for `ops doctor`
-//! - [`engine`]: runs JavaScript, knows no process
+//! - [`engine`]: runs JavaScript, knows nothing of processes
 //! - `durable`: the main loop of a program's worker
 
 mod durable;

@@ -1,5 +1,5 @@
 //! The worker's end of its channel: numbered messages that are kept until they are acknowledged, batches of events, host calls.
-//! All calls block; a worker has nothing else to do. The process exits when the channel is closed.
+//! All calls block: a worker does one thing at a time. The process exits when the channel is closed.
 
 mod fork;
 
@@ -23,16 +23,16 @@ use vm_system_sandbox::socket::{self, Wait};
 
 /// Exit code of a worker that got an invalid message from its supervisor, or could not send.
 const EXIT_PROTOCOL: i32 = 74;
-/// A signal that arrives between the check of the flag and the wait is noticed after this long.
+/// Longest wait: a signal that arrives between the check of the flag and the wait is noticed after this time.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The same while a task is pending, perhaps for days: the supervisor also reports an interruption in its reply to the call.
+/// The same while a task is pending, perhaps for days; the supervisor's reply to the call also reports an interruption.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
 /// Approximate size of an event without its texts (bytes).
 const EVENT_OVERHEAD: usize = 32;
 /// The sequence number of the reply to an adoption, which is outside the sequence.
 const OUTSIDE_SEQUENCE: u64 = 0;
 
-/// Sends the frozen first packet.
+/// Sends the hello, the first packet of a channel, with an encoding that never changes.
 pub fn send_hello(channel: &OwnedFd) -> io::Result<()> {
     socket::send(channel, &[&Hello::ours().to_packet()], &[], Wait::Yes)
 }
@@ -75,7 +75,7 @@ impl Default for PacketBuffer {
 }
 
 impl Link {
-    /// For a new channel; sends the hello.
+    /// Opens a new channel and sends the hello.
     pub fn open(
         socket: OwnedFd,
         interrupted: &'static AtomicBool,
@@ -126,13 +126,13 @@ impl Link {
         }
     }
 
-    /// Events and calls belong to this execution from now on.
+    /// Starts an execution: later events and calls belong to it.
     pub fn begin(&mut self, execution: ExecutionId) {
         self.execution = Some(execution);
         self.last_flush = Instant::now();
     }
 
-    /// Sends the remaining events of the execution, and its end.
+    /// Sends the remaining events of the execution and its end.
     pub fn finish(&mut self, mut done: Done) {
         // One message, unless the rest of the batch is large by itself.
         if self.batch_bytes < EVENT_BATCH_BYTES {
@@ -177,7 +177,7 @@ impl Link {
         }
     }
 
-    /// Called regularly while code runs: sends events that have waited long enough, receives acknowledgements.
+    /// Called regularly while code runs: sends the batch of events when it is due, receives acknowledgements.
     pub fn poll(&mut self) {
         if !self.is_flush_due() {
             return;
@@ -208,7 +208,7 @@ impl Link {
         }
     }
 
-    /// Waits until a message comes, an interruption, or `at_most`.
+    /// Waits for a message or an interruption, at most `at_most`.
     pub fn sleep(&mut self, at_most: Duration) {
         self.flush();
         if !self.interrupted.load(Ordering::Relaxed) {
@@ -300,10 +300,10 @@ impl Link {
 
     fn adopted(&mut self, last_committed: u64) {
         self.acknowledged(last_committed);
-        let Ok(answer) = encode(&FromWorker::Adopted { last_committed }, WORKER_MESSAGE_BYTES) else {
+        let Ok(reply) = encode(&FromWorker::Adopted { last_committed }, WORKER_MESSAGE_BYTES) else {
             exit_now(EXIT_PROTOCOL)
         };
-        self.transmit(OUTSIDE_SEQUENCE, &answer);
+        self.transmit(OUTSIDE_SEQUENCE, &reply);
         for (seq, bytes) in &self.unacked {
             self.transmit(*seq, bytes);
         }

@@ -54,7 +54,7 @@ pub fn dispatch(mut arguments: impl Iterator<Item = OsString>, modes: Modes) {
 }
 
 /// Runs the body of a new worker and exits with its result; a panic must neither print nor unwind further.
-pub(crate) fn live(body: Box<dyn WorkerBody>, channel: OwnedFd) -> ! {
+pub(crate) fn run_body(body: Box<dyn WorkerBody>, channel: OwnedFd) -> ! {
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body.run(channel)));
     vm_system_sandbox::process::exit_now(result.unwrap_or(zygote::EXIT_PANIC))
 }

@@ -1,5 +1,5 @@
 //! The main loop of a session's worker: one `Start`, then executions one after the other until the channel is closed. Between two
-//! executions it may be ordered to fork: the child gets a `Start` too, and keeps the global state of its parent's scripts.
+//! executions the worker may be ordered to fork: the child gets a `Start` too, and keeps the global state of its parent's scripts.
 
 use crate::durable;
 use crate::engine::{self, Host, INTERRUPT, JsSession, LibraryEvaluationError, LibrarySource, Preloaded};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use vm_system_protocol::worker::{FromWorker, HostReply, HostRequest, ToWorker, WorkerEvent};
 use vm_system_sandbox::interrupt;
 
-/// Exit code of a worker whose channel failed before its hello was sent.
+/// Exit code of a worker that could not send its hello.
 const EXIT_CHANNEL: i32 = 70;
 /// Exit code of a worker that got an order out of sequence.
 const EXIT_ORDER: i32 = 74;
@@ -45,7 +45,7 @@ impl WorkerBody for Prepared {
         let start = match link.next_order() {
             ToWorker::Start(start) => start,
             ToWorker::Durable(order) => {
-                return durable::live(&mut link, *order);
+                return durable::run(&mut link, *order);
             }
             _ => return EXIT_ORDER,
         };

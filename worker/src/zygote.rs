@@ -3,7 +3,7 @@
 
 use crate::engine::{LibraryEvaluationError, LibrarySource};
 use crate::link::send_hello;
-use crate::roles::{Modes, WorkerBody, live};
+use crate::roles::{Modes, WorkerBody, run_body};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::limits::{LIBRARY_BYTES, ZYGOTE_MESSAGE_BYTES};
@@ -16,10 +16,10 @@ use vm_system_sandbox::{rlimit, socket};
 pub(crate) const EXIT_CHANNEL: i32 = 70;
 const EXIT_PRELOAD: i32 = 71;
 const EXIT_FILTER: i32 = 72;
-/// Of a worker whose own code panicked.
+/// Exit code of a worker that panicked.
 pub(crate) const EXIT_PANIC: i32 = 73;
 
-/// Exit code of a zygote whose libraries could not be evaluated.
+/// Exit code of a zygote that could not evaluate its libraries.
 const EXIT_LIBRARIES: i32 = 75;
 
 /// The first zygote: still without a filter.
@@ -52,13 +52,13 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn WorkerBody>) -> ! {
     loop {
         let mut got = match socket::receive(&channel, &mut buffer, socket::Wait::Yes) {
             Ok(got) if got.len > 0 && !got.truncated => got,
-            // Keeper and supervisor have let go.
+            // Keeper and supervisor have closed the channel.
             _ => process::exit_now(0),
         };
         match (decode::<ToZygote>(&buffer[..got.len]), got.fds.pop()) {
             (Ok(ToZygote::Fork { order, as_zygote }), Some(child_channel)) => {
                 if fork(&channel, child_channel, order, as_zygote) {
-                    live(body, channel);
+                    run_body(body, channel);
                 }
             }
             (Ok(ToZygote::Library { name, id, global, source_bytes }), None) => {
@@ -86,7 +86,7 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn WorkerBody>) -> ! {
     }
 }
 
-/// Whether this process is now a new worker. A new zygote has reported itself and takes orders like its parent.
+/// Forks; returns whether this process is the new worker. A new zygote has reported itself and executes orders like its parent.
 fn fork(channel: &OwnedFd, child_channel: OwnedFd, order: u64, as_zygote: bool) -> bool {
     match process::fork_sibling() {
         Ok(Fork::Parent(_)) => drop(child_channel),
@@ -104,7 +104,7 @@ fn fork(channel: &OwnedFd, child_channel: OwnedFd, order: u64, as_zygote: bool) 
             }
         }
         Err(error) => {
-            // First: the supervisor learns from the closed channel that there is no new worker.
+            // Before the report: the closed channel tells the supervisor that there is no new worker.
             drop(child_channel);
             let errno = error.raw_os_error().unwrap_or(0);
             if send_message(channel, &FromZygote::ForkFailed { order, errno }, &[]).is_err() {
@@ -115,7 +115,7 @@ fn fork(channel: &OwnedFd, child_channel: OwnedFd, order: u64, as_zygote: bool) 
     false
 }
 
-/// A library's source, in as many packets as it takes.
+/// Receives a library's source, in as many packets as needed.
 fn receive_source(channel: &OwnedFd, source_bytes: u64) -> Option<String> {
     let wanted = usize::try_from(source_bytes).ok().filter(|bytes| *bytes <= LIBRARY_BYTES)?;
     let mut source = vec![0; wanted];
@@ -130,23 +130,23 @@ fn receive_source(channel: &OwnedFd, source_bytes: u64) -> Option<String> {
     String::from_utf8(source).ok()
 }
 
-/// Evaluates the libraries and reports the result. A zygote without all of its libraries exits.
+/// Evaluates the libraries and reports the result. A zygote exits if one of its libraries fails.
 fn evaluate(channel: &OwnedFd, body: &mut dyn WorkerBody, libraries: Vec<LibrarySource>) {
     let names: Vec<String> = libraries.iter().map(|library| library.name.clone()).collect();
-    let taught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body.teach(libraries)));
-    let taught = taught.unwrap_or_else(|_| {
+    let evaluated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body.teach(libraries)));
+    let evaluated = evaluated.unwrap_or_else(|_| {
         let message = "the engine failed while it was evaluated".to_owned();
         Err(LibraryEvaluationError { name: names.join(", ").chars().take(200).collect(), message })
     });
-    let answer = match taught {
+    let reply = match evaluated {
         Ok(()) => FromZygote::Loaded,
         Err(LibraryEvaluationError { name, message }) => FromZygote::LibraryFailed { name, message },
     };
-    let useless = answer != FromZygote::Loaded;
-    if send_message(channel, &answer, &[]).is_err() {
+    let failed = reply != FromZygote::Loaded;
+    if send_message(channel, &reply, &[]).is_err() {
         process::exit_now(EXIT_CHANNEL);
     }
-    if useless {
+    if failed {
         process::exit_now(EXIT_LIBRARIES);
     }
 }

@@ -1,4 +1,4 @@
-//! The interrupt flag. A process of its own: the flag is one for the whole process, as a worker has one session.
+//! The interrupt flag. A separate process, because there is one flag for the whole process, as a worker has one session.
 
 #[path = "engine/harness.rs"]
 mod harness;

@@ -18,7 +18,7 @@ pub(super) struct SegmentClock {
     cpu_started: u64,
     events: u32,
     output: u64,
-    /// Instructions that had been run before it.
+    /// Instructions that the program had executed before the segment.
     first_step: u64,
 }
 
@@ -50,7 +50,7 @@ impl SegmentClock {
         nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID).saturating_sub(self.cpu_started) / 1_000
     }
 
-    /// Whether the segment has to stop.
+    /// The reason why the segment has to stop, if there is one.
     pub(super) fn stop(&self) -> Option<End> {
         let segment = self.segment?;
         if INTERRUPT.load(Ordering::Relaxed) {
@@ -73,13 +73,13 @@ impl SegmentClock {
         (self.output > segment.max_output_bytes).then_some(End::Limit(DurableLimit::Output))
     }
 
-    /// Instructions until the next checkpoint has to be made; 0: now.
+    /// Instructions until the next checkpoint is due; 0: now.
     pub(super) fn steps_until_checkpoint(&self, steps: u64) -> u64 {
         let most = self.segment.map_or(u64::MAX, |segment| segment.checkpoint_steps);
         most.saturating_sub(steps.saturating_sub(self.first_step))
     }
 
-    /// Whether the segment has run for so long that a checkpoint has to be made.
+    /// Whether the segment has run for so long that a checkpoint is due.
     pub(super) fn is_checkpoint_late(&self) -> bool {
         let most = self.segment.map_or(u32::MAX, |segment| segment.checkpoint_ms);
         self.elapsed_us() >= u64::from(most) * 1_000

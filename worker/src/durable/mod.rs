@@ -1,5 +1,5 @@
 //! A worker that runs a durable program. It executes one order after the other; between a pause and its answer it holds no
-//! state that is not also in the supervisor's store. Such a worker is never adopted, so the messages it sends are not kept.
+//! state that is not also in the supervisor's store. Such a worker is never adopted, so that sent messages are not kept.
 //!
 //! Reading order: this file (orders), `segment` (one run between two stops), `clock` (its limits), `output` (console lines),
 //! `pages` (the messages of a checkpoint).
@@ -38,7 +38,7 @@ pub(crate) fn warm_up() {
     engine::plug_holes();
 }
 
-/// The state of such a worker.
+/// The state of a worker that runs a durable program.
 struct Machine {
     program: Option<CompiledProgram>,
     limits: DurableLimits,
@@ -52,8 +52,8 @@ struct Machine {
     slices: u32,
 }
 
-/// Executes orders, this one first, until the channel is closed or an order is out of sequence; returns the exit code.
-pub(crate) fn live(link: &mut Link, first: ToDurable) -> i32 {
+/// Executes orders, beginning with `first`, until the channel is closed or an order is out of sequence; returns the exit code.
+pub(crate) fn run(link: &mut Link, first: ToDurable) -> i32 {
     let mut machine = Machine {
         program: None,
         limits: DurableLimits { heap_bytes: 0, stack_depth: 0, steps: 0 },
@@ -65,7 +65,7 @@ pub(crate) fn live(link: &mut Link, first: ToDurable) -> i32 {
     };
     let mut order = first;
     loop {
-        if machine.obey(order, link).is_none() {
+        if machine.execute(order, link).is_none() {
             return EXIT_ORDER;
         }
         order = match link.next_order() {
@@ -82,7 +82,7 @@ fn send(link: &mut Link, message: FromDurable) {
 
 impl Machine {
     /// `None`: the order is out of sequence.
-    fn obey(&mut self, order: ToDurable, link: &mut Link) -> Option<()> {
+    fn execute(&mut self, order: ToDurable, link: &mut Link) -> Option<()> {
         match order {
             ToDurable::Compile { source, file_name, typescript } => {
                 send(link, compiled(&source, &file_name, typescript));
@@ -186,7 +186,7 @@ fn engine_answer(answer: TaskAnswer) -> PauseAnswer {
     }
 }
 
-/// Compiles a text. If the language is not given, it is JavaScript if it compiles as such, else TypeScript.
+/// Compiles a text. Without a `typescript` flag the text is JavaScript if it compiles as such, else TypeScript.
 fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDurable {
     let attempt = |typescript| {
         let options = CompileOptions { filename: file_name.to_owned(), typescript };
@@ -224,11 +224,11 @@ fn diagnostic(error: CompileError) -> Diagnostic {
     Diagnostic { message: error.message, line: error.line, column: error.column, snippet }
 }
 
-/// Text of all variables that is shown (bytes).
+/// Limit of the shown text of all variables (bytes).
 const VIEW_BYTES: usize = 4 << 20;
-/// Text of one variable that is shown (bytes).
+/// Limit of the shown text of one variable (bytes).
 const VALUE_BYTES: usize = 64 << 10;
-/// Frames that are shown.
+/// Most frames that are shown.
 const VIEW_FRAMES: usize = 200;
 
 fn view(program: &CompiledProgram, state: &mut VmState) -> ProgramState {

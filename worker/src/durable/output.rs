@@ -1,4 +1,4 @@
-//! Console lines as events, sent in batches. Knows no limits.
+//! Console lines as events, sent in batches. Knows nothing of limits.
 
 use super::send;
 use crate::link::Link;
@@ -11,7 +11,7 @@ use vm_system_protocol::worker::WorkerEvent;
 /// Approximate size of an event without its text (bytes).
 const EVENT_OVERHEAD: usize = 32;
 
-/// The events that were not sent yet.
+/// The events that are not sent yet.
 #[derive(Default)]
 pub(super) struct EventBatch {
     events: Vec<WorkerEvent>,
@@ -19,7 +19,7 @@ pub(super) struct EventBatch {
 }
 
 impl EventBatch {
-    /// Adds a line; one that is too long for an event is cut.
+    /// Adds a line; a line that is too long for an event is cut.
     pub(super) fn take(&mut self, mut line: ConsoleLine, at_us: u64, link: &mut Link) {
         cut(&mut line.text, EVENT_TEXT_BYTES);
         let level = match line.level {

@@ -10,7 +10,7 @@ use vm_system_protocol::durable::{
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::EventPayload;
 
-/// Instructions of one slice; console lines are taken after each, which bounds their memory.
+/// Instructions of one slice; console lines are collected after each, which bounds their memory.
 const SLICE: u64 = 2_048;
 /// Slices between two readings of the clocks.
 const CLOCK_SLICES: u32 = 8;

@@ -1,5 +1,5 @@
-//! Owns the limits of the running execution: clocks, counters, and why it has to stop.
-//! Must not run JavaScript or talk to the host.
+//! Owns the limits of the running execution: clocks, counters, and the reason why it has to stop.
+//! Must not run JavaScript or make host calls.
 
 use super::host::INTERRUPT;
 use nix::time::{ClockId, clock_gettime};
@@ -32,7 +32,7 @@ pub(super) struct ExecutionBudget {
     /// Time that host calls took; it does not count as wall time.
     host_wait: Cell<u64>,
     /// Tasks so far.
-    questions: Cell<u64>,
+    tasks: Cell<u64>,
     events_left: Cell<u32>,
     output_left: Cell<u64>,
 }
@@ -61,7 +61,7 @@ impl ExecutionBudget {
         self.cpu.set(u64::from(limits.cpu_ms) * 1_000_000);
         self.wall.set(u64::from(limits.wall_ms) * 1_000_000);
         self.host_wait.set(0);
-        self.questions.set(0);
+        self.tasks.set(0);
         self.events_left.set(limits.max_events);
         self.output_left.set(u64::from(limits.max_output_kb) * 1024);
     }
@@ -95,7 +95,7 @@ impl ExecutionBudget {
                 self.stop.set(Some(StopReason::Interrupted));
             } else if elapsed.saturating_sub(self.host_wait.get()) >= self.wall.get() {
                 self.stop.set(Some(StopReason::Limit(LimitKind::Wall)));
-            // CPU time cannot exceed elapsed time: until then no system call is needed.
+            // CPU time cannot exceed elapsed time: below the limit no system call is needed.
             } else if elapsed >= cpu && self.cpu_used() >= cpu {
                 self.stop.set(Some(StopReason::Limit(LimitKind::Cpu)));
             }
@@ -125,9 +125,9 @@ impl ExecutionBudget {
     }
 
     /// The number of a new task, from 1.
-    pub(super) fn next_question(&self) -> u64 {
-        self.questions.set(self.questions.get() + 1);
-        self.questions.get()
+    pub(super) fn next_task(&self) -> u64 {
+        self.tasks.set(self.tasks.get() + 1);
+        self.tasks.get()
     }
 
     /// Counts an event with this much text; `false`: it exceeds a limit, and the execution has to stop.

@@ -3,7 +3,7 @@
 use super::sys;
 use rquickjs::{Ctx, Exception, Function, Object, Result, Value};
 
-/// A way to write bytes as text.
+/// An encoding of bytes as text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     Utf8,
@@ -15,7 +15,7 @@ pub(super) enum Encoding {
     Base64Url,
 }
 
-/// The encoding that a name means, as Node reads it.
+/// The encoding of this name, by Node's rules.
 pub(super) fn encoding(name: &str) -> Option<Encoding> {
     Some(match name.to_ascii_lowercase().as_str() {
         "utf8" | "utf-8" => Encoding::Utf8,
@@ -157,7 +157,7 @@ mod tests {
     use super::{from_base64, to_base64};
 
     #[test]
-    fn base64_goes_there_and_back_at_every_length() {
+    fn base64_round_trips_at_every_length() {
         for length in 0..20_u8 {
             let bytes: Vec<u8> = (0..length).map(|byte| byte.wrapping_mul(37)).collect();
             for url in [false, true] {

@@ -1,4 +1,4 @@
-//! Owns `console`: what each method writes, in Node's format, as events.
+//! Owns `console`: the output of each method, in Node's format, as events.
 
 use super::budget::now;
 use super::inspect::{Inspector, cut};
@@ -327,7 +327,7 @@ fn number<'js>(inspector: &Inspector<'js>, argument: &Value<'js>, directive: cha
         return f64::NAN;
     }
     if directive == 'd' {
-        // What `Number(x)` gives for a primitive.
+        // As `Number(x)` for a primitive.
         return argument.get::<Coerced<f64>>().map_or(f64::NAN, |number| number.0);
     }
     let Some(text) = argument.as_string() else { return f64::NAN };

@@ -3,7 +3,7 @@
 use super::state::SharedState;
 use rquickjs::{Ctx, Object, Persistent, Result, Value};
 
-/// Deletes a global. What cannot be deleted (`undefined`, `NaN`, `Infinity`) stays.
+/// Deletes a global. Those that cannot be deleted (`undefined`, `NaN`, `Infinity`) stay.
 pub(super) fn remove_global(ctx: &Ctx<'_>, name: &str) {
     if ctx.globals().remove(name).is_err() {
         drop(ctx.catch());

@@ -1,5 +1,5 @@
-//! Owns the presentation of thrown values: V8's text of stacks, `exception` events, messages. Reads errors without running code of
-//! the script.
+//! Owns the presentation of thrown values: stacks in V8's format, `exception` events, messages. Reads errors without running code
+//! of the script.
 
 use super::inspect::{self, Inspector};
 use super::position::shown_name;

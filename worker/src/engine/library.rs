@@ -1,5 +1,5 @@
-//! Owns a session's libraries: they are evaluated once, in the zygote, and every forked session has their values. Must not know
-//! where the sources come from.
+//! Owns a session's libraries: they are evaluated once, in the zygote, and every forked session has their values. Knows nothing of
+//! the origin of the sources.
 //!
 //! A library is one file without relative imports. `CommonJS`, UMD and scripts that set or declare their global variable
 //! run in a function like a required file; ES modules run as modules. A library may `require` others of its set.
@@ -15,7 +15,7 @@ use vm_system_protocol::limits::{LIBRARY_HEAP_MB, LIBRARY_MS};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest, WorkerEvent};
 
-/// Longest text about a library that failed (bytes).
+/// Longest error message about a library (bytes).
 const MESSAGE_BYTES: usize = 2_000;
 
 /// A library with its source.
@@ -23,11 +23,11 @@ const MESSAGE_BYTES: usize = 2_000;
 pub struct LibrarySource {
     /// `id-version`; the name of its file in stacks.
     pub name: String,
-    /// Its name in `require` and `import`.
+    /// The name in `require` and `import`.
     pub id: String,
-    /// Its global variable.
+    /// The global variable that the library sets.
     pub global: Option<String>,
-    /// The text of its one file.
+    /// The text of the library's only file.
     pub source: String,
 }
 
@@ -52,7 +52,7 @@ struct Entry {
 
 enum Evaluation {
     NotYet,
-    /// Being evaluated: its `module`, which a library that requires this one in a cycle gets.
+    /// Being evaluated. A library that requires this one in a cycle gets its `module`.
     Running(Option<Persistent<rquickjs::Object<'static>>>),
     Done {
         exports: Persistent<Value<'static>>,
@@ -139,13 +139,13 @@ fn evaluate_at(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> std::result:
     })
 }
 
-/// Starts the evaluation; a module's promise settles when it has run.
+/// Starts the evaluation; a module's promise settles when the module has run.
 fn begin<'js>(ctx: &Ctx<'js>, state: &SharedState, place: usize) -> Result<Option<Promise<'js>>> {
     let library = {
         let mut libraries = state.libraries.borrow_mut();
         let Some(entry) = libraries.0.get_mut(place) else { return Ok(None) };
         entry.state = Evaluation::Running(None);
-        // The text is not needed any more.
+        // The text is not needed again.
         let source = std::mem::take(&mut entry.library.source);
         LibrarySource { source, ..entry.library.clone() }
     };
@@ -188,8 +188,8 @@ fn conclude(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> Result<()> {
     Ok(())
 }
 
-/// The result of `require(id)`, if there is a library of that name. While libraries are evaluated, a required one is evaluated
-/// first.
+/// The result of `require(id)`, if there is a library of that name. While libraries are evaluated, a required library is
+/// evaluated first.
 pub(super) fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, id: &str) -> Result<Option<Value<'js>>> {
     enum Found {
         Exports(Persistent<Value<'static>>),

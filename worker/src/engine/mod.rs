@@ -1,10 +1,11 @@
-//! The QuickJS engine as a library: a runtime that a zygote preloads, and the session that a forked child makes of its copy.
+//! The QuickJS engine as a library: a runtime that a zygote preloads, and the session that a forked child creates from its copy.
 //!
-//! No processes, no sockets, no files, no tokio: an execution uses the outside only through its [`Host`].
+//! No processes, no sockets, no files, no tokio: an execution reaches the process and the system only through its [`Host`].
 //! In reading order: `host` (the interface to the process), `preload` and `session` (life cycle), `run` (one execution and its event
 //! loop), `budget` (limits), `state` (what callbacks share), `source` (declarations that persist, TypeScript),
-//! `modules` (`import`, `require`, host modules), `library` (what the zygote evaluates for all sessions), `console`, `inspect` and `preview` (values as text and JSON),
-//! `exception` and `position` (stacks with positions of the original text), `natives` and `prelude/` (globals).
+//! `modules` (`import`, `require`, host modules), `library` (libraries that the zygote evaluates for all sessions), `console`,
+//! `inspect` and `preview` (values as text and JSON), `exception` and `position` (stacks with positions of the original text),
+//! `natives` and `prelude/` (globals).
 //!
 //! Invariants: values are inspected without running code of the script; every soft limit leaves the session usable;
 //! `unsafe` is in `sys` alone.
@@ -22,7 +23,6 @@ mod natives;
 mod position;
 mod preload;
 mod preview;
-mod question;
 mod random;
 mod rejections;
 mod run;
@@ -31,6 +31,7 @@ mod source;
 mod state;
 mod sys;
 mod table;
+mod task;
 mod timers;
 
 pub use host::{Host, INTERRUPT};

@@ -106,7 +106,7 @@ fn process<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> R
         "exit",
         Function::new(ctx.clone(), move |ctx: Ctx<'js>, code: Opt<Coerced<f64>>| -> Result<()> {
             let code = code.0.map_or(0.0, |code| code.0);
-            // As for a process: only the low byte is used.
+            // As a process's exit code: only the low byte is used.
             let code = if code.is_finite() { (code as i64 & 0xff) as i32 } else { 0 };
             Err(shared.stop(&ctx, StopReason::Exit(code)))
         })?,
@@ -154,7 +154,7 @@ pub(super) fn install_console<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Resul
     define_hidden(&ctx.globals(), "console", console.into_value())
 }
 
-/// Defines a property as the built-in ones are: writable, configurable, not enumerable.
+/// Defines a property with the attributes of built-in ones: writable, configurable, not enumerable.
 pub(super) fn define_hidden<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> Result<()> {
     object.prop(name, rquickjs::object::Property::from(value).writable().configurable())
 }

@@ -10,7 +10,7 @@ pub(super) struct Insertion {
     pub(super) line: u32,
     /// Column of the original before which the text was inserted.
     pub(super) column: u32,
-    /// Its length.
+    /// In characters.
     pub(super) length: u32,
 }
 
@@ -55,7 +55,7 @@ impl FileMap {
 /// Separates a file's name from the number of its evaluated text in the names that QuickJS gets.
 const MARK: char = '\u{1}';
 
-/// All maps of a session, by the name that QuickJS knows.
+/// All maps of a session, by the name that QuickJS has for the text.
 #[derive(Default)]
 pub(super) struct SourceMaps {
     maps: HashMap<String, FileMap>,

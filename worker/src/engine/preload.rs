@@ -1,8 +1,8 @@
-//! Owns the preparation of the engine in the zygote, once for all sessions: runtime, context, globals and prelude. Must not know
+//! Owns the preparation of the engine in the zygote, once for all sessions: runtime, context, globals and prelude. Knows nothing of
 //! sessions.
 
 use super::state::{Intrinsics, SharedState};
-use super::{modules, natives, question, run, sys};
+use super::{modules, natives, run, sys, task};
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Module, Object, Persistent, Runtime};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use vm_system_protocol::worker::{Execute, Policy, SourceFormat};
 pub(super) const STACK_BYTES: usize = 512 * 1024;
 
 /// Growth of the heap before the first collection (bytes). A collection writes to every object and so ends the
-/// sharing of the zygote's pages; sessions that stay small never have one.
+/// sharing of the zygote's pages; sessions that stay small never collect.
 const GC_HEADROOM_BYTES: usize = 2 * 1024 * 1024;
 
 /// Why the engine could not be prepared: a defect of the build, or no memory.
@@ -28,7 +28,7 @@ pub struct Preloaded(pub(super) Machine);
 
 /// The parts of QuickJS that are dropped together.
 pub(super) struct Machine {
-    // Order matters: the context goes before its runtime.
+    // Order matters: the context is dropped before its runtime.
     pub(super) context: Context,
     _collector: sys::CollectorGuard,
     pub(super) runtime: Runtime,
@@ -42,7 +42,7 @@ impl Drop for Machine {
     }
 }
 
-/// Makes the runtime. Takes milliseconds; needs no files and starts no threads.
+/// Creates the runtime, within milliseconds. Needs no files and starts no threads.
 pub fn preload() -> Result<Preloaded, EngineError> {
     let plain = |error: rquickjs::Error| EngineError(error.to_string());
     let runtime = Runtime::new_with_alloc(sys::CountingAllocator).map_err(plain)?;
@@ -65,7 +65,7 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     Ok(Preloaded(Machine { context, _collector: collector, runtime, state }))
 }
 
-/// Ends the preparation: everything on the heap now stays; later allocations belong to sessions.
+/// Ends the preparation: everything that is on the heap stays; later allocations belong to sessions.
 pub(super) fn settle_heap(context: &Context, runtime: &Runtime) {
     runtime.run_gc();
     sys::plug_holes();
@@ -78,7 +78,7 @@ fn install(ctx: &Ctx<'_>, state: &SharedState) -> rquickjs::Result<()> {
     natives::install_random(ctx, state)?;
     let natives = natives::natives(ctx, state)?;
     modules::install_natives(ctx, state, &natives)?;
-    question::install(ctx, state, &natives)?;
+    task::install(ctx, state, &natives)?;
     let core: Function = prelude(ctx, "vm:core", include_str!("prelude/core.js"))?;
     let captured: Object = core.call((natives.clone(),))?;
     for (name, source) in [
@@ -141,7 +141,7 @@ fn prelude<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Fu
     ctx.eval_with_options(source, options)
 }
 
-/// A module namespace, to learn its class from.
+/// A module namespace, as the sample of its class.
 fn namespace<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     let (module, _) = Module::declare(ctx.clone(), "vm:namespace", "export default 0;")?.eval()?;
     module.namespace()

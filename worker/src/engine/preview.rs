@@ -1,5 +1,5 @@
-//! Owns results as events: the name of a value's type, its text, and its JSON where that is faithful.
-//! Runs no code of the script: `toJSON`, getters and proxies mean "no JSON", never a call.
+//! Owns results as events: the name of a value's type, its text, and its JSON if that represents the value completely.
+//! Runs no code of the script: a value with `toJSON`, getters or proxies has no JSON.
 
 use super::inspect::{Inspector, ObjectClass, cut};
 use super::sys::{self, Property};

@@ -39,7 +39,7 @@ impl Rejections {
         }
     }
 
-    /// Removes a promise that is handled now.
+    /// Removes a promise that has a handler now.
     pub(super) fn forget(&mut self, identity: usize) {
         if let Some(key) = self.by_promise.remove(&identity) {
             self.order.remove(&key);
@@ -55,7 +55,7 @@ impl Rejections {
         entry.reason.restore(ctx).ok()
     }
 
-    /// Removes all.
+    /// Removes all promises.
     pub(super) fn clear(&mut self) {
         self.order.clear();
         self.by_promise.clear();

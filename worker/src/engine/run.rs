@@ -31,7 +31,7 @@ pub(super) struct ExecutionEnd {
 /// The result of evaluating the text, before the event loop.
 enum Evaluated<'js> {
     Value(Value<'js>),
-    /// A script that awaits: resolves to an object whose `value` is the result.
+    /// A script that awaits: resolves to an object with the result in `value`.
     Script(Promise<'js>),
     /// A module: its promise has no useful value.
     Module(Promise<'js>),
@@ -46,7 +46,7 @@ enum Failure<'js> {
     Stopped,
 }
 
-/// Runs a job; the budget has begun.
+/// Runs a job; the budget was started.
 pub(super) fn execute(ctx: &Ctx<'_>, state: &SharedState, job: &Execute) -> ExecutionEnd {
     sys::stack_starts_here(ctx);
     let result = globals::begin(ctx, state, job).and_then(|run_globals| {
@@ -60,7 +60,7 @@ pub(super) fn execute(ctx: &Ctx<'_>, state: &SharedState, job: &Execute) -> Exec
     ended
 }
 
-/// Runs code outside of an execution, with its event loop, within the budget that has begun. Returns the failure and its position.
+/// Runs code outside of an execution, with its event loop, within the started budget. Returns the failure and its position.
 pub(super) fn to_the_end<'js>(
     ctx: &Ctx<'js>,
     state: &SharedState,
@@ -96,7 +96,7 @@ pub(super) fn to_the_end<'js>(
     outcome
 }
 
-/// Discards what is left: a stopped execution must not continue in the next one.
+/// Discards timers and queued jobs: a stopped execution must not continue in the next one.
 fn tidy_up(ctx: &Ctx<'_>, state: &SharedState) {
     state.timers.borrow_mut().clear();
     state.budget.end();
@@ -105,7 +105,7 @@ fn tidy_up(ctx: &Ctx<'_>, state: &SharedState) {
     state.tidy_heap(ctx);
 }
 
-/// The pending exception, unless it only carries a stop.
+/// The failure of the pending exception; `Stopped` if the exception only carries a stop.
 fn failure<'js>(ctx: &Ctx<'js>, state: &SharedState, error: &Error) -> Failure<'js> {
     let thrown = if error.is_exception() { ctx.catch() } else { error_value(ctx, &error.to_string()) };
     if state.budget.stop().is_some() { Failure::Stopped } else { Failure::Threw(thrown) }
@@ -197,7 +197,7 @@ fn script<'js>(
     }
 }
 
-/// Whether a `SyntaxError` means that the text did not compile, and was not thrown by it.
+/// Distinguishes a `SyntaxError` of the text, which did not compile, from one that the text threw.
 fn script_failure<'js>(
     ctx: &Ctx<'js>,
     state: &SharedState,
@@ -337,8 +337,8 @@ fn exit_code(ctx: &Ctx<'_>, state: &SharedState) -> i32 {
     )
 }
 
-/// QuickJS throws an `InternalError`; without memory for its parts it throws that error without a message, `null`, or
-/// nothing at all, and what should have gone on after an `await` does not.
+/// QuickJS throws an `InternalError`. If there is no memory for the error's parts, it throws the error without a message, `null`,
+/// or nothing at all, and the code after an `await` does not continue.
 fn is_out_of_memory(thrown: &Value<'_>, message: &str, mem_mb: u32) -> bool {
     let limit = u64::from(mem_mb) * 1024 * 1024;
     let near = sys::heap_peak() as u64 >= limit - limit / 8;

@@ -12,7 +12,7 @@ pub struct JsSession {
 }
 
 impl JsSession {
-    /// Makes the preloaded runtime this session's.
+    /// Turns the preloaded runtime into a session.
     pub fn start(preloaded: Preloaded, start: &Start) -> Self {
         let Preloaded(machine) = preloaded;
         machine.state.random.seed(&start.random_seed);
@@ -45,7 +45,7 @@ impl JsSession {
     }
 
     /// Runs one piece of code to its end: the result is settled and nothing is queued, or a limit or the interrupt
-    /// flag ended it. Events go to `host` as they happen, the last ones are in the answer. Never fails: every
+    /// flag ended it. Events are sent to `host` as they happen; the last ones are in the result. Never fails: every
     /// failure of the script is an outcome.
     pub fn execute(&mut self, job: &Execute, host: &mut dyn Host) -> Done {
         self.limit_heap(&job.policy.limits);

@@ -27,7 +27,7 @@ pub(super) struct EngineState {
     pub(super) collector: sys::Collector,
     /// Memory limit in force (bytes).
     pub(super) heap_limit: Cell<usize>,
-    /// Heap after the last collection of ours (bytes).
+    /// Heap after the last collection that the engine started (bytes).
     live_heap: Cell<usize>,
     pub(super) timers: RefCell<Timers>,
     pub(super) rejections: RefCell<Rejections>,
@@ -38,7 +38,7 @@ pub(super) struct EngineState {
     pub(super) console: RefCell<super::console::ConsoleState>,
     /// Names of host modules that the running execution may use.
     pub(super) allowed_modules: RefCell<Vec<String>>,
-    /// Host modules that it may not use although the template names them, and why.
+    /// Host modules that the execution may not use although the template names them, with the reason.
     pub(super) refused_modules: RefCell<Vec<(String, String)>>,
     /// Top-level constants of earlier inputs.
     pub(super) constants: RefCell<HashSet<String>>,
@@ -140,7 +140,7 @@ impl EngineState {
         self.constants.borrow_mut().clear();
     }
 
-    /// Drops every JavaScript value that is held here; required before the runtime is dropped.
+    /// Drops every JavaScript value in this state; required before the runtime is dropped.
     pub(super) fn clear(&self) {
         self.timers.borrow_mut().clear();
         self.rejections.borrow_mut().clear();

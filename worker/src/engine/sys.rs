@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// Holds the host of the execution that is under way, for callbacks that QuickJS makes.
+/// Holds the host of the running execution, for callbacks of QuickJS.
 #[derive(Default)]
 pub(super) struct HostSlot {
     current: Cell<Option<NonNull<dyn Host>>>,
@@ -47,11 +47,11 @@ impl HostSlot {
     }
 }
 
-/// An own property, looked at without running any code of the script.
+/// An own property, read without running any code of the script.
 pub(super) enum Property<'js> {
-    /// It has a value.
+    /// A data property.
     Data(Value<'js>),
-    /// It has accessors.
+    /// An accessor property.
     Accessor {
         /// There is a getter.
         get: bool,
@@ -66,7 +66,7 @@ pub(super) struct OwnKey<'js> {
     pub(super) enumerable: bool,
 }
 
-/// Which own keys.
+/// Selects own keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keys {
     /// Strings that are enumerable.
@@ -77,7 +77,7 @@ pub(super) enum Keys {
     All,
 }
 
-/// Own keys of an object, which must not be a proxy: strings in order, then symbols. At most `most`, and their number.
+/// Own keys of an object, which must not be a proxy: strings in order, then symbols. At most `most` keys, and the number of all.
 pub(super) fn own_keys<'js>(
     object: &Object<'js>,
     which: Keys,
@@ -226,7 +226,7 @@ pub(super) fn new_string_utf16<'js>(ctx: &Ctx<'js>, units: &[u16]) -> Result<Val
     if value.is_exception() { Err(Error::Exception) } else { Ok(value) }
 }
 
-/// Which typed array an object is: QuickJS's number, `None` if it is none.
+/// QuickJS's number of the object's typed-array type; `None` if the object is not a typed array.
 pub(super) fn typed_array_kind(object: &Object<'_>) -> Option<u32> {
     // SAFETY: reads the class of a live object.
     u32::try_from(unsafe { qjs::JS_GetTypedArrayType(object.as_raw()) }).ok()
@@ -313,7 +313,7 @@ pub(super) fn throw_uncatchable(ctx: &Ctx<'_>) -> Error {
     Error::Exception
 }
 
-/// How far a promise is.
+/// The state of a promise.
 pub(super) enum Settled {
     Pending,
     Fulfilled,
@@ -343,7 +343,7 @@ pub(super) fn mark_handled(promise: &rquickjs::Promise<'_>) {
     unsafe { qjs::JS_PromiseMarkAsHandled(promise.ctx().as_raw().as_ptr(), promise.as_raw()) }
 }
 
-/// An identity of an object, valid while it lives; 0 for what lives on no heap (a number, `undefined`).
+/// An identity of an object, valid until the object is freed; 0 for values that are not on the heap (a number, `undefined`).
 pub(super) fn identity(object: &Value<'_>) -> usize {
     // SAFETY: only values with a count of references hold a pointer, which is only compared, never followed.
     unsafe {
@@ -358,7 +358,7 @@ pub(super) fn is_same<'js>(left: &Value<'js>, right: &Value<'js>) -> bool {
     unsafe { qjs::JS_IsSameValue(left.ctx().as_raw().as_ptr(), left.as_raw(), right.as_raw()) }
 }
 
-/// Counts the JavaScript stack from here.
+/// Sets the current stack pointer as the start of the JavaScript stack.
 pub(super) fn stack_starts_here(ctx: &Ctx<'_>) {
     // SAFETY: the runtime is used on this thread only; the call records the current stack pointer.
     unsafe { qjs::JS_UpdateStackTop(qjs::JS_GetRuntime(ctx.as_raw().as_ptr())) }
@@ -426,8 +426,8 @@ pub(super) fn compiles(ctx: &Ctx<'_>, text: &str, awaits: bool, strict: bool) ->
     true
 }
 
-/// Moves the point at which QuickJS collects cycles. It moves that to one and a half times the live heap by itself, which
-/// may lie behind the memory limit: then garbage would look like a full heap.
+/// Sets the heap size at which QuickJS collects cycles. QuickJS itself sets it to one and a half times the live heap, which
+/// may exceed the memory limit: then garbage would look like a full heap.
 #[derive(Default)]
 pub(super) struct Collector {
     runtime: Rc<Cell<Option<NonNull<qjs::JSRuntime>>>>,
@@ -452,14 +452,14 @@ impl Collector {
         CollectorGuard { collector: self.runtime.clone(), _runtime: context.runtime().clone() }
     }
 
-    /// Keeps the next collection in front of a limit of the heap (bytes).
+    /// Makes the next collection happen before the heap reaches `limit` (bytes).
     pub(super) fn collect_before(&self, limit: usize) {
         let Some(runtime) = self.runtime.get() else { return };
         let available = limit.saturating_sub(heap_bytes());
         // SAFETY: the guard keeps the runtime alive, which stays on this thread; both calls access one field.
         unsafe {
             let threshold = usize::try_from(qjs::JS_GetGCThreshold(runtime.as_ptr())).unwrap_or(usize::MAX);
-            // Close to the limit it is too late, and each further collection would cost more than it gives.
+            // Close to the limit it is too late, and each further collection would cost more than it frees.
             if threshold > limit && available > limit / 16 {
                 qjs::JS_SetGCThreshold(runtime.as_ptr(), (heap_bytes() + available / 2) as _);
             }
@@ -467,8 +467,8 @@ impl Collector {
     }
 }
 
-/// Uses up the free blocks between the live ones, for good. A forked child would take its small blocks from there, and
-/// write to nearly every page that it shares with its siblings; like this it takes them from fresh pages.
+/// Uses up the free blocks between the live ones, for good. A forked child would allocate its small blocks there, and
+/// write to nearly every page that it shares with its siblings; now it allocates them from fresh pages.
 pub(crate) fn plug_holes() {
     /// The allocator's blocks grow in steps of this size (bytes).
     const STEP: usize = 16;
@@ -489,9 +489,9 @@ pub(crate) fn plug_holes() {
     }
 }
 
-/// The same for QuickJS's own pools of small blocks, which lie in pages with live ones: what a forked child takes comes from
-/// a pool of each size that is made here and holds nothing else. Made by the child it would be linked with the one before,
-/// in a page that its siblings share. The little that this takes for good counts as the session's.
+/// The same for QuickJS's own pools of small blocks, which share pages with live blocks: allocates one fresh pool of each size,
+/// from which a forked child allocates its blocks. If the child created the pool, it would link it with the previous one, in a page
+/// that its siblings share. The blocks that this uses up count against the session.
 pub(super) fn plug_pools(ctx: &Ctx<'_>) {
     /// Blocks of a pool have a header (bytes).
     const HEADER: usize = 8;
@@ -504,7 +504,7 @@ pub(super) fn plug_pools(ctx: &Ctx<'_>) {
     }
 }
 
-/// Counts what QuickJS allocates.
+/// Counts the bytes that QuickJS allocates.
 pub(super) struct CountingAllocator;
 
 thread_local! {
@@ -545,7 +545,7 @@ fn usable(pointer: *mut u8) -> usize {
     unsafe { libc::malloc_usable_size(pointer.cast()) }
 }
 
-// SAFETY: all four functions hand through to the C allocator, whose blocks are aligned for any type.
+// SAFETY: all four functions call the C allocator, which aligns its blocks for any type.
 unsafe impl rquickjs::allocator::Allocator for CountingAllocator {
     fn alloc(&mut self, size: usize) -> *mut u8 {
         // SAFETY: malloc has no preconditions.

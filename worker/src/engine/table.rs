@@ -5,7 +5,7 @@ use super::sys::{self, Property};
 use rquickjs::Value;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
-/// Rows and columns that are drawn.
+/// Most rows and columns that are drawn.
 const ROWS: usize = 1_000;
 const COLUMNS: usize = 100;
 

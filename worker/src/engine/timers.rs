@@ -1,4 +1,4 @@
-//! Owns the macrotasks of a session: timers, immediates and `process.nextTick`. Knows no clock: times are passed in.
+//! Owns the macrotasks of a session: timers, immediates and `process.nextTick`. Reads no clock: times are passed in.
 
 use rquickjs::{Function, Persistent, Value};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -13,13 +13,13 @@ pub(super) struct QueuedCallback {
 struct Timer {
     id: u64,
     task: QueuedCallback,
-    /// Milliseconds; `None`: once.
+    /// Interval (milliseconds); `None`: runs once.
     repeat: Option<u64>,
     /// Keeps the execution alive.
     referenced: bool,
 }
 
-/// Longest delay that is not taken as 1 ms, as in Node (milliseconds).
+/// Longest delay; a longer one counts as 1 ms, as in Node (milliseconds).
 const LONGEST_DELAY: f64 = 2_147_483_647.0;
 
 /// Timers in order of their time, then of their creation.
@@ -35,7 +35,7 @@ pub(super) struct Timers {
     last_order: u64,
 }
 
-/// A delay as Node reads it (milliseconds).
+/// A delay by Node's rules (milliseconds).
 pub(super) fn delay_ms(delay: f64) -> u64 {
     if (1.0..=LONGEST_DELAY).contains(&delay) { delay as u64 } else { 1 }
 }
@@ -84,7 +84,7 @@ impl Timers {
         }
     }
 
-    /// Whether a timer keeps the execution alive.
+    /// Sets whether a timer keeps the execution alive.
     pub(super) fn set_referenced(&mut self, id: u64, referenced: bool) {
         if let Some(timer) = self.by_id.get(&id).and_then(|key| self.due.get_mut(key)) {
             self.referenced -= usize::from(timer.referenced);
@@ -110,7 +110,7 @@ impl Timers {
         self.ticks.pop_front()
     }
 
-    /// Whether a tick waits.
+    /// Whether a tick is queued.
     pub(super) fn has_ticks(&self) -> bool {
         !self.ticks.is_empty()
     }
@@ -134,7 +134,7 @@ impl Timers {
         Some(task)
     }
 
-    /// When the next timer is due (nanoseconds), while one keeps the execution alive.
+    /// The time at which the next timer is due (nanoseconds), if a timer keeps the execution alive.
     pub(super) fn next_due(&self) -> Option<u64> {
         if !self.immediates.is_empty() {
             return Some(0);
@@ -145,7 +145,7 @@ impl Timers {
         self.due.first_key_value().map(|(key, _)| key.0)
     }
 
-    /// Removes all.
+    /// Removes all callbacks.
     pub(super) fn clear(&mut self) {
         self.due.clear();
         self.referenced = 0;

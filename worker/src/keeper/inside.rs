@@ -35,7 +35,7 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
         Ok(Fork::Parent(pid)) => PidFd::open(pid).map(|pidfd| (pid, pidfd)).at(JailStep::Zygote),
         Ok(Fork::Child) => {
             let Inherited { control, adoption, zygote } = fds;
-            // The control channel's number becomes the zygote's own channel: it never holds the keeper's.
+            // The control channel's number becomes the zygote's own channel: the zygote never holds the keeper's.
             if process::replace(&control, &zygote).is_err() {
                 process::exit_now(zygote::EXIT_CHANNEL);
             }
@@ -46,7 +46,7 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
     };
     let Inherited { control, adoption, zygote: zygotes_end } = fds;
     drop(zygotes_end);
-    // At the same time the zygote prepares itself: it runs only our code before its first order, and the supervisor sends none
+    // The zygote prepares itself at the same time. Before its first order it runs only our code, and the supervisor sends no order
     // before this process has reported success.
     let tested = zygote.and_then(|zygote| test_itself(walls, &mut found).map(|()| zygote));
     let exits = tested.and_then(|zygote| Ok((zygote, process::ChildExits::watch().at(JailStep::Signals)?)));

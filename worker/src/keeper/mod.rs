@@ -1,6 +1,6 @@
-//! The keeper: pid 1 of the jail. It builds the jail and starts the first zygote. After that it holds what must outlive a
-//! supervisor: every worker's channel, pidfd and wait status. It never runs JavaScript, and it starts no process after its filter
-//! is in place: zygotes fork zygotes.
+//! The keeper: pid 1 of the jail. It builds the jail and starts the first zygote. After that it holds everything that must outlive
+//! a supervisor: every worker's channel, pidfd and wait status. It never runs JavaScript, and it starts no process after its filter
+//! is installed: zygotes fork zygotes.
 //!
 //! - [`outside`]: up to the second exec
 //! - [`inside`]: from the second exec until the jail is complete

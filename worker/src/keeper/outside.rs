@@ -1,5 +1,5 @@
 //! The keeper before its second exec: still has access to the host, drops root, enters the namespaces. Must not start a thread,
-//! and must not read the environment (it has none).
+//! and must not read the environment, which is empty.
 
 use super::{Inherited, MODE_INSIDE, Walls, fail};
 use std::os::fd::OwnedFd;

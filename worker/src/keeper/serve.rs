@@ -32,9 +32,9 @@ struct Keeper {
     adoption: OwnedFd,
     exits: process::ChildExits,
     table: KeptProcesses,
-    /// The supervisor's channel, or the time since when there is none.
+    /// The supervisor's channel, or the time at which it was closed.
     supervisor: Result<OwnedFd, Instant>,
-    /// A connection that has not proved itself yet, and its deadline.
+    /// A connection that has not authenticated itself yet, and its deadline.
     candidate: Option<(OwnedFd, Instant)>,
     buffer: Vec<u8>,
 }
@@ -56,7 +56,7 @@ pub(super) fn run(setup: Setup) -> ! {
     process::exit_now(0)
 }
 
-/// The loop is over.
+/// Ends the loop.
 struct End;
 
 impl Keeper {
@@ -66,7 +66,7 @@ impl Keeper {
         let supervisor = self.supervisor.as_ref().ok().map(|socket| ready.add(socket));
         let adoption = (self.begin.grace_ms > 0).then(|| ready.add(&self.adoption));
         let candidate = self.candidate.as_ref().map(|(socket, _)| ready.add(socket));
-        ready.wait(self.patience()?).map_err(|_| End)?;
+        ready.wait(self.longest_wait()?).map_err(|_| End)?;
         let is_ready = |index: Option<usize>| index.is_some_and(|index| ready.is_ready(index));
         if ready.is_ready(exits) {
             self.reap();
@@ -78,7 +78,7 @@ impl Keeper {
             self.receive_from_candidate();
         }
         if is_ready(adoption) {
-            self.welcome();
+            self.accept_candidate();
         }
         if self.candidate.as_ref().is_some_and(|(_, until)| *until <= Instant::now()) {
             self.candidate = None;
@@ -87,7 +87,7 @@ impl Keeper {
     }
 
     /// The longest wait for the next event; [`End`] if the grace is over.
-    fn patience(&self) -> Result<Option<Duration>, End> {
+    fn longest_wait(&self) -> Result<Option<Duration>, End> {
         let candidate =
             self.candidate.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now()));
         let Err(since) = &self.supervisor else { return Ok(candidate) };
@@ -127,10 +127,10 @@ impl Keeper {
             self.supervisor = Err(Instant::now());
             return Ok(());
         };
-        self.obey(&message, got.fds)
+        self.execute(&message, got.fds)
     }
 
-    fn obey(&mut self, message: &ToKeeper, fds: Vec<OwnedFd>) -> Result<(), End> {
+    fn execute(&mut self, message: &ToKeeper, fds: Vec<OwnedFd>) -> Result<(), End> {
         let mut fds = fds.into_iter();
         match *message {
             ToKeeper::Keep { session, inner_pid } => {
@@ -138,7 +138,7 @@ impl Keeper {
                     let pidfd = PidFd::from(pidfd);
                     let is_alive = !has_ended(&pidfd);
                     if !is_alive {
-                        // Its ending is the last one that is noted under its number.
+                        // Reaped first, so that the last exit recorded with this pid is this worker's.
                         self.reap();
                     }
                     self.table.keep(
@@ -209,7 +209,7 @@ impl Keeper {
         }
     }
 
-    fn welcome(&mut self) {
+    fn accept_candidate(&mut self) {
         let Ok(candidate) = socket::accept(&self.adoption) else { return };
         // One supervisor, one candidate: any other connection is closed.
         if self.supervisor.is_err() && self.candidate.is_none() {
@@ -222,7 +222,7 @@ impl Keeper {
         let Some((candidate, _)) = self.candidate.take() else { return };
         let Ok(got) = socket::receive(&candidate, &mut self.buffer, socket::Wait::No) else { return };
         let accepted = match decode::<ToKeeper>(&self.buffer[..got.len]) {
-            Ok(ToKeeper::Token { token }) => same(&token, &self.begin.token),
+            Ok(ToKeeper::Token { token }) => is_equal(&token, &self.begin.token),
             _ => false,
         };
         if send_message(&candidate, &FromKeeper::Peer { accepted }, &[]).is_ok()
@@ -242,6 +242,6 @@ fn has_ended(process: &PidFd) -> bool {
 }
 
 /// Compares in constant time, which does not reveal the position of the first difference.
-fn same(left: &[u8; 32], right: &[u8; 32]) -> bool {
+fn is_equal(left: &[u8; 32], right: &[u8; 32]) -> bool {
     left.iter().zip(right).fold(0, |differences, (left, right)| differences | (left ^ right)) == 0
 }

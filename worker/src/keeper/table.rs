@@ -19,7 +19,7 @@ pub(super) struct KeptWorker {
     pub(super) wait_status: Option<i32>,
 }
 
-/// A kept zygote. The first one is known by its pidfd alone until the supervisor hands over the rest.
+/// A kept zygote. Of the first one the keeper has only the pidfd until the supervisor hands over the rest.
 #[derive(Debug)]
 pub(super) struct KeptZygote {
     pub(super) inner_pid: u32,
@@ -38,8 +38,8 @@ pub(super) struct KeptProcesses {
 }
 
 impl KeptProcesses {
-    /// Keeps a worker that may have exited already. `is_alive`: it has not, and an exit with its pid is that of an earlier process
-    /// with the same pid.
+    /// Keeps a worker that may have exited already. `is_alive`: the worker still runs, so that a recorded exit with its pid is that
+    /// of an earlier process.
     pub(super) fn keep(&mut self, session: SessionId, mut worker: KeptWorker, is_alive: bool) {
         let claimed = self.unknown_exits.iter().rposition(|(pid, _)| *pid == worker.inner_pid);
         let claimed = claimed.and_then(|at| self.unknown_exits.remove(at)).filter(|_| !is_alive);
@@ -111,7 +111,7 @@ impl KeptProcesses {
         let workers =
             self.workers.values().filter(|worker| worker.wait_status.is_none()).map(|worker| &worker.pidfd);
         for pidfd in workers.chain(self.zygotes.values().map(|zygote| &zygote.pidfd)) {
-            // It may have exited already.
+            // The process may have exited already.
             let _ = pidfd.kill();
         }
     }

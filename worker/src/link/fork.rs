@@ -1,7 +1,7 @@
-//! A worker's fork of itself, and how the child becomes the worker of another session. Knows no engine.
+//! A worker's fork of itself, and how the child becomes the worker of another session. Knows nothing of the engine.
 //!
-//! The descriptor in the order is used only for the child's hello: the parent has had it too, so nothing that arrives over it
-//! later is trusted. In return the child gets its channel, which its parent never had.
+//! The descriptor in the order is used only for the child's hello: the parent held that descriptor too, so nothing that arrives
+//! over it later is trusted. The reply to the hello carries the child's channel, which the parent never held.
 
 use super::{EXIT_PROTOCOL, Link, send_hello};
 use std::io;
@@ -19,24 +19,24 @@ use vm_system_sandbox::socket::{self, Wait};
 const EXIT_CHANNEL: i32 = 70;
 
 impl Link {
-    /// Forks as ordered, between two executions. Returns whether this process is the child: then no message of the parent's
-    /// channel is left, and the next order is a `Start`.
+    /// Executes the order to fork, between two executions. Returns whether this process is the child; then no message of the
+    /// parent's channel is left, and the next order is a `Start`.
     pub fn fork(&mut self, order: u64) -> bool {
-        let Some(way) = self.descriptor.take() else { exit_now(EXIT_PROTOCOL) };
+        let Some(descriptor) = self.descriptor.take() else { exit_now(EXIT_PROTOCOL) };
         match process::fork_sibling() {
             Ok(Fork::Child) => {
-                if self.move_out(&way).is_err() {
+                if self.replace_channel(&descriptor).is_err() {
                     exit_now(EXIT_CHANNEL);
                 }
-                self.begin_anew();
+                self.reset();
                 return true;
             }
             Ok(Fork::Parent(_)) => {
-                drop(way);
+                drop(descriptor);
                 self.send(&FromWorker::Forked { order });
             }
             Err(error) => {
-                drop(way);
+                drop(descriptor);
                 let errno = error.raw_os_error().unwrap_or(0);
                 self.send(&FromWorker::ForkFailed { order, errno });
             }
@@ -44,20 +44,20 @@ impl Link {
         false
     }
 
-    /// Replaces the parent's channel by the descriptor of the order, and that by a channel that only this process has.
-    fn move_out(&mut self, way: &OwnedFd) -> io::Result<()> {
-        process::replace(&self.socket, way)?;
+    /// Replaces the parent's channel by the descriptor of the order, and that descriptor by a channel that only this process has.
+    fn replace_channel(&mut self, descriptor: &OwnedFd) -> io::Result<()> {
+        process::replace(&self.socket, descriptor)?;
         send_hello(&self.socket)?;
         let mut got = socket::receive(&self.socket, &mut self.buffer, Wait::Yes)?;
-        let welcome = Hello::from_packet(&self.buffer[..got.len]);
-        let (Ok(_), Some(channel)) = (welcome, got.fds.pop()) else {
+        let hello = Hello::from_packet(&self.buffer[..got.len]);
+        let (Ok(_), Some(channel)) = (hello, got.fds.pop()) else {
             return Err(io::ErrorKind::InvalidData.into());
         };
         process::replace(&self.socket, &channel)?;
         send_hello(&self.socket)
     }
 
-    fn begin_anew(&mut self) {
+    fn reset(&mut self) {
         self.interrupted.store(false, Ordering::Relaxed);
         self.incoming = Reassembler::new(HOST_MESSAGE_BYTES);
         self.incoming.accept_any();

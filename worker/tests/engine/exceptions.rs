@@ -1,4 +1,4 @@
-//! Uncaught exceptions: message, stack with file and line, values that are no errors.
+//! Uncaught exceptions: message, stack with file and line, thrown values that are not errors.
 
 use crate::harness::{Engine, exception_of};
 use vm_system_protocol::worker::Outcome;
@@ -18,7 +18,7 @@ fn an_exception_names_its_class_message_file_line_and_column() {
 }
 
 #[test]
-fn values_that_are_no_errors_are_shown_as_node_does() {
+fn thrown_values_that_are_not_errors_are_shown_as_in_node() {
     let mut engine = Engine::new();
     for (source, message) in [
         ("throw 42", "Uncaught 42"),
@@ -54,7 +54,7 @@ fn a_script_reads_the_stack_as_in_node() {
 }
 
 #[test]
-fn lines_and_columns_stay_true_behind_rewritten_declarations() {
+fn lines_and_columns_stay_correct_after_rewritten_declarations() {
     let mut engine = Engine::new();
     let rewritten = engine.exception("class Wide {}; let unset; const c = 1; null.field").1;
     let plain = engine.exception("(class {}) ; var unset; var     c = 1; null.field").1;

@@ -1,4 +1,4 @@
-//! A session with a host made of memory.
+//! A session with a host in memory.
 #![allow(dead_code)] // each test binary uses its part
 
 use std::collections::{BTreeMap, VecDeque};
@@ -12,15 +12,15 @@ use vm_system_protocol::worker::{
 };
 use vm_system_worker::engine::{Host, INTERRUPT, JsSession, LibrarySource, Preloaded, preload};
 
-/// What the engine asked for and sent.
+/// The requests and events that the engine sent, and the configuration of the host's replies.
 #[derive(Default)]
 pub(crate) struct Memory {
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) events: Vec<EventPayload>,
     pub(crate) requests: Vec<HostRequest>,
-    /// Refuses host modules, as a supervisor does whose policy has none.
+    /// Refuses host modules, like a supervisor with a policy without host modules.
     pub(crate) refuses: bool,
-    /// Answers to the requests that this host cannot answer itself.
+    /// Replies to the requests that this host does not handle itself.
     pub(crate) replies: VecDeque<HostReply>,
     /// Interrupt at the n-th poll or sleep.
     pub(crate) interrupt_after: Option<u32>,
@@ -130,7 +130,7 @@ impl Host for Memory {
                 }
                 HostReply::Fs(FsReply::Done)
             }
-            _ => self.replies.pop_front().unwrap_or_else(|| missing("EIO", "an answer")),
+            _ => self.replies.pop_front().unwrap_or_else(|| missing("EIO", "a reply")),
         }
     }
 
@@ -141,7 +141,7 @@ impl Host for Memory {
     fn sleep(&mut self, at_most: Duration) {
         self.count_down();
         if !INTERRUPT.load(std::sync::atomic::Ordering::Relaxed) {
-            // What a real host does with the time; an interrupt cannot come here in the middle.
+            // Waits like a real host; no interrupt can arrive during the wait.
             std::thread::park_timeout(at_most.min(Duration::from_millis(20)));
         }
     }
@@ -259,7 +259,7 @@ impl Engine {
         exception_of(&done).unwrap_or_else(|| panic!("{source}: {:?} {:?}", done.outcome, done.events))
     }
 
-    /// What a repl input logs, line by line.
+    /// The console output of a repl input, line by line.
     pub(crate) fn logs(&mut self, source: &str) -> Vec<String> {
         let done = self.repl(source);
         assert_eq!(done.outcome, Outcome::Ok, "{source}: {:?}", done.events);
@@ -307,7 +307,7 @@ pub(crate) fn value_of(done: &Done) -> Option<(JsType, String, Option<String>)> 
     })
 }
 
-/// Limits that a test reaches quickly.
+/// Default limits with generous times, changed by `change`.
 pub(crate) fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     let mut limits = Limits { cpu_ms: 60_000, wall_ms: 60_000, ..Limits::default() };
     change(&mut limits);

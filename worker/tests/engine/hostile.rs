@@ -1,11 +1,11 @@
-//! Scripts that try to run code, or to cost without bound, when the engine looks at their values.
+//! Scripts that try to run code, or to cause unbounded work, while the engine inspects their values.
 
 use crate::harness::{Engine, value_of};
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{EventPayload, ExecutionKind};
 use vm_system_protocol::worker::{Outcome, SourceFormat};
 
-/// Values whose every hook counts its calls.
+/// Values with hooks that count their calls.
 const TRAPS: &str = "
 var calls = 0;
 const count = () => { calls++; throw new Error('trap'); };
@@ -41,7 +41,7 @@ var hostile = [
 ];";
 
 #[test]
-fn looking_at_hostile_values_runs_none_of_their_code() {
+fn inspecting_hostile_values_runs_none_of_their_code() {
     let mut engine = Engine::new();
     engine.value(TRAPS);
     let count: usize = engine.value("hostile.length").parse().expect("a number");
@@ -75,7 +75,7 @@ fn throwing_hostile_values_runs_none_of_their_code() {
 }
 
 #[test]
-fn replaced_builtins_neither_break_nor_see_the_console() {
+fn replaced_builtins_do_not_affect_the_console() {
     let mut engine = Engine::new();
     engine.value(
         "var seen = 0; const evil = function () { seen++; throw new Error('evil') };
@@ -112,7 +112,7 @@ fn replaced_builtins_neither_break_nor_see_the_console() {
 }
 
 #[test]
-fn huge_values_cost_what_their_text_costs() {
+fn work_for_huge_values_is_bounded_by_their_text() {
     let mut engine = Engine::new();
     for source in [
         "'x'.repeat(50_000_000)",
@@ -159,7 +159,7 @@ fn a_revoked_proxy_is_named() {
 }
 
 #[test]
-fn sources_with_odd_characters_are_run_or_refused_but_never_harm() {
+fn sources_with_odd_characters_run_or_are_refused() {
     let mut engine = Engine::new();
     for source in
         ["'a\0b'", "\u{feff}1", "#!/bin/sh\n1", "'\u{2028}'", "/* \0 */ 1", "\\u0061", "let \\u{62} = 1"]
@@ -191,7 +191,7 @@ fn texts_that_are_deep_or_long_do_not_overflow_the_parser() {
 }
 
 #[test]
-fn an_uninitialised_module_binding_is_shown_without_harm() {
+fn an_uninitialised_module_binding_is_shown_as_such() {
     let mut engine = Engine::new()
         .file("a.mjs", "")
         .file("b.mjs", "import * as a from './a.mjs'; console.log(a); export const b = 1;");

@@ -21,7 +21,7 @@ const UMD: &str = "(function (root, factory) {
 })(this, function () { function umd(x) { return 2 * x; } umd.half = (x) => x / 2; return umd; });";
 
 #[test]
-fn a_library_is_a_global_a_required_and_an_imported_one_and_always_the_same() {
+fn a_library_is_the_same_value_as_global_and_by_require_and_import() {
     let mut engine = Engine::with_libraries(vec![library("umd", Some("u"), UMD)]);
     assert_eq!(engine.value("u(21)"), "42");
     assert_eq!(engine.value("require('umd').half(4)"), "2");
@@ -36,7 +36,7 @@ fn a_library_is_a_global_a_required_and_an_imported_one_and_always_the_same() {
 }
 
 #[test]
-fn every_shape_of_a_single_file_gives_its_value() {
+fn every_form_of_a_single_file_library_has_a_value() {
     let shapes = [
         ("common", "exports.shape = 'common'", "common.shape"),
         ("replaced", "module.exports = { shape: 'replaced' }", "replaced.shape"),
@@ -66,7 +66,7 @@ fn every_shape_of_a_single_file_gives_its_value() {
 }
 
 #[test]
-fn one_that_another_requires_comes_first_and_circles_see_what_is_there() {
+fn a_required_library_is_evaluated_first_and_cycles_see_partial_exports() {
     let mut engine = Engine::with_libraries(vec![
         library("a", Some("A"), "exports.early = 1; exports.b = require('z').seen; exports.late = 2;"),
         library("m", None, "import z from 'z'; export default z.name;"),
@@ -77,7 +77,7 @@ fn one_that_another_requires_comes_first_and_circles_see_what_is_there() {
 }
 
 #[test]
-fn sessions_of_other_templates_have_none_of_it() {
+fn sessions_of_other_templates_do_not_have_the_library() {
     let mut engine = Engine::new();
     assert_eq!(engine.value("typeof u"), "'undefined'");
     let (message, _) = engine.exception("require('umd')");
@@ -85,7 +85,7 @@ fn sessions_of_other_templates_have_none_of_it() {
 }
 
 #[test]
-fn a_library_that_fails_is_named_with_what_it_threw_and_where() {
+fn a_failed_library_is_named_with_its_exception_and_position() {
     for (source, expected) in [
         ("\n\n  throw new TypeError('broken')", "TypeError: broken (at bad-1.0.0:3:"),
         ("throw 7", "Uncaught 7"),
@@ -117,7 +117,7 @@ fn a_library_that_does_not_end_hits_its_limit() {
 }
 
 #[test]
-fn a_library_takes_no_name_that_is_there() {
+fn a_library_cannot_replace_an_existing_global() {
     for global in ["console", "Object", "require", "globalThis"] {
         let failed = failure(vec![library("bad", Some(global), "module.exports = 1")]);
         assert!(failed.message.contains(global), "{global}: {}", failed.message);
@@ -128,7 +128,7 @@ fn a_library_takes_no_name_that_is_there() {
 }
 
 #[test]
-fn what_a_library_prints_and_leaves_running_is_nobodys() {
+fn output_and_timers_of_a_library_are_discarded() {
     let source = "console.log('hello'); setTimeout(() => { globalThis.ticked = true }, 1); exports.x = 1";
     let mut engine = Engine::with_libraries(vec![library("loud", None, source)]);
     let done = engine.repl("globalThis.ticked");
@@ -137,7 +137,7 @@ fn what_a_library_prints_and_leaves_running_is_nobodys() {
 }
 
 #[test]
-fn limits_of_the_session_count_from_its_own_beginning() {
+fn limits_of_the_session_do_not_count_the_evaluation_of_libraries() {
     let limits = Limits { cpu_ms: 60_000, wall_ms: 60_000, mem_mb: 32, ..Limits::default() };
     let mut engine = Engine::with_limits_and_libraries(limits, vec![library("umd", Some("u"), UMD)]);
     let done = engine.repl("const hoard = []; for (;;) hoard.push(new Array(100000).fill(1.5))");

@@ -1,12 +1,12 @@
-//! Soft limits end an execution whatever it does, and the session goes on with its state.
+//! Soft limits end an execution whatever it does, and the session keeps its state.
 
 use crate::harness::{Engine, limits};
 use std::time::Duration;
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::worker::{Done, Outcome};
 
-/// The session still has its state and a quiet queue.
-fn lives_on(engine: &mut Engine, what: &str) {
+/// The session still has its state and an empty queue.
+fn assert_usable(engine: &mut Engine, what: &str) {
     let tight = engine.policy.limits.clone();
     // A machine under load may take longer for this than the limit that is being tested.
     (engine.policy.limits.cpu_ms, engine.policy.limits.wall_ms) = (60_000, 60_000);
@@ -21,12 +21,12 @@ fn stopped(limit: LimitKind, engine: &mut Engine, sources: &[&str]) {
     for source in sources {
         let done: Done = engine.repl(source);
         assert_eq!(done.outcome, Outcome::Limit(limit), "{source}: {:?}", done.events);
-        lives_on(engine, source);
+        assert_usable(engine, source);
     }
 }
 
 #[test]
-fn cpu_time_ends_whatever_runs() {
+fn the_cpu_limit_ends_any_code() {
     let mut engine = Engine::with_limits(limits(|limits| limits.cpu_ms = 50));
     stopped(
         LimitKind::Cpu,
@@ -59,7 +59,7 @@ fn cpu_time_ends_whatever_runs() {
 }
 
 #[test]
-fn wall_time_ends_an_execution_that_waits() {
+fn the_wall_limit_ends_a_waiting_execution() {
     let mut engine = Engine::with_limits(limits(|limits| limits.wall_ms = 60));
     stopped(
         LimitKind::Wall,
@@ -74,7 +74,7 @@ fn wall_time_ends_an_execution_that_waits() {
 }
 
 #[test]
-fn time_that_the_host_takes_is_not_wall_time() {
+fn time_in_host_calls_is_not_wall_time() {
     let mut engine = Engine::with_limits(limits(|limits| limits.wall_ms = 1_000)).file("a.txt", "x");
     engine.memory.call_takes = Duration::from_millis(600);
     let done = engine.repl(
@@ -84,7 +84,7 @@ fn time_that_the_host_takes_is_not_wall_time() {
 }
 
 #[test]
-fn memory_bombs_are_stopped_and_the_session_goes_on() {
+fn memory_bombs_are_stopped_and_the_session_continues() {
     let mut engine = Engine::with_limits(limits(|limits| limits.mem_mb = 16));
     stopped(
         LimitKind::Memory,
@@ -148,7 +148,7 @@ fn too_many_events_end_the_run_while_it_runs() {
     );
     assert_eq!(done.outcome, Outcome::Limit(LimitKind::Events));
     assert_eq!(engine.memory.events.len(), 10);
-    lives_on(&mut engine, "events");
+    assert_usable(&mut engine, "events");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn too_much_output_ends_the_run_while_it_runs() {
     assert_eq!(engine.memory.events.len(), 4);
     let done = engine.repl("'v'.repeat(5000)");
     assert_eq!(done.outcome, Outcome::Limit(LimitKind::Output));
-    lives_on(&mut engine, "output");
+    assert_usable(&mut engine, "output");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn usage_is_reported() {
 }
 
 #[test]
-fn disabled_globals_are_gone_and_come_back() {
+fn disabled_globals_are_removed_and_restored() {
     let mut engine = Engine::new();
     assert_eq!(engine.value("typeof eval + typeof Date"), "'functionfunction'");
     engine.policy.disabled_globals =

@@ -1,4 +1,4 @@
-//! The engine through its public surface, with a host made of memory.
+//! The engine through its public API, with a host in memory.
 
 mod console;
 mod exceptions;
@@ -8,8 +8,8 @@ mod libraries;
 mod limits;
 mod modules;
 mod properties;
-mod questions;
 mod repl;
+mod tasks;
 mod timers;
 mod typescript;
 mod values;

@@ -47,7 +47,7 @@ fn a_cycle_of_requires_sees_partial_exports() {
 }
 
 #[test]
-fn failures_have_codes_and_a_module_that_threw_is_tried_again() {
+fn failures_have_codes_and_a_module_that_threw_runs_again() {
     let mut engine = Engine::new()
         .file("bad.js", "globalThis.tries = (globalThis.tries ?? 0) + 1; throw new Error('bad ' + tries)");
     assert_eq!(engine.value("try { require('nothing') } catch (e) { e.code }"), "'MODULE_NOT_FOUND'");
@@ -66,7 +66,7 @@ fn a_module_withdrawn_later_is_not_usable_through_an_old_reference() {
     let mut engine = Engine::new().file("a.txt", "text");
     assert_eq!(engine.value("const fs = require('fs'); fs.readFileSync('a.txt', 'utf8')"), "'text'");
     engine.policy.modules.clear();
-    // The host judges every call, and records its denial; the engine passes that on.
+    // The host checks every call and records a denial; the engine passes the reply on.
     engine.memory.refuses = true;
     let caught = "try { fs.readFileSync('a.txt', 'utf8') } catch (error) { error.code }";
     assert_eq!(engine.value(caught), "'MODULE_NOT_ALLOWED'");
@@ -138,7 +138,7 @@ fn common_js_json_and_host_modules_can_be_imported() {
 }
 
 #[test]
-fn requiring_a_module_file_says_what_to_do() {
+fn requiring_a_module_file_suggests_import() {
     let mut engine = Engine::new().file("m.mjs", "export const a = 1");
     assert_eq!(engine.value("try { require('./m.mjs') } catch (e) { e.code }"), "'ERR_REQUIRE_ESM'");
 }

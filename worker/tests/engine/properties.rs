@@ -1,4 +1,4 @@
-//! Random declarations against a model, and random values against what JavaScript itself says of them.
+//! Random declarations against a model, and random values against JavaScript's own view of them.
 
 use crate::harness::{Engine, value_of};
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ enum Meaning {
     Number(i32, bool),
     Class,
     Function(i32),
-    /// A text, which the model does not follow.
+    /// A text; the model does not track its value.
     Text,
 }
 
@@ -55,7 +55,7 @@ impl Statement {
         }
     }
 
-    /// What it does to the model; the message of the exception if it throws.
+    /// Applies the statement to the model; returns the message of the exception if it throws.
     fn apply(&self, model: &mut HashMap<char, Meaning>) -> Option<String> {
         let constant = "TypeError: Assignment to constant variable.".to_owned();
         match *self {
@@ -93,7 +93,7 @@ impl Statement {
     }
 }
 
-/// An expression whose value the engine has to show.
+/// An expression; the engine has to show its value.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         any::<i32>().prop_map(|number| number.to_string()),
@@ -178,7 +178,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_run_or_refused_and_the_session_goes_on(source in "[ -~\\n]{0,60}|(let|const|class|await|\\{|\\}|\\(|\\)|;|=|x|1| |\\n|=>|function|async|`|'|/){0,30}") {
+    fn any_text_runs_or_is_refused_and_the_session_continues(source in "[ -~\\n]{0,60}|(let|const|class|await|\\{|\\}|\\(|\\)|;|=|x|1| |\\n|=>|function|async|`|'|/){0,30}") {
         let mut engine = Engine::with_limits(crate::harness::limits(|limits| limits.cpu_ms = 300));
         engine.repl(&source);
         // The text may have replaced anything but the ability to run the next one.

@@ -1,4 +1,4 @@
-//! Declarations that persist, completion values, top-level await: as Node's repl does it.
+//! Declarations that persist, completion values, top-level await, as in Node's repl.
 
 use crate::harness::{Engine, exception_of};
 use vm_system_protocol::worker::Outcome;
@@ -14,7 +14,7 @@ fn variables_functions_and_lexical_declarations_persist() {
 }
 
 #[test]
-fn a_later_input_redeclares_whatever_it_likes() {
+fn a_later_input_may_redeclare_any_name() {
     let mut engine = Engine::new();
     for (source, shown) in [
         ("let x = 1", "undefined"),
@@ -54,7 +54,7 @@ fn constants_cannot_be_assigned_in_the_same_or_a_later_input() {
 }
 
 #[test]
-fn a_name_is_dead_until_its_declaration_is_reached() {
+fn a_name_cannot_be_used_before_its_declaration_is_reached() {
     let mut engine = Engine::new();
     assert_eq!(
         engine.exception("early; let early = 1").0,
@@ -169,7 +169,7 @@ fn destructuring_defaults_and_several_declarators_persist() {
 }
 
 #[test]
-fn a_class_sees_itself_while_it_is_made_and_after_its_name_changed() {
+fn a_class_sees_itself_during_its_definition_and_after_its_name_was_reassigned() {
     let mut engine = Engine::new();
     assert_eq!(
         engine.value("class Self { static made = new Self(); make() { return new Self() } }; Self.made"),

@@ -40,13 +40,13 @@ fn an_unreferenced_timer_keeps_nothing_alive() {
 }
 
 #[test]
-fn awaiting_a_timer_gives_its_value() {
+fn awaiting_a_timer_has_its_value() {
     let mut engine = Engine::new();
     assert_eq!(engine.value("await new Promise((done) => setTimeout(done, 5, 'late'))"), "'late'");
 }
 
 #[test]
-fn an_exception_in_a_callback_ends_the_execution_and_drops_what_was_queued() {
+fn an_exception_in_a_callback_ends_the_execution_and_drops_queued_callbacks() {
     let mut engine = Engine::new();
     let (message, stack) = engine.exception(
         "setTimeout(() => { throw new TypeError('later') }, 1); setTimeout(() => globalThis.ran = true, 20)",

@@ -1,4 +1,4 @@
-//! TypeScript: types go, what has meaning at run time stays, lines stay true.
+//! TypeScript: types are removed, run-time syntax stays, lines stay correct.
 
 use crate::harness::{Engine, exception_of};
 use vm_system_protocol::model::ExecutionKind;
@@ -45,7 +45,7 @@ fn stacks_name_the_lines_of_the_typescript_text() {
 }
 
 #[test]
-fn errors_of_the_text_name_their_place_and_decorators_are_refused() {
+fn syntax_errors_have_a_position_and_decorators_are_refused() {
     let mut engine = Engine::new();
     let done = run(&mut engine, "let a: number = 1;\nlet b: = 2;");
     assert!(matches!(done.outcome, Outcome::SyntaxError { .. }), "{:?}", done.outcome);

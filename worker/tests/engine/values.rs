@@ -1,4 +1,4 @@
-//! Results: type names, previews, and JSON only where it is faithful.
+//! Results: type names, previews, and JSON only if it represents the value completely.
 
 use crate::harness::{Engine, value_of};
 use vm_system_protocol::model::{ExecutionKind, JsType};
@@ -34,7 +34,7 @@ fn every_type_has_its_name() {
 }
 
 #[test]
-fn json_says_all_there_is_or_is_absent() {
+fn json_is_complete_or_absent() {
     let mut engine = Engine::new();
     for (source, json) in [
         ("1.5", Some("1.5")),
@@ -102,7 +102,7 @@ fn arguments_and_environment_belong_to_one_run() {
 }
 
 #[test]
-fn arguments_of_an_input_are_not_those_that_an_earlier_one_had_or_left() {
+fn arguments_of_an_input_do_not_depend_on_earlier_inputs() {
     let mut engine = Engine::new();
     let usual = "[ 'vm-system', 'repl' ]";
     assert_eq!(engine.value("process.argv"), usual);
@@ -132,7 +132,7 @@ fn random_numbers_differ_between_sessions_and_repeat_for_a_seed() {
 }
 
 #[test]
-fn globals_of_the_platform_do_what_they_say() {
+fn platform_globals_work() {
     let mut engine = Engine::new();
     for (source, shown) in [
         ("new TextDecoder().decode(new TextEncoder().encode('hé€😀'))", "'hé€😀'"),
@@ -154,7 +154,7 @@ fn globals_of_the_platform_do_what_they_say() {
 }
 
 #[test]
-fn a_new_session_finds_nothing_that_the_zygote_left() {
+fn a_new_session_has_no_globals_of_the_warm_up() {
     let mut engine = Engine::new();
     assert_eq!(
         engine.value("[typeof warm, typeof Warm, typeof native, typeof captured]"),

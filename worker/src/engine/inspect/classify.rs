@@ -33,7 +33,7 @@ pub(in crate::engine) enum ObjectClass {
     Plain,
 }
 
-/// A primitive in an object.
+/// The wrapper object of a primitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum Boxed {
     Number,
@@ -56,7 +56,7 @@ macro_rules! classes {
         }
 
         impl ClassNumbers {
-            /// Reads the classes of an object of samples, made before any script ran.
+            /// Reads the class numbers of sample objects that were created before any script ran.
             pub(in crate::engine) fn learn(samples: &Object<'_>, namespace: &Object<'_>) -> Result<Self> {
                 let class = |name: &str| -> Result<u32> { Ok(sys::class_id(&samples.get::<_, Object>(name)?)) };
                 Ok(Self {
@@ -104,7 +104,7 @@ classes! {
 }
 
 impl ClassNumbers {
-    /// What this object is.
+    /// The class of this object.
     pub(in crate::engine) fn kind(&self, object: &Object<'_>) -> ObjectClass {
         if object.is_proxy() {
             return ObjectClass::Proxy;
@@ -120,7 +120,7 @@ impl ClassNumbers {
     }
 }
 
-/// The object behind any number of proxies; `None` when one was revoked.
+/// The object behind any number of proxies; `None` if one of them was revoked.
 pub(in crate::engine) fn behind_proxies<'js>(value: &Value<'js>) -> Option<Value<'js>> {
     let mut value = value.clone();
     for _ in 0..super::PROTOTYPES {

@@ -6,7 +6,7 @@ use crate::engine::sys;
 use rquickjs::{Object, Value};
 
 impl<'js> Inspector<'js> {
-    /// `TypeError: message` from plain data; `Error` where that is hidden behind accessors.
+    /// `TypeError: message` from plain data; `Error` if the name is behind an accessor.
     pub(in crate::engine) fn error_header(&self, error: &Object<'js>) -> String {
         let text = |key: &str| {
             let value = self.inherited_data(error, key)?;
@@ -25,7 +25,7 @@ impl<'js> Inspector<'js> {
         }
     }
 
-    /// The text of `stack`: an own property that the script set, or what the engine recorded.
+    /// The text of `stack`: an own property that the script set, or the stack that the engine recorded.
     pub(in crate::engine) fn error_stack(&self, error: &Object<'js>) -> Option<String> {
         let stack = match self.own_data(error, "stack") {
             Some(stack) => Some(stack),
@@ -77,7 +77,7 @@ impl<'js> Formatter<'_, 'js> {
         }
     }
 
-    /// `name`, `message` and `stack` that were set on the error and are in its stack text already.
+    /// Whether this is an own `name`, `message` or `stack` of the error that its stack text already contains.
     fn repeats_stack(&self, error: &Object<'js>, key: &Value<'js>, stack: &str) -> bool {
         let Some(name) = self.inspector.key_text(key) else { return false };
         if !["name", "message", "stack"].contains(&name.as_str()) {
@@ -90,7 +90,7 @@ impl<'js> Formatter<'_, 'js> {
     }
 }
 
-/// Adds the class of the error to the first line if the stack does not have it.
+/// Adds the class of the error to the first line of the stack if it is missing there.
 fn improve(stack: String, raw: &ObjectFacts<'_>) -> String {
     let first = stack.split('\n').next().unwrap_or_default();
     let named = first.split(':').next().unwrap_or_default();

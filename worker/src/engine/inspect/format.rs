@@ -24,7 +24,7 @@ pub(super) struct Formatter<'a, 'js> {
     circular: Vec<usize>,
     pub(super) indentation: usize,
     current_depth: usize,
-    /// Bytes of text that may still be written; this bounds the work.
+    /// Bytes of text that may still be written; bounds the work.
     left: usize,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct ObjectFormat<'js> {
     pub(super) members: Members,
     /// Elements may be put in columns.
     pub(super) list: bool,
-    /// Shown as it is when there are no keys.
+    /// The complete text of an object without keys.
     pub(super) alone: Option<String>,
 }
 
-/// What stands between the braces before the properties.
+/// The members between the braces, before the properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Members {
     None,
@@ -80,13 +80,13 @@ impl<'a, 'js> Formatter<'a, 'js> {
         }
     }
 
-    /// Counts text that was made.
+    /// Subtracts the text from the budget and returns it.
     fn spend(&mut self, text: String) -> String {
         self.left = self.left.saturating_sub(text.len() + 1);
         text
     }
 
-    /// The text is long enough: the rest is left out.
+    /// Whether the budget is used up: the rest is left out.
     pub(super) fn is_spent(&self) -> bool {
         self.left == 0
     }
@@ -341,7 +341,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
         Some(String::from_utf16_lossy(&units))
     }
 
-    /// `Symbol.toStringTag` where it is plain data and says something new.
+    /// `Symbol.toStringTag` if it is plain data and differs from the class name.
     fn tag(&self, object: &Object<'js>, kind: ObjectClass, constructor: Option<&str>) -> String {
         let builtin = match kind {
             ObjectClass::Generator => "Generator",

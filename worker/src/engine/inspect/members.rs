@@ -11,7 +11,7 @@ use std::fmt::Write;
 const ELEMENTS: usize = 100;
 /// Bytes of a `Buffer` that are shown.
 const BUFFER_BYTES: usize = 50;
-/// Lists longer than this are not searched for properties beside their elements: QuickJS would list every index.
+/// Lists longer than this are not searched for properties besides their elements: QuickJS would list every index.
 const SEARCHED_ELEMENTS: usize = 100_000;
 
 /// Names and sizes of typed arrays, by QuickJS's number.
@@ -187,7 +187,7 @@ impl<'js> Formatter<'_, 'js> {
         base
     }
 
-    /// Everything with braces.
+    /// The format of objects with braces.
     pub(super) fn object_shape(&mut self, raw: &ObjectFacts<'js>, typed: bool) -> ObjectFormat<'js> {
         let mut keys = self.keys(&raw.object);
         let mut size = None;
@@ -295,7 +295,7 @@ impl<'js> Formatter<'_, 'js> {
         index < length
     }
 
-    /// The first index from `from` on that the array has; its length if there is none.
+    /// The first index of the array from `from` on that is not a hole; the array's length if there is none.
     fn next_element(&self, array: &Object<'js>, from: usize, length: usize) -> usize {
         // QuickJS stores an array with holes as a hash table: it has few keys, or the search costs as much as any loop.
         self.inspector

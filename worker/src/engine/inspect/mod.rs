@@ -146,7 +146,7 @@ impl<'js> Inspector<'js> {
         name.map(rquickjs::String::into_value).map_err(|_| drop(self.ctx.catch())).ok()
     }
 
-    /// Own enumerable keys, as many as may be shown; none of a proxy.
+    /// Own enumerable keys, as many as may be shown; no keys for a proxy.
     fn keys(&self, object: &Object<'js>, which: sys::Keys) -> Vec<Value<'js>> {
         let keys = sys::own_keys(object, which, KEYS);
         keys.map(|(keys, _)| keys).map_err(|_| drop(self.ctx.catch())).unwrap_or_default()
@@ -177,7 +177,7 @@ impl<'js> Inspector<'js> {
         self.captured.as_ref()?.get(name).ok()
     }
 
-    /// The text of a primitive that is no symbol and no string: what `String(x)` gives.
+    /// The text of a primitive other than a symbol or string: `String(x)`.
     pub(super) fn primitive(&self, value: &Value<'js>) -> String {
         value.get::<Coerced<String>>().map_or_else(
             |_| {
@@ -188,7 +188,7 @@ impl<'js> Inspector<'js> {
         )
     }
 
-    /// `Symbol(description)`.
+    /// A symbol as `Symbol(description)`.
     pub(super) fn symbol(&self, symbol: &Value<'js>) -> String {
         let description: Option<Value> = self.call("symbolDescription", symbol);
         let description = description.and_then(Value::into_string).map(|text| self.string(&text));

@@ -9,7 +9,7 @@ pub(super) fn is_identifier(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// A string in quotes: single ones unless it holds one, then double, then backticks.
+/// A string in quotes: single quotes unless it contains one, then double quotes, then backticks.
 pub(in crate::engine) fn escape(units: &[u16]) -> String {
     let has = |byte: u8| units.contains(&u16::from(byte));
     let template = units.windows(2).any(|pair| pair == [u16::from(b'$'), u16::from(b'{')]);
@@ -48,7 +48,7 @@ fn escape_character(text: &mut String, character: char, quote: char) {
     }
 }
 
-/// Length in UTF-16 code units: what `.length` gives.
+/// Length in UTF-16 code units, as `.length`.
 pub(super) fn units(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.encode_utf16().count() }
 }
@@ -91,7 +91,7 @@ mod tests {
     use super::escape;
 
     #[test]
-    fn quotes_are_chosen_by_what_the_text_holds() {
+    fn quotes_are_chosen_by_the_contents_of_the_text() {
         let quoted = |text: &str| escape(&text.encode_utf16().collect::<Vec<_>>());
         assert_eq!(quoted("a"), "'a'");
         assert_eq!(quoted("it's"), "\"it's\"");

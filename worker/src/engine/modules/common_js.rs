@@ -80,7 +80,7 @@ fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, specifier: &str, referrer: 
     run_file(ctx, state, &cache, file)
 }
 
-/// The exports of a host module, if the running execution may use it.
+/// The exports of a host module; throws if the running execution may not use it.
 pub(super) fn host_exports<'js>(ctx: &Ctx<'js>, state: &SharedState, module: &str) -> Result<Value<'js>> {
     if !is_allowed(state, module) {
         let message = refusal(state, module);
@@ -107,7 +107,7 @@ pub(super) fn run_file<'js>(
         Ok(()) => module.get("exports"),
         Err(error) => {
             let thrown = ctx.catch();
-            // A module that threw is tried again by the next `require`.
+            // The next `require` runs a module that threw again.
             if cache.remove(path.as_str()).is_err() {
                 drop(ctx.catch());
             }

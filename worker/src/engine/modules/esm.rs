@@ -18,7 +18,7 @@ pub(in crate::engine) fn install_loader(runtime: &Runtime, state: &SharedState) 
     runtime.set_loader(HostResolver(state.clone()), HostLoader(state.clone()));
 }
 
-/// Prefix of the names of modules that wrap a library's value; no path begins like this.
+/// Prefix of the names of modules that wrap a library's value; no path begins with it.
 const LIBRARY_PREFIX: &str = "library:";
 
 struct HostResolver(SharedState);
@@ -155,7 +155,7 @@ fn serde_json_quoted(text: &str) -> String {
     quoted
 }
 
-/// Declares and starts the main module; its promise settles when it has run.
+/// Declares and starts the main module; the promise settles when the module has run.
 pub(in crate::engine) fn declare_main<'js>(
     ctx: &Ctx<'js>,
     state: &SharedState,

@@ -1,6 +1,6 @@
 //! Owns the native half of `database`: SQL values from and to JavaScript.
 
-use super::host_call::{failed, given, unexpected};
+use super::host_call::{failed, returned, unexpected};
 use crate::engine::state::SharedState;
 use crate::engine::sys;
 use rquickjs::{Array, BigInt, Ctx, Function, Object, Result, Type, Value};
@@ -11,8 +11,8 @@ use vm_system_protocol::worker::{HostError, HostReply, HostRequest};
 const SAFE: i64 = (1 << 53) - 1;
 
 /// `database(kind, database, sql, names, values)`: `[value]`, or `[undefined, code, message]`. `names` is an array of
-/// parameter names beside `values`, or `undefined` for positions. The prelude has made each value `null`, a boolean, a
-/// number, a bigint, a string or a `Uint8Array`.
+/// parameter names, one for each of `values`, or `undefined` for positions. The prelude has converted each value to `null`, a
+/// boolean, a number, a bigint, a string or a `Uint8Array`.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     let call = move |ctx: Ctx<'js>,
@@ -31,7 +31,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
             _ => DatabaseRequest::Close { database },
         };
         match shared.call(&ctx, HostRequest::Database(request))? {
-            HostReply::Database(reply) => given(&ctx, value(&ctx, reply)?),
+            HostReply::Database(reply) => returned(&ctx, value(&ctx, reply)?),
             HostReply::Failed(HostError { code, message }) => failed(&ctx, &code, &message),
             _ => unexpected(&ctx),
         }
@@ -123,7 +123,7 @@ fn to_script<'js>(ctx: &Ctx<'js>, value: SqlValue) -> Result<Value<'js>> {
     }
 }
 
-/// A number where that is exact, else a bigint.
+/// A number if that is exact, else a bigint.
 fn integer<'js>(ctx: &Ctx<'js>, number: i64) -> Result<Value<'js>> {
     if (-SAFE..=SAFE).contains(&number) {
         Ok(Value::new_number(ctx.clone(), number as f64))

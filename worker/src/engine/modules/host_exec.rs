@@ -1,6 +1,6 @@
 //! Owns the native half of `exec`: one command, its result as plain values.
 
-use super::host_call::{failed, given, unexpected};
+use super::host_call::{failed, returned, unexpected};
 use crate::engine::state::SharedState;
 use crate::engine::sys;
 use rquickjs::{Array, Ctx, Function, Object, Result, Value};
@@ -8,7 +8,7 @@ use vm_system_protocol::broker::ExecRequest;
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest};
 
 /// `exec(command, arguments, input, folder, names, values)`: `[result]`, or `[undefined, code, message]`. The prelude has
-/// checked the types: texts, `input` a `Uint8Array`, `names` and `values` of the environment beside each other.
+/// checked the types: texts; `input` a `Uint8Array`; `names` and `values` of the environment, arrays of the same length.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     let call = move |ctx: Ctx<'js>,
@@ -36,7 +36,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
                 result.set(3, sys::new_uint8_array(&ctx, &reply.stdout)?)?;
                 result.set(4, sys::new_uint8_array(&ctx, &reply.stderr)?)?;
                 result.set(5, reply.truncated)?;
-                given(&ctx, result.into_value())
+                returned(&ctx, result.into_value())
             }
             HostReply::Failed(HostError { code, message }) => failed(&ctx, &code, &message),
             _ => unexpected(&ctx),

@@ -1,6 +1,6 @@
 //! Owns the native half of `fs`: one host call, its reply as plain values.
 
-use super::host_call::{failed, given, text_at, unexpected};
+use super::host_call::{failed, returned, text_at, unexpected};
 use crate::engine::codec;
 use crate::engine::state::SharedState;
 use crate::engine::sys;
@@ -22,7 +22,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
         };
         let request = request(&kind, path, &more)?;
         match shared.call(&ctx, HostRequest::Fs(request))? {
-            HostReply::Fs(reply) => given(&ctx, value(&ctx, reply, encoding)?),
+            HostReply::Fs(reply) => returned(&ctx, value(&ctx, reply, encoding)?),
             HostReply::Failed(HostError { code, message }) => failed(&ctx, &code, &message),
             _ => unexpected(&ctx),
         }
@@ -80,7 +80,7 @@ fn value<'js>(ctx: &Ctx<'js>, reply: FsReply, encoding: Option<codec::Encoding>)
             Ok(list.into_value())
         }
         FsReply::Stat(stat) => Ok(stat_object(ctx, stat)?.into_value()),
-        FsReply::Bool(answer) => Ok(Value::new_bool(ctx.clone(), answer)),
+        FsReply::Bool(value) => Ok(Value::new_bool(ctx.clone(), value)),
         FsReply::Path(Some(path)) => Ok(rquickjs::String::from_str(ctx.clone(), &path)?.into_value()),
         FsReply::Done | FsReply::Written(_) | FsReply::Path(None) => Ok(Value::new_undefined(ctx.clone())),
     }

@@ -9,11 +9,11 @@ use crate::engine::state::SharedState;
 use rquickjs::object::Filter;
 use rquickjs::{Ctx, Module, Object, Persistent, Promise, Result, Value};
 
-/// A library that was started.
+/// A started library.
 pub(in crate::engine) enum LibraryKind<'js> {
-    /// It has run: its exports.
+    /// A script, which has run: its exports.
     Script(Value<'js>),
-    /// It runs until the promise is settled: its namespace.
+    /// A module, which runs until the promise is settled: its namespace.
     Module(Value<'js>, Promise<'js>),
 }
 

@@ -66,7 +66,7 @@ pub(super) fn load(
     }
 }
 
-/// Removes types where there are some; the result is JavaScript of the given kind.
+/// Removes the types of TypeScript; the result is JavaScript of the given kind.
 pub(super) fn javascript(
     ctx: &Ctx<'_>,
     state: &SharedState,

@@ -36,7 +36,7 @@ pub(super) struct LoadedFile {
 /// The modules of a session.
 #[derive(Default)]
 pub(super) struct ModuleTable {
-    /// (referrer, specifier, import) to path, for modules that are there.
+    /// (referrer, specifier, import) to path, for modules that exist.
     resolved: HashMap<(String, String, bool), String>,
     /// ES modules that were declared.
     declared: HashSet<String>,
@@ -44,7 +44,7 @@ pub(super) struct ModuleTable {
     pending: HashMap<String, LoadedFile>,
     /// `require.cache`: an object without a prototype, from path to `module`.
     cache: Option<Persistent<Object<'static>>>,
-    /// The file for which `require` was created last.
+    /// The file of the most recently created `require`.
     require_of: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl ModuleTable {
     }
 }
 
-/// Makes the functions that the prelude and scripts call.
+/// Creates the functions that the prelude and scripts call.
 pub(super) fn install(ctx: &Ctx<'_>, state: &SharedState) -> Result<()> {
     let cache = Object::new_proto(ctx.clone(), None)?;
     state.modules.borrow_mut().cache = Some(Persistent::save(ctx, cache));

@@ -10,7 +10,7 @@ use rquickjs::function::Args;
 use rquickjs::{Ctx, Function, Result, Value};
 use std::time::Duration;
 
-/// Message of the exception for a result that cannot be settled any more; Node exits with code 13 in this case.
+/// Message of the exception for a result that nothing can settle; Node exits with code 13 in this case.
 pub(super) const NEVER_SETTLED: &str = "top-level await never settled: nothing is left that could resolve it";
 
 /// Runs the event loop until the result is settled and nothing is left to do.
@@ -87,7 +87,7 @@ fn microtasks<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<(
     }
 }
 
-/// Runs what is due next, waiting for it if need be; `false`: nothing is left.
+/// Runs the next macrotask, after waiting until it is due; `false`: nothing is left.
 fn macrotask<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<bool, Failure<'js>> {
     loop {
         if state.interrupted() {

@@ -52,8 +52,8 @@ fn begin_run(ctx: &Ctx<'_>, state: &SharedState, job: &Execute) -> Result<()> {
     state.captured_function(ctx, "beginRun")?.call((argv, env))
 }
 
-/// Whether `process.argv` and `process.env` have their initial values (`prelude/core.js`), as for most repl inputs. They are not
-/// written then, so that the session shares their memory with others.
+/// Whether `process.argv` and `process.env` have their initial values (`prelude/core.js`), as for most repl inputs. Then they are
+/// not written, so that the session shares their memory with other sessions.
 fn is_usual(job: &Execute) -> bool {
     job.kind == ExecutionKind::Repl
         && job.env.is_empty()
@@ -86,7 +86,7 @@ impl RunGlobals {
         Ok(Self(defined))
     }
 
-    /// A script that declared a variable of one of the names keeps it.
+    /// Removes the globals; a variable of the same name that the script declared stays.
     fn remove(self, ctx: &Ctx<'_>) -> Result<()> {
         let globals = ctx.globals();
         for (name, ours, before) in self.0 {

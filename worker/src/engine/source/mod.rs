@@ -9,16 +9,15 @@ use oxc_diagnostics::{OxcDiagnostic, Severity};
 /// A text that cannot be run, with the position of the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceError {
-    /// In words.
     pub(super) message: String,
-    /// From 1.
+    /// Counts from 1.
     pub(super) line: u32,
-    /// From 1, in characters.
+    /// Counts from 1, in characters.
     pub(super) column: u32,
 }
 
 impl SourceError {
-    /// From the first error among oxc's diagnostics.
+    /// The first error among oxc's diagnostics.
     fn first<'a>(diagnostics: impl IntoIterator<Item = &'a OxcDiagnostic>, source: &str) -> Option<Self> {
         let error = diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error)?;
         let offset = error.labels.iter().next().map_or(0, |label| label.offset() as usize);

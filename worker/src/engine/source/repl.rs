@@ -1,6 +1,6 @@
 //! Owns the persistence of a script's top-level declarations: `let`, `const` and `class` are replaced by `var` in place, so that
-//! lines do not change and columns hardly; assignments to constants become assignments that throw. Must not evaluate; the caller
-//! declares the returned names before the text runs.
+//! lines do not change and columns hardly do; assignments to constants become assignments that throw. Must not evaluate; the
+//! caller declares the returned names before the text runs.
 
 use super::scan::{Words, words};
 use super::{SourceError, guarded, place};

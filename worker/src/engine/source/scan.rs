@@ -13,11 +13,11 @@ pub(in crate::engine) struct Words {
     pub(in crate::engine) names: bool,
     /// The first character that is no white space is `{`.
     pub(in crate::engine) brace_first: bool,
-    /// Nested so deeply, or chained so long, that a parser that recurses could run out of stack.
+    /// Nested so deeply, or with so long chains of operators, that a recursive parser could run out of stack.
     pub(in crate::engine) deep: bool,
 }
 
-/// Deepest brackets, and longest chain of operators in one expression, that are parsed before QuickJS does.
+/// Deepest brackets, and longest chain of operators in one expression, that our parser accepts before QuickJS.
 const BRACKETS: usize = 200;
 const OPERATORS: usize = 2_000;
 

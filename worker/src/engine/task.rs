@@ -1,7 +1,7 @@
 //! Owns the native half of `CC`: one task for the client that drives the session, its answer as a value. Blocks until the task is
-//! answered; this time counts for no limit. The supervisor interprets options and answers.
+//! answered; this time does not count against any limit. The supervisor interprets options and answers.
 
-use super::modules::host_call::{failed, given, unexpected};
+use super::modules::host_call::{failed, returned, unexpected};
 use super::state::SharedState;
 use super::sys;
 use rquickjs::{Ctx, Function, Object, Result};
@@ -25,13 +25,13 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
         if !shared.budget.take_event(prompt.len() as u64) {
             return Err(sys::throw_uncatchable(&ctx));
         }
-        let number = shared.budget.next_question();
+        let number = shared.budget.next_task();
         let options = options.map(JsonText::from_untrusted);
         match shared.call(&ctx, HostRequest::Ask { number, prompt, options })? {
             HostReply::Answer(TaskAnswer::Text(text)) => {
-                given(&ctx, rquickjs::String::from_str(ctx.clone(), &text)?.into_value())
+                returned(&ctx, rquickjs::String::from_str(ctx.clone(), &text)?.into_value())
             }
-            HostReply::Answer(TaskAnswer::Json(json)) => given(&ctx, ctx.json_parse(json.as_str())?),
+            HostReply::Answer(TaskAnswer::Json(json)) => returned(&ctx, ctx.json_parse(json.as_str())?),
             HostReply::Answer(TaskAnswer::Failed(message)) | HostReply::Failed(HostError { message, .. }) => {
                 failed(&ctx, FAILED, &message)
             }

@@ -1,4 +1,4 @@
-//! `CC`: what is asked, and what comes back.
+//! `CC`: the requests to the host, and the answers as values.
 
 use crate::harness::{Engine, limits};
 use std::time::Duration;
@@ -18,7 +18,7 @@ fn text(text: &str) -> TaskAnswer {
 }
 
 #[test]
-fn an_answer_comes_in_the_middle_of_an_expression() {
+fn an_answer_is_a_value_in_the_middle_of_an_expression() {
     let json = TaskAnswer::Json(JsonText::from_untrusted(r#"{"n":4}"#.to_owned()));
     let mut engine = answering(vec![text("3"), json]);
     let value =
@@ -38,7 +38,7 @@ fn an_answer_comes_in_the_middle_of_an_expression() {
 }
 
 #[test]
-fn failures_are_errors_of_their_own_that_can_be_caught() {
+fn failures_are_error_classes_that_can_be_caught() {
     let failed = || TaskAnswer::Failed("no answer fitted".to_owned());
     let expired = || TaskAnswer::Expired("nobody answered in time".to_owned());
     let wrong = TaskAnswer::Wrong("CC has no option".to_owned());
@@ -52,7 +52,7 @@ fn failures_are_errors_of_their_own_that_can_be_caught() {
 }
 
 #[test]
-fn what_cannot_be_asked_never_reaches_the_host() {
+fn an_invalid_prompt_never_reaches_the_host() {
     let mut engine = Engine::new();
     for options in ["null", "1", "'x'"] {
         let (message, _) = engine.exception(&format!("CC('?', {options})"));
@@ -67,7 +67,7 @@ fn what_cannot_be_asked_never_reaches_the_host() {
 }
 
 #[test]
-fn a_script_cannot_spoil_what_the_answer_is_made_with() {
+fn replaced_builtins_do_not_affect_the_answer() {
     let mut engine = answering(vec![text("ok")]);
     let value = engine.value(
         "JSON.parse = JSON.stringify = () => { throw 1 }; Object.prototype.toJSON = 1;
@@ -77,7 +77,7 @@ fn a_script_cannot_spoil_what_the_answer_is_made_with() {
 }
 
 #[test]
-fn waiting_takes_no_time_and_each_question_is_an_event() {
+fn waiting_counts_against_no_limit_and_each_task_is_an_event() {
     let mut engine = Engine::with_limits(limits(|limits| {
         limits.wall_ms = 40;
         limits.max_events = 3;
