@@ -4,8 +4,8 @@
 //! - [`database`](self::DatabaseRequest): SQLite files of the workspace
 //! - [`exec`](self::ExecRequest): commands that the operator listed
 //!
-//! A request comes from a script and is not trusted. The supervisor checks it and sends it to a broker as a [`BrokerCall`], together
-//! with the terms on which it may be carried out.
+//! A request is made by a script and is not trusted. The supervisor checks it and sends it to a broker as a [`BrokerCall`],
+//! together with the limits within which the broker may carry it out.
 
 mod database;
 mod exec;
@@ -44,11 +44,11 @@ pub enum FromBroker {
         /// The failed step, the reason, and what to do.
         message: String,
     },
-    /// The answer to a call.
+    /// The reply to a call.
     Reply { call: u64, reply: Result<BrokerReply, HostError> },
 }
 
-/// A request that was let pass.
+/// An allowed request.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum BrokerCall {
     Fs {
@@ -67,7 +67,7 @@ pub enum BrokerCall {
     },
 }
 
-/// An answer.
+/// The reply to an allowed request.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum BrokerReply {
     /// To [`BrokerCall::Fs`].

@@ -1,4 +1,4 @@
-//! Bytes ⇄ values: the only file that names bincode.
+//! Bytes ⇄ values: the only file that uses bincode.
 //!
 //! Guarantees of [`decode`], whatever the bytes: no panic; the memory that a container may allocate is bounded by
 //! [`claim_limit`] of the input's size; trailing bytes and non-canonical encodings are refused, so that a value has exactly
@@ -12,13 +12,13 @@ pub use bincode::{Decode, Encode};
 pub const AMPLIFICATION: usize = 32;
 
 const KIB: usize = 1024;
-/// Sizes of input (bytes) from which the next larger claim is allowed. bincode's limit is a const generic, so it goes in
-/// steps; steps of 4 keep the claim proportional to the input.
+/// Sizes of input (bytes) from which the next larger claim is allowed. bincode's limit is a const generic and so grows in
+/// steps; a factor of 4 keeps the claim proportional to the input.
 const STEPS: [usize; 9] =
     [KIB / 2, 2 * KIB, 8 * KIB, 32 * KIB, 128 * KIB, 512 * KIB, 2_048 * KIB, 8_192 * KIB, 32_768 * KIB];
 
-/// The most that containers may claim at any moment while `len` bytes are decoded (bytes). What has really arrived is
-/// held beside it, so that the peak is below three times this, whatever the bytes.
+/// The most that containers may claim at any moment while `len` bytes are decoded (bytes). The received bytes are
+/// held in addition, so that the peak is below three times this value, whatever the bytes.
 pub const fn claim_limit(len: usize) -> usize {
     let mut step = 0;
     while step + 1 < STEPS.len() && len > STEPS[step] {
@@ -33,10 +33,10 @@ pub enum CodecError {
     /// The bytes are not an encoding of the expected type.
     #[error("undecodable message: {0}")]
     Undecodable(String),
-    /// Bytes are left over behind the value.
+    /// Bytes are left over after the value.
     #[error("{0} trailing bytes behind the message")]
     Trailing(usize),
-    /// The bytes decode, but are not the encoding that we would have written.
+    /// The bytes decode, but are not the encoding that [`encode`] writes.
     #[error("non-canonical encoding")]
     NonCanonical,
     /// The message is larger than the channel's cap (bytes).
@@ -87,7 +87,7 @@ fn decode_limited<T: Decode<()> + Encode, const LIMIT: usize>(bytes: &[u8]) -> R
     }
 }
 
-/// Compares what would be written with what was read, without allocating.
+/// Compares the written bytes with the bytes that were read, without allocating.
 struct Compare<'a> {
     rest: &'a [u8],
 }

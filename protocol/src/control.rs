@@ -51,7 +51,7 @@ pub struct ServerHello {
 /// A frame of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ClientFrame {
-    /// A request. The client chooses the id; two requests under way must not have the same.
+    /// A request. The client chooses the id; two pending requests must not have the same id.
     Request {
         /// Echoed in every frame of the reply.
         id: u32,
@@ -72,6 +72,6 @@ pub enum ServerFrame {
         /// In order, without a gap.
         events: Vec<Event>,
     },
-    /// The last answer to a request.
+    /// The reply to a request, its last frame.
     Reply { id: u32, result: Result<Box<Reply>, Box<OpError>> },
 }

@@ -1,7 +1,8 @@
-//! Supervisor ⇄ a worker that runs a durable program. Travels inside [`ToWorker`](crate::worker::ToWorker) and
+//! Supervisor ⇄ a worker that runs a durable program. The messages are sent inside [`ToWorker`](crate::worker::ToWorker) and
 //! [`FromWorker`](crate::worker::FromWorker); the first order decides the engine of a worker.
 //!
-//! The two take turns: after an order the worker sends messages until one that ends its turn ([`FromDurable::ends_turn`]). Code and pages are opaque bytes to the supervisor.
+//! The two take turns: after an order the worker sends messages, the last of which ends its turn ([`FromDurable::ends_turn`]).
+//! Code and pages are opaque bytes to the supervisor.
 
 use crate::codec::{Decode, Encode};
 use crate::json::JsonText;
@@ -21,7 +22,7 @@ pub const MESSAGE_BYTES: usize = 64 * 1024;
 /// Largest compiled program (bytes).
 pub const CODE_BYTES: usize = 7 * 1024 * 1024;
 
-/// Messages of a supervisor to such a worker.
+/// Messages of a supervisor to a worker that runs a durable program.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToDurable {
     /// Compile; the worker is used for nothing else. The reply is `Compiled` or `NotCompiled`.
@@ -36,7 +37,7 @@ pub enum ToDurable {
     Load {
         /// As in `Compiled`.
         code: Vec<u8>,
-        /// In force from here on.
+        /// In force from this order on.
         limits: DurableLimits,
     },
     /// Pages of the state to restore. Has no reply.
@@ -54,7 +55,7 @@ pub enum ToDurable {
         /// The limits of this run.
         segment: Segment,
     },
-    /// Continues the restored state, or after a checkpoint that the worker made by itself.
+    /// Continues from the restored state, or from a checkpoint that the worker made by itself.
     GoOn {
         /// The limits of this run.
         segment: Segment,
@@ -79,28 +80,28 @@ pub enum ToDurable {
         /// 0 is the innermost.
         frame: u32,
         name: String,
-        /// Its new value.
+        /// The new value.
         value: JsonText,
     },
 }
 
-/// Messages of such a worker to the supervisor.
+/// Messages of a worker that runs a durable program.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromDurable {
     /// Ends the turn.
     Compiled {
-        /// Opaque; goes into `Load`.
+        /// Opaque; for `Load`.
         code: Vec<u8>,
     },
     /// Ends the turn.
     NotCompiled(Vec<Diagnostic>),
     /// The state was restored. Ends the turn.
     Restored,
-    /// Code or pages cannot be used. Ends the turn.
+    /// Code or pages are invalid. Ends the turn.
     Refused { why: String },
     /// Output of the running segment.
     Events(Vec<WorkerEvent>),
-    /// Pages of the checkpoint that follows; an empty one is to be removed.
+    /// Pages of the checkpoint that follows; an empty page is to be removed.
     Pages(Vec<StatePage>),
     /// A checkpoint: all pages that changed since the last one were sent.
     Checkpoint(Box<Stop>),
@@ -170,7 +171,7 @@ pub struct Segment {
     pub max_events: u32,
     /// Text in those events (bytes).
     pub max_output_bytes: u64,
-    /// A checkpoint after so many instructions without another one.
+    /// Most instructions without a checkpoint.
     pub checkpoint_steps: u64,
     /// Longest time without a checkpoint (milliseconds).
     pub checkpoint_ms: u32,
@@ -208,22 +209,22 @@ pub enum Cause {
     Started,
     /// After many instructions.
     Steps,
-    /// It waits for an answer.
+    /// The program waits for an answer.
     Pause { prompt: String, options: Option<JsonText> },
     /// Before a host call with a visible effect.
     Effect(HostCall),
     /// A variable was changed by a client; the program still waits for its answer.
     Edited,
-    /// It ended.
+    /// The program ended.
     Ended(End),
 }
 
-/// A call of the host.
+/// A host call of a durable program.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct HostCall {
     /// `readFile`, `writeFile`, `listFiles`.
     pub name: String,
-    /// Arguments: an array.
+    /// An array.
     pub args: JsonText,
 }
 
@@ -246,11 +247,11 @@ pub enum End {
     Limit(DurableLimit),
     /// By the interrupt signal.
     Interrupted,
-    /// The state is not one that the engine makes.
+    /// The state is not one that the engine can produce.
     Corrupt(String),
 }
 
-/// Which limit ended a program.
+/// The limit that ended a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum DurableLimit {
     /// `max_state_mb`.

@@ -1,5 +1,5 @@
-//! The first message of every channel. Frozen: its encoding never changes, so that any two versions can
-//! compare versions before they exchange other messages.
+//! The first message of every channel. Its encoding never changes, so that two processes of any versions can compare their
+//! versions before they exchange other messages.
 
 /// Version of the worker, keeper, zygote and broker protocols.
 pub const PROTOCOL: u32 = 5;
@@ -9,11 +9,11 @@ pub const PROTOCOL: u32 = 5;
 pub struct Hello {
     /// The sender's protocol version.
     pub protocol: u32,
-    /// Identifies the sender's build; two processes of one binary have the same.
+    /// Identifies the sender's build; two processes of one binary have the same id.
     pub build_id: [u8; 16],
 }
 
-/// What a hello packet begins with.
+/// The first bytes of a hello packet.
 pub const MAGIC: [u8; 4] = *b"VMS1";
 
 /// Not a hello packet.
@@ -36,7 +36,7 @@ impl Hello {
         packet
     }
 
-    /// Reads a packet; anything but exactly 24 bytes behind the magic is refused.
+    /// Reads a packet of exactly 24 bytes that begins with the magic.
     pub fn from_packet(packet: &[u8]) -> Result<Self, NotHello> {
         let packet: &[u8; 24] = packet.try_into().map_err(|_| NotHello)?;
         if packet[..4] != MAGIC {
@@ -50,7 +50,7 @@ impl Hello {
     }
 }
 
-/// The version text, padded: all processes of one installation run one binary.
+/// The version text, padded: all processes of an installation run the same binary.
 const fn build_id() -> [u8; 16] {
     let version = env!("CARGO_PKG_VERSION").as_bytes();
     let mut id = [0; 16];

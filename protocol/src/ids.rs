@@ -1,6 +1,6 @@
 //! Identifiers: 128-bit UUIDs as newtypes, so that no id can be passed where another kind belongs.
 //!
-//! Must not create ids: that needs a clock and randomness, which the supervisor has.
+//! Must not create ids: that needs a clock and randomness, and is done by the supervisor.
 
 use crate::codec::{Decode, Encode};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ macro_rules! id {
         pub struct $name([u8; 16]);
 
         impl $name {
-            /// From a UUID that the caller made.
+            /// From a UUID that the caller created.
             pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(*uuid.as_bytes())
             }
@@ -41,7 +41,7 @@ macro_rules! id {
         }
         impl FromStr for $name {
             type Err = InvalidId;
-            /// Accepts the hyphenated form in either case and nothing else.
+            /// Accepts only the hyphenated form, in either case.
             fn from_str(text: &str) -> Result<Self, InvalidId> {
                 match Uuid::try_parse(text) {
                     Ok(uuid) if text.len() == 36 => Ok(Self::from_uuid(uuid)),
@@ -68,7 +68,7 @@ macro_rules! id {
 #[error("not a UUID")]
 pub struct InvalidId;
 
-id!(/// A template: the profile from which sessions are made.
+id!(/// A template: the profile from which sessions are created.
     TemplateId);
 id!(/// A session: one sandboxed worker process.
     SessionId);
@@ -76,7 +76,7 @@ id!(/// An execution: one run of code in a session.
     ExecutionId);
 id!(/// A durable program: named, versioned source.
     ProgramId);
-id!(/// A pending question of an execution.
+id!(/// A task: a pending `CC(prompt)` of an execution.
     TaskId);
 id!(/// A capability row of a template.
     CapabilityId);

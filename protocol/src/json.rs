@@ -1,11 +1,11 @@
-//! Free-form JSON as text: the wire has no recursive types, so documents travel unparsed.
+//! Free-form JSON as text: the wire has no recursive types, so documents are sent unparsed.
 
 use crate::codec::{Decode, Encode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, ser::Error as _};
 use serde_json::value::RawValue;
 
-/// One complete JSON document as compact text. A value that came from a worker is not trusted: [`JsonText::is_valid`]
-/// must be asked before it is stored, and serialising an invalid one is an error, never broken output.
+/// One complete JSON document as compact text. A value from a worker is not trusted: it must be checked with
+/// [`JsonText::is_valid`] before it is stored, and serialising an invalid value is an error, never broken output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
 pub struct JsonText(String);
 
@@ -22,7 +22,7 @@ impl JsonText {
     pub fn empty_object() -> Self {
         Self("{}".to_owned())
     }
-    /// The text as it is.
+    /// The text, possibly invalid (see the type).
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -30,7 +30,7 @@ impl JsonText {
     pub fn is_valid(&self) -> bool {
         serde_json::from_str::<serde_json::Value>(&self.0).is_ok()
     }
-    /// The parsed document, if it is one.
+    /// The parsed document, if the text is valid.
     pub fn to_value(&self) -> Option<serde_json::Value> {
         serde_json::from_str(&self.0).ok()
     }

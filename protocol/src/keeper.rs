@@ -1,4 +1,4 @@
-//! Supervisor ⇄ keeper (pid 1 of the jail). Small messages, one packet each, descriptors beside them (`jail.md`).
+//! Supervisor ⇄ keeper (pid 1 of the jail). Small messages, one packet each, which may carry descriptors (`jail.md`).
 
 use crate::codec::{Decode, Encode};
 use crate::ids::SessionId;
@@ -8,7 +8,7 @@ use crate::ids::SessionId;
 pub enum ToKeeper {
     /// First message on a connection to the keeper's socket: authenticates a new supervisor. The reply is [`FromKeeper::Peer`].
     Token {
-        /// As given to the keeper when it was started.
+        /// The token of [`ToKeeper::Begin`].
         token: [u8; 32],
     },
     /// Keep a worker: the packet carries the supervisor's end of its channel and its pidfd. The reply is
@@ -18,10 +18,10 @@ pub enum ToKeeper {
         /// The worker's pid inside the jail, from the kernel.
         inner_pid: u32,
     },
-    /// The session's end is stored: drop its descriptors and wait status.
+    /// The session's end is stored: drop the worker's descriptors and wait status.
     Forget { session: SessionId },
-    /// Keep a zygote: the packet carries the supervisor's end of its channel, its pidfd and, if it brought one, the
-    /// listener of the clone notifications. Answered by [`FromKeeper::KeptZygote`].
+    /// Keep a zygote: the packet carries the supervisor's end of its channel, its pidfd and, for a zygote that installed its
+    /// own filter, the listener of the clone notifications. The reply is [`FromKeeper::KeptZygote`].
     KeepZygote {
         /// Names the zygote in later messages.
         zygote: u32,
@@ -30,13 +30,13 @@ pub enum ToKeeper {
     },
     /// List everything that is kept. The reply is [`FromKeeper::ZygoteRecord`]s, then [`FromKeeper::Records`] packets.
     List,
-    /// End everything and exit.
+    /// End all processes of the jail and exit.
     Shutdown,
     /// The first message of the supervisor that starts the keeper. The reply is [`FromKeeper::Ready`] or [`FromKeeper::Failed`].
     Begin {
         /// The token that a new supervisor has to send.
         token: [u8; 32],
-        /// How long the keeper waits for a new supervisor after it has lost its supervisor (milliseconds; 0: not at all).
+        /// How long the keeper waits for a new supervisor after the exit of its supervisor (milliseconds; 0: not at all).
         grace_ms: u64,
     },
 }
@@ -51,20 +51,20 @@ pub enum FromKeeper {
         /// The layers in force, as the keeper found them.
         layers: Vec<LayerReport>,
     },
-    /// The answer to a token.
+    /// The reply to a token.
     Peer {
         /// Whether the token was valid.
         accepted: bool,
     },
-    /// A worker is kept: from here on it survives its supervisor.
+    /// A worker is kept: from now on it survives its supervisor.
     Kept { session: SessionId },
     /// A zygote is kept.
     KeptZygote { zygote: u32 },
-    /// A process of the jail ended.
+    /// A process of the jail exited.
     Exited {
-        /// Its pid inside the jail.
+        /// The pid inside the jail.
         inner_pid: u32,
-        /// Its role, if the keeper knew it.
+        /// [`ExitedRole::Unknown`] if the keeper has no record of the process.
         role: ExitedRole,
         /// From `wait4`.
         wait_status: i32,
@@ -89,7 +89,7 @@ pub enum FromKeeper {
 pub enum ExitedRole {
     Worker(SessionId),
     Zygote(u32),
-    /// A child that nobody asked to keep yet.
+    /// A child of which the keeper has no record yet.
     Unknown,
 }
 
@@ -97,9 +97,9 @@ pub enum ExitedRole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct WorkerRecord {
     pub session: SessionId,
-    /// Its pid inside the jail.
+    /// The pid inside the jail.
     pub inner_pid: u32,
-    /// Its wait status, if it has ended.
+    /// The wait status, if the worker has exited.
     pub wait_status: Option<i32>,
 }
 
@@ -110,7 +110,7 @@ pub struct LayerReport {
     pub name: String,
     /// Whether it is in force.
     pub in_force: bool,
-    /// Details: ABI, reason it is missing.
+    /// Details: the ABI, or the reason why the wall is missing.
     pub detail: String,
 }
 
@@ -118,8 +118,8 @@ pub struct LayerReport {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct JailFailure {
     pub step: String,
-    /// Its errno, 0 if it has none.
+    /// The error number; 0 if there is none.
     pub errno: i32,
-    /// The knob that fixes it.
+    /// The setting that fixes the failure.
     pub hint: String,
 }

@@ -6,9 +6,9 @@
 //! Reading order:
 //! - [`ids`], [`time`], [`json`]: the leaf types
 //! - [`limits`]: every cap of the system in one place, with its unit
-//! - [`codec`]: bytes ⇄ values; the only file that knows bincode
+//! - [`codec`]: bytes ⇄ values; the only file that uses bincode
 //! - [`packet`]: one logical message ⇄ `SOCK_SEQPACKET` packets with a sequence number
-//! - [`hello`]: the frozen first message of every channel
+//! - [`hello`]: the first message of every channel, with an encoding that never changes
 //! - [`model`]: templates, sessions, executions, events as clients see them
 //! - [`reason`]: why a session ended
 //! - [`durable`]: messages to and from a worker that runs a durable program

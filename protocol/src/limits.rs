@@ -10,7 +10,7 @@ pub const HOST_MESSAGE_BYTES: usize = 72 * 1024 * 1024;
 pub const FS_READ_BYTES: usize = 64 * 1024 * 1024;
 /// Most entries of a folder that `fs` lists in one call.
 pub const FS_DIR_ENTRIES: usize = 100_000;
-/// Most that `fs.listFiles` of a durable program lists (bytes of paths).
+/// Longest list of `fs.listFiles` in a durable program (bytes of paths).
 pub const FS_LIST_BYTES: usize = 8 * 1024 * 1024;
 /// Largest message of the keeper's channel (bytes); fits one packet.
 pub const KEEPER_MESSAGE_BYTES: usize = 32 * 1024;
@@ -22,25 +22,25 @@ pub const LIBRARY_BYTES: usize = 8 * 1024 * 1024;
 pub const LIBRARY_SET_BYTES: usize = 32 * 1024 * 1024;
 /// Heap of a zygote while it evaluates its libraries (MiB).
 pub const LIBRARY_HEAP_MB: u32 = 256;
-/// CPU time in which a zygote must have evaluated each of its libraries (milliseconds); twice that by the wall clock.
+/// CPU time in which a zygote must evaluate each of its libraries (milliseconds); the wall-clock limit is twice that.
 pub const LIBRARY_MS: u32 = 5_000;
-/// Time in which a zygote must have evaluated all of them (milliseconds), else SIGKILL.
+/// Time in which a zygote must evaluate all of its libraries (milliseconds), else SIGKILL.
 pub const LIBRARY_SET_MS: u64 = 15_000;
-/// Longest order to a zygote and reply of it, without sources (bytes).
+/// Longest order to a zygote and longest reply of a zygote, without sources (bytes).
 pub const ZYGOTE_MESSAGE_BYTES: usize = 4 * 1024;
-/// Messages a worker keeps until they are acknowledged, after which it stops producing (bytes).
+/// Most unacknowledged messages that a worker keeps; above that it waits for acknowledgements (bytes).
 pub const UNACKED_BYTES: usize = 4 * 1024 * 1024;
 /// Events in one batch of a worker (bytes).
 pub const EVENT_BATCH_BYTES: usize = 16 * 1024;
-/// Longest time that an event waits in a worker that goes on producing (milliseconds).
+/// Longest time that an event waits for a batch in a worker that keeps producing events (milliseconds).
 pub const EVENT_BATCH_MS: u64 = 20;
-/// Longest preview of a value, and longest text of one console event; what is longer is cut and marked (bytes).
+/// Longest preview of a value, and longest text of one console event; longer texts are cut and marked (bytes).
 pub const EVENT_TEXT_BYTES: usize = 256 * 1024;
-/// Deepest `json` of a value event (levels); deeper values have none.
+/// Deepest `json` of a value event (levels); deeper values have no `json`.
 pub const EVENT_JSON_DEPTH: usize = 64;
 /// A worker must send its hello within (milliseconds).
 pub const HELLO_MS: u64 = 5_000;
-/// Most sessions that one request forks from another one.
+/// Most sessions that one request forks.
 pub const FORKS: u32 = 64;
 /// A chunked message must be complete within (milliseconds).
 pub const MESSAGE_MS: u64 = 10_000;
@@ -56,13 +56,13 @@ pub const RECORDS_PER_PACKET: usize = 120;
 pub const BROKER_START_MS: u64 = 5_000;
 /// A broker must reply to a call within (milliseconds).
 pub const BROKER_CALL_MS: u64 = 10_000;
-/// A broker without a call ends after (milliseconds).
+/// A broker without a call exits after (milliseconds).
 pub const BROKER_IDLE_MS: u64 = 300_000;
 /// Calls of one session that may wait for its broker.
 pub const BROKER_QUEUE: usize = 8;
-/// Calls of all sessions that are under way at a time; each may hold [`FS_READ_BYTES`].
+/// Calls of all sessions in progress at a time; each may hold [`FS_READ_BYTES`].
 pub const BROKER_CALLS: usize = 32;
-/// Most that one durable execution may store (bytes of output and prompts, and [`DURABLE_ROW_BYTES`] for each of them).
+/// Largest record of one durable execution (bytes of output and prompts, and [`DURABLE_ROW_BYTES`] for each of them).
 pub const DURABLE_RECORD_BYTES: u64 = 256 * 1024 * 1024;
 /// Size of an event of a durable execution in addition to its text (bytes), so that events without text count too.
 pub const DURABLE_ROW_BYTES: u64 = 256;
@@ -70,7 +70,7 @@ pub const DURABLE_ROW_BYTES: u64 = 256;
 pub const DURABLE_PAGE_BYTES: u64 = 64;
 /// Memory budget for replies that workers have not read yet (MiB).
 pub const ANSWERS_MIB: usize = 2_048;
-/// Largest piece in which a script's bytes are sent to be written (bytes).
+/// Largest piece of a script's write to a file (bytes).
 pub const FS_WRITE_BYTES: usize = 1024 * 1024;
 /// Longest SQL text of one call (bytes).
 pub const SQL_BYTES: usize = 1024 * 1024;

@@ -1,6 +1,6 @@
-//! The domain as clients see it: field names, shapes and defaults are `rest.md`'s, for the CLI's JSON as for REST.
+//! The domain as clients see it: field names, shapes and defaults are those of `rest.md`, in the CLI's JSON and in REST.
 //!
-//! Knows nothing of how these are stored or produced.
+//! Knows nothing of how the objects are stored or produced.
 
 mod durable;
 mod event;
@@ -19,7 +19,7 @@ pub use session::{Session, SessionInspection, SessionStatus};
 pub use settings::{Limits, OnCrash, Resolver, RuntimeSettings, Settings};
 pub use template::{Capability, CapabilityKind, Engine, StartupFile, StartupMode, Template, TemplateDetail};
 
-/// Declares an enum whose members have one text form, the same on the wire of REST, in the CLI and in the database.
+/// Declares an enum with one text form for each member, the same in REST, in the CLI and in the database.
 macro_rules! text_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$member_doc:meta])* $member:ident = $text:literal),+ $(,)? }) => {
         $(#[$doc])*

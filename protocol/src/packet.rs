@@ -2,7 +2,7 @@
 //!
 //! A packet is a 16-byte header and a piece of the message:
 //! `seq u64 · total u32 · offset u32` (little endian), then at least one byte. All pieces of a message carry the same
-//! `seq` and `total`; offsets follow on without a gap. The kernel keeps record boundaries, so a sender that exits in the
+//! `seq` and `total`; offsets have no gaps. The kernel keeps record boundaries, so a sender that exits in the
 //! middle of a message leaves only complete packets. The buffer grows with the received bytes, not to the announced size.
 
 use crate::limits::PACKET_BYTES;
@@ -26,7 +26,7 @@ pub enum PacketError {
         /// The channel's cap in bytes.
         cap: usize,
     },
-    /// A piece that does not continue the message under way.
+    /// A piece that does not continue the unfinished message.
     #[error("piece out of order")]
     Piece,
     /// A sequence number other than the next one.
@@ -38,12 +38,12 @@ pub enum PacketError {
     },
 }
 
-/// Splits a message into packets. `message` must not be empty and must be below 4 GiB (the codec's caps see to both).
+/// Splits a message into packets. `message` must not be empty and must be below 4 GiB (the codec's caps ensure both).
 pub fn packets(seq: u64, message: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
     pieces(seq, message).map(|(header, piece)| [&header, piece].concat())
 }
 
-/// As [`packets`], header and piece apart: for senders that gather.
+/// As [`packets`], with header and piece apart, for gathering writes.
 pub fn pieces(seq: u64, message: &[u8]) -> impl Iterator<Item = ([u8; HEADER_BYTES], &[u8])> + '_ {
     let total = message.len() as u32;
     message.chunks(PIECE_BYTES).enumerate().map(move |(index, piece)| {
@@ -67,9 +67,9 @@ pub struct Message {
 /// The check of sequence numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expect {
-    /// Exactly this one.
+    /// Exactly this number.
     Exactly(u64),
-    /// Anything: the peer's queue still holds messages from before an adoption.
+    /// Any number: the peer's queue still holds messages from before an adoption.
     Any,
 }
 
@@ -89,13 +89,13 @@ struct Partial {
 }
 
 impl Reassembler {
-    /// For a channel whose messages have at most `cap` bytes and start at sequence 1.
+    /// For a channel with messages of at most `cap` bytes that start at sequence 1.
     pub fn new(cap: usize) -> Self {
         Self { cap, expect: Expect::Exactly(1), partial: None }
     }
 
-    /// After an adoption: accept any sequence until [`Reassembler::expect`] is called. A message that was under way
-    /// may have lost its beginning to the previous supervisor; its remaining pieces are dropped.
+    /// After an adoption: accept any sequence until [`Reassembler::expect`] is called. The previous supervisor may have received
+    /// the beginning of an unfinished message; its remaining pieces are dropped.
     pub fn accept_any(&mut self) {
         self.expect = Expect::Any;
         self.partial = None;
@@ -137,7 +137,7 @@ impl Reassembler {
         }
         partial.bytes.extend_from_slice(piece);
         if partial.bytes.len() < total as usize {
-            // Only the last piece may be short, so that a message costs as many packets as it must.
+            // Only the last piece may be short, so that a message takes no more packets than necessary.
             if piece.len() != PIECE_BYTES {
                 return Err(PacketError::Piece);
             }

@@ -40,15 +40,15 @@ impl LimitKind {
 pub enum CloseReason {
     /// Closed on request; the worker exited.
     Exited,
-    /// The worker exited with this code without a request.
+    /// The worker exited with this code and without a request to exit.
     ExitedUnasked(i32),
-    /// An operator killed it.
+    /// An operator killed the worker.
     KilledByOperator,
-    /// A limit's hard stop.
+    /// The hard limit of this kind ended the worker.
     Limit(LimitKind),
     /// A system call outside the filter.
     Seccomp(String),
-    /// A signal that we did not send.
+    /// A signal that the supervisor did not send.
     Signal(String),
     /// The worker violated the protocol, with the details.
     ProtocolViolation(String),

@@ -1,7 +1,7 @@
 //! Supervisor ⇄ worker: one enum per direction.
 //!
 //! A channel begins with a [`Hello`](crate::hello::Hello) packet of the worker; then logical messages in the packets of
-//! [`crate::packet`], numbered from 1 in each direction. The worker keeps what it sent until it is acknowledged.
+//! [`crate::packet`], numbered from 1 in each direction. The worker keeps sent messages until they are acknowledged.
 //! All messages of a worker are hostile input: the supervisor checks them against the session's state machine.
 
 use crate::codec::{Decode, Encode};
@@ -17,7 +17,7 @@ pub enum ToWorker {
     /// First message: assigns the worker to a session, with an empty state or, in a fork, its parent's. The reply is
     /// [`FromWorker::Started`].
     Start(Box<Start>),
-    /// Run code. Only when nothing runs. The reply is [`FromWorker::Done`].
+    /// Run code. Only while no execution runs. The reply is [`FromWorker::Done`].
     Execute(Box<Execute>),
     /// The reply to a [`FromWorker::HostCall`].
     HostReply { call: u64, reply: HostReply },
@@ -26,23 +26,23 @@ pub enum ToWorker {
         /// The worker's sequence number.
         seq: u64,
     },
-    /// A new supervisor took over; it has committed everything up to this number. The reply is [`FromWorker::Adopted`], then all
-    /// messages above this number again.
+    /// A new supervisor took over; everything up to this number is committed. The reply is [`FromWorker::Adopted`]; then all
+    /// messages above this number are sent again.
     Adopt {
         /// The worker's sequence number.
         last_committed: u64,
     },
-    /// End: exit with code 0 at the next message boundary.
+    /// Exit with code 0 at the next message boundary.
     Shutdown,
-    /// An order about a durable program. As a first message: becomes a worker of that engine, which needs no
+    /// An order about a durable program. As the first message, it makes this a worker of the durable engine, which needs no
     /// acknowledgements and cannot be adopted.
     Durable(Box<ToDurable>),
-    /// Fork. Only when nothing runs; the packet carries one descriptor, over which the child sends its hello. The parent replies
-    /// with [`FromWorker::Forked`] or [`FromWorker::ForkFailed`].
+    /// Fork. Only while no execution runs; the packet carries one descriptor, over which the child sends its hello. The parent
+    /// replies with [`FromWorker::Forked`] or [`FromWorker::ForkFailed`].
     ///
     /// The child replaces its channel by the descriptor and sends a hello. The reply is one packet, also a
-    /// [`Hello`](crate::hello::Hello), that carries the end of a new channel; the child replaces its channel by that, sends a hello
-    /// there, and from then on is a worker that waits for its [`ToWorker::Start`]: numbers from 1, nothing kept.
+    /// [`Hello`](crate::hello::Hello), that carries the end of a new channel; the child replaces its channel by that end and sends a
+    /// hello there. Then it is a worker that waits for its [`ToWorker::Start`], with numbers from 1 and no kept messages.
     Fork {
         /// Counts the orders of this worker, from 1.
         order: u64,
@@ -63,7 +63,7 @@ pub enum FromWorker {
         /// At least one.
         events: Vec<WorkerEvent>,
     },
-    /// The running execution waits for the host; nothing else comes until the reply.
+    /// The running execution waits for the host; the worker sends nothing until the reply.
     HostCall {
         execution: ExecutionId,
         /// Counts from 1 in each session, never reused.
@@ -77,7 +77,7 @@ pub enum FromWorker {
         /// As in the request.
         last_committed: u64,
     },
-    /// A message about a durable program; only after an order of that kind.
+    /// A message about a durable program; only after a [`ToWorker::Durable`].
     Durable(Box<FromDurable>),
     /// Reply to [`ToWorker::Fork`]: there is a child, which sends its own hello.
     Forked {
@@ -97,7 +97,7 @@ pub enum FromWorker {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Start {
     pub session: SessionId,
-    /// In force from here on.
+    /// In force from the start on.
     pub limits: Limits,
     /// Seeds `Math.random`; different for every session.
     pub random_seed: [u8; 32],
@@ -108,7 +108,7 @@ pub struct Start {
 /// One run of code with the policy in force for it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Execute {
-    /// Its id, echoed in every message about it.
+    /// Echoed in every message about the execution.
     pub execution: ExecutionId,
     pub kind: ExecutionKind,
     pub source: String,
@@ -133,7 +133,7 @@ pub enum SourceFormat {
     Script,
     /// An ES module.
     Module,
-    /// A `CommonJS` module (what `require` gets from a script file).
+    /// A `CommonJS` module, as `require` runs a script file.
     CommonJs,
     /// A JSON document.
     Json,
@@ -148,11 +148,11 @@ pub enum SourceFormat {
 pub struct Policy {
     /// The limits.
     pub limits: Limits,
-    /// How modules are found (resolution itself is the supervisor's).
+    /// How modules are found (the supervisor does the resolution).
     pub resolver: Resolver,
     /// Strict mode for scripts.
     pub strict: bool,
-    /// Names of host modules that `require` and `import` give.
+    /// Names of the host modules that `require` and `import` allow.
     pub modules: Vec<String>,
     /// Host modules that the template names and the session does not get, with the reason.
     pub refused_modules: Vec<(String, String)>,
@@ -165,7 +165,7 @@ pub struct Policy {
 pub struct WorkerEvent {
     /// Time since the execution started by the worker's clock (microseconds); the supervisor clamps it.
     pub at_us: u64,
-    /// The output. A worker may send `Console`, `Value`, `Exception` and `System`; anything else is a violation.
+    /// The output. A worker may send `Console`, `Value`, `Exception` and `System`; anything else is a protocol violation.
     pub payload: EventPayload,
 }
 
@@ -173,11 +173,10 @@ pub struct WorkerEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Done {
     pub execution: ExecutionId,
-    /// Its last events.
+    /// The last events of the execution.
     pub events: Vec<WorkerEvent>,
-    /// How it ended.
     pub outcome: Outcome,
-    /// JSON of the resulting value where it has a faithful one.
+    /// JSON of the resulting value, if JSON represents it completely.
     pub result: Option<JsonText>,
     pub usage: Usage,
 }
@@ -185,23 +184,23 @@ pub struct Done {
 /// How an execution ended, as the worker reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Outcome {
-    /// It ran to its end.
+    /// The code ran to its end.
     Ok,
-    /// It threw; an `Exception` event is among its events.
+    /// The code threw; an `Exception` event is among its events.
     Exception {
         /// As in the event.
         message: String,
     },
-    /// It could not be parsed; an `Exception` event is among its events.
+    /// The code could not be parsed; an `Exception` event is among its events.
     SyntaxError {
         /// As in the event.
         message: String,
     },
     /// A soft limit ended it.
     Limit(LimitKind),
-    /// The interrupt signal ended it; the supervisor knows why it sent it.
+    /// The interrupt signal ended it; the supervisor has the reason for the signal.
     Interrupted,
-    /// The script asked for this exit code by `process.exit` or `process.exitCode`; never 0.
+    /// The script set this exit code by `process.exit` or `process.exitCode`; never 0.
     Exit {
         /// 1 to 255.
         code: i32,
@@ -250,9 +249,9 @@ pub enum HostRequest {
 /// The reply to a host call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum HostReply {
-    /// The file that a specifier means.
+    /// The file of a specifier.
     Module {
-        /// Its path relative to the worktree: the module's identity.
+        /// Relative to the worktree; identifies the module.
         path: String,
         source: String,
         /// The kind of the text.
@@ -260,7 +259,7 @@ pub enum HostReply {
     },
     /// The reply of the `fs` module.
     Fs(crate::broker::FsReply),
-    /// It failed; becomes an `Error` with these properties.
+    /// The call failed; becomes an `Error` with these properties.
     Failed(HostError),
     /// The reply of the `database` module.
     Database(crate::broker::DatabaseReply),
@@ -273,7 +272,7 @@ pub enum HostReply {
 /// A failed host request, as the script sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct HostError {
-    /// Node's code where it has one: `ENOENT`, `EACCES`, `MODULE_NOT_FOUND`, `MODULE_NOT_ALLOWED`, …
+    /// Node's code if there is one: `ENOENT`, `EACCES`, `MODULE_NOT_FOUND`, `MODULE_NOT_ALLOWED`, …
     pub code: String,
     /// Without host paths.
     pub message: String,

@@ -1,8 +1,8 @@
-//! Supervisor ⇄ zygote. The zygote's side of the channel is in the jail; it is as hostile as a worker.
+//! Supervisor ⇄ zygote. The zygote's side of the channel is in the jail and is treated as hostile, like a worker.
 //!
-//! A zygote of a library set gets [`ToZygote::Library`] and its source for each library, then [`ToZygote::Evaluate`], to which it
-//! replies; then it takes fork orders like any other, and never gets more libraries. The zygote of durable programs gets
-//! [`ToZygote::PreparePrograms`], replies, and takes fork orders.
+//! A zygote of a library set gets [`ToZygote::Library`] and the source for each library, then [`ToZygote::Evaluate`], to which it
+//! replies; then it executes fork orders like any other zygote, and never gets more libraries. The zygote of durable programs gets
+//! [`ToZygote::PreparePrograms`], replies, and executes fork orders.
 
 use crate::codec::{Decode, Encode};
 
@@ -21,16 +21,16 @@ pub enum ToZygote {
     Library {
         /// `id-version`.
         name: String,
-        /// Its name in `require` and `import`.
+        /// The name in `require` and `import`.
         id: String,
-        /// Its global variable.
+        /// The global variable.
         global: Option<String>,
         /// Length of the source (bytes).
         source_bytes: u64,
     },
     /// All libraries of the set were sent: evaluate them.
     Evaluate,
-    /// Build the realm and prelude of durable programs, which all workers that are forked from now on share.
+    /// Build the realm and prelude of durable programs, which all workers that are forked later share.
     PreparePrograms,
 }
 

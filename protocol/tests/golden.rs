@@ -1,7 +1,7 @@
 //! The wire's bytes are a contract: a supervisor of one build adopts workers of another. Every variant of every enum has
 //! its encoding in `golden.txt`; a change of bytes or a variant without a line fails.
 //!
-//! After a wanted change: raise `hello::PROTOCOL` (or `control::CONTROL_PROTOCOL`), then
+//! After an intended change: raise `hello::PROTOCOL` (or `control::CONTROL_PROTOCOL`), then
 //! `VM_SYSTEM_BLESS=1 cargo test -p vm-system-protocol --test golden`, and review the difference.
 
 mod samples;
@@ -128,7 +128,7 @@ fn current() -> Table {
 }
 
 #[test]
-fn every_message_has_the_bytes_that_were_promised() {
+fn every_message_has_its_golden_bytes() {
     let now = current();
     if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
         let mut text = String::from("# One line per variant: name, encoding in hex. See golden.rs.\n");
@@ -159,7 +159,7 @@ fn hello_packet_is_frozen() {
 
 #[test]
 fn names_of_errors_statuses_and_codes_are_stable() {
-    // What clients match on, beside the bytes.
+    // Clients match on these texts and numbers.
     let codes: Vec<_> = ErrorCode::ALL.iter().map(|c| (c.as_str(), c.http_status(), c.exit_code())).collect();
     let text = codes.iter().fold(String::new(), |mut text, (name, http, exit)| {
         let _ = writeln!(text, "{name} {http} {exit}");

@@ -1,5 +1,5 @@
-//! Packets put together again: whatever a peer sends, a message comes out only as it was sent, and no more is held than
-//! what has arrived.
+//! Reassembly of packets: whatever a peer sends, a message is returned only as it was sent, and no more memory is held than
+//! bytes have arrived.
 
 use proptest::prelude::*;
 use vm_system_protocol::limits::PACKET_BYTES;
@@ -28,7 +28,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn messages_of_any_size_come_out_as_they_went_in(messages in proptest::collection::vec(content(), 1..6)) {
+    fn messages_of_any_size_are_reassembled_unchanged(messages in proptest::collection::vec(content(), 1..6)) {
         let mut reassembler = Reassembler::new(CAP);
         for (index, bytes) in messages.into_iter().enumerate() {
             let seq = index as u64 + 1;
@@ -46,7 +46,7 @@ proptest! {
     }
 
     #[test]
-    fn any_packets_give_an_error_or_what_they_say(
+    fn any_packets_are_an_error_or_their_message(
         packets in proptest::collection::vec(
             (
                 prop_oneof![0u64..4, any::<u64>()],
@@ -95,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn lying_totals_are_refused_before_anything_is_held() {
+fn invalid_totals_are_refused_before_any_allocation() {
     for total in [0, CAP as u32 + 1, u32::MAX] {
         let result = Reassembler::new(CAP).push(&packet(1, total, 0, &[1]));
         assert_eq!(result, Err(PacketError::Total { total, cap: CAP }));
@@ -150,7 +150,7 @@ fn after_an_adoption_a_cut_message_is_dropped_and_then_the_sequence_is_strict() 
     reassembler.accept_any();
     let long = vec![7; 2 * PIECE_BYTES];
     let second_half = packets(40, &long).nth(1).expect("two packets");
-    assert_eq!(reassembler.push(&second_half), Ok(None), "its beginning went to the previous supervisor");
+    assert_eq!(reassembler.push(&second_half), Ok(None), "the previous supervisor received its beginning");
     assert_eq!(reassembler.push(&packet(41, 1, 0, &[1])), Ok(Some(Message { seq: 41, bytes: vec![1] })));
     reassembler.expect(8);
     assert_eq!(

@@ -9,20 +9,9 @@ pub enum DatabaseRequest {
     /// Opens a database; the file is created if it does not exist.
     Configure { database: String },
     /// Rows of one statement.
-    Query {
-        database: String,
-        /// One statement.
-        sql: String,
-        /// Values of its parameters.
-        parameters: SqlParameters,
-    },
+    Query { database: String, sql: String, parameters: SqlParameters },
     /// One statement without result rows; several, if there are no parameters.
-    Exec {
-        database: String,
-        sql: String,
-        /// Values of the parameters.
-        parameters: SqlParameters,
-    },
+    Exec { database: String, sql: String, parameters: SqlParameters },
     /// Closes a database; an open transaction is rolled back. No error if it is not open.
     Close { database: String },
 }
@@ -78,7 +67,7 @@ pub struct DatabaseTerms {
 /// The reply to a `database` call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum DatabaseReply {
-    /// It is open, or closed.
+    /// The database is open, or closed.
     Done,
     Rows {
         /// Names of the columns.
@@ -88,9 +77,9 @@ pub enum DatabaseReply {
     },
     /// The effect of a statement.
     Changed {
-        /// Rows that it changed.
+        /// Number of changed rows.
         rows: u64,
-        /// Rowid of the last row that was inserted on this connection; 0 if none was.
+        /// Rowid of the last row that was inserted on this connection; 0 if there is none.
         last_row_id: i64,
     },
 }

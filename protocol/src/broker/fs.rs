@@ -37,7 +37,7 @@ pub enum FsRequest {
     /// Creates a folder.
     MakeDir {
         path: String,
-        /// Create missing parents too; no error if it exists.
+        /// Create missing parents too; no error if the folder exists.
         recursive: bool,
         /// Permission bits of new folders; the lowest nine count.
         mode: u32,
@@ -49,15 +49,15 @@ pub enum FsRequest {
     /// Removes a file or a folder.
     Remove {
         path: String,
-        /// A folder with everything in it.
+        /// Remove a folder with its content.
         recursive: bool,
-        /// No error if it does not exist.
+        /// No error if the path does not exist.
         force: bool,
     },
     /// Renames a file or a folder; an existing target is replaced.
     Rename {
         from: String,
-        /// Its new name.
+        /// The new path.
         to: String,
     },
     /// Copies the bytes of a regular file.
@@ -72,23 +72,23 @@ pub enum FsRequest {
 /// How a file is opened for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct WriteMode {
-    /// Create it if it does not exist.
+    /// Create the file if it does not exist.
     pub create: bool,
     /// Fail if it exists.
     pub exclusive: bool,
-    /// Truncate it first.
+    /// Truncate the file first.
     pub truncate: bool,
-    /// Write at its end; else at the beginning.
+    /// Write at the end of the file; else at the beginning.
     pub append: bool,
 }
 
 /// The terms of an allowed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct FsTerms {
-    /// Symbolic links in the path are followed. Not where path patterns are in force: a pattern covers names, and a link gives a
-    /// file another name.
+    /// Symbolic links in the path are followed. False if path patterns are in force: a pattern applies to names, and a link is
+    /// another name of a file.
     pub links: bool,
-    /// The rights cover everything beneath the path too: a folder may be moved or removed with its content.
+    /// The rights also apply to everything beneath the path: a folder may be moved or removed with its content.
     pub tree: bool,
     /// Folders down to this level must exist when a folder is created recursively.
     pub existing_levels: u32,
@@ -107,9 +107,8 @@ pub enum FsReply {
     Entries(Vec<DirEntry>),
     /// Metadata of a path.
     Stat(FileStat),
-    /// A yes or no.
     Bool(bool),
-    /// It is done.
+    /// Success without data.
     Done,
     /// A path: the resolved one, or the first folder that was created (`None`: all existed).
     Path(Option<String>),
@@ -120,9 +119,9 @@ pub enum FsReply {
 /// One entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct DirEntry {
-    /// Its name; names that are not UTF-8 are shown with replacement characters.
+    /// Names that are not UTF-8 have replacement characters.
     pub name: String,
-    /// Its kind, without following links.
+    /// Without following links.
     pub kind: FileKind,
 }
 

@@ -22,9 +22,9 @@ pub struct ExportCursor {
     pub id: [u8; 16],
     /// The last checkpoint in the file; 0 = none.
     pub checkpoint: u64,
-    /// The chain of hashes over the records so far.
+    /// The hash chain over the records so far.
     pub chain: [u8; 32],
-    /// Records so far.
+    /// Number of records so far.
     pub records: u64,
     /// The next record.
     pub place: ExportPlace,
@@ -46,9 +46,9 @@ pub enum ExportPlace {
 /// A part of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct ExportPart {
-    /// Text to append to the parts before.
+    /// Text to append to the previous parts.
     pub text: String,
-    /// The position after this part; none after the last one.
+    /// The position after this part; none after the last part.
     pub next: Option<ExportCursor>,
 }
 
@@ -57,12 +57,12 @@ pub struct ExportPart {
 pub struct NewImport {
     /// The required kind of the file; none = any.
     pub kind: Option<ArchiveKind>,
-    /// The execution's or the program's name, instead of the one in the file.
+    /// Replaces the execution's or the program's name in the file.
     pub name: Option<String>,
-    /// Executions: the name of the imported program, instead of the one in the file.
+    /// Executions: replaces the program's name in the file.
     pub program_name: Option<String>,
     /// Executions: the template with the limits; none = the built-in one.
     pub template: Option<String>,
-    /// Executions: the folder whose files the program may use; none = no files.
+    /// Executions: the folder with the files that the program may use; none = no files.
     pub worktree_path: Option<String>,
 }

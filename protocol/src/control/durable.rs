@@ -25,7 +25,7 @@ pub enum DurableOp {
         /// The source of this version; none = the newest.
         version: Option<u32>,
     },
-    /// Versions of a program without their sources, newest first. The cursor of a version is its time, and its number as id.
+    /// Versions of a program without their sources, newest first. The cursor of a version is its time, with its number as id.
     ProgramVersions {
         program: String,
         page: ListPage,
@@ -63,7 +63,7 @@ pub enum DurableOp {
         /// Reply at the program's next pause or end (true), or as soon as the answer is stored.
         wait: bool,
     },
-    /// The inside of a program that stands still.
+    /// The frames and variables of a program that does not run.
     StateGet {
         execution: String,
         /// As of this checkpoint; none = now.
@@ -73,7 +73,7 @@ pub enum DurableOp {
     StateSet {
         execution: String,
         name: String,
-        /// Its new value.
+        /// The new value.
         value: JsonText,
         /// 0 is the innermost.
         frame: u32,
@@ -81,7 +81,7 @@ pub enum DurableOp {
     CheckpointList {
         execution: String,
     },
-    /// Create an execution from a checkpoint, which takes over the name; the old one ends as `cancelled`.
+    /// Create an execution from a checkpoint, which takes over the name; the old execution ends as `cancelled`.
     Rewind {
         execution: String,
         checkpoint: u64,
@@ -91,14 +91,14 @@ pub enum DurableOp {
         execution: String,
         /// None = the current state.
         checkpoint: Option<u64>,
-        /// The name of the new one.
+        /// The name of the new execution.
         name: Option<String>,
     },
-    /// Delete an execution with its output and states; one that has not ended is ended first. Replies with the deleted execution.
+    /// Delete an execution with its output and states; an unfinished one is ended first. Replies with the deleted execution.
     RunDelete {
         execution: String,
     },
-    /// The client's current execution, used when it names none: a list with it, or an empty list.
+    /// The client's current execution, the default of requests without one. The reply is a list with it, or an empty list.
     CurrentGet {
         /// The name of a client of the caller, 1–200 characters.
         client: String,
@@ -113,7 +113,7 @@ pub enum DurableOp {
     Export {
         kind: ArchiveKind,
         reference: String,
-        /// The position after the part before; none = the first part.
+        /// The position after the previous part; none = the first part.
         after: Option<Box<ExportCursor>>,
     },
     /// Begin an import. The reply is [`DurableReply::Importing`].
@@ -125,7 +125,7 @@ pub enum DurableOp {
         at: u64,
         bytes: Vec<u8>,
     },
-    /// The file is complete: check it and create what it describes. The reply is a program or an execution.
+    /// The file is complete: check it and create its program or execution, which is the reply.
     ImportEnd {
         import: String,
     },
@@ -135,14 +135,14 @@ pub enum DurableOp {
     PlanLoad {
         /// The program's name.
         name: String,
-        /// A plan that was compiled: the text of `uplan.json`.
+        /// A compiled plan: the text of `uplan.json`.
         plan: String,
         /// Ids of blocks that are done already.
         done: Vec<String>,
     },
     /// The beginnings of the prompts of waiting executions, for lists. The reply is [`DurableReply::Prompts`].
     Prompts {
-        /// Which executions, at most 1 000.
+        /// At most 1 000.
         executions: Vec<ExecutionId>,
         /// Longest beginning (bytes), at most 4 096.
         bytes: u32,
@@ -154,7 +154,7 @@ pub enum DurableOp {
 /// Counts of the caller's programs and executions; of all owners' for an administrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct ProgramCounts {
-    /// Programs that are loaded.
+    /// Loaded programs.
     pub programs: u64,
     pub executions: u64,
 }
@@ -165,18 +165,18 @@ pub struct PlanText {
     /// The file's name, for messages.
     pub file: String,
     pub text: String,
-    /// Name and text of each file that it lists; one that is missing does not exist.
+    /// Name and text of each file that the plan lists, except files that do not exist.
     pub parts: Vec<(String, String)>,
 }
 
-/// A plan that was compiled.
+/// A compiled plan.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct CompiledPlan {
     /// Always true: a plan with errors is an error reply.
     pub valid: bool,
-    /// How many blocks it has.
+    /// Number of blocks.
     pub blocks: u32,
-    /// Their ids, in the order of execution.
+    /// Ids of the blocks, in the order of execution.
     pub block_ids: Vec<String>,
     /// The plan: the contents of `uplan.json`.
     pub plan: JsonText,
@@ -185,10 +185,10 @@ pub struct CompiledPlan {
 /// An answer as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum GivenAnswer {
-    /// Typed text: where the task has a schema, it is parsed as JSON, or else taken as a string without quotes.
+    /// Typed text: if the task has a schema, the text is parsed as JSON; if that fails, it is a string without quotes.
     Typed(String),
-    /// A value of this type: `"42"` is a string and never a number. Where the task has no schema, a string is the answer itself,
-    /// and of any other value its JSON.
+    /// A value with its type: `"42"` is a string and never a number. If the task has no schema, a string is the answer itself,
+    /// and any other value is answered as its JSON.
     Json(JsonText),
 }
 
@@ -204,14 +204,14 @@ pub struct NewRun {
     pub env: Vec<(String, String)>,
     /// The template; none = the built-in one.
     pub template: Option<String>,
-    /// The folder whose files the program may use; none = no files.
+    /// The folder with the files that the program may use; none = no files.
     pub worktree_path: Option<String>,
-    /// Reply at its first pause or end (true), or as soon as its start is stored.
+    /// Reply at the first pause or end (true), or as soon as the start is stored.
     pub wait: bool,
 }
 
 impl Default for NewRun {
-    /// Nothing given; waited for.
+    /// Without options; the reply comes at the first pause or end.
     fn default() -> Self {
         Self {
             program: String::new(),
@@ -225,7 +225,7 @@ impl Default for NewRun {
     }
 }
 
-/// The answer of such a verb.
+/// The reply of a verb of durable programs.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(untagged)]
 pub enum DurableReply {
@@ -238,7 +238,7 @@ pub enum DurableReply {
     Tasks(Vec<Task>),
     /// The status of an execution.
     TaskStatus(Box<TaskStatus>),
-    /// The inside of a program.
+    /// The frames and variables of a program.
     State(Box<ProgramState>),
     /// Stored checkpoints.
     Checkpoints(Vec<CheckpointInfo>),
@@ -246,10 +246,9 @@ pub enum DurableReply {
     Plan(Box<CompiledPlan>),
     /// A part of a file.
     Exported(Box<ExportPart>),
-    /// The id of an import that is under way.
+    /// The id of an unfinished import.
     Importing(String),
     /// Executions with the beginnings of their prompts.
     Prompts(Vec<(ExecutionId, String)>),
-    /// How much there is.
     Counts(ProgramCounts),
 }

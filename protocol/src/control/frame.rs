@@ -1,10 +1,10 @@
-//! Frames of the control socket as bytes: `length u32` (little endian), then the value. Both ends read and write by themselves.
+//! Frames of the control socket as bytes: `length u32` (little endian), then the value. Does no I/O: both ends read and write.
 
 use crate::codec::{self, CodecError, Encode};
 
 /// Bytes of a frame before its value.
 pub const HEADER_BYTES: usize = 4;
-/// A deadline for writing holds for this many bytes (bytes).
+/// The deadline for a write applies to each piece of this size (bytes).
 pub const WRITE_CHUNK_BYTES: usize = 64 * 1024;
 
 /// The bytes of a frame; fails only above `cap` bytes of value.

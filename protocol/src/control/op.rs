@@ -1,5 +1,5 @@
 //! The verbs. References to templates, sessions and executions are text: a whole id, a unique prefix of one, or a name
-//! where the thing has one; the supervisor resolves them among what the caller may see.
+//! if there is one; the supervisor resolves them among the objects that the caller may see.
 
 use super::DurableOp;
 use crate::codec::{Decode, Encode};
@@ -12,12 +12,12 @@ use crate::time::Timestamp;
 pub enum Op {
     /// Create a template.
     TemplateCreate {
-        /// Unique among the owner's.
+        /// Unique among the owner's templates.
         name: String,
         engine: Engine,
-        /// Its settings; defaults where absent.
+        /// Absent fields have their defaults.
         settings: Box<Settings>,
-        /// Host modules that its sessions may require.
+        /// Host modules that sessions may require.
         modules: Vec<String>,
     },
     /// Templates, newest first.
@@ -85,7 +85,7 @@ pub enum Op {
     /// Events of an execution.
     ExecEvents {
         execution: String,
-        /// Only later ones.
+        /// Only later events.
         after_seq: u64,
         /// At most this many; 0 = all.
         limit: u32,
@@ -96,7 +96,7 @@ pub enum Op {
     ExecCancel {
         execution: String,
     },
-    /// Whether the supervisor works.
+    /// Check that the supervisor responds.
     Health,
     RuntimeSummary,
     /// Version, layers in force, zygotes, totals, store lag.
@@ -132,27 +132,27 @@ pub enum Op {
     /// Add a library to new sessions of a template. The reply is [`Reply::TemplateName`](super::Reply) with the stored name.
     TemplateAddLibrary {
         template: String,
-        /// `id-version`, or `id` for the version that is installed.
+        /// `id-version`, or `id` for the installed version.
         name: String,
     },
     /// Remove a library; existing sessions keep it. The reply is [`Reply::TemplateName`](super::Reply).
     TemplateRemoveLibrary {
         template: String,
-        /// `id-version`, or `id` where the template has one version of it.
+        /// `id-version`, or `id` if the template has one version of the library.
         name: String,
     },
-    /// The libraries that are installed, and those of the original catalog that are not.
+    /// The installed libraries, and those of the original catalog that are not installed.
     LibraryCatalog,
     /// Install a library for every template. Administrators only: its code runs in their users' sessions.
     LibraryInstall(Box<NewLibrary>),
     /// Remove an installed library; existing sessions keep it.
     LibraryRemove {
-        /// `id-version`, or `id` where one version is installed.
+        /// `id-version`, or `id` if one version is installed.
         name: String,
     },
     /// Compare installed libraries with the hashes that were recorded when they were installed.
     LibraryVerify {
-        /// Only this one.
+        /// Only this library.
         name: Option<String>,
     },
     /// The audit log, newest first. The reply is [`Reply::Audit`](super::Reply).
@@ -167,11 +167,11 @@ pub enum Op {
     /// Fork a live, idle session. The reply is [`Reply::Sessions`](super::Reply): either all forks are created, or none.
     SessionFork {
         session: String,
-        /// How many; 1 to [`FORKS`](crate::limits::FORKS).
+        /// 1 to [`FORKS`](crate::limits::FORKS).
         count: u32,
     },
-    /// Wait until an execution does not run: it has ended, or has a pending task. Returns at once where that is so. Except for a
-    /// program that waits, the reply has its events, as many as fit. An end because of too much output is no error of this verb.
+    /// Wait until an execution does not run: it has ended, or has a pending task. Returns at once if that is already so. Except for
+    /// a program that waits, the reply has the events, as many as fit. An end because of too much output is no error of this verb.
     ExecWait {
         execution: String,
     },
@@ -193,55 +193,55 @@ impl Op {
 pub struct ListPage {
     /// At most this many; absent: as many as fit into a reply.
     pub limit: Option<u32>,
-    /// Only entries after this one.
+    /// Only entries after this position.
     pub after: Option<ListCursor>,
 }
 
 impl ListPage {
-    /// The first ones.
+    /// The first page.
     pub const fn first(limit: u32) -> Self {
         Self { limit: Some(limit), after: None }
     }
 }
 
-/// The place of an element of such a list.
+/// The position of an element in a list that is sorted newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct ListCursor {
-    /// When it was created (executions: started).
+    /// Time of creation (executions: of the start).
     pub at: Timestamp,
     pub id: [u8; 16],
 }
 
-/// A capability row that is to be.
+/// A capability row to be created.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewCapability {
     pub kind: CapabilityKind,
     /// The module, global, …; (kind, name) is unique in a template.
     pub name: String,
-    /// Whether it grants (true) or withdraws (false).
+    /// Whether the row grants (true) or withdraws (false) the right.
     pub enabled: bool,
-    /// An object that narrows it.
+    /// An object that narrows the right.
     pub config: JsonText,
 }
 
-/// A startup file that is to be.
+/// A startup file to be added.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewStartupFile {
     /// Relative to the session's worktree.
     pub path: String,
     /// Lower runs first; equal ones by path.
     pub order_index: i64,
-    /// `eval`, or `import` where the template's `runtime.esm` is true; as the client wrote it.
+    /// `eval`, or `import` if the template's `runtime.esm` is true; as the client sent it.
     pub mode: String,
 }
 
 /// A library with its source.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewLibrary {
-    /// Its name in `require` and `import`, as on npm.
+    /// The name in `require` and `import`, as on npm.
     pub id: String,
     pub version: String,
-    /// Its global variable; absent: as in the original catalog, else none.
+    /// The global variable; absent: as in the original catalog, else none.
     pub global: Option<String>,
     /// One JavaScript file without relative imports: a script (UMD, `CommonJS`, IIFE) or an ES module.
     pub source: String,
@@ -252,13 +252,13 @@ pub struct NewLibrary {
 pub struct TemplateChange {
     /// New name.
     pub name: Option<String>,
-    /// Part of [`Settings`] as an object (`{"limits":{"cpu_ms":100}}`): fields that are named replace, `null` resets to the
-    /// default, the rest stays (JSON merge patch, RFC 7396).
+    /// Part of [`Settings`] as an object (`{"limits":{"cpu_ms":100}}`): a present field replaces the setting, `null` resets it to
+    /// the default, other settings stay (JSON merge patch, RFC 7396).
     pub settings: Option<JsonText>,
 }
 
-/// The name of the plain template of agents: an owner who has none of this name gets one with the module `fs` when a session is
-/// created from it.
+/// The name of the default template of agents: for an owner without a template of this name, one with the module `fs` is created
+/// together with the first session from it.
 pub const AGENT_TEMPLATE: &str = "mcp";
 
 /// The options of a new session.
@@ -274,9 +274,9 @@ pub struct NewSession {
     pub worktree_path: String,
     /// A name for people (1–200 characters).
     pub name: Option<String>,
-    /// Instead of the template's `ttl_s`; not longer than it.
+    /// Replaces the template's `ttl_s`; not longer than that.
     pub ttl_s: Option<u32>,
-    /// Instead of the template's `idle_timeout_s`; not longer than it.
+    /// Replaces the template's `idle_timeout_s`; not longer than that.
     pub idle_timeout_s: Option<u32>,
 }
 
@@ -310,9 +310,9 @@ pub struct NewExecution {
     pub env: Vec<(String, String)>,
     /// Visible as `process.argv` after the first two entries.
     pub argv: Vec<String>,
-    /// Reply when it has ended (true), or as soon as it runs.
+    /// Reply when the execution has ended (true), or as soon as it runs.
     pub wait: bool,
-    /// Stream its events before the reply.
+    /// Stream the events before the reply.
     pub follow: bool,
 }
 

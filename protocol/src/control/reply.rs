@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 use serde::Serialize;
 use std::fmt;
 
-/// The answer of a verb that succeeded.
+/// The result of a verb that succeeded.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(untagged)]
 pub enum Reply {
@@ -34,20 +34,19 @@ pub enum Reply {
     Execution(Box<Execution>),
     Executions(Vec<Execution>),
     Events(Vec<Event>),
-    /// The supervisor answers.
     Health(Health),
     /// Live sessions.
     RuntimeSummary(RuntimeSummary),
     /// The supervisor itself.
     RuntimeInfo(Box<RuntimeInfo>),
     Doctor(Box<DoctorReport>),
-    /// The host modules there are.
+    /// All host modules.
     Modules(Vec<ModuleInfo>),
     Capability(Box<Capability>),
     StartupFile(Box<StartupFile>),
-    /// The name of a module or library that was added to a template or removed.
+    /// The name of a module or library that was added to a template or removed from it.
     TemplateName(TemplateName),
-    /// The libraries there are.
+    /// All libraries.
     Libraries(Vec<LibraryInfo>),
     Library(Box<LibraryInfo>),
     /// The checks of installed libraries.
@@ -60,7 +59,7 @@ pub enum Reply {
 /// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct AuditRecord {
-    /// Its number; later ones are larger.
+    /// Increases with each record.
     pub seq: u64,
     pub at: Timestamp,
     pub owner: String,
@@ -76,25 +75,25 @@ pub struct AuditRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct TemplateName {
     pub template_id: TemplateId,
-    /// The name as it is stored.
+    /// The stored name.
     pub name: String,
 }
 
 /// A library that is installed, or that `libs download` would install.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct LibraryInfo {
-    /// `id-version`: its name in templates.
+    /// `id-version`: the name in templates.
     pub name: String,
-    /// Its name in `require` and `import`.
+    /// The name in `require` and `import`.
     pub id: String,
     pub version: String,
-    /// Its global variable, if any.
+    /// The global variable, if any.
     pub global: Option<String>,
-    /// Whether its source is installed.
+    /// Whether the source is installed.
     pub installed: bool,
-    /// SHA-256 of its source (hexadecimal), if it is installed.
+    /// SHA-256 of the source (hexadecimal), if it is installed.
     pub sha256: Option<String>,
-    /// Size of its source (bytes), if it is installed.
+    /// Size of the source (bytes), if it is installed.
     pub bytes: Option<u64>,
     pub installed_at: Option<Timestamp>,
 }
@@ -104,16 +103,16 @@ pub struct LibraryInfo {
 pub struct LibraryCheck {
     /// `id-version`.
     pub name: String,
-    /// Whether its source is unchanged since its installation.
+    /// Whether the source is unchanged since the installation.
     pub ok: bool,
-    /// What is wrong with it.
+    /// The reason why the check failed.
     pub problem: Option<String>,
 }
 
 /// A host module.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct ModuleInfo {
-    /// Its name in `require` and `import`.
+    /// The name in `require` and `import`.
     pub name: String,
     pub description: String,
 }
@@ -125,11 +124,11 @@ pub struct Health {
     pub status: String,
 }
 
-/// Which sessions are alive.
+/// The live sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct RuntimeSummary {
     pub active_sessions: u64,
-    /// Sorted.
+    /// In sorted order.
     pub active_session_ids: Vec<SessionId>,
 }
 
@@ -142,7 +141,7 @@ pub struct SandboxLayer {
     pub in_force: bool,
     /// Whether the daemon refuses to start without it.
     pub required: bool,
-    /// What was found, or what to do.
+    /// Details; or what to do.
     pub detail: String,
 }
 
@@ -151,9 +150,9 @@ pub struct SandboxLayer {
 pub struct ZygoteInfo {
     pub engine: String,
     pub libraries: Vec<String>,
-    /// Its pid on the host.
+    /// The pid on the host.
     pub pid: u32,
-    /// Workers forked from it so far that were assigned to a session; not counted for the permanent zygotes.
+    /// Workers forked from the zygote so far that were assigned to a session; not counted for the permanent zygotes.
     pub forks: u64,
 }
 
@@ -164,7 +163,7 @@ pub struct RuntimeInfo {
     pub version: String,
     /// The supervisor's pid.
     pub pid: u32,
-    /// Time since its start (milliseconds).
+    /// Time since the start (milliseconds).
     pub uptime_ms: u64,
     /// The keeper's pid on the host.
     pub keeper_pid: Option<u32>,
@@ -188,7 +187,7 @@ pub struct RuntimeInfo {
 pub struct DoctorReport {
     /// Kernel release.
     pub kernel: String,
-    /// Whether the host supports everything that is required.
+    /// Whether the host supports all required layers.
     pub ok: bool,
     /// Why there is no jail or the host could not be examined, and what to do.
     pub problem: Option<String>,
@@ -207,7 +206,7 @@ pub struct HostFinding {
     pub works: bool,
     /// Whether a supervisor refuses to start without it.
     pub required: bool,
-    /// Version, or why it is missing and what to do.
+    /// Version; or why the wall is missing, and what to do.
     pub detail: String,
 }
 
@@ -252,7 +251,7 @@ error_codes! {
     FileNotFound = "FILE_NOT_FOUND", 404, 1;
     /// No such library.
     LibraryNotFound = "LIBRARY_NOT_FOUND", 404, 1;
-    /// No such thing.
+    /// No such object of any other kind.
     NotFound = "NOT_FOUND", 404, 1;
     /// The name is taken.
     Conflict = "CONFLICT", 409, 1;
@@ -260,7 +259,7 @@ error_codes! {
     SessionNotReady = "SESSION_NOT_READY", 409, 1;
     /// Another execution runs or waits.
     SessionBusy = "SESSION_BUSY", 409, 75;
-    /// Absolute, `..`, a symlink that leaves the worktree, NUL, blank.
+    /// An absolute path, `..`, a symlink that leaves the worktree, NUL, or a blank path.
     InvalidPath = "INVALID_PATH", 422, 1;
     /// The execution wrote more output than allowed; `details.execution_id`.
     OutputLimitExceeded = "OUTPUT_LIMIT_EXCEEDED", 422, 1;
@@ -284,11 +283,11 @@ error_codes! {
     CapacityExceeded = "CAPACITY_EXCEEDED", 503, 75;
     /// The store cannot write.
     StorageUnavailable = "STORAGE_UNAVAILABLE", 503, 75;
-    /// The worktree is outside the operator's roots, or the caller may not do this.
+    /// The worktree is outside the operator's roots, or the caller lacks the right.
     NotPermitted = "NOT_PERMITTED", 403, 77;
     /// The supervisor is stopping.
     ShuttingDown = "SHUTTING_DOWN", 503, 75;
-    /// A bug.
+    /// A bug of the supervisor.
     Internal = "INTERNAL", 500, 70;
     /// This host, or the supervisor's rights on it, does not allow the jail of a worker.
     SandboxUnavailable = "SANDBOX_UNAVAILABLE", 503, 70;
@@ -318,7 +317,7 @@ impl Serialize for ErrorCode {
     }
 }
 
-/// The answer of a verb that failed.
+/// The error of a verb that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub struct OpError {
@@ -339,14 +338,14 @@ impl OpError {
         Self { code, message: message.into(), details: None, hint: None }
     }
 
-    /// Adds what to do.
+    /// Adds a hint on what to do.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Marks that the code ran, and only storing its record failed (`details.ran`).
+    /// Marks that the code ran and only storing its record failed (`details.ran`).
     #[must_use]
     pub fn of_what_ran(self) -> Self {
         self.with_details(&serde_json::json!({ "ran": true }))

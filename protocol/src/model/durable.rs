@@ -18,11 +18,11 @@ pub struct Program {
     pub source_hash: String,
     /// Format of the compiled code.
     pub format: u32,
-    /// When the first version was loaded.
+    /// Load of the first version.
     pub created_at: Timestamp,
-    /// When the newest version was loaded.
+    /// Load of the newest version.
     pub modified_at: Timestamp,
-    /// The source, where the reply carries it.
+    /// The source, if the reply has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -30,11 +30,11 @@ pub struct Program {
 /// A version of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct ProgramVersion {
-    /// Its number, from 1.
+    /// Counts from 1.
     pub version: u32,
-    /// SHA-256 of its source, in hexadecimal digits.
+    /// SHA-256 of the source, in hexadecimal digits.
     pub source_hash: String,
-    /// Format of its compiled code.
+    /// Format of the compiled code.
     pub format: u32,
     pub created_at: Timestamp,
 }
@@ -59,16 +59,16 @@ pub struct Task {
     /// The schema of answers; none = any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<JsonText>,
-    /// Answers that did not match the schema.
+    /// Number of answers that did not match the schema.
     pub attempts: u32,
     pub created_at: Timestamp,
-    /// When it is answered with its default, or with a `CCTimeoutError`.
+    /// Deadline; then the task is answered with its default, or with a `CCTimeoutError`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// When the first answer came that did not match.
+    /// Time of the first answer that did not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_attempt_at: Option<Timestamp>,
-    /// When the last answer came that did not match.
+    /// Time of the last answer that did not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_at: Option<Timestamp>,
 }
@@ -77,49 +77,49 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct TaskStatus {
     pub execution_id: ExecutionId,
-    /// Its name, if it has one.
+    /// The execution's name, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub status: ExecutionStatus,
-    /// The task, while it waits.
+    /// The task, while the execution waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
-    /// Its result, once it ended `ok`.
+    /// The result, if the execution ended `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JsonText>,
-    /// Why it did not end `ok`.
+    /// The error, if the execution did not end `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExecutionError>,
 }
 
-/// An execution with its task: of a program, or one of a `quickjs` session that waits for an answer.
+/// An execution with its task: an execution of a program, or one in a `quickjs` session that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Run {
     #[serde(flatten)]
     pub execution: Execution,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The program that it runs, if it is one of a program.
+    /// The program, if this is an execution of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_id: Option<ProgramId>,
-    /// The program's name; none once it was deleted.
+    /// The program's name; none after the program was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_version: Option<u32>,
-    /// Its task, while it waits.
+    /// The task, while the execution waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
 }
 
-/// A state that was kept.
+/// A stored checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct CheckpointInfo {
     pub seq: u64,
     pub at: Timestamp,
     /// `start`, `pause`, `effect`, `steps`, `edit`, `end`.
     pub cause: String,
-    /// Written with it (bytes).
+    /// Bytes that the checkpoint wrote.
     pub bytes: u64,
 }
 
@@ -150,6 +150,6 @@ pub struct ProgramFrame {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Variable {
     pub name: String,
-    /// Its value as text.
+    /// The value as text.
     pub value: String,
 }

@@ -70,13 +70,13 @@ pub struct Event {
 pub enum EventPayload {
     /// The input of a repl execution.
     InputEcho {
-        /// As it was sent.
+        /// As the client sent it.
         text: String,
     },
     /// A console call.
     Console {
         level: ConsoleLevel,
-        /// Formatted as Node's `util.format` does.
+        /// Formatted as by Node's `util.format`.
         text: String,
     },
     /// The value of the last expression.
@@ -85,7 +85,7 @@ pub enum EventPayload {
         kind: JsType,
         /// For people.
         preview: String,
-        /// For programs, if it has a faithful JSON form.
+        /// For programs, if JSON represents the value completely.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         json: Option<JsonText>,
     },
@@ -96,22 +96,16 @@ pub enum EventPayload {
         /// With file and line; may be empty.
         stack: String,
     },
-    /// Something that the system did or noticed.
+    /// A message of the system.
     System {
         message: String,
         /// The severity.
         level: ConsoleLevel,
     },
     /// Output of a command that the script ran.
-    Stdout {
-        /// As written.
-        text: String,
-    },
+    Stdout { text: String },
     /// Error output of a command that the script ran.
-    Stderr {
-        /// As written.
-        text: String,
-    },
+    Stderr { text: String },
     /// A task was created.
     Task { task_id: TaskId, prompt: String },
 }

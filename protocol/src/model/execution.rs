@@ -23,11 +23,11 @@ text_enum! {
 text_enum! {
     /// `running → ok | error | timeout | cancelled`, and `running ⇄ waiting` while a task is pending.
     ExecutionStatus {
-        /// Under way.
+        /// The code runs.
         Running = "running",
         /// A task is pending.
         Waiting = "waiting",
-        /// Ended.
+        /// Ended without an error.
         Ok = "ok",
         /// Ended by an exception, a limit or the worker's exit.
         Error = "error",
@@ -65,17 +65,17 @@ pub struct Execution {
     pub started_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// Value of the last expression or of the module, when it has a faithful JSON form.
+    /// Value of the last expression or of the module, if JSON represents it completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<JsonText>,
-    /// Why it did not end `ok`.
+    /// The error, if the execution did not end `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExecutionError>,
     pub metrics: Metrics,
-    /// A write of this record or its events failed: what is stored may be incomplete.
+    /// A write of this record or its events failed: the stored data may be incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub degraded: bool,
-    /// Its events, where the reply carries them.
+    /// The events, if the reply has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
 }
@@ -99,12 +99,12 @@ pub struct Metrics {
     pub duration_ms: u64,
     /// CPU time, measured by the kernel (milliseconds).
     pub cpu_ms: u64,
-    /// Time in which the script waited for the host (milliseconds).
+    /// Time in which the script waited for host calls (milliseconds).
     pub host_wait_ms: u64,
     /// Events recorded.
     pub events: u64,
     /// Text and values in those events (bytes).
     pub output_bytes: u64,
-    /// Peak of the JavaScript heap as the worker reported; advisory (bytes).
+    /// Peak of the JavaScript heap, reported by the worker; advisory (bytes).
     pub heap_peak_bytes: u64,
 }

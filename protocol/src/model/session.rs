@@ -12,13 +12,13 @@ text_enum! {
     SessionStatus {
         /// The worker is being started.
         Starting = "starting",
-        /// One worker takes executions.
+        /// The worker accepts executions.
         Ready = "ready",
         /// Ended unexpectedly.
         Crashed = "crashed",
         /// Ended on request.
         Closed = "closed",
-        /// Only sessions of programs: no process now; the program waits for an answer, or for a free worker.
+        /// Only sessions of programs: there is no process; the program waits for an answer, or for a free worker.
         Waiting = "waiting",
     }
 }
@@ -27,10 +27,10 @@ text_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Session {
     pub id: SessionId,
-    /// A name that the client gave; several may have the same.
+    /// The client's name for the session; not unique.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The template it was made from.
+    /// The template that the session was created from.
     pub template_id: TemplateId,
     /// The same, for old clients.
     pub vm_id: TemplateId,
@@ -38,7 +38,7 @@ pub struct Session {
     pub workspace_id: String,
     /// A label of the client.
     pub base_commit_oid: String,
-    /// Absolute path of the folder whose files the session may read.
+    /// Absolute path of the folder with the files that the session may read.
     pub worktree_path: String,
     pub status: SessionStatus,
     pub created_at: Timestamp,
@@ -47,13 +47,13 @@ pub struct Session {
     /// The error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
-    /// Why it ended, as text of [`CloseReason`](crate::reason::CloseReason).
+    /// Why the session ended, as text of [`CloseReason`](crate::reason::CloseReason).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_reason: Option<String>,
     /// Free-form facts about the runtime (an object).
     pub runtime_meta: JsonText,
-    /// `cvm`: the session of a durable program, created and ended with its execution; absent in all others, which have the engine
-    /// of their template.
+    /// `cvm`: the session of a durable program, created and ended with its execution; absent in all other sessions, which have the
+    /// engine of their template.
     #[serde(default = "scripts", skip_serializing_if = "of_scripts")]
     pub engine: Engine,
     /// The execution of a program's session.
@@ -65,7 +65,7 @@ fn scripts() -> Engine {
     Engine::Quickjs
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn of_scripts(engine: &Engine) -> bool {
     *engine != Engine::Cvm
 }
@@ -85,7 +85,7 @@ pub struct SessionInspection {
     pub pss_kib: Option<u64>,
     /// Unique set (KiB), if readable.
     pub uss_kib: Option<u64>,
-    /// JavaScript heap (bytes), as the worker last reported; advisory.
+    /// JavaScript heap (bytes) in the worker's last report; advisory.
     pub js_heap_bytes: Option<u64>,
     /// Open descriptors, if readable.
     pub fds: Option<u32>,

@@ -50,7 +50,7 @@ impl Default for Limits {
 pub struct Resolver {
     /// Folders relative to the worktree in which specifiers are looked up; empty = the worktree itself.
     pub roots: Vec<String>,
-    /// Tried in order behind a specifier without one.
+    /// Tried in order for a specifier without an extension.
     pub extensions: Vec<String>,
     /// `/x/y.js` means the worktree's root.
     pub allow_absolute_repo_imports: bool,
@@ -72,9 +72,9 @@ text_enum! {
     OnCrash {
         /// The session is `crashed`.
         Close = "close",
-        /// A new session replaces it.
+        /// A new session replaces the crashed one.
         Restart = "restart",
-        /// The frozen fork goes on.
+        /// A frozen fork continues.
         Rollback = "rollback",
     }
 }

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 text_enum! {
-    /// The engine of a template. `goja` is the original's name of `quickjs` and is echoed back as sent.
+    /// The engine of a template. `goja` is the original's name of `quickjs` and is returned as it was sent.
     Engine {
         /// QuickJS, for live sessions.
         Quickjs = "quickjs",
@@ -43,7 +43,7 @@ text_enum! {
     }
 }
 
-/// A profile from which sessions are made.
+/// A profile from which sessions are created.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Template {
     pub id: TemplateId,
@@ -63,7 +63,7 @@ pub struct Template {
     pub built_in: bool,
 }
 
-/// A template with everything that a session made from it inherits.
+/// A template with everything that its sessions inherit.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct TemplateDetail {
     pub template: Template,
@@ -81,11 +81,11 @@ pub struct Capability {
     /// The template (the original's field name).
     pub vm_id: TemplateId,
     pub kind: CapabilityKind,
-    /// Which module, global, …
+    /// The name of the module, global, …
     pub name: String,
-    /// Whether it grants (true) or withdraws (false).
+    /// Whether the row grants (true) or withdraws (false) the right.
     pub enabled: bool,
-    /// An object that narrows it.
+    /// An object that narrows the right.
     pub config: JsonText,
 }
 

@@ -1,5 +1,5 @@
-//! Hostile bytes: whatever arrives on a channel, decoding neither panics nor claims memory beyond its limit, and what it
-//! accepts is the one encoding of a value. Memory is measured by a counting allocator, not believed.
+//! Hostile bytes: for any input on a channel, decoding neither panics nor claims memory beyond its limit, and it accepts only the
+//! one encoding of a value. Memory is measured by a counting allocator.
 
 #[path = "../samples/mod.rs"]
 mod samples;
@@ -18,7 +18,7 @@ use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, WORKER_MESSAGE_BYTES};
 use vm_system_protocol::worker::*;
 use vm_system_protocol::zygote::*;
 
-/// Error texts, and what a decoded value holds outside of containers.
+/// Memory of error texts, and of a decoded value outside of containers (bytes).
 const SLACK: usize = 16 * 1024;
 
 fn never_beyond_the_limit<T: Encode + Decode<()>>(bytes: &[u8]) -> Result<T, CodecError> {
@@ -140,7 +140,7 @@ fn every_prefix_of_every_message_is_refused_without_a_panic() {
 
 #[test]
 fn the_densest_honest_messages_are_within_the_limit() {
-    // What a worker or a broker may legally say in the fewest bytes per entry must decode at every size.
+    // The messages with the fewest bytes per entry that a worker or broker may send must decode at every size.
     for count in [1, 10, 100, 1_000, 100_000, 500_000] {
         let strings = vec![String::new(); count];
         assert_eq!(
@@ -178,7 +178,7 @@ fn non_canonical_forms_are_refused() {
 }
 
 #[test]
-fn the_allocator_does_count() {
+fn the_allocator_counts() {
     let ((), peak) = peak_of(|| drop(vec![1_u8; 1_000_000]));
     assert!((1_000_000..1_100_000).contains(&peak), "{peak}");
 }

@@ -13,7 +13,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Negative on a thread that frees what another allocated.
+/// Adds to the thread's count, which is negative on a thread that frees memory of another one.
 fn grew(by: usize) {
     let live = LIVE.get() + by as isize;
     LIVE.set(live);
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Runs `work`; its result and the most that this thread had allocated at a time beyond what it had before (bytes).
+/// Runs `work`; returns its result and the thread's peak of allocated memory, less the memory allocated before (bytes).
 pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);

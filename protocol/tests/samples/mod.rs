@@ -1,4 +1,4 @@
-//! One sample of every wire type, made from a source of numbers: fixed numbers give the goldens, arbitrary bytes the
+//! One sample of every wire type, built from a source of numbers: fixed numbers for the goldens, arbitrary bytes for the
 //! property tests. Exhaustive by construction: each list below is also a `match` without a wildcard, so that a variant
 //! that is added to the protocol does not compile here until it has a row.
 
@@ -16,11 +16,11 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::*;
 use vm_system_protocol::zygote::{FromZygote, ToZygote};
 
-/// Where samples get their content from.
+/// The source of the samples' content.
 pub(crate) enum Source<'a> {
-    /// 1, 2, 3, …; every option is there, every list has one entry.
+    /// 1, 2, 3, …; every option is present, every list has one entry.
     Counting(u64),
-    /// Whatever these bytes say; zeros behind their end.
+    /// These bytes, then zeros.
     Bytes(&'a [u8]),
 }
 
@@ -62,13 +62,13 @@ impl Source<'_> {
 
 /// A wire type with samples.
 pub(crate) trait Sample: Sized {
-    /// A value whose content comes from the source.
+    /// A value with content from the source.
     fn sample(from: &mut Source<'_>) -> Self;
 }
 
 /// A wire type that is an enum: a sample of every variant.
 pub(crate) trait Variants: Sized {
-    /// Their names and samples, in order.
+    /// Names and samples of the variants, in order.
     fn variants(from: &mut Source<'_>) -> Vec<(&'static str, Self)>;
 }
 

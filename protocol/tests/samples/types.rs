@@ -216,7 +216,7 @@ enums! {
     }
 }
 
-/// Calls a macro with every message enum and top-level struct of the channels: what travels by itself.
+/// Calls a macro with every message enum and top-level struct of the channels: the types that are sent by themselves.
 #[macro_export]
 macro_rules! for_each_message {
     ($then:ident) => {

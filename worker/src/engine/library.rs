@@ -96,10 +96,10 @@ impl Preloaded {
         );
         let state = &machine.state;
         for (place, name) in names.into_iter().enumerate() {
-            let taught = state
+            let evaluated = state
                 .host
                 .scoped(&mut DiscardingHost, || machine.context.with(|ctx| evaluate_at(&ctx, state, place)));
-            taught.map_err(|message| LibraryEvaluationError { name, message: cut(message) })?;
+            evaluated.map_err(|message| LibraryEvaluationError { name, message: cut(message) })?;
         }
         preload::settle_heap(&machine.context, &machine.runtime);
         Ok(())
