@@ -1,6 +1,6 @@
-//! Frames on the broker's socket: `length u32` (little endian), then one encoded value. Knows no request.
+//! Frames on the broker's socket: `length u32` (little endian), then one encoded value. Knows nothing of requests.
 //!
-//! A byte stream instead of packets: a broker ends with its supervisor, so that no other process ever takes over a channel in
+//! A byte stream instead of packets: a broker exits with its supervisor, so that no other process ever takes over a channel in
 //! the middle of a message.
 
 use std::fs::File;
@@ -10,10 +10,9 @@ use vm_system_protocol::broker::{FromBroker, ToBroker};
 use vm_system_protocol::codec::{self, CodecError};
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, WORKER_MESSAGE_BYTES};
 
-/// The channel cannot be used any more.
+/// The channel failed and cannot be used again.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SupervisorChannelError {
-    /// The socket.
     #[error("the channel to the supervisor failed: {0}")]
     Io(#[from] io::Error),
     /// A message that cannot be decoded, or a reply above its cap.
@@ -27,7 +26,7 @@ impl AsFd for SupervisorChannel {
     }
 }
 
-/// The broker's end.
+/// The broker's end of the channel.
 #[derive(Debug)]
 pub(crate) struct SupervisorChannel {
     socket: File,

@@ -4,7 +4,7 @@
 //! - [`guard`]: which actions SQLite refuses whatever the statement
 //! - [`run`]: statements, their parameters and rows
 //! - [`error`]: SQLite's errors in the form that scripts see
-//! - [`sys`]: the one unsafe part: opening by a name relative to the workspace's folder
+//! - [`sys`]: the only unsafe code: opening by a name relative to the workspace's folder
 
 mod error;
 mod guard;
@@ -20,7 +20,7 @@ use vm_system_protocol::worker::HostError;
 
 /// The databases that a session has open.
 pub struct Databases {
-    /// There is a folder for database files; it is the working directory.
+    /// There is a folder for database files, the working directory.
     has_folder: bool,
     open: BTreeMap<String, OpenDatabase>,
 }

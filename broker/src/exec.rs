@@ -5,7 +5,7 @@
 //! - [`inside`]: pid 1 of the command's namespaces, and the command's own first steps
 //! - [`watch`]: pipes and deadline
 //!
-//! Must not check which command may be started: the supervisor has done that.
+//! Must not check whether the command may be started: the supervisor has done that.
 
 mod inside;
 mod watch;
@@ -85,7 +85,7 @@ enum StartError {
 
 /// Our ends of the pipes to the command.
 struct Started {
-    /// Pid 1 of its namespaces.
+    /// Pid 1 of the command's namespaces.
     pid: u32,
     input: PipeWriter,
     output: PipeReader,
@@ -106,7 +106,7 @@ fn start(
     }
     // The kernel carries the working directory over into the new mount namespace, where it is mounted for the command.
     nix::unistd::fchdir(worktree).at(JailStep::Descriptors)?;
-    // From here on this process runs as the worktree's owner.
+    // From now on this process runs as the worktree's owner.
     namespaces::enter(user.clone())?;
     let (command_input, input) = io::pipe().at(JailStep::Descriptors)?;
     let (output, command_output) = io::pipe().at(JailStep::Descriptors)?;
@@ -129,7 +129,7 @@ fn failed(error: &dyn std::error::Error) -> HostError {
     HostError { code: "ERR_EXEC".to_owned(), message: format!("ERR_EXEC: the command did not run: {error}") }
 }
 
-/// The reply about a command that was started.
+/// The reply about a started command.
 fn reply(end: CommandEnd, stdout: Vec<u8>, stderr: Vec<u8>, timed_out: bool, truncated: bool) -> ExecReply {
     let (code, signal) = match end {
         CommandEnd::Exited(code) => (Some(code), None),

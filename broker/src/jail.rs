@@ -1,4 +1,4 @@
-//! The broker's jail: its steps in their order. Every step fails closed: a broker that cannot confine itself reports the failed
+//! The broker's jail: its steps in order. Every step fails closed: a broker that cannot confine itself reports the failed
 //! step and exits before it reads a request.
 
 use nix::sys::stat::{Mode, umask};
@@ -11,7 +11,7 @@ use vm_system_sandbox::seccomp::{self, table_broker};
 use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 use vm_system_sandbox::{privileges, process, rlimit};
 
-/// What the jail must permit.
+/// The rights that the jail must leave.
 #[derive(Debug)]
 pub(crate) struct Needs {
     /// The session may change files of the worktree.
@@ -20,18 +20,18 @@ pub(crate) struct Needs {
     pub(crate) database: bool,
     /// The worktree's folder.
     pub(crate) worktree: OwnedFd,
-    /// Folders of other mounts beneath it may be entered.
+    /// Folders of other mounts beneath the worktree may be entered.
     pub(crate) cross_mounts: bool,
-    /// The user that a broker of root becomes.
+    /// The user that a broker started by root becomes.
     pub(crate) user: Identity,
     /// The folder of the workspace's databases; without one there are only databases in memory.
     pub(crate) workspace: Option<OwnedFd>,
 }
 
-/// Confines this process to the files beneath `worktree`, those of its workspace, and its channel.
+/// Confines this process to the files of the worktree and the workspace, and its channel.
 ///
 /// A broker that root starts takes the uid, gid and groups of the worktree's owner, so that a session has exactly the owner's
-/// access; the owner may be root, but then without any capability. Landlock is in force where the kernel has it.
+/// access; the owner may be root, but then without any capability. Landlock is in force if the kernel has it.
 pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
     process::settle().at(JailStep::Signals)?;
     // New files get the mode that the script requests, as far as this umask permits.
@@ -53,7 +53,7 @@ pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
     seccomp::install(&table_broker::rows(needs.write, needs.database)).at(JailStep::Seccomp)
 }
 
-/// Address space, as a second limit behind those of each call (bytes).
+/// Largest file, as a second limit besides those of each call (bytes).
 fn largest_file(needs: &Needs) -> u64 {
     match (needs.database, needs.write) {
         (true, _) => u64::MAX,

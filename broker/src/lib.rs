@@ -7,7 +7,7 @@
 //!
 //! Reading order:
 //! - [`role`]: the process: descriptors, jail, then one request after the other
-//! - [`jail`]: the steps of the jail in their order
+//! - [`jail`]: the steps of the jail in order
 //! - [`channel`]: frames on the socket to the supervisor
 //! - [`fs`]: the `fs` module, everything beneath one directory handle
 //! - [`database`]: the `database` module, SQLite files of the workspace

@@ -24,8 +24,8 @@ const WORKTREE: i32 = process::FIRST_FD + 1;
 const WORKSPACE: i32 = process::FIRST_FD + 2;
 
 /// Runs the broker to its end. Exits by itself, because the filter does not allow the system calls of the runtime's tear-down.
-/// `arguments`: what it is needed for beyond reading (`write`, `database`), `cross-mounts`, and the user to become
-/// (`user=UID:GID:GROUPS`, for a broker of root).
+/// `arguments`: the rights beyond reading (`write`, `database`), `cross-mounts`, and the user to become
+/// (`user=UID:GID:GROUPS`, for a broker started by root).
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok((channel, needs)) = descriptors(arguments) else {
         // Not started by a supervisor: there is no channel.
@@ -54,8 +54,8 @@ fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd
     Ok((channel, Needs { write, database, worktree, cross_mounts, user, workspace }))
 }
 
-/// The owner of the files, as the supervisor looked it up; without one the process keeps its user. A process that could take
-/// the owner's rights and did not get its groups refuses to continue: it would keep root's rights, or lose groups.
+/// The owner of the files from the argument `user=`, which the supervisor looked up; without the argument the process keeps its
+/// user. A process that could become the owner but has no such argument fails: it would keep root's rights, or lose groups.
 pub(crate) fn user(arguments: &[OsString], worktree: &OwnedFd) -> io::Result<Identity> {
     let given = arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("user="));
     if let Some(given) = given {
@@ -101,7 +101,7 @@ fn handle_request(
         }
         BrokerCall::Database { .. } | BrokerCall::Exec { .. } => Err(HostError {
             code: "EBROKER".to_owned(),
-            message: "EBROKER: this broker was not made for that".to_owned(),
+            message: "EBROKER: this broker does not handle this kind of call".to_owned(),
         }),
     }
 }

@@ -1,6 +1,5 @@
-//! A link that is exchanged between the inside and the outside while the `fs` module writes, makes folders, moves, copies
-//! and removes: nothing outside of the worktree is ever changed. Runs without the jail: the way in which names are walked must
-//! be sufficient.
+//! A link that is exchanged between the inside and the outside while the `fs` module writes, creates folders, moves, copies
+//! and removes: nothing outside of the worktree is ever changed. Runs without the jail: the path resolution must be sufficient.
 
 mod common;
 
@@ -22,7 +21,7 @@ const OFTEN: usize = 100;
 
 const SECRET: &str = "outside";
 
-/// `base/worktree/now` is a link to `base` or to `base/worktree/inside`; both have the same names in them.
+/// `base/worktree/now` is a link to `base` or to `base/worktree/inside`; both contain the same names.
 struct Fixture {
     base: TempDir,
     handle: OwnedFd,
@@ -75,7 +74,7 @@ impl Fixture {
     }
 }
 
-/// What may be overwritten, moved and removed in a folder.
+/// Creates the files and folders that are overwritten, moved and removed.
 fn refill(folder: &Path) {
     std::fs::create_dir_all(folder.join("tree/deep")).expect("folders");
     std::fs::create_dir_all(folder.join("folder")).expect("folder");
@@ -114,7 +113,7 @@ fn nothing_outside_is_changed_while_a_link_is_exchanged() {
     let fixture = Fixture::new();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Stops the other thread, also if a check below fails.
+        // Stops the other thread even if a check below fails.
         struct Stop<'a>(&'a AtomicBool);
         impl Drop for Stop<'_> {
             fn drop(&mut self) {
@@ -141,7 +140,7 @@ fn nothing_outside_is_changed_while_a_link_is_exchanged() {
     });
 }
 
-/// The inside as it was before a change.
+/// Restores the inside to its state before a change.
 fn clean(fixture: &Fixture) {
     for made in ["inside/new", "inside/moved", "inside/copy", "taken"] {
         let _ = std::fs::remove_file(fixture.path(made));

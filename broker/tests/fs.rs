@@ -1,5 +1,5 @@
 //! The `fs` module beneath its directory handle: its results, and that no call reaches a file outside of the worktree. The tests
-//! run without the jail: the way in which files are opened must be sufficient.
+//! run without the jail: the path resolution must be sufficient.
 
 mod common;
 
@@ -173,7 +173,7 @@ fn nothing_outside_of_the_worktree_is_reachable() {
 }
 
 #[test]
-fn a_nul_in_a_path_is_an_error_and_ends_no_name_early() {
+fn a_nul_in_a_path_is_an_error_and_does_not_end_the_name() {
     let fixture = Fixture::new();
     fixture.write("file", b"x");
     for path in ["file\0", "file\0.txt", "\0", "folder/\0/../file"] {
@@ -182,7 +182,7 @@ fn a_nul_in_a_path_is_an_error_and_ends_no_name_early() {
 }
 
 #[test]
-fn links_of_proc_are_not_followed_even_where_proc_is_in_the_worktree() {
+fn links_of_proc_are_not_followed_even_if_proc_is_in_the_worktree() {
     let handle: OwnedFd = File::open("/proc").expect("/proc").into();
     for path in ["self/root/etc/passwd", "self/cwd/Cargo.toml", "self/exe", "self/fd/0"] {
         let refused =
@@ -210,7 +210,7 @@ fn pipes_sockets_and_devices_are_refused_without_being_opened() {
 }
 
 #[test]
-fn files_above_the_cap_are_refused_and_sparse_ones_cost_nothing() {
+fn files_above_the_cap_are_refused_and_sparse_files_are_read() {
     let fixture = Fixture::new();
     let huge = File::create(fixture.path("huge")).expect("create");
     huge.set_len(1 << 40).expect("sparse");
@@ -273,7 +273,7 @@ fn names_that_are_not_utf8_are_shown_with_replacements() {
 }
 
 #[test]
-fn a_removed_worktree_has_nothing_in_it() {
+fn a_removed_worktree_is_empty() {
     let fixture = Fixture::new();
     fixture.write("file", b"x");
     std::fs::remove_dir_all(fixture.path("")).expect("remove");

@@ -25,7 +25,7 @@ use vm_system_sandbox::{inspect, landlock};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_broker_alone");
 
-/// A supplementary group that a broker of root takes on.
+/// A supplementary group of a broker that root starts.
 const GROUP: u32 = 4_711;
 
 const SQL_TERMS: DatabaseTerms = DatabaseTerms {
@@ -54,7 +54,7 @@ impl Broker {
         let mut descriptors = vec![theirs.as_fd(), folder.as_fd()];
         descriptors.extend(workspace.as_ref().map(std::os::fd::AsFd::as_fd));
         let owner = folder.metadata().expect("facts");
-        // As the supervisor passes it where it is root.
+        // As a supervisor that is root passes it.
         let user = format!("user={}:{}:{GROUP}", owner.uid(), owner.gid());
         let user = nix::unistd::geteuid().is_root().then_some(user.as_str());
         let arguments: Vec<&OsStr> =
@@ -181,7 +181,7 @@ fn a_broker_of_root_runs_as_the_worktrees_owner_without_capabilities() {
     let request = FsRequest::ReadFile { path: "private".to_owned() };
     let error = broker.ask(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
     assert_eq!(error.code, "EACCES");
-    // Open to all but the members of its group, and the owner is a member.
+    // Readable for all but the members of its group; the owner is a member.
     std::os::unix::fs::chown(&private, Some(0), Some(GROUP)).expect("chown");
     std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o604)).expect("chmod");
     let request = FsRequest::ReadFile { path: "private".to_owned() };
@@ -206,7 +206,7 @@ fn a_broker_of_root_without_a_user_argument_does_not_start() {
 }
 
 #[test]
-fn it_exits_on_request_and_on_an_invalid_message() {
+fn the_broker_exits_on_request_and_on_an_invalid_message() {
     let folder = worktree();
     let mut broker = Broker::start(folder.path());
     broker.send_bytes(&encode(&ToBroker::Shutdown, HOST_MESSAGE_BYTES).expect("encode"));
@@ -222,7 +222,7 @@ fn it_exits_on_request_and_on_an_invalid_message() {
 }
 
 #[test]
-fn without_a_supervisor_it_exits_at_once() {
+fn without_a_supervisor_the_broker_exits_at_once() {
     let program = |arguments: &[&str]| {
         std::process::Command::new(PROGRAM).args(arguments).output().expect("run").status.code()
     };
@@ -232,7 +232,7 @@ fn without_a_supervisor_it_exits_at_once() {
 
 /// Landlock is the second wall, in case `openat2` is ever called without its flags.
 #[test]
-fn landlock_is_in_force_where_the_kernel_has_it() {
+fn landlock_is_in_force_if_the_kernel_has_it() {
     if landlock::abi() == 0 {
         vm_system_testkit::skip("landlock", "no Landlock in this kernel");
         return;
@@ -282,7 +282,7 @@ fn change_everything(broker: &mut Broker) {
 }
 
 #[test]
-fn files_are_changed_in_the_jail_where_that_is_granted() {
+fn files_are_changed_in_the_jail_if_the_session_may_write() {
     let folder = worktree();
     let mut broker = Broker::start_for(&["write"], folder.path(), None);
     change_everything(&mut broker);
@@ -293,7 +293,7 @@ fn files_are_changed_in_the_jail_where_that_is_granted() {
 
 /// The policy refuses such a call; if it ever does not, the filter and Landlock do.
 #[test]
-fn a_broker_for_reading_cannot_write_whatever_it_is_sent() {
+fn a_broker_for_reading_cannot_write() {
     let folder = worktree();
     let mut broker = Broker::start(folder.path());
     let request = FsRequest::Write { path: "file".to_owned(), data: b"x".to_vec(), how: ANEW, mode: 0o644 };

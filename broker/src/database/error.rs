@@ -6,7 +6,7 @@ use rusqlite::Error;
 use vm_system_protocol::broker::DatabaseTerms;
 use vm_system_protocol::worker::HostError;
 
-/// Names of result codes; those with a second byte first.
+/// Names of result codes; extended codes (with a second byte) first.
 const CODES: &[(i32, &str)] = &[
     (275, "SQLITE_CONSTRAINT_CHECK"),
     (787, "SQLITE_CONSTRAINT_FOREIGNKEY"),
@@ -39,12 +39,12 @@ const CODES: &[(i32, &str)] = &[
 /// Longest message (bytes): SQLite repeats parts of statements.
 const MESSAGE_BYTES: usize = 2_000;
 
-/// An error that does not come from SQLite.
+/// An error of the broker, not of SQLite.
 pub(super) fn refused(code: &str, why: &str) -> HostError {
     HostError { code: code.to_owned(), message: format!("{code}: {why}") }
 }
 
-/// An error of SQLite; the message says so if the deadline caused it.
+/// An error of SQLite, or `ETIMEDOUT` if the deadline caused it.
 pub(super) fn from_sqlite(error: &Error, deadline: &StatementDeadline, terms: DatabaseTerms) -> HostError {
     if deadline.has_passed() {
         return refused("ETIMEDOUT", &format!("it took longer than {} ms (timeout_ms)", terms.timeout_ms));

@@ -2,7 +2,7 @@
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// The pragmas that are allowed: queries of the schema, and settings that affect only this session. True if it may also be set.
+/// The allowed pragmas: queries of the schema, and settings that affect only this session. True: the pragma may also be set.
 const PRAGMAS: &[(&str, bool)] = &[
     ("application_id", true),
     ("data_version", false),

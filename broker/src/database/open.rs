@@ -24,7 +24,7 @@ const FILES: usize = 16;
 const BUSY_MS: u64 = 1_000;
 /// Instructions of SQLite's virtual machine between two checks of the deadline: well below a millisecond.
 const INSTRUCTIONS: i32 = 2_000;
-/// Memory of all of SQLite in this process (bytes).
+/// Memory that SQLite may use in this process (bytes).
 const MEMORY_BYTES: u64 = 192 << 20;
 
 /// An open database.
@@ -51,7 +51,7 @@ impl StatementDeadline {
         u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Begins a call that may take this long.
+    /// Begins a call that may take at most `time`.
     pub(super) fn begin(&self, time: Duration) {
         let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.at.store(self.now().saturating_add(time), Ordering::Relaxed);
@@ -104,13 +104,13 @@ impl OpenDatabase {
         Ok(Self { connection, deadline, terms })
     }
 
-    /// Whether it was opened on these terms.
+    /// Whether the database was opened with these limits.
     pub(super) fn fits(&self, terms: DatabaseTerms) -> bool {
         (self.terms.read_only, self.terms.max_database_bytes, self.terms.max_result_bytes)
             == (terms.read_only, terms.max_database_bytes, terms.max_result_bytes)
     }
 
-    /// Rolls an open transaction back; `false`: that failed, and the connection must be closed.
+    /// Rolls back an open transaction; `false`: the rollback failed, and the connection must be closed.
     pub(super) fn roll_back(&mut self) -> bool {
         if self.connection.is_autocommit() {
             return true;
@@ -168,13 +168,13 @@ fn configure(
     connection.authorizer(Some(guard::authorize))
 }
 
-/// Whether there is a regular file of this name with no other hard link. Only brokers write to the folder, so anything else is
-/// an error.
+/// Whether a regular file of this name exists. Only brokers write to the folder, so any other kind of file, or a file with
+/// several hard links, is an error.
 fn is_database(name: &str) -> Result<bool, HostError> {
     match look(name) {
         Ok(stat) if is_regular(&stat) && stat.st_nlink == 1 => Ok(true),
         Err(Errno::ENOENT) => Ok(false),
-        _ => Err(refused("SQLITE_CANTOPEN", "what has this name is no database")),
+        _ => Err(refused("SQLITE_CANTOPEN", "the file of this name is not a database")),
     }
 }
 
@@ -191,7 +191,7 @@ fn beneath(name: &str, flags: OFlag) -> Result<std::os::fd::OwnedFd, Errno> {
     openat2(AT_FDCWD, name, how)
 }
 
-/// How many databases the workspace has.
+/// The number of the workspace's databases.
 fn databases() -> Result<usize, HostError> {
     let count = || -> Result<usize, Errno> {
         let mut folder = Dir::from_fd(beneath(".", OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;

@@ -1,4 +1,4 @@
-//! Execution of statements: binds parameters, returns rows or row counts, within the terms.
+//! Execution of statements: binds parameters, returns rows or row counts, within the call's limits.
 
 use super::error::{from_sqlite, refused};
 use super::open::OpenDatabase;
@@ -50,7 +50,7 @@ pub(super) fn query(
     Ok(DatabaseReply::Rows { columns, values })
 }
 
-/// Statements for their effect.
+/// Runs statements without result rows.
 pub(super) fn execute(
     open: &mut OpenDatabase,
     sql: &str,

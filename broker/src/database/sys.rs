@@ -6,14 +6,14 @@ use rusqlite::ffi;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
 
-/// Its name.
+/// The name of the VFS.
 pub(super) const NAME: &CStr = c"workspace";
 
 /// Registers the VFS, once for the process. `false`: SQLite has no default VFS.
 pub(super) fn register() -> bool {
     static DONE: OnceLock<bool> = OnceLock::new();
     *DONE.get_or_init(|| {
-        // SAFETY: a null name asks for the default; the result is null or a structure that lives as long as SQLite.
+        // SAFETY: a null name means the default; the result is null or a structure that SQLite never frees.
         let default = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
         // SAFETY: null or valid, see above; only read here, before any connection exists.
         let Some(default) = (unsafe { default.as_ref() }) else { return false };
@@ -23,7 +23,7 @@ pub(super) fn register() -> bool {
             xFullPathname: Some(full_path_name),
             ..*default
         };
-        // SQLite keeps the pointer for ever, so this must live as long.
+        // SQLite keeps the pointer for ever, so that the structure must never be freed.
         let ours: &'static mut ffi::sqlite3_vfs = Box::leak(Box::new(ours));
         // SAFETY: a valid structure that is never freed; not the default (0).
         unsafe { ffi::sqlite3_vfs_register(ours, 0) == ffi::SQLITE_OK }
@@ -37,7 +37,7 @@ unsafe extern "C" fn full_path_name(
     capacity: c_int,
     out: *mut c_char,
 ) -> c_int {
-    // SAFETY: SQLite passes a NUL-terminated text that lives over the call.
+    // SAFETY: SQLite passes a NUL-terminated text that outlives the call.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes_with_nul();
     if usize::try_from(capacity).is_ok_and(|capacity| name.len() <= capacity) {
         // SAFETY: `out` has `capacity` bytes, which was checked to be enough; the two do not overlap.

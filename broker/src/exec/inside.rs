@@ -1,4 +1,4 @@
-//! Inside of the command's namespaces: pid 1 builds the jail, starts the command, waits for it, and reports its exit status.
+//! Inside the command's namespaces: pid 1 builds the jail, starts the command, waits for it, and reports its exit status.
 //! When pid 1 exits, the kernel kills all other processes of the namespace.
 
 use nix::errno::Errno;
@@ -111,9 +111,9 @@ fn walls(
     let seconds = u64::from(terms.timeout_ms).div_ceil(1_000) + 1;
     rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(JailStep::Rlimits)?;
     privileges::drop_all().at(JailStep::Privileges)?;
-    // Last: a change of credentials clears it.
+    // Last: a change of credentials clears the death signal.
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(JailStep::Signals)?;
-    // The parent may have exited before the line above, and then nothing else would end this process.
+    // The parent may have exited before the line above; then nothing else would end this process.
     if is_read(status).at(JailStep::Signals)? { Ok(()) } else { Err(Errno::EPIPE).at(JailStep::Signals) }
 }
 

@@ -20,16 +20,16 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// Time after the command's end for the kernel to kill its other processes and to close the pipes.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// Why a command gave no result.
+/// Why a command has no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WatchError {
     #[error(transparent)]
     Jail(vm_system_sandbox::step::StepError),
     #[error("the operator's program cannot be started: {}", io::Error::from_raw_os_error(*.0))]
     Exec(i32),
-    #[error("it cannot be watched: {0}")]
+    #[error("the command cannot be supervised: {0}")]
     Io(#[from] io::Error),
-    #[error("the supervisor no longer waits for it")]
+    #[error("the supervisor closed the channel")]
     Abandoned,
 }
 
@@ -107,7 +107,7 @@ pub(super) fn supervise(
         }
         timed_out |= over && status.pipe.is_some();
         if (over || truncated || abandoned) && !killed {
-            // Pid 1 of the namespace: the kernel takes everything else with it.
+            // Pid 1 of the namespace: the kernel then kills all other processes in it.
             let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
             (killed, until) = (true, Instant::now() + DRAIN_TIME);
         }
@@ -129,7 +129,7 @@ pub(super) fn supervise(
     Ok(reply(end, output.kept, errors.kept, timed_out, truncated))
 }
 
-/// Writes as much as the pipe takes; closes it when all is written or the reading end is closed.
+/// Writes as much as the pipe accepts; closes the pipe when all is written or the reading end is closed.
 fn feed<'a>(input: &mut Option<io::PipeWriter>, left: &'a [u8]) -> &'a [u8] {
     let Some(pipe) = input else { return left };
     match pipe.write(left) {

@@ -31,7 +31,7 @@ impl WorktreePaths<'_> {
         for _ in 0..WALKS {
             match openat2(self.worktree.as_fd(), path, how) {
                 Err(errno @ (Errno::EAGAIN | Errno::EINTR)) => last = errno,
-                // No link is followed here; `ELOOP` would mean that there are too many.
+                // Links are not allowed here; scripts would read `ELOOP` as too many links.
                 Err(Errno::ELOOP) if !self.terms.links => return Err(Errno::EXDEV),
                 result => return result,
             }
@@ -54,7 +54,7 @@ impl WorktreePaths<'_> {
     }
 
     /// Opens a regular file for reading. Opening a device can have effects and a pipe would block, so the kind is checked
-    /// first, and again on the open file in case it was exchanged in between.
+    /// first, and again on the open file in case the file was exchanged in between.
     pub(super) fn regular_file(&self, path: &str) -> Result<(OwnedFd, RawStat), Errno> {
         expect_file(&self.stat(path, true)?)?;
         let file = self.open(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY, Mode::empty())?;
@@ -68,15 +68,15 @@ impl WorktreePaths<'_> {
         self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NONBLOCK, Mode::empty())
     }
 
-    /// The folder in which the last name of a path is, and that name. Changing a name needs a real one: not `.`, `..` or
-    /// nothing.
+    /// The folder that contains the last name of a path, and that name. The name must not be `.`, `..` or empty: it is to be
+    /// changed.
     pub(super) fn parent<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), Errno> {
         let (folder, name) = split(path)?;
         let folder = self.open(folder, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty())?;
         Ok((folder, name))
     }
 
-    /// The last name of a path, not followed if it is a link, where no link is followed on the way either.
+    /// A handle of a path's last name, which is not followed if it is a link. No link in the path is followed either.
     fn last_itself(&self, path: &str) -> Result<OwnedFd, Errno> {
         let Ok((folder, name)) = self.parent(path) else {
             return self.open(path, OFlag::O_PATH, Mode::empty());

@@ -15,7 +15,7 @@ fn bits(mode: u32) -> Mode {
     Mode::from_bits_truncate(mode & 0o777)
 }
 
-/// Makes one folder.
+/// Creates one folder.
 pub(super) fn make_dir(paths: &WorktreePaths<'_>, path: &str, mode: u32) -> Result<(), Errno> {
     let (folder, name) = match paths.parent(path) {
         Err(Errno::EBUSY) => return Err(Errno::EEXIST),
@@ -40,7 +40,7 @@ pub(super) fn make_dirs(paths: &WorktreePaths<'_>, path: &str, mode: u32) -> Res
             Ok(stat) if kind(&stat) == FileKind::Directory => continue,
             Ok(_) if end == path.len() => return Err(Errno::EEXIST),
             Ok(_) => return Err(Errno::ENOTDIR),
-            // The first levels of the path are not in the session's rights: it may use them, but not create them.
+            // The session may use the first levels of the path, but has no right to create them.
             Err(Errno::ENOENT) if level <= paths.terms.existing_levels => return Err(Errno::EACCES),
             Err(Errno::ENOENT) if !upto.is_empty() => {}
             Err(error) => return Err(error),
@@ -90,10 +90,10 @@ pub(super) fn remove(
             return Err(Errno::EISDIR);
         }
         if paths.terms.tree {
-            empty(&open_folder(&folder, name)?, paths.terms.max_entries as usize)?;
+            clear(&open_folder(&folder, name)?, paths.terms.max_entries as usize)?;
         }
         match unlinkat(&folder, name, UnlinkatFlags::RemoveDir) {
-            // Its content is not in the session's rights.
+            // The session has no right to the folder's content.
             Err(Errno::ENOTEMPTY) if !paths.terms.tree => Err(Errno::EACCES),
             result => result,
         }
@@ -110,20 +110,20 @@ fn open_folder<P: nix::NixPath + ?Sized>(folder: &OwnedFd, name: &P) -> Result<O
     openat2(folder.as_fd(), name, how)
 }
 
-/// Removes the contents of a folder of any depth: subfolders of its folders are moved up into it first, so that two descriptors
+/// Removes the contents of a folder of any depth: deeper folders are first moved up into `top`, so that two descriptors
 /// suffice and each entry is touched at most twice.
-fn empty(top: &OwnedFd, most: usize) -> Result<(), Errno> {
+fn clear(top: &OwnedFd, most: usize) -> Result<(), Errno> {
     let mut left = most;
-    let mut brought_up = 0_u64;
+    let mut moved_up = 0_u64;
     loop {
-        let entries = read::entries(again(top)?, left.max(1))?;
+        let entries = read::entries(reopen(top)?, left.max(1))?;
         if entries.is_empty() {
             return Ok(());
         }
         for (name, kind) in entries {
             left = left.checked_sub(1).ok_or(Errno::EFBIG)?;
             if kind == FileKind::Directory {
-                clear_folder(top, &name, &mut left, &mut brought_up)?;
+                clear_folder(top, &name, &mut left, &mut moved_up)?;
             } else {
                 gone(unlinkat(top, name.as_c_str(), UnlinkatFlags::NoRemoveDir))?;
             }
@@ -131,17 +131,17 @@ fn empty(top: &OwnedFd, most: usize) -> Result<(), Errno> {
     }
 }
 
-fn clear_folder(top: &OwnedFd, name: &CString, left: &mut usize, brought_up: &mut u64) -> Result<(), Errno> {
+fn clear_folder(top: &OwnedFd, name: &CString, left: &mut usize, moved_up: &mut u64) -> Result<(), Errno> {
     let folder = open_folder(top, name.as_c_str())?;
-    for (inner, kind) in read::entries(again(&folder)?, (*left).max(1))? {
+    for (inner, kind) in read::entries(reopen(&folder)?, (*left).max(1))? {
         *left = left.checked_sub(1).ok_or(Errno::EFBIG)?;
         if kind != FileKind::Directory {
             gone(unlinkat(&folder, inner.as_c_str(), UnlinkatFlags::NoRemoveDir))?;
             continue;
         }
         loop {
-            *brought_up += 1;
-            let new = format!(".removed-{brought_up}");
+            *moved_up += 1;
+            let new = format!(".removed-{moved_up}");
             match renameat2(&folder, inner.as_c_str(), top, new.as_str(), RenameFlags::RENAME_NOREPLACE) {
                 Err(Errno::EEXIST) => {}
                 result => break gone(result)?,
@@ -152,7 +152,7 @@ fn clear_folder(top: &OwnedFd, name: &CString, left: &mut usize, brought_up: &mu
 }
 
 /// A second handle of a folder, with its listing at the beginning.
-fn again(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
+fn reopen(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
     open_folder(folder, ".")
 }
 
@@ -170,7 +170,7 @@ pub(super) fn rename(paths: &WorktreePaths<'_>, from: &str, to: &str) -> Result<
     let (new_folder, new) = paths.parent(to)?;
     let stat = fstatat(&old_folder, old, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     if kind(&stat) == FileKind::Directory && !paths.terms.tree {
-        // What is in it is not in the session's rights.
+        // The session has no right to the folder's content.
         return Err(Errno::EACCES);
     }
     renameat2(&old_folder, old, &new_folder, new, RenameFlags::empty())

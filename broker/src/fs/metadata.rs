@@ -12,7 +12,7 @@ use vm_system_protocol::broker::{FileKind, FileStat};
 /// Most links that are followed in one path, as in the kernel.
 const LINKS: usize = 40;
 
-/// Metadata in the form that scripts get.
+/// Metadata in the form for scripts.
 pub(super) fn describe(stat: &RawStat) -> FileStat {
     let milliseconds = |seconds: i64, nanoseconds: i64| {
         seconds.saturating_mul(1000).saturating_add(nanoseconds.div_euclid(1_000_000))
@@ -34,7 +34,7 @@ pub(super) fn access(paths: &WorktreePaths<'_>, path: &str, mode: u32) -> Result
     faccessat(&handle, "", mode, AtFlags::AT_EMPTY_PATH | AtFlags::AT_EACCESS)
 }
 
-/// The path without links, `.` and `..`, relative to the worktree. The result can be outdated at once; the kernel checks a path
+/// The path without links, `.` and `..`, relative to the worktree. The result can be outdated at once; the kernel checks the path
 /// again when it is used.
 pub(super) fn real_path(paths: &WorktreePaths<'_>, path: &str) -> Result<String, Errno> {
     // The kernel refuses a path that leaves the worktree or does not exist.

@@ -1,4 +1,4 @@
-//! Contents of files and folders, never more than the caps say.
+//! Contents of files and folders, within the caps.
 
 use super::beneath::WorktreePaths;
 use super::error::host_error;

@@ -1,4 +1,4 @@
-//! Contents of files, never more than the caps say.
+//! Contents of files, within the caps.
 
 use super::beneath::{WorktreePaths, expect_file};
 use nix::errno::Errno;
@@ -98,7 +98,7 @@ pub(super) fn copy(paths: &WorktreePaths<'_>, from: &str, to: &str, exclusive: b
     }
 }
 
-#[allow(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
+#[allow(clippy::needless_pass_by_value, reason = "the signature that `map_err` requires")]
 fn errno(error: io::Error) -> Errno {
     Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }

@@ -1,10 +1,10 @@
-//! The broker as a separate program, for tests that start it as the supervisor does.
+//! The broker as a separate program, for tests that start it like the supervisor.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     vm_system_broker::dispatch(std::env::args_os()).unwrap_or_else(|| {
-        eprintln!("error: this program only plays the broker\nhint: run `vm-system` instead");
+        eprintln!("error: this program only runs a broker for tests\nhint: run `vm-system` instead");
         ExitCode::from(2)
     })
 }
