@@ -4,14 +4,14 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `compiler` | source text to bytecode; the only place that knows the parser |
+//! | `compiler` | source text to bytecode; the only module that uses the parser |
 //! | `ops`, `program`, `link` | the opcode table, compiled code, and how it is appended to the prelude's |
 //! | `value`, `heap` | values, cells by stable id, strings, collection, dirty pages |
 //! | `state`, `outcome` | the state of a run, and how a run returns |
 //! | `vm` | the interpreter; how every step can be suspended |
 //! | `builtins` | the objects of the language: natives (`.rs`) and the prelude (`.js`) |
 //! | `format` | stored bytes: programs and pages, verified before use |
-//! | `pure` | leaf algorithms without engine knowledge |
+//! | `pure` | leaf algorithms that do not depend on the engine |
 
 #![forbid(unsafe_code)]
 #![allow(clippy::many_single_char_names, reason = "operands are a and b, properties p, frames f throughout")]

@@ -1,7 +1,7 @@
 //! Linking: a compiled unit on top of a generation becomes a [`CompiledProgram`].
 //!
-//! Owns: constants as cells, absolute targets, property keys in instructions. A unit must have been verified first when
-//! it comes from outside.
+//! Owns: constants as cells, absolute targets, property keys in instructions. A unit that was read from stored bytes must be
+//! verified first.
 
 use crate::builtins::generations::Generation;
 use crate::builtins::prelude::Prelude;
@@ -55,7 +55,7 @@ fn constant(heap: &mut Heap, c: &Const) -> (Value, u32) {
         Const::Str(units) => {
             let id = heap.new_wide(units);
             let key = heap.key_of_str(id);
-            // The canonical cell serves as the value too, where the key is not an index.
+            // The canonical cell is also the value, unless the key is an index.
             let shown = key.as_cell().unwrap_or(id);
             (Value::Str(shown), key.0)
         }
@@ -64,7 +64,7 @@ fn constant(heap: &mut Heap, c: &Const) -> (Value, u32) {
     }
 }
 
-/// Appends code whose constants are numbered from `shift` on, with the keys of those constants.
+/// Appends code with constants that are numbered from `shift` on, and the keys of those constants.
 fn relocate(
     out: &mut Vec<Instruction>,
     code: &[Instruction],

@@ -1,7 +1,7 @@
-//! The opcode table: one row each with its byte, operands, stack effect, fuel and meaning.
+//! The opcode table: a row for each opcode with its byte, operands, stack effect, fuel and meaning.
 //!
-//! Owns: [`Opcode`], [`TABLE`]. Verifier, disassembler, codec and interpreter all read this table. Bytes are on disk:
-//! append, never renumber. Stack pictures in the docs read left to right, top of the stack last.
+//! Owns: [`Opcode`], [`TABLE`]. Verifier, disassembler, codec and interpreter all read this table. Bytes are stored:
+//! append rows, never renumber. Stacks in the docs are written left to right, with the top last.
 
 /// The meaning of an operand field, for the codec, the verifier and the disassembler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,9 +20,9 @@ pub(crate) enum Operand {
     Local,
     /// Slot of a scope
     Slot,
-    /// How many scopes outwards
+    /// Number of scopes outwards
     Depth,
-    /// Ins to go to
+    /// Instruction to jump to
     Target,
     /// Template number
     Template,
@@ -44,9 +44,9 @@ pub(crate) struct OpcodeRow {
     pub c: Operand,
     /// Meaning of the narrow field `b`
     pub b: Operand,
-    /// Values taken from the stack, beside `b` ones where `b` is a count
+    /// Values popped from the stack, in addition to `b` values if `b` is a count
     pub pops: u8,
-    /// Values left on the stack
+    /// Values pushed onto the stack
     pub pushes: u8,
     /// Fuel
     pub fuel: u8,
@@ -237,7 +237,7 @@ impl Opcode {
         TABLE.get(byte as usize).map(|row| row.op)
     }
 
-    /// Its row.
+    /// The opcode's row.
     #[inline]
     pub(crate) fn row(self) -> &'static OpcodeRow {
         &TABLE[self as usize]

@@ -1,6 +1,6 @@
 //! The results of [`crate::run`], and the values with which a host resumes a program.
 //!
-//! Owns: these types. Must not: know the heap.
+//! Owns: these types. Must not: use the heap.
 
 use crate::state::VmLimitKind;
 
@@ -33,7 +33,7 @@ pub(crate) enum PendingRequest {
     Task {
         /// The prompt
         prompt: String,
-        /// The options object as JSON, if given
+        /// The options object as JSON, if there is one
         options: Option<String>,
     },
     /// A host function
@@ -48,7 +48,7 @@ pub(crate) enum PendingRequest {
 /// Why [`crate::run`] returned.
 #[derive(Clone, PartialEq, Debug)]
 pub enum RunOutcome {
-    /// The program ended; its result as JSON (`null` for what JSON cannot represent) and as console text
+    /// The program ended; its result as JSON (`null` for parts that JSON cannot represent) and as console text
     Done {
         /// JSON text
         json: String,
@@ -75,7 +75,7 @@ pub enum RunOutcome {
     OutOfFuel,
     /// A limit ended the program
     Limit(VmLimitKind),
-    /// The state is invalid, and the program cannot continue; says what is wrong
+    /// The state is invalid, and the program cannot continue; the defect
     Corrupt(&'static str),
 }
 

@@ -1,6 +1,6 @@
 //! A compiled program: templates, constants, source, and the code linked behind the prelude's.
 //!
-//! Owns: [`CompiledProgram`], [`FunctionTemplate`]. Must not: know the AST, the state or the stored bytes (see `format`).
+//! Owns: [`CompiledProgram`], [`FunctionTemplate`]. Must not: use the AST, the state or the stored bytes (see `format`).
 
 use crate::ops::Instruction;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct ExceptionHandler {
     pub end: u32,
     /// Jump target; the thrown value is on the stack
     pub target: u32,
-    /// Operands kept beneath it
+    /// Operands kept beneath the thrown value
     pub depth: u16,
 }
 
@@ -60,9 +60,9 @@ pub struct Binding {
     pub name: String,
     /// Local that holds it, or the scope that holds it
     pub local: u16,
-    /// Slot when it lives in a scope
+    /// Slot, if the variable is in a scope
     pub slot: Option<u16>,
-    /// First and last instruction where it is visible
+    /// First and last instruction of the variable's range
     pub range: (u32, u32),
 }
 
@@ -103,7 +103,7 @@ impl FunctionTemplate {
     }
 }
 
-/// The compiler's result before linking; this is what is stored.
+/// The compiler's result before linking; stored in this form.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Unit {
     /// Name for stacks and errors
@@ -157,12 +157,12 @@ impl CompiledProgram {
         &self.unit.source
     }
 
-    /// Number of the generation of the builtins it was compiled for.
+    /// Number of the generation of the builtins for which the program was compiled.
     pub fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// The name it was compiled under.
+    /// The file name under which the program was compiled.
     pub fn filename(&self) -> &str {
         &self.unit.filename
     }

@@ -1,13 +1,13 @@
 //! The state of a running program, as data.
 //!
-//! Owns: [`VmState`], [`Frame`], [`PendingJob`], limits. Must not: execute anything or know stored bytes (see `format`).
+//! Owns: [`VmState`], [`Frame`], [`PendingJob`], limits. Must not: execute anything or use stored bytes (see `format`).
 
 use crate::heap::Heap;
 use crate::program::CompiledProgram;
 use crate::value::{Id, Key, Value};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// The limits of a program. Reaching one ends it; this cannot be caught.
+/// The limits of a program. A limit that is reached ends the program; the program cannot catch this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VmLimits {
     /// Accounted bytes of the heap
@@ -34,7 +34,7 @@ impl Default for VmLimits {
     }
 }
 
-/// Which limit ended a program.
+/// The limit that ended a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmLimitKind {
     /// [`VmLimits::heap_bytes`]
@@ -49,7 +49,7 @@ pub enum VmLimitKind {
     Output,
 }
 
-/// Where a frame's result is put.
+/// The destination of a frame's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
     /// Onto the caller's operands
@@ -60,7 +60,7 @@ pub(crate) enum Back {
     Store(u32),
     /// Nowhere
     Discard,
-    /// It is the program's result
+    /// The program's result
     Result,
 }
 
@@ -77,9 +77,9 @@ pub(crate) struct Frame {
     pub env: Value,
     /// `new.target`
     pub new_target: Value,
-    /// The generator or async function it belongs to
+    /// The generator or async function of the frame
     pub coroutine: Id,
-    /// Destination of its result
+    /// Destination of the frame's result
     pub back: Back,
 }
 
@@ -119,7 +119,7 @@ pub enum RunPhase {
     Broken,
 }
 
-/// First used stack slot. The slots below are always there, so that reading an operand below the top needs no check.
+/// First used stack slot. The slots below always exist, so that reading an operand below the top needs no check.
 pub(crate) const STACK_START: usize = 4;
 
 /// The complete state of a program at one moment, apart from its code.
@@ -159,7 +159,7 @@ pub struct VmState {
     pub(crate) wait_back: Back,
     /// The checkpoint at which each page changed last; never stored
     pub(crate) versions: crate::format::Versions,
-    /// Objects whose `join` is under way
+    /// Objects that are being joined
     pub(crate) joining: Vec<Id>,
     /// Uncaught exception's text with stack, once failed
     pub(crate) failure: Option<String>,
@@ -186,7 +186,7 @@ impl VmState {
     /// The state of a program before its first instruction.
     pub fn new(program: &CompiledProgram, config: &StateConfig) -> VmState {
         let mut limits = config.limits;
-        // One string must not be able to pass the heap's limit by itself.
+        // One string alone must not exceed the heap's limit.
         limits.string_units =
             limits.string_units.min(u32::try_from(limits.heap_bytes / 4).unwrap_or(u32::MAX));
         let mut heap = Heap::over(&program.base, config.limits.heap_bytes);

@@ -51,7 +51,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// A number, as `Int` where that loses nothing.
+    /// A number, as `Int` if that is exact.
     #[inline]
     pub(crate) fn num(n: f64) -> Value {
         let i = n as i32;
@@ -85,7 +85,7 @@ impl Value {
         if let Value::Obj(id) = self { Some(id) } else { None }
     }
 
-    /// The number, if it is one.
+    /// The number, if the value is one.
     #[inline]
     pub(crate) fn as_num(self) -> Option<f64> {
         match self {
@@ -95,7 +95,7 @@ impl Value {
         }
     }
 
-    /// The cell it refers to.
+    /// The cell to which the value refers.
     #[inline]
     pub(crate) fn cell_id(self) -> Option<Id> {
         match self {
@@ -128,7 +128,7 @@ impl Key {
         Key(id.0)
     }
 
-    /// The index, if it is one.
+    /// The index, if the key is one.
     #[inline]
     pub(crate) fn as_index(self) -> Option<u32> {
         if self.0 & Self::INDEX != 0 { Some(self.0 & !Self::INDEX) } else { None }

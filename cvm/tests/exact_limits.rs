@@ -1,4 +1,4 @@
-//! Every limit ends a program at exactly one instruction or allocation, nothing in the program notices, and the kind of
+//! Every limit ends a program at exactly one instruction or allocation, the program cannot observe it, and the kind of
 //! limit is part of the ended state.
 
 use vm_system_cvm::{
@@ -53,7 +53,7 @@ fn steps_are_exact_to_one_instruction() {
 }
 
 #[test]
-fn slices_of_fuel_change_neither_the_steps_nor_where_a_limit_ends_a_program() {
+fn slices_of_fuel_change_neither_the_steps_nor_the_end_by_a_limit() {
     let program = program(
         "let n = 0; for (let i = 0; i < 4; i++) { n += /(x+x+)+y/.test('x'.repeat(7 + i)) ? 1 : 2; }",
     );
@@ -90,7 +90,7 @@ fn the_heap_is_exact_to_one_allocation() {
     let (outcome, lines, _) = limited(&program, with(exact - 1));
     assert_eq!(outcome, RunOutcome::Limit(VmLimitKind::Heap));
     assert_eq!(lines.len(), 39, "the last allocation is the one too many");
-    // An element costs its text, its cell and its slot: with a limit that is lower by that much, one element less fits.
+    // An element costs its text, its cell and its slot: with a limit that is lower by this amount, one element less fits.
     let element = 4039 + 32 + 16;
     let (outcome, lines, _) = limited(&program, with(exact - element));
     assert_eq!((outcome, lines.len()), (RunOutcome::Limit(VmLimitKind::Heap), 39));
@@ -108,7 +108,7 @@ fn the_stack_is_exact_to_one_frame() {
 }
 
 #[test]
-fn the_length_of_text_is_exact_to_one_unit_wherever_text_is_made() {
+fn the_length_of_text_is_exact_to_one_unit_wherever_text_is_created() {
     let limits = VmLimits { string_units: 1000, ..VmLimits::default() };
     for make in [
         "'x'.repeat(N)",
@@ -179,8 +179,8 @@ fn console_text_is_exact_to_one_byte_and_counts_from_the_last_answer() {
     }
 }
 
-/// Ways to notice an exception; `WORK` stands for what runs into a limit. None must print.
-const NOTICE: &[&str] = &[
+/// Ways to observe an exception; `WORK` is replaced by code that reaches a limit. None may print.
+const OBSERVERS: &[&str] = &[
     "try { WORK } catch (e) { console.log('caught'); } finally { console.log('finally'); }",
     "function f() { try { WORK } finally { console.log('finally'); return 1; } } console.log(f());",
     "new Promise(() => { WORK }).catch(() => console.log('caught')).finally(() => console.log('finally'));",
@@ -200,7 +200,7 @@ const NOTICE: &[&str] = &[
 ];
 
 #[test]
-fn no_limit_can_be_noticed() {
+fn a_program_cannot_observe_a_limit() {
     let works: &[(VmLimitKind, &str)] = &[
         (VmLimitKind::Steps, "while (true) {}"),
         (VmLimitKind::Heap, "const l = []; while (true) l.push([1, 2, 3]);"),
@@ -218,7 +218,7 @@ fn no_limit_can_be_noticed() {
         steps: 3_000_000,
         output_bytes: 20_000,
     };
-    for notice in NOTICE {
+    for notice in OBSERVERS {
         for (kind, work) in works {
             let source = notice.replace("WORK", work);
             let program = program(&source);
@@ -236,7 +236,7 @@ fn no_limit_can_be_noticed() {
 }
 
 #[test]
-fn exceptions_alone_do_not_outrun_the_collector() {
+fn garbage_of_exceptions_alone_is_collected() {
     let program = program("for (let i = 0; i < 20000; i++) { try { null.x; } catch {} }");
     let (outcome, _, state) = limited(&program, VmLimits { heap_bytes: 3 << 20, ..VmLimits::default() });
     assert_eq!(outcome, done());

@@ -1,6 +1,6 @@
 //! States of released generations load, continue and end as before; their stored form stays the same.
 //!
-//! `golden/README.md` says what the files are and when they may be written again.
+//! `golden/README.md` describes the files and when they may be rewritten.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -16,7 +16,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// Files of a folder that end so, sorted.
+/// Files of a folder with this extension, sorted.
 fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).expect("the golden files are there").flatten();
     let mut list: Vec<PathBuf> =
@@ -25,7 +25,7 @@ fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     list
 }
 
-/// The folders of the generations that there are.
+/// The folders of all generations.
 fn generations() -> Vec<PathBuf> {
     static WRITTEN: Once = Once::new();
     WRITTEN.call_once(|| {
@@ -67,7 +67,7 @@ fn split(mut bytes: &[u8]) -> Vec<(u64, &[u8])> {
     pages
 }
 
-/// Resumes a waiting state. `Some` if it has ended: its end as text.
+/// Resumes a waiting state. `Some` if the program has ended: its end as text.
 fn answer(
     program: &CompiledProgram,
     state: &mut VmState,
@@ -103,7 +103,7 @@ fn drive(program: &CompiledProgram, state: &mut VmState) -> String {
     }
 }
 
-/// Runs a program to the pause that is stored: the third for most, so that earlier answers are in the state.
+/// Runs a program to the stored pause: the third for most programs, so that earlier answers are in the state.
 fn at_its_pause(name: &str, program: &CompiledProgram) -> VmState {
     let config = StateConfig {
         seed: 7,
@@ -182,7 +182,7 @@ fn stored_bytes_are_written_again_unchanged() {
             assert_eq!(numbers(&old), numbers(&new), "{what}");
             for (old, new) in old.iter().zip(&new) {
                 if old.0 == 0 {
-                    // The number of the checkpoint is another, and so is the checksum.
+                    // The number of the checkpoint differs, and so does the checksum.
                     let differ = old.1[11..].iter().zip(&new.1[11..]).filter(|(a, b)| a != b).count();
                     assert_eq!((old.1.len(), differ), (new.1.len(), 1), "{what}");
                 } else {
@@ -194,7 +194,7 @@ fn stored_bytes_are_written_again_unchanged() {
 }
 
 #[test]
-fn a_state_needs_its_own_program() {
+fn a_state_of_another_program_is_refused() {
     let dir = generations().pop().expect("a generation");
     let (one, other) = (dir.join("done.program"), dir.join("failed.state"));
     let program = CompiledProgram::decode(&read(&one)).expect("a stored program");
@@ -208,7 +208,7 @@ fn a_state_needs_its_own_program() {
 fn a_program_of_a_later_release_is_refused_by_name() {
     let dir = generations().pop().expect("a generation");
     let mut bytes = read(&dir.join("done.program"));
-    // The generation is the first number behind the header.
+    // The generation is the first number after the header.
     bytes[11] = 99;
     seal(&mut bytes);
     let refused = CompiledProgram::decode(&bytes).expect_err("no such generation");

@@ -29,7 +29,7 @@ fn steps_end_an_endless_loop_whose_catch_and_finally_do_not_run() {
 }
 
 #[test]
-fn memory_that_is_kept_ends_the_program_and_garbage_does_not() {
+fn retained_memory_ends_the_program_and_garbage_does_not() {
     let limits = VmLimits { heap_bytes: 8 << 20, ..VmLimits::default() };
     let keep = "const all = []; try { while (true) all.push({ a: [1, 2, 3] }); } catch (e) { console.log('caught'); }";
     assert_eq!(limited(keep, limits), (RunOutcome::Limit(VmLimitKind::Heap), Vec::new()));
@@ -44,7 +44,7 @@ fn endless_recursion_ends_the_program() {
 }
 
 #[test]
-fn strings_have_a_longest_length() {
+fn the_length_of_strings_is_bounded() {
     let limits = VmLimits { string_units: 1000, ..VmLimits::default() };
     let source = "let s = 'x'; try { while (true) { s += s; console.log(s.length); } } catch (e) { console.log(e.name); }";
     let (outcome, output) = limited(source, limits);
@@ -102,7 +102,7 @@ const PAUSED: &str = "let total = 40;\nfunction step(by) {\n  const before = tot
                       const answer = CC('what next?');\n  return answer + total + before;\n}\nfunction main() { return step(2); }";
 
 #[test]
-fn types_are_no_variables() {
+fn types_are_not_variables() {
     let source = "type T = { n: number }; interface I {} class C { n = 1 }\n\
                   function f(a: T, b: I, c: C): T { const d: typeof a = CC('?'); return d; }\n\
                   function main() { return f({ n: 1 }, {}, new C()); }";

@@ -1,5 +1,5 @@
-//! The built-in program that walks through plans, with scripted agents: its tasks in their order, bounded retries, answers in a
-//! wrong form, blocks that were done before. The state is stored and loaded at every task.
+//! The built-in program for plans, with scripted agents: the order of its tasks, bounded retries, answers in a wrong form, blocks
+//! that were done before. The state is stored and loaded at every task.
 
 use vm_system_cvm::{
     CompileOptions, CompiledProgram, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState, compile,
@@ -20,7 +20,7 @@ fn executor(done: &str) -> CompiledProgram {
     }
 }
 
-/// The phase that a task's heading names.
+/// The phase in the heading of a task.
 fn phase(prompt: &str) -> String {
     let line = prompt.lines().next().unwrap_or_default();
     line.split(" (block").next().unwrap_or_default().to_owned()
@@ -47,7 +47,7 @@ fn walk(done: &str, mut agent: impl FnMut(&str) -> String) -> (Vec<String>, Stri
     }
 }
 
-/// Passes everything at once.
+/// Answers every task successfully at the first attempt.
 fn obliging(prompt: &str) -> String {
     match phase(prompt).split_once("] ").map_or("", |(_, phase)| phase) {
         "VERIFY" | "RE-VERIFY" => "Passed: all of it".to_owned(),

@@ -10,14 +10,14 @@ use vm_system_cvm::{
     resume_pause, run,
 };
 
-/// What a program printed, and whether it ended with an exception.
+/// A program's output, and whether it ended with an exception.
 #[derive(Debug, PartialEq)]
 struct Printed {
     lines: Vec<String>,
     threw: bool,
 }
 
-/// Instructions that a program may take; those of the grammar take far fewer, but some never end in time.
+/// Most instructions of a program; those of the grammar need far fewer, except for a few that run too long.
 const STEPS: u64 = 5_000_000;
 
 fn in_cvm(source: &str) -> Option<Printed> {
@@ -50,7 +50,7 @@ fn in_cvm(source: &str) -> Option<Printed> {
                 ));
             }
             RunOutcome::Done { .. } => return Some(Printed { lines, threw: false }),
-            // `QuickJS` is silent about those.
+            // `QuickJS` does not report unhandled rejections.
             RunOutcome::Throw(text) if text.ends_with(UNHANDLED_REJECTION) => {
                 return Some(Printed { lines, threw: false });
             }
@@ -75,7 +75,7 @@ fn in_quickjs(source: &str) -> Option<Printed> {
         let script = format!("'use strict';\nconst console = {{ log: print }}, CC = (prompt) => 'answer to ' + prompt;\n{source}");
         Some(context.eval::<(), _>(script).is_err())
     })?;
-    // An exception ends a program before its jobs; what a job throws does not.
+    // An exception of the script ends the program before its jobs; an exception of a job does not.
     while !threw && runtime.is_job_pending() {
         drop(runtime.execute_pending_job());
     }

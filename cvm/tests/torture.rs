@@ -1,5 +1,5 @@
-//! Every language test plainly and under torture: the state goes through pages, bytes, verification and back every
-//! few instructions, and nothing may differ.
+//! Every language test plainly and under torture: the state is stored as pages, verified and restored every few instructions,
+//! and the output must be the same.
 
 #![allow(clippy::format_push_string, reason = "a record of what was shown grows line by line")]
 
@@ -10,7 +10,7 @@ use vm_system_cvm::{
     compile, resume_host, resume_pause, run,
 };
 
-/// What a run showed: console lines, pauses, and its end.
+/// The record of a run: console lines, pauses, and its end.
 fn record(program: &CompiledProgram, step: Option<u64>) -> String {
     let mut state = VmState::new(program, &StateConfig::default());
     let mut pages: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
@@ -62,7 +62,7 @@ fn record(program: &CompiledProgram, step: Option<u64>) -> String {
             let all = pages.iter().map(|(n, b)| (*n, b.as_slice()));
             match VmState::restore(program, VmLimits::default(), all) {
                 Ok(restored) => {
-                    // The account is part of the state: the collector runs at the same moments.
+                    // The accounted bytes are part of the state: the collector runs at the same moments.
                     assert_eq!(restored.heap_bytes(), state.heap_bytes(), "accounted bytes\n{shown}");
                     state = restored;
                 }
@@ -104,10 +104,10 @@ fn language_tests_give_their_expected_output() {
 }
 
 /// Most loads of one run; longer programs are saved and loaded every 7 and 100 instructions only, and the test prints that. With
-/// `VM_SYSTEM_TORTURE` set (`.ci/long`) nothing is left out.
+/// `VM_SYSTEM_TORTURE` set (`.ci/long`) no interval is left out.
 const MOST_LOADS: u64 = 15_000;
 
-/// Instructions of a whole run whose pauses are answered.
+/// Instructions of a whole run; pauses are answered.
 fn steps_of(program: &CompiledProgram) -> u64 {
     let mut state = VmState::new(program, &StateConfig::default());
     loop {

@@ -1,13 +1,13 @@
 //! Helpers that several builtin files use: shared function objects, changed attributes, uncommon construction.
 //!
-//! Must not: know a particular builtin.
+//! Must not: depend on a particular builtin.
 
 use super::realm::Realm;
 use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Ret, Vm};
 
 impl Realm {
-    /// Defines the same value on another object too.
+    /// Defines the value of a property on another object too.
     pub(super) fn share(&mut self, from: Id, name: &str, to: Id) {
         let key = self.key(name);
         let found =

@@ -76,7 +76,7 @@ fn all_dense(object: &Object) -> Option<&Vec<Value>> {
     }
 }
 
-/// `$denseCopy(object)`: a list of its elements; undefined if reading them one by one could have other effects, or if an element
+/// `$denseCopy(object)`: a list of the elements; undefined if reading them one by one could have other effects, or if an element
 /// is undefined.
 fn dense_copy(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
@@ -106,7 +106,7 @@ fn dense_put(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(true).into())
 }
 
-/// `$sortPlain(list)`: sorts in place when all elements are strings; returns whether it did.
+/// `$sortPlain(list)`: sorts in place if all elements are strings; else returns false.
 fn sort_plain(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let Value::Obj(id) = vm.arg(&c, 0) else { return Ok(Value::Bool(false).into()) };
     let mut list = match &vm.st.heap.obj(id).kind {
@@ -183,7 +183,7 @@ fn pop(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Ret::Slow)
 }
 
-/// `$joinEnter(object)`: true when this object is being joined already (a cycle).
+/// `$joinEnter(object)`: true if this object is being joined already (a cycle).
 fn join_enter(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     if vm.st.joining.contains(&id) {

@@ -1,4 +1,4 @@
-//! Bulk operations on plain arrays: they have the same effect as moving, copying and comparing the elements one by one.
+//! Bulk operations on plain arrays, with the same effect as moving, copying and comparing the elements one by one.
 //!
 //! Owns: the intrinsics that the methods of `array_methods.js` try first. Must not: change anything when an array is not plain, that
 //! is, when reading, writing or deleting one of its elements could have other effects.
@@ -24,7 +24,7 @@ const ELEMENTS_PER_INSTRUCTION: u64 = 16;
 /// Arrays stay shorter than this.
 const MOST_ELEMENTS: usize = 1 << 31;
 
-/// An array whose elements are its dense ones and nothing else, holes included, and that takes new ones.
+/// An array that can be extended, with all elements, holes included, in dense storage.
 fn plain<'v>(vm: &'v Vm<'_>, id: Id) -> Option<&'v Array> {
     let object = vm.st.heap.obj(id);
     let ObjectKind::Array(array) = &object.kind else { return None };
@@ -43,7 +43,7 @@ fn plain_of<'v>(vm: &'v Vm<'_>, id: Id, length: Value) -> Option<&'v Array> {
 }
 
 /// Charges work to the program: it is deducted before the next instruction, whatever fuel is left.
-fn pay(vm: &mut Vm<'_>, elements: usize) {
+fn charge(vm: &mut Vm<'_>, elements: usize) {
     let price = elements as u64 / ELEMENTS_PER_INSTRUCTION;
     if price > 0 {
         vm.st.debt = vm.st.debt.saturating_add(price);
@@ -72,7 +72,7 @@ fn dense_splice(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
         return Ok(Value::Bool(false).into());
     }
     let more = added.len().saturating_sub(remove);
-    pay(vm, before - from + added.len());
+    charge(vm, before - from + added.len());
     if let ObjectKind::Array(a) = &mut vm.st.heap.obj_mut(id).kind {
         drop(a.dense.splice(from..from + remove, added));
         a.len = a.dense.len() as u32;
@@ -100,7 +100,7 @@ fn dense_slice(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
         return Ok(Value::Bool(false).into());
     };
     let n = part.len();
-    pay(vm, n);
+    charge(vm, n);
     if let ObjectKind::Array(a) = &mut vm.st.heap.obj_mut(to).kind {
         a.len = n as u32;
         a.dense = part;
@@ -109,8 +109,8 @@ fn dense_slice(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(true).into())
 }
 
-/// `$denseAppend(to, length, array, count)`: adds the elements of a plain array of `count` to a plain one of `length`. False, with
-/// nothing done, if they are not.
+/// `$denseAppend(to, length, array, count)`: adds the elements of a plain array of `count` to a plain array of `length`. False,
+/// with nothing done, if one of them is not.
 fn dense_append(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (to, id) = (vm.arg_obj(&c, 0)?, vm.arg_obj(&c, 2)?);
     let before = plain_of(vm, to, vm.arg(&c, 1)).map(|array| array.dense.len());
@@ -120,7 +120,7 @@ fn dense_append(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     if before + n >= MOST_ELEMENTS {
         return Ok(Value::Bool(false).into());
     }
-    pay(vm, n);
+    charge(vm, n);
     if let ObjectKind::Array(a) = &mut vm.st.heap.obj_mut(to).kind {
         a.dense.extend(part);
         a.len = a.dense.len() as u32;
@@ -144,6 +144,6 @@ fn dense_find(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let rest = array.dense.get(from..).unwrap_or(&[]);
     let found = rest.iter().position(equals);
     let looked = found.unwrap_or(rest.len());
-    pay(vm, looked);
+    charge(vm, looked);
     Ok(found.map_or(Value::Int(-1), |index| Value::count(from + index)).into())
 }

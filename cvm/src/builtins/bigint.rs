@@ -31,7 +31,7 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-/// Widest result of `asUintN`: a negative number has that many bits then.
+/// Widest result of `asUintN` (bits): the result for a negative number has all of them.
 const MAX_BITS: u64 = 1 << 24;
 
 /// `BigInt(value)`, 21.2.1.1.
@@ -115,7 +115,7 @@ fn as_int_n(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     } else if n.bits() < bits {
         n
     } else {
-        // Only as many bits as the number has, so this cannot grow.
+        // The result has at most as many bits as the number.
         let rest = modulo(&n, bits).unwrap_or_default();
         if rest.bit(bits - 1) { rest - (BigInt::one() << bits) } else { rest }
     };

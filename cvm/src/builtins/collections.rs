@@ -222,7 +222,7 @@ fn map_size(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 fn set_add(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_set(vm, &call, "add")?;
     let key = vm.arg(&call, 0);
-    // A set's entries have their key as value too, because its iterators return both.
+    // A set's entries have the key as value too, because iterators return both.
     let value = if key.as_num() == Some(0.0) { Value::Int(0) } else { key };
     vm.table_set(id, key, value);
     Ok(Value::Obj(id).into())

@@ -206,7 +206,7 @@ fn get_own(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Value::Obj(d).into())
 }
 
-/// Reads a descriptor that `ToPropertyDescriptor` made.
+/// Reads a descriptor that `ToPropertyDescriptor` created.
 pub(super) fn read_desc(vm: &Vm<'_>, d: Id) -> Desc {
     let field = |id: Id| {
         let props = &vm.st.heap.obj(d).props;
@@ -235,7 +235,7 @@ fn define_own(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
         && matches!(vm.st.heap.obj(id).kind, ObjectKind::Array(_))
         && let Some(value) = desc.value
     {
-        // ArraySetLength converts twice; the prelude has put a number here.
+        // ArraySetLength converts twice; the prelude has stored a number here.
         let n = vm.prim_number(value)?;
         if n < 0.0 || n != f64::from(n as u32) {
             return Err(vm.range_error("Invalid array length"));
@@ -250,7 +250,7 @@ fn delete(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(vm.delete(id, key)).into())
 }
 
-/// Whether an own property is enumerable, undefined when it is not there.
+/// Whether an own property is enumerable; undefined if it does not exist.
 fn own_enumerable(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let key = vm.arg_key(&c, 1)?;

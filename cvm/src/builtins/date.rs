@@ -94,7 +94,7 @@ fn one_argument(vm: &mut Vm<'_>, call: &NativeCall) -> Res<f64> {
     Ok(date::time_clip(vm.slot_number(call.at)?))
 }
 
-/// Year, month and what follows, as arguments.
+/// The time of the arguments year, month and so on.
 fn from_parts(vm: &mut Vm<'_>, call: &NativeCall) -> Res<f64> {
     let mut parts = [f64::NAN, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0];
     for (index, part) in parts.iter_mut().enumerate() {

@@ -49,7 +49,7 @@ fn store(vm: &mut Vm<'_>, id: Id, time: f64) -> Ret {
     Ret::Value(Value::num(time))
 }
 
-/// The first and the last part that a setter takes.
+/// The first part that a setter sets.
 #[derive(Clone, Copy)]
 enum From {
     Month,

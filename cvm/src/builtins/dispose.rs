@@ -1,5 +1,5 @@
-//! `DisposableStack`, `AsyncDisposableStack` and `SuppressedError`: ECMA-262 20.5.8, 27.3 and 27.4. All of it calls user code, so
-//! all of it is in `dispose.js`.
+//! `DisposableStack`, `AsyncDisposableStack` and `SuppressedError`: ECMA-262 20.5.8, 27.3 and 27.4. All methods call user code and
+//! are in `dispose.js`.
 
 use super::error::ctor;
 use super::ids;

@@ -133,7 +133,7 @@ fn is_running(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(busy).into())
 }
 
-/// Is a suspended coroutine at a `yield`, not at an `await`?
+/// Whether a suspended coroutine is at a `yield`, not at an `await`.
 fn at_yield(vm: &Vm<'_>, id: Id) -> bool {
     vm.coroutine(id).is_some_and(|co| {
         let start = vm.p.template(co.template).start;

@@ -1,8 +1,8 @@
 //! Fixed heap ids: single-unit strings, names the engine uses, well-known symbols, objects of the realm.
 //!
-//! Owns: the first part of the realm's layout. Ids are on disk: entries are only appended to a list, into the ids that are
-//! reserved behind it. An entry that was appended after the release of a generation is not in that generation: code that its
-//! programs can reach must not use such an id (see `generations`).
+//! Owns: the first part of the realm's layout. Ids are stored: entries are only appended to a list, into the ids that are
+//! reserved after it. An entry that was appended after the release of a generation is not in that generation: code that can run
+//! for its programs must not use such an id (see `generations`).
 
 #![allow(dead_code, reason = "the prelude names most of these at run time")]
 #![allow(clippy::doc_markdown, reason = "the documentation is the object's name in the specification")]

@@ -1,5 +1,5 @@
-//! `Iterator` and the prototypes of its helpers: ECMA-262 27.1. All of it calls user code, so all of it is in
-//! `iterator_helpers.js` and `iterator_more.js`.
+//! `Iterator` and the prototypes of its helpers: ECMA-262 27.1. All methods call user code and are in `iterator_helpers.js` and
+//! `iterator_more.js`.
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};

@@ -80,11 +80,11 @@ impl Vm<'_> {
     /// JSON text as a value; the error is the message of a `SyntaxError`.
     pub(crate) fn parse_json<U: Units + ?Sized>(&mut self, text: &U) -> Result<Value, String> {
         let mut scanner = JsonScanner::new(text);
-        // Open containers with the key under which the next value goes.
+        // Open containers, each with the key of its next value.
         let mut open: Vec<(Value, Option<Key>)> = Vec::new();
         let mut result = Value::Undefined;
         loop {
-            // The collector cannot run during parsing; at most twice the heap limit is allocated before it does.
+            // The collector cannot run during parsing; until then at most twice the heap limit is allocated.
             if self.st.heap.bytes > self.st.heap.limit.saturating_mul(2) {
                 return Err("JSON text needs more memory than there is".to_owned());
             }

@@ -28,7 +28,7 @@ impl From<Raise> for Stop {
     }
 }
 
-/// `$jsonPlain(value, gap)`: the text, undefined for what has none, or a marker where the prelude must do it.
+/// `$jsonPlain(value, gap)`: the text; undefined for a value without JSON text; or a marker if the prelude must do the work.
 fn json_plain(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let gap = match vm.arg(&call, 1) {
         Value::Str(id) => vm.st.heap.str(id).to_wide(),
@@ -49,7 +49,7 @@ struct Level {
     array: bool,
     keys: Vec<Key>,
     next: usize,
-    /// Something was written already.
+    /// At least one member was written.
     any: bool,
 }
 
@@ -136,7 +136,7 @@ impl Writer {
         self.out.push(u16::from(if level.array { b']' } else { b'}' }));
     }
 
-    /// Writes a scalar, or opens a container; false for what has no JSON text.
+    /// Writes a scalar, or opens a container; false for a value without JSON text.
     fn value(&mut self, vm: &mut Vm<'_>, value: Value) -> Result<bool, Stop> {
         match value {
             Value::Null => self.ascii("null"),
@@ -145,7 +145,7 @@ impl Writer {
             Value::Num(n) if n.is_finite() => self.ascii(&crate::pure::number::to_string(n)),
             Value::Num(_) => self.ascii("null"),
             Value::Str(id) => quote(&mut self.out, &vm.st.heap.str(id)),
-            // `BigInt.prototype.toJSON` may exist, and the refusal is the prelude's.
+            // `BigInt.prototype.toJSON` may exist; otherwise the prelude throws the error.
             Value::Big(_) => return Err(Stop::Slow),
             Value::Obj(id) => return self.object(vm, id),
             _ => return Ok(false),

@@ -1,6 +1,6 @@
 //! The table of Rust functions that JavaScript can call, and the description of a builtin file.
 //!
-//! Owns: [`Module`] and its parts, native numbers. Must not: know any builtin.
+//! Owns: [`Module`] and its parts, native numbers. Must not: depend on any builtin.
 
 use crate::value::Id;
 use crate::vm::NativeFn;
@@ -29,15 +29,15 @@ pub(crate) const EMPTY: Module =
 
 /// A method or getter in Rust.
 pub(crate) struct NativeMethod {
-    /// The object it is defined on
+    /// The object on which the method is defined
     pub holder: Id,
-    /// Its key: a name, or `$$SYM_…` for a well-known symbol
+    /// A name, or `$$SYM_…` for a well-known symbol
     pub key: &'static str,
     /// `length`
     pub length: u16,
     /// The function
     pub run: NativeFn,
-    /// Function of the prelude that is called instead when this one returns `Ret::Slow`
+    /// Function of the prelude that is called when this native returns `Ret::Slow`
     pub slow: &'static str,
     /// A getter instead of a method
     pub getter: bool,
@@ -58,7 +58,7 @@ pub(crate) const fn getter(holder: Id, key: &'static str, run: NativeFn) -> Nati
 }
 
 impl NativeMethod {
-    /// Sets the prelude's version for the cases that this one does not handle.
+    /// Sets the prelude's version for the cases that this native does not handle.
     pub(crate) const fn slow(mut self, name: &'static str) -> NativeMethod {
         self.slow = name;
         self
@@ -147,7 +147,7 @@ struct Tables {
     numbers: HashMap<String, u32>,
 }
 
-/// Natives keep the numbers that the newest released generation gave them; others follow in the order of the modules.
+/// Natives have their numbers of the newest released generation; new ones follow in the order of the modules.
 fn tables() -> &'static Tables {
     static TABLES: OnceLock<Tables> = OnceLock::new();
     TABLES.get_or_init(|| {
@@ -162,13 +162,13 @@ fn tables() -> &'static Tables {
         let mut names = super::generations::released_natives();
         names.extend(order.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
         let numbers = names.iter().enumerate().map(|(i, name)| (name.clone(), i as u32)).collect();
-        let natives = names.iter().map(|name| mine.remove(name).unwrap_or(GONE)).collect();
+        let natives = names.iter().map(|name| mine.remove(name).unwrap_or(MISSING)).collect();
         Tables { natives, numbers }
     })
 }
 
 /// Replaces a native of a released generation that this engine does not have; a test excludes it.
-const GONE: Native =
+const MISSING: Native =
     Native { run: |_, _| Err(crate::vm::Raise::Fault("a native is missing")), constructs: false, slow: "" };
 
 fn natives_of(module: &Module) -> Vec<(String, Native)> {
@@ -216,7 +216,7 @@ pub(crate) fn names() -> Vec<String> {
     names
 }
 
-/// Is there a Rust function behind this name?
+/// Whether this name is that of a native.
 #[cfg(test)]
 pub(crate) fn exists(name: &str) -> bool {
     MODULES.iter().any(|module| natives_of(module).iter().any(|(known, _)| known == name))

@@ -13,7 +13,7 @@ const MAX_DEPTH: usize = 100;
 /// the bound, an object that refers twice to the next one at each of 100 levels would be written 2^100 times.
 const BUDGET: usize = 16 << 20;
 
-/// Why a value cannot be exported; completes a sentence that begins with what the value is.
+/// Why a value cannot be exported; completes a sentence with the value as its subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotExportable {
     /// A cycle, or nested too deeply.
@@ -32,7 +32,7 @@ impl NotExportable {
 }
 
 impl Vm<'_> {
-    /// A value as JSON; what JSON cannot represent is `null`.
+    /// A value as JSON; parts that JSON cannot represent are `null`.
     pub(crate) fn export_json(&self, value: Value) -> Result<String, NotExportable> {
         let mut exporter = JsonExporter { vm: self, out: Vec::new(), visited: 0 };
         exporter.value(value, 0)?;
@@ -109,7 +109,7 @@ impl JsonExporter<'_, '_> {
         Ok(())
     }
 
-    /// An element that is stored as a property: behind a gap, or with other attributes.
+    /// An element that is stored as a property: after a gap, or with other attributes.
     fn element_property(&self, array: Id, i: u32) -> Option<Value> {
         let props = &self.vm.st.heap.obj(array).props;
         let found = props.find(Key::index(i)).and_then(|slot| props.at(slot))?;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 /// The compiled prelude of a generation.
 #[derive(Debug)]
 pub(crate) struct Prelude {
-    /// Constants and code as the compiler left them; without source
+    /// The compiler's constants and code; without source
     pub unit: Unit,
     /// Its templates
     pub templates: Vec<FunctionTemplate>,
@@ -26,7 +26,7 @@ pub(crate) struct Prelude {
 pub(crate) type Methods = HashMap<String, Vec<(String, u8, u32)>>;
 
 impl Prelude {
-    /// A prelude of its parts.
+    /// Builds a prelude from its parts.
     pub(crate) fn new(unit: Unit, functions: BTreeMap<String, u32>) -> Prelude {
         let to_primitive = functions.get("ToPrimitive").copied().unwrap_or(0);
         let templates = unit.templates.clone();
@@ -38,7 +38,7 @@ impl Prelude {
 /// Compiles all modules' sources as one.
 ///
 /// # Panics
-/// When the prelude does not compile, which a test excludes.
+/// If the prelude does not compile; a test excludes this.
 pub(crate) fn compile() -> (Prelude, Methods) {
     let source: String = super::natives::MODULES.iter().map(|m| m.source).collect::<Vec<_>>().join("\n");
     match crate::compiler::compile_prelude(&source) {

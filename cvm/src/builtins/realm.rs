@@ -1,7 +1,7 @@
 //! Building the pristine realm: every builtin object at its fixed or computed id, from the modules' descriptions.
 //!
-//! Owns: [`Realm`], the builder that interprets the modules' descriptions. Must not: know what builtins do, or the generation
-//! of a program (see `generations`).
+//! Owns: [`Realm`], the builder that interprets the modules' descriptions. Must not: depend on what builtins do, or on the
+//! generation of a program (see `generations`).
 
 use super::ids;
 use super::natives::{self, CtorCode, MODULES};
@@ -110,7 +110,7 @@ impl Realm {
         self.put(ids::GLOBAL, name, value, attr::HIDDEN);
     }
 
-    /// Makes a function object, at a fixed id if given.
+    /// Creates a function object, at the fixed id `at` if there is one.
     pub(crate) fn function(&mut self, at: Option<Id>, code: Code, name: &str, length: u16, proto: Id) -> Id {
         let func = Func {
             code,

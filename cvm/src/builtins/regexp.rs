@@ -1,4 +1,4 @@
-//! `RegExp`: construction, the builtin `exec`, and what reads source and flags. ECMA-262 22.2.4 to 22.2.7.
+//! `RegExp`: construction, the builtin `exec`, and the functions that read source and flags. ECMA-262 22.2.4 to 22.2.7.
 //!
 //! Owns: compiled patterns (derived data, never stored) and match arrays. Functions that are specified in terms of other
 //! properties (`test`, `flags`, `toString`, `Symbol.replace` and others) are in `regexp.js`. Must not: match by itself.
@@ -115,7 +115,7 @@ fn compiled(vm: &mut Vm<'_>, source: Id, flags: Id) -> Res<Arc<Regex>> {
     vm.regex(source, flags).map_err(|message| vm.syntax_error(&message))
 }
 
-/// `RegExpCreate` with a given prototype: checks the pattern and makes the object.
+/// `RegExpCreate` with a prototype: checks the pattern and creates the object.
 fn create(vm: &mut Vm<'_>, proto: Id, source: Id, flags: Id) -> Res<Value> {
     compiled(vm, source, flags)?;
     let id = vm.st.heap.new_object(proto, ObjectKind::RegExp(Value::Str(source), Value::Str(flags)));
@@ -156,7 +156,7 @@ fn exec(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     exec_at(vm, this, text, last_index).map(Ret::Value)
 }
 
-/// `$regexpExec(regexp, text, lastIndex)`: `RegExpBuiltinExec` behind the conversions.
+/// `$regexpExec(regexp, text, lastIndex)`: `RegExpBuiltinExec` after the conversions.
 fn exec_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let text = vm.arg_str(&call, 1)?;
     let last_index = vm.arg_number(&call, 2)?;
@@ -212,7 +212,7 @@ fn set_last_index(vm: &mut Vm<'_>, id: Id, index: usize) -> Res<()> {
     Ok(())
 }
 
-/// The part of `text` as a value, undefined for a group that took no part.
+/// The part of `text` as a value; undefined for a group that did not participate.
 fn capture(vm: &mut Vm<'_>, text: Id, range: Option<&Range<usize>>) -> Value {
     match range {
         Some(range) => Value::Str(vm.st.heap.substring(text, range.start, range.end)),
@@ -248,7 +248,7 @@ fn match_array(vm: &mut Vm<'_>, regex: &Regex, text: Id, groups: &Groups) -> Val
     array
 }
 
-/// An object without prototype that maps names to the value of the group that took part; undefined without names.
+/// An object without prototype that maps names to the value of the group that participated; undefined without names.
 fn named_groups(vm: &mut Vm<'_>, regex: &Regex, values: &[Value]) -> Value {
     if regex.names().is_empty() {
         return Value::Undefined;

@@ -1,6 +1,6 @@
 //! `String.prototype`: functions that search text or return a part of it, ECMA-262 22.1.3.
 //!
-//! Owns: conversion of `this` and arguments. Functions that create new text are in `string_make`; those that take regular
+//! Owns: conversion of `this` and arguments. Functions that create new text are in `string_make`; those that accept regular
 //! expressions or call callbacks are in `string.js`. Must not: search by itself, see [`crate::pure::search`].
 
 use super::ids;
@@ -16,7 +16,7 @@ use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
         ("indexOf", index_intrinsic),
-        ("standsAt", stands_intrinsic),
+        ("standsAt", occurs_at_intrinsic),
         ("substring", substring_intrinsic),
         ("codePointLength", code_point_length),
         ("splitText", split_text),
@@ -253,7 +253,7 @@ fn value_of(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     Err(vm.type_error("String.prototype.valueOf requires that 'this' be a String"))
 }
 
-/// Canonical equivalents are equal; beyond that the order is that of code units, for there is no locale.
+/// Canonical equivalents are equal; otherwise the order is that of code units, because there is no locale.
 fn locale_compare(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     use crate::pure::case::{Form, normalize};
     let (id, _) = this(vm, &call, "String.prototype.localeCompare")?;
@@ -263,7 +263,7 @@ fn locale_compare(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     Ok(Value::Int(left.cmp(&right) as i32).into())
 }
 
-/// `$indexOf(text, needle, from)`: −1 if it is not there; `from` is clamped.
+/// `$indexOf(text, needle, from)`: −1 if the needle does not occur; `from` is clamped.
 fn index_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (text, needle) = (vm.arg_str(&call, 0)?, vm.arg_str(&call, 1)?);
     let length = vm.st.heap.str(text).len();
@@ -273,7 +273,7 @@ fn index_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 }
 
 /// `$standsAt(text, needle, from)`, false for a negative position.
-fn stands_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
+fn occurs_at_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (text, needle) = (vm.arg_str(&call, 0)?, vm.arg_str(&call, 1)?);
     let from = vm.arg_int(&call, 2)?;
     let inside = from >= 0.0 && from <= vm.st.heap.str(text).len() as f64;

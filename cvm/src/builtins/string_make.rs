@@ -68,7 +68,7 @@ fn check_length(vm: &mut Vm<'_>, length: f64) -> Res<()> {
     Ok(())
 }
 
-/// Text that stays Latin-1 as long as it can.
+/// Text that stays Latin-1 until a wider unit is added.
 enum Builder {
     Narrow(Vec<u8>),
     Wide(Vec<u16>),

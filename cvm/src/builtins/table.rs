@@ -124,7 +124,7 @@ impl Vm<'_> {
         self.st.heap.charge(48);
     }
 
-    /// Removes a key; false if it is not there.
+    /// Removes a key; false if there is no such key.
     pub(crate) fn table_delete(&mut self, id: Id, key: Value) -> bool {
         self.ensure_index(id);
         let Some(position) = self.position(id, key) else { return false };
@@ -146,7 +146,7 @@ impl Vm<'_> {
         true
     }
 
-    /// Removes all.
+    /// Removes all entries.
     pub(crate) fn table_clear(&mut self, id: Id) {
         let before = self.weight_of(id);
         if let Some(table) = self.table_mut(id) {

@@ -10,7 +10,7 @@ use oxc_ast::ast::{
 };
 use oxc_syntax::operator::{AssignmentOperator, UpdateOperator};
 
-/// What a compound assignment does with its two values.
+/// The binary operation of a compound assignment.
 fn binary_op(operator: AssignmentOperator) -> Option<Opcode> {
     Some(match operator {
         AssignmentOperator::Addition => Opcode::Add,
@@ -82,7 +82,7 @@ enum Target<'t, 'a> {
 }
 
 impl Compiler<'_, '_> {
-    /// Pushes what a target needs before its value; returns the number of operands (0, 1 or 2).
+    /// Pushes the operands that a target needs before its value; returns their number (0, 1 or 2).
     pub(super) fn prepare_target(&mut self, target: &SimpleAssignmentTarget<'_>) -> u16 {
         self.prepare(&bare(target))
     }
@@ -292,7 +292,7 @@ impl Compiler<'_, '_> {
         self.load_member(&target);
         self.op(Opcode::ToNumeric);
         if wanted && !u.prefix {
-            // The old value goes beneath the operands.
+            // Moves the old value beneath the operands.
             self.op(Opcode::Dup);
             match operands {
                 0 => {}
@@ -348,7 +348,7 @@ impl Compiler<'_, '_> {
     }
 }
 
-/// May evaluating this change the variable on the left? (`x += yield`, `x += f()` where f assigns x.)
+/// Whether evaluating this may change the variable on the left (`x += yield`, `x += f()` where f assigns x).
 fn may_suspend(e: &Expression<'_>) -> bool {
     match e {
         Expression::Identifier(_) | Expression::NumericLiteral(_) | Expression::StringLiteral(_) => false,

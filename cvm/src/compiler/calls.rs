@@ -1,6 +1,6 @@
 //! Calls, `new`, `super(…)`, tagged templates, and the prelude's intrinsic calls.
 //!
-//! Owns: the layout `f this args`. Must not: know how functions are compiled.
+//! Owns: the layout `f this args`. Must not: depend on how functions are compiled.
 
 use super::Compiler;
 use super::expr::OptionalChain;
@@ -8,7 +8,7 @@ use crate::ops::Opcode;
 use crate::program::flag;
 use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression, TaggedTemplateExpression};
 
-/// Most arguments that are passed on the stack; longer lists go through an array.
+/// Most arguments that are passed on the stack; longer lists are passed in an array.
 const MAX_ARGS: usize = 250;
 
 impl Compiler<'_, '_> {
@@ -297,7 +297,7 @@ impl OptionalChain {
         OptionalChain::of(one, two)
     }
 
-    /// Places the chain's labels at the current position and drops the operands that are on the stack there.
+    /// Binds the chain's labels to the current position and drops the operands that are on the stack there.
     pub(super) fn land(self, c: &mut Compiler<'_, '_>) {
         let (one, two) = self.labels();
         c.bind(two);

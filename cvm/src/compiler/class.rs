@@ -94,8 +94,8 @@ impl Compiler<'_, '_> {
         self.f().release(mark);
     }
 
-    /// For a class declaration that is assigned to somewhere: makes the inner binding that its own code uses. True if the
-    /// caller must remove it at the end.
+    /// For a class declaration that is assigned to somewhere: creates the inner binding that the class's own code uses. True if
+    /// the caller must remove the binding at the end.
     fn inner_binding(&mut self, c: &Class<'_>) -> bool {
         let symbol = c.id.as_ref().and_then(|id| id.symbol_id.get());
         let Some(symbol) = symbol.filter(|s| self.facts.assigned_classes.contains(s)) else { return false };
@@ -180,7 +180,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Does the class define anything on its instances?
+    /// Whether the class defines anything on its instances.
     fn instance_parts(&self, c: &Class<'_>) -> bool {
         let _ = self;
         c.body.body.iter().any(|e| match e {

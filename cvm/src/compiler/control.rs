@@ -13,7 +13,7 @@ use crate::program::flag;
 pub(super) enum Exit {
     /// To the end of the control entry with this number
     Break(usize),
-    /// To its next iteration
+    /// To the next iteration of that entry
     Continue(usize),
     /// Out of the function; the value is on the stack
     Return,
@@ -126,7 +126,7 @@ impl Compiler<'_, '_> {
         self.bind(skip);
     }
 
-    /// Handler code of an open iterator: closes it silently and throws on. The thrown value is on the stack.
+    /// Handler code of an open iterator: closes it silently and rethrows. The thrown value is on the stack.
     pub(super) fn close_and_rethrow(&mut self, local: u16, is_async: bool) {
         self.load_local(local);
         if is_async {
@@ -154,7 +154,7 @@ impl Compiler<'_, '_> {
         self.op(Opcode::Throw);
     }
 
-    /// Returns the value on the stack from this function, no matter what is open.
+    /// Returns the value on the stack from this function, without closing anything.
     pub(super) fn emit_return(&mut self) {
         if self.f().is(flag::DERIVED) {
             if let Some(at) = self.find_derived(0) {
@@ -168,8 +168,8 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Compiles `try` code inside a finally: `body`, then the block `last`, then goes on as `body` ended. `last` gets the locals with
-    /// the kind of that end (0: an exception) and its value.
+    /// Compiles `try` code inside a finally: `body`, then the block `last`; then the code continues as `body` ended. `last` gets
+    /// the locals with the kind of that end (0: an exception) and its value.
     pub(super) fn with_finally(
         &mut self,
         body: impl FnOnce(&mut Self),

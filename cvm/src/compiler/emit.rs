@@ -20,7 +20,7 @@ struct LabelPosition {
     depth: Option<u16>,
 }
 
-/// A protected region; its ranges have holes where code leaves it.
+/// A protected region, with a hole in its ranges for each piece of code that leaves it.
 pub(super) struct Region {
     ranges: Vec<(u32, u32)>,
     open: Option<u32>,
@@ -116,7 +116,7 @@ impl FunctionBuilder {
         self.depth = depth;
     }
 
-    /// A fresh frame slot; slots are given back by [`FunctionBuilder::release`].
+    /// A fresh frame slot; slots are returned by [`FunctionBuilder::release`].
     pub(super) fn local(&mut self) -> u16 {
         let at = self.next_local;
         self.next_local = self.next_local.saturating_add(1);

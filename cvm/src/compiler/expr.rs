@@ -45,7 +45,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Pushes the value; an anonymous function or class gets the name.
+    /// Pushes the value; an anonymous function or class has the name `name`.
     pub(super) fn expr_named(&mut self, e: &Expression<'_>, name: &str) {
         match e {
             Expression::FunctionExpression(f) if f.id.is_none() => self.function(f, Some(name), 0),
@@ -105,7 +105,7 @@ impl Compiler<'_, '_> {
                 self.condition(&c.test, otherwise);
                 self.expr(&c.consequent);
                 self.jump(Opcode::Jump, end);
-                // Nothing jumps there when the test is `true`.
+                // No jump leads there if the test is `true`.
                 self.f().set_depth(depth);
                 self.bind(otherwise);
                 self.expr(&c.alternate);
@@ -310,7 +310,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// key -> key value; an anonymous function takes its name from the key.
+    /// key -> key value; an anonymous function is named after the key.
     pub(super) fn expr_named_by_key(&mut self, e: &Expression<'_>) {
         match e {
             Expression::FunctionExpression(f) if f.id.is_none() => self.function(f, None, 0),

@@ -1,6 +1,6 @@
 //! Functions: parameters, prologue, body; arrows; the prelude's functions.
 //!
-//! Owns: the order of a function's prologue. Must not: know classes, except for constructors.
+//! Owns: the order of a function's prologue. Must not: handle classes, except for constructors.
 
 use super::Compiler;
 use super::emit::{FunctionBuilder, ThisLocation};
@@ -25,7 +25,7 @@ pub(super) struct FunctionShape<'f, 'a> {
 }
 
 impl Compiler<'_, '_> {
-    /// Pushes a function object. `name` is given for anonymous ones; none means: named at run time.
+    /// Pushes a function object. `name` is the name of an anonymous function; none means: named at run time.
     pub(super) fn function(&mut self, f: &Function<'_>, name: Option<&str>, extra: u16) {
         if f.body.is_none() {
             self.op(Opcode::Undef);
@@ -36,7 +36,7 @@ impl Compiler<'_, '_> {
         self.op_c(Opcode::Closure, number);
     }
 
-    /// Compiles a function; `start` is where its source text begins.
+    /// Compiles a function; `start` is the offset of its source text.
     pub(super) fn function_template(
         &mut self,
         f: &Function<'_>,
@@ -174,7 +174,7 @@ impl Compiler<'_, '_> {
         self.parameter_properties(items);
     }
 
-    /// Makes separate bindings for parameters that the body declares again, while the parameters' code is compiled.
+    /// Creates separate bindings for parameters that the body declares again, while the parameters' code is compiled.
     fn begin_twins(
         &mut self,
         items: &[oxc_ast::ast::FormalParameter<'_>],
@@ -264,7 +264,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Is this a parameter that the expression of another parameter may read before its initialisation?
+    /// Whether this is a parameter that the expression of another parameter may read before its initialisation.
     fn is_checked_param(&self, symbol: SymbolId) -> bool {
         self.facts.late_params.contains_key(&symbol) && self.facts.checked.contains(&symbol)
     }

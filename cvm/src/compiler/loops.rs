@@ -238,7 +238,7 @@ impl Compiler<'_, '_> {
         self.bind(got);
     }
 
-    /// Result object -> value, or to `over` with the object still there.
+    /// Result object -> value, or to `over` with the object still on the stack.
     fn finish_step(&mut self, over: Label) {
         self.op(Opcode::Dup);
         let name = self.str_const("done");

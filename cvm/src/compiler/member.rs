@@ -1,6 +1,6 @@
 //! Member access and optional chains.
 //!
-//! Owns: where a chain ends early. Must not: compile calls, except as links of a chain.
+//! Owns: the early end of a chain. Must not: compile calls, except as links of a chain.
 
 use super::Compiler;
 use super::expr::OptionalChain;

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `parse` (AST, scopes, facts), `emit` (code buffer, labels, stack depth), `scope` (where variables
 //! are stored), `control` (break, continue, return, finally), then one file per family of syntax.
-//! Owns: everything that names the parser's AST. Must not: know the state or run code.
+//! Owns: everything that uses the parser's AST. Must not: use the state or run code.
 
 mod assign;
 mod calls;
@@ -36,7 +36,7 @@ const MAX_SOURCE_BYTES: usize = 64 << 20;
 pub struct CompileOptions {
     /// Name for errors and stacks
     pub filename: String,
-    /// Read TypeScript; its types are ignored
+    /// Read TypeScript; types are ignored
     pub typescript: bool,
 }
 
@@ -49,7 +49,7 @@ impl Default for CompileOptions {
 /// A reason why source does not compile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CompileError {
-    /// What is wrong
+    /// The error, without its position
     pub message: String,
     /// Line, from 1
     pub line: u32,

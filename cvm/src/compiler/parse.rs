@@ -25,7 +25,7 @@ pub(super) const STRICT: &str = "'use strict';";
 pub(super) struct ScopeFacts {
     /// Scopes of classes; their direct contents may be compiled to separate functions
     pub class_scopes: HashSet<ScopeId>,
-    /// Symbols with their binding in a scope cell, because a closure uses it
+    /// Symbols with a binding in a scope cell, because a closure uses it
     pub captured: HashSet<SymbolId>,
     /// Captured symbols by scope, in order of declaration
     pub captured_in: HashMap<ScopeId, Vec<SymbolId>>,
@@ -38,7 +38,7 @@ pub(super) struct ScopeFacts {
     declared_classes: HashSet<SymbolId>,
     /// For parameter lists with expressions: source offset from which each parameter is initialised
     pub late_params: HashMap<SymbolId, u32>,
-    /// Those of them that the body declares again: the parameters' code uses another variable than the body
+    /// Late parameters that the body declares again: the parameters' code uses another variable than the body
     pub twins: HashSet<SymbolId>,
     /// Functions that use `arguments`
     pub uses_arguments: HashSet<ScopeId>,
@@ -167,7 +167,7 @@ impl ScopeFacts {
             let in_switch = self.switch_scopes.contains(&scope);
             let mut captured = false;
             for reference in scoping.get_resolved_references(symbol) {
-                // Types are not there when the program runs.
+                // Types do not exist at run time.
                 if !reference.is_read() && !reference.is_write() {
                     continue;
                 }
@@ -210,7 +210,7 @@ impl ScopeFacts {
     }
 }
 
-/// Finds uses of lexical bindings that stand before the end of their declaration.
+/// Finds uses of lexical bindings before the end of their declaration.
 struct EarlyUses<'f> {
     facts: &'f ScopeFacts,
     scoping: &'f Scoping,
@@ -254,9 +254,9 @@ pub(super) fn bound_names<'a>(pattern: &BindingPattern<'a>, f: &mut dyn FnMut(&B
     }
 }
 
-/// Deepest nesting of brackets that the recursive parser is given.
+/// Deepest nesting of brackets that is passed to the recursive parser.
 const MAX_NESTING: usize = 400;
-/// Most operators in a row, over all brackets that are open: each may be one more level of the parser's recursion.
+/// Most operators in a row, summed over all open brackets: each may be one more level of the parser's recursion.
 const MAX_CHAIN: usize = 1200;
 
 /// Refuses source whose nesting could exhaust the stack of the recursive parser and code generator.
@@ -351,7 +351,7 @@ fn is_prefix_word(word: &[u8]) -> bool {
     )
 }
 
-/// Parses `source` and hands the AST with its scopes to `then`.
+/// Parses `source` and passes the AST with its scopes to `then`.
 pub(super) fn with_ast<T>(
     source: &str,
     typescript: bool,
@@ -409,7 +409,7 @@ fn diagnostics(source: &str, found: oxc_diagnostics::Diagnostics) -> Vec<Compile
         if !errors.is_empty() && (at.is_none() || d.message == "Unexpected token") {
             continue;
         }
-        // An error at the end of the text is reported behind the last token.
+        // An error at the end of the text is reported after the last token.
         let at = at.unwrap_or(0).min(source.trim_end().len());
         errors.push(CompileError::new(source, at as u32, super::unsupported::reworded(d.message.as_ref())));
     }

@@ -80,7 +80,7 @@ impl Compiler<'_, '_> {
             self.bind_pattern(&rest.argument);
         }
         self.op(Opcode::Pop);
-        let _ = mark; // bindings made by the pattern keep their slots
+        let _ = mark; // bindings of the pattern keep their slots
     }
 
     fn rest_object(&mut self, keys: &[u16]) {
@@ -136,7 +136,7 @@ impl Compiler<'_, '_> {
         self.bind(end);
     }
 
-    /// Pushes the next element, undefined at the end. While the iterator itself runs, it counts as done.
+    /// Pushes the next element, undefined at the end. While the iterator's own code runs, the iterator counts as done.
     fn step_element(&mut self, (local, done): (u16, u16)) {
         let (end, over) = (self.label(), self.label());
         self.load_local(done);

@@ -1,4 +1,4 @@
-//! Where a variable is stored: in a frame slot, in a scope cell that closures share, or on the global object.
+//! The location of each variable: in a frame slot, in a scope cell that closures share, or on the global object.
 //!
 //! Owns: the stack of active scope cells, loads and stores of variables. Must not: compile expressions.
 
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub(super) struct ActiveScope {
     /// Nesting depth of the function that creates it
     pub level: usize,
-    /// The local of that function in which it is kept
+    /// The local of that function that holds the scope cell
     pub local: u16,
     pub symbols: HashMap<SymbolId, u16>,
     /// Private names, computed keys and similar
@@ -41,7 +41,7 @@ pub(super) enum AliasKind {
     Class,
     /// A parameter that the body declares again
     Parameter,
-    /// A member of the enum whose object the slot holds
+    /// A member of the enum; the slot holds the enum's object
     Member,
 }
 
@@ -313,7 +313,7 @@ impl Compiler<'_, '_> {
                 }
                 let checked = self.facts.checked.contains(&symbol);
                 if checked {
-                    // The error message takes the variable's name from the source at this position.
+                    // The error message has the variable's name, read from the source at this position.
                     self.f().position(id.span.start);
                 }
                 self.load_at(at, checked);
@@ -403,7 +403,7 @@ impl Compiler<'_, '_> {
         let message = self.str_const(&format!("Assignment to constant variable '{}'.", id.name));
         let depth = self.f().depth();
         self.f().emit(Opcode::ThrowErr, message, 0);
-        // The code after it is unreachable, but its depth is that after a store.
+        // The code after the throw is unreachable, but its depth is that after a store.
         let after = self.f().label();
         self.f().set_depth(depth);
         self.f().bind(after);

@@ -1,6 +1,6 @@
 //! Statements, except loops and switch.
 //!
-//! Owns: blocks with their hoisting, declarations, try, labels. Must not: know how expressions are compiled.
+//! Owns: blocks with their hoisting, declarations, try, labels. Must not: depend on how expressions are compiled.
 
 use super::Compiler;
 use super::control::{ControlEntry, Exit};

@@ -1,6 +1,6 @@
 //! The switch statement.
 //!
-//! Owns: its tests and its scope. Must not: know other statements.
+//! Owns: the tests and the scope. Must not: handle other statements.
 
 use super::Compiler;
 use super::control::ControlEntry;

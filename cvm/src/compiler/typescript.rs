@@ -1,4 +1,4 @@
-//! TypeScript that has a meaning at run time: enums.
+//! TypeScript with a meaning at run time: enums.
 //!
 //! Owns: enum objects with reverse mapping, and members by their bare names in later initialisers. Must not: check types.
 

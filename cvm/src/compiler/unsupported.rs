@@ -1,6 +1,6 @@
 //! Globals and syntax that cvm does not support: reported at compile time, so that no program fails half way.
 //!
-//! Owns: the list of names with the reason of each, and our wording of the parser's messages. Must not: emit code.
+//! Owns: the list of names with the reason for each, and our wording of the parser's messages. Must not: emit code.
 
 use crate::pure::regexp::{Flags, Regex};
 use oxc_ast::ast::{
@@ -57,7 +57,7 @@ const NAMES: &[(&str, &str)] = &[
 /// Source offset and message.
 pub(super) type UnsupportedUse = (u32, String);
 
-/// All uses of unsupported names. A program that tests for a name (`typeof Intl`, `globalThis.Intl`) may use it.
+/// All uses of unsupported names. A program that tests whether a name exists (`typeof Intl`, `globalThis.Intl`) may use it.
 pub(super) fn find(program: &Program<'_>, scoping: &Scoping) -> Vec<UnsupportedUse> {
     let mut uses = Uses { scoping, found: Vec::new(), asked: HashSet::new() };
     uses.visit_program(program);
@@ -135,7 +135,7 @@ impl<'a> Visit<'a> for Uses<'_> {
     }
 }
 
-/// The parser's message, reworded to say what a program can do instead.
+/// The parser's message, reworded to name what a program can do instead.
 pub(super) fn reworded(message: &str) -> &str {
     match message {
         "Cannot use import statement outside a module" => {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_programs_own_and_names_it_asks_for_are_let_through() {
+    fn declared_names_and_tested_names_are_allowed() {
         for source in [
             "function setTimeout() {} setTimeout();",
             "const make = (Intl) => Intl.x;",

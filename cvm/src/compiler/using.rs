@@ -1,6 +1,6 @@
 //! `using` and `await using`: the resources that a scope disposes of on every exit.
 //!
-//! Owns: the list of a scope's resources and the code at its end. Must not: implement disposal; the prelude does.
+//! Owns: the list of a scope's resources and the code at the scope's end. Must not: implement disposal; the prelude does.
 
 use super::Compiler;
 use crate::ops::Opcode;

@@ -1,6 +1,6 @@
 //! `yield` and `yield*`.
 //!
-//! Owns: how a resumed generator handles the value, exception or return request it gets. Must not: know frames.
+//! Owns: how a resumed generator handles its value, exception or return request. Must not: use frames.
 
 use super::Compiler;
 use super::control::Exit;
@@ -23,11 +23,11 @@ impl Compiler<'_, '_> {
             self.await_value();
         }
         self.op(Opcode::Yield);
-        self.return_if_asked(is_async);
+        self.return_if_requested(is_async);
     }
 
     /// value isReturn -> value, or a return with the value.
-    pub(super) fn return_if_asked(&mut self, is_async: bool) {
+    pub(super) fn return_if_requested(&mut self, is_async: bool) {
         let go_on = self.label();
         self.jump(Opcode::JFalse, go_on);
         if is_async {

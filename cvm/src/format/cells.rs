@@ -58,7 +58,7 @@ fn list(w: &mut ByteWriter, len: usize, chunks: &mut dyn ChunkSink, each: impl F
     }
 }
 
-/// Has this cell two lists that can be stored in chunks, only one of them at a time?
+/// Whether this cell has two lists of which only one at a time can be stored in chunks.
 pub(super) fn has_two_lists(cell: &Cell) -> bool {
     matches!(cell, Cell::Obj(o) if o.props.raw().len() > INLINE_ITEMS && !matches!(o.kind, ObjectKind::Plain))
 }
@@ -251,7 +251,7 @@ fn same(a: Value, b: Value) -> bool {
     }
 }
 
-/// Writes the kind; true when it used the cell's chunks.
+/// Writes the kind; true if the kind used the cell's chunks.
 fn write_kind(w: &mut ByteWriter, kind: &ObjectKind, extensible: bool, chunks: &mut dyn ChunkSink) -> bool {
     let flag = if extensible { 0 } else { 0x80 };
     match kind {
@@ -488,7 +488,7 @@ fn read_function(r: &mut ByteReader<'_>) -> Res<Func> {
     Ok(Func { code, env, home, this, extra, fields, lazy: bits & 2 != 0 })
 }
 
-/// Every id a cell refers to.
+/// Calls `each` with every value that a cell refers to.
 pub(super) fn references(cell: &Cell, mut each: impl FnMut(Value)) {
     match cell {
         Cell::Str(StrCell::View(buf, _)) => each(Value::Cell(*buf)),

@@ -87,7 +87,7 @@ impl ByteWriter {
     }
 }
 
-/// Reads bytes; every method fails instead of going past the end.
+/// Reads bytes; every method fails instead of reading past the end.
 pub(super) struct ByteReader<'b> {
     bytes: &'b [u8],
 }
@@ -145,7 +145,7 @@ impl<'b> ByteReader<'b> {
         u16::try_from(self.num()?).map_err(|_| FormatError::Invalid("number"))
     }
 
-    /// A number of items of at least `size` bytes each, of which that many can still follow.
+    /// A number of items of at least `size` bytes each; fails if the remaining bytes are too few for them.
     pub(super) fn count(&mut self, size: usize) -> Res<usize> {
         let n = usize::try_from(self.num()?).map_err(|_| FormatError::Invalid("count"))?;
         if n.checked_mul(size.max(1)).is_none_or(|total| total > self.bytes.len()) {

@@ -1,6 +1,6 @@
 //! A generation of realm and prelude as bytes: names of the natives, the prelude's templates and code, the realm's cells.
 //!
-//! These bytes are part of the engine and trusted; they are still read by the same checking reader.
+//! These bytes are part of the engine and trusted; they are read by the same checking reader all the same.
 
 use super::cells::{self, ChunkSource};
 use super::codec::ByteReader;
@@ -42,7 +42,7 @@ impl cells::ChunkSink for CellChunks<Vec<u8>> {
     }
 }
 
-/// Writes a generation, to be kept.
+/// The bytes of a generation, to be stored.
 #[cfg(test)]
 pub(crate) fn write_generation(number: u32, natives: &[String], heap: &Heap, prelude: &Prelude) -> Vec<u8> {
     let mut w = super::codec::ByteWriter::default();
@@ -79,7 +79,7 @@ pub(crate) fn read_generation_natives(number: u32, bytes: &[u8]) -> Res<Vec<Stri
     read_names(&mut ByteReader::new(unframe(MAGIC, u64::from(number), bytes)?))
 }
 
-/// Reads what `write_generation` wrote.
+/// Reads the bytes of `write_generation`.
 pub(crate) fn read_generation(number: u32, bytes: &[u8]) -> Res<GenerationParts> {
     let mut r = ByteReader::new(unframe(MAGIC, u64::from(number), bytes)?);
     read_names(&mut r)?;

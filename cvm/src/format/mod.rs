@@ -20,16 +20,16 @@ pub(crate) use generation::{read_generation, read_generation_natives};
 pub(crate) use pages::Versions;
 pub use pages::{CheckpointPages, VmPage};
 
-/// Version of the stored format; goes up with every change of it.
+/// Version of the stored format; increases with every change of the format.
 pub(crate) const VERSION: u8 = 1;
 
 /// Why stored bytes are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FormatError {
-    /// Not something this engine wrote
+    /// Not written by this engine
     #[error("not a stored program or page")]
     Magic,
-    /// Written by a format this engine does not know
+    /// Written in a format that this engine does not support
     #[error("format version {0} is not supported")]
     Version(u8),
     /// Length and header differ
@@ -38,7 +38,7 @@ pub enum FormatError {
     /// The bytes changed after they were written
     #[error("the checksum is wrong")]
     Checksum,
-    /// The bytes end in the middle of something
+    /// The bytes end too early
     #[error("the stored bytes end too early")]
     End,
     /// A value that this format does not allow

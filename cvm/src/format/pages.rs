@@ -35,9 +35,9 @@ pub struct VmPage {
 /// The pages that one checkpoint writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CheckpointPages {
-    /// Its number; give it to the next [`VmState::pages_since`]
+    /// The checkpoint's number, for the next [`VmState::pages_since`]
     pub number: u64,
-    /// Pages that changed since the one asked for
+    /// Pages that changed since the requested checkpoint
     pub pages: Vec<VmPage>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Versions {
 struct ChunkCollector<'v> {
     id: Id,
     number: u64,
-    /// Parts that were written since the last checkpoint; `None`: unknown, all of them
+    /// Parts that changed since the last checkpoint; `None`: unknown, collect all parts
     parts: Option<Vec<u32>>,
     versions: &'v mut Versions,
     fresh: &'v mut BTreeMap<u64, Vec<u8>>,
@@ -109,7 +109,7 @@ fn hash(bytes: &[u8]) -> u64 {
     h.finish()
 }
 
-/// Collects no chunks: they were collected before.
+/// Collects no chunks, because they are collected separately.
 struct CellsOnly;
 
 impl ChunkSink for CellsOnly {
@@ -121,8 +121,8 @@ impl ChunkSink for CellsOnly {
 }
 
 impl VmState {
-    /// Makes a checkpoint and returns the pages that changed after checkpoint `since` (0: all of them). With the last checkpoint
-    /// as `since`, the cost is proportional to what changed.
+    /// Makes a checkpoint and returns the pages that changed after checkpoint `since` (0: all pages). With the last checkpoint
+    /// as `since`, the cost is proportional to the changes.
     pub fn pages_since(&mut self, program: &CompiledProgram, since: u64) -> CheckpointPages {
         let last = self.checkpoint;
         self.checkpoint += 1;
@@ -153,7 +153,7 @@ impl VmState {
         CheckpointPages { number, pages }
     }
 
-    /// Records what was written since the last checkpoint: returns the heap pages, and adds the chunks to `fresh`, empty for one
+    /// Records the changes since the last checkpoint: returns the heap pages, and adds the chunks to `fresh`, empty for a chunk
     /// to remove.
     fn note_changes(
         &mut self,
@@ -415,7 +415,7 @@ fn load_heap(
     cells: usize,
 ) -> Result<(), FormatError> {
     let base = state.heap.base as usize;
-    // A cell is accounted with 32 bytes at least, so more than the limit allows never existed.
+    // A cell is accounted with at least 32 bytes, so a state within the limit never has more cells than this.
     let most = state.heap.limit / 16 + (1 << 16);
     if cells < base || (cells - base) as u64 > most {
         return Err(FormatError::Invalid("number of cells"));
@@ -449,7 +449,7 @@ fn load_heap(
     if taken.get() != bodies.range(CHUNK_BIT..).count() {
         return Err(FormatError::Invalid("chunk of nothing"));
     }
-    // Between two collections the accounted bytes are an estimate, but cells never have more than twice what was charged.
+    // Between two collections the accounted bytes are an estimate, but cells never have more than twice the charged bytes.
     let weight = state.heap.cells.iter().map(Heap::weight).sum::<u64>() + state.bytes_beside_cells();
     if weight / 2 > state.heap.bytes.saturating_add(1 << 16) {
         return Err(FormatError::Invalid("accounted bytes"));

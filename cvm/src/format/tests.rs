@@ -1,4 +1,4 @@
-//! Invalid states that no program can reach: each is stored, and refused when it is loaded.
+//! Invalid states that no program can reach: each is stored, and must be refused when it is loaded.
 
 use super::{FormatError, VmPage};
 use crate::heap::Cell;
@@ -35,7 +35,7 @@ fn plain(state: &mut VmState) -> Id {
     state.heap.new_object(Id::NONE, ObjectKind::Plain)
 }
 
-/// What is wrong, and a function that makes it so.
+/// A defect of the state, and a function that introduces it.
 type Case = (&'static str, fn(&mut VmState));
 
 const CASES: &[Case] = &[

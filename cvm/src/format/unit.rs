@@ -1,5 +1,5 @@
-//! Programs as bytes: source, constants, templates, code. The realm and the prelude are not part of it; the number of the
-//! generation it was compiled for is.
+//! Programs as bytes: source, constants, templates, code, and the number of the generation for which the program was compiled.
+//! The realm and the prelude are not part of the bytes.
 
 use super::codec::{ByteReader, ByteWriter};
 use super::{FormatError, checksum, frame, unframe, verify_code};

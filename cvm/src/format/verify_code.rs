@@ -1,7 +1,7 @@
 //! The bytecode verifier: a unit that passes cannot make the interpreter leave its stack, its frame or its code.
 //!
-//! Owns: stack depth at every instruction, ranges of operands, kinds of constants, handler tables. It reads the opcode table
-//! and treats no opcode specially, except those that end a path.
+//! Owns: stack depth at every instruction, ranges of operands, kinds of constants, handler tables. Everything is read from the
+//! opcode table; no opcode is a special case, except those that end a path.
 
 use super::FormatError;
 use crate::ops::{Instruction, Opcode, Operand};
@@ -9,7 +9,7 @@ use crate::program::{Const, FunctionTemplate, USER_TEMPLATES, Unit, flag};
 
 type Res<T> = Result<T, FormatError>;
 
-/// Depth of an instruction that nothing reaches.
+/// Depth of an unreachable instruction.
 pub(super) const UNREACHED: u16 = u16::MAX;
 
 /// The numbers that code may refer to.
@@ -92,7 +92,7 @@ fn operands(ins: Instruction, t: &FunctionTemplate, names: &Names<'_>) -> Res<()
         // Only the prelude calls intrinsics and names realm objects.
         Operand::Native | Operand::Realm => false,
     };
-    // Iterators live in two locals, an enumeration in three, a sort in eight.
+    // An iterator uses two locals, an enumeration three, a sort eight.
     let span = match ins.op {
         Opcode::IterDone | Opcode::IterValue => 2,
         Opcode::ForInNext => 3,

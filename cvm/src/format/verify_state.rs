@@ -1,5 +1,5 @@
-//! The state verifier: every id in range and of the kind its use assumes, every frame at an instruction whose operands
-//! are there.
+//! The state verifier: every id is in range and of the kind that its use assumes, and every frame is at an instruction and has
+//! the operands of that instruction.
 //!
 //! Owns: the checks that make a loaded state safe to run. The interpreter checks kinds again where it uses them, so that a
 //! mistake here does not cause a panic.
@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 
 type Res = Result<(), FormatError>;
 
-/// Numbers of entries stay far below where floats lose whole numbers.
+/// Bound of entry numbers, below 2^53, where floats stop being exact for whole numbers.
 const MOST_ENTRIES: u64 = 1 << 52;
 
 fn fail(what: &'static str) -> Res {
@@ -255,7 +255,7 @@ impl Verifier<'_> {
             let pc = f.pc.checked_sub(t.start).ok_or(FormatError::Invalid("position"))?;
             let depth = self.depth(f.template, pc)? as usize;
             let waits = matches!(machine.phase, RunPhase::Paused | RunPhase::Host);
-            // The operand that the call above will push, or the answer from outside.
+            // The operand that the callee's return pushes, or the result of a pause or host call.
             let back = match machine.frames.get(i + 1) {
                 Some(next) => Some(next.back),
                 None => (waits || machine.thrown.is_some()).then_some(machine.wait_back),
@@ -274,7 +274,7 @@ impl Verifier<'_> {
     }
 }
 
-/// Makes the stack as long as the frames may need it.
+/// Extends the stack to the length that the frames may need.
 pub(super) fn extend_stack(program: &CompiledProgram, state: &mut VmState) {
     let need = state.frames.iter().map(|f| {
         let t = program.template(f.template);

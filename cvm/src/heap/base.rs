@@ -1,7 +1,7 @@
 //! Cells that states share: the realm's, then a program's constants. They are built from code, never stored and never
-//! changed; a state that writes to one takes a copy first.
+//! changed; a state that writes to such a cell copies it first.
 //!
-//! Owns: [`Base`], [`Interns`]. Must not: know states.
+//! Owns: [`Base`], [`Interns`]. Must not: use states.
 
 use super::object::Object;
 use super::text::Text;
@@ -18,7 +18,7 @@ pub(crate) struct Interns {
 }
 
 impl Interns {
-    /// The canonical string of which `is` holds.
+    /// The canonical string for which `is` holds.
     #[inline]
     pub(crate) fn find(&self, hash: u64, is: impl Fn(Id) -> bool) -> Option<Id> {
         let &id = self.by_hash.get(&hash)?;
@@ -36,7 +36,7 @@ impl Interns {
         }
     }
 
-    /// Removes those for which `keep` is false.
+    /// Removes the strings for which `keep` is false.
     pub(crate) fn retain(&mut self, keep: impl Fn(Id) -> bool) {
         self.by_hash.retain(|_, id| keep(*id));
         let old = std::mem::take(&mut self.collisions);
@@ -48,7 +48,7 @@ impl Interns {
     }
 }
 
-/// Shared cells: those of the layers below, then its own.
+/// Shared cells: those of the layers below, then the layer's own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Base {
     pub(super) under: Option<Arc<Base>>,

@@ -1,7 +1,7 @@
-//! The collector: mark and sweep, without moving. A freed id may be given to a later cell; ids of live cells never
-//! change. When it runs depends on accounted bytes only, so equal states collect at equal moments.
+//! The collector: mark and sweep, without moving. A freed id may be reused for a later cell; ids of live cells never
+//! change. The time of a collection depends on accounted bytes only, so equal states collect at equal moments.
 //!
-//! Owns: reachability. Must not: know frames; the caller gives the roots.
+//! Owns: reachability. Must not: use frames; the caller passes the roots.
 
 use super::object::{Object, ObjectKind};
 use super::{Cell, Heap, StrCell};

@@ -1,7 +1,7 @@
 //! The heap: cells by stable id, dirty tracking by page, exact accounting, interned strings.
 //!
-//! Owns: allocation and access. Must not: run code, know opcodes or the stored format. Reads of a wrong id or kind
-//! give an inert stand-in instead of a panic, because ids may come from a hostile state.
+//! Owns: allocation and access. Must not: run code, use opcodes or the stored format. A read with a wrong id or kind
+//! returns an inert substitute instead of a panic, because ids may be those of a hostile state.
 
 pub(crate) mod base;
 pub(crate) mod gc;
@@ -29,7 +29,7 @@ const MOST_PARTS: usize = 4096;
 /// A string cell's storage.
 #[derive(Clone, Debug)]
 pub(crate) enum StrCell {
-    /// Latin-1 text; the flag says that this cell is the canonical one of its content
+    /// Latin-1 text; the flag is set in the canonical cell of this content
     Narrow(Box<[u8]>, bool),
     /// UTF-16 text with at least one unit above 255
     Wide(Box<[u16]>, bool),
@@ -68,7 +68,7 @@ pub(crate) enum Cell {
     Pair(Value, Value),
     /// Text that string views share
     Buf(Box<Buf>),
-    /// As the base has it
+    /// Equal to the base's cell
     Below,
 }
 
@@ -164,7 +164,7 @@ impl Heap {
         heap
     }
 
-    /// What was allocated, as a base of other heaps; with `whole_pages` no later cell shares a page with it.
+    /// The allocated cells as a base of other heaps; with `whole_pages` no later cell shares a page with them.
     pub(crate) fn into_base(mut self, whole_pages: bool) -> Base {
         let first = self.base as usize;
         let mut cells = self.cells.split_off(first.min(self.cells.len()));
@@ -175,7 +175,7 @@ impl Heap {
         Base { under: self.under, first, cells, interns: self.interns }
     }
 
-    /// Accounted bytes of a cell; depends on content only, never on spare capacity.
+    /// Accounted bytes of a cell; depends on the content only, never on spare capacity.
     pub(crate) fn weight(cell: &Cell) -> u64 {
         let payload = match cell {
             Cell::Free | Cell::Below => return 0,
@@ -276,7 +276,7 @@ impl Heap {
         }
     }
 
-    /// The object for writing what is derived and never stored.
+    /// The object for writing data that is derived and never stored.
     pub(crate) fn obj_derived(&mut self, id: Id) -> Option<&mut Object> {
         match self.cells.get_mut(id.index()) {
             Some(Cell::Obj(o)) => Some(o),
@@ -298,7 +298,7 @@ impl Heap {
         }
     }
 
-    /// Is this cell still equal to the base's?
+    /// Whether this cell is still equal to the base's.
     pub(crate) fn is_pristine(&self, i: usize) -> bool {
         i < self.base as usize
             && self.changed.get(i / PAGE_CELLS).is_none_or(|m| m & (1 << (i % PAGE_CELLS)) == 0)
@@ -340,7 +340,7 @@ impl Heap {
         id
     }
 
-    /// The object, or an inert one.
+    /// The object, or an inert substitute for a wrong id.
     #[inline]
     pub(crate) fn obj(&self, id: Id) -> &Object {
         match self.cells.get(id.index()) {
@@ -487,7 +487,7 @@ impl Heap {
         }
     }
 
-    /// The key a string names, if any object could have it.
+    /// The key of a string, if any object could have it.
     pub(crate) fn find_key(&self, id: Id) -> Option<Key> {
         match self.cell(id) {
             Some(Cell::Str(StrCell::Narrow(_, true) | StrCell::Wide(_, true))) if id.0 > 255 => {
@@ -502,7 +502,7 @@ impl Heap {
         self.intern_lookup(text.hash64(), text).map(Key::cell)
     }
 
-    /// The key a string names.
+    /// The key of a string.
     pub(crate) fn key_of_str(&mut self, id: Id) -> Key {
         if let Some(key) = self.find_key(id) {
             return key;
@@ -527,7 +527,7 @@ impl Heap {
         Key::cell(canonical)
     }
 
-    /// The key of a text that the engine itself names.
+    /// The key of a text of the engine itself.
     pub(crate) fn key(&mut self, text: &str) -> Key {
         let id = self.new_str(text);
         self.key_of_str(id)
@@ -547,12 +547,12 @@ impl Heap {
         }
     }
 
-    /// Is this key a symbol (private names included)?
+    /// Whether this key is a symbol (private names included).
     pub(crate) fn key_is_symbol(&self, key: Key) -> bool {
         key.as_cell().is_some_and(|id| self.symbol(id).is_some())
     }
 
-    /// Is this key a private name?
+    /// Whether this key is a private name.
     pub(crate) fn key_is_private(&self, key: Key) -> bool {
         key.as_cell().is_some_and(|id| self.symbol(id).is_some_and(|s| s.private))
     }

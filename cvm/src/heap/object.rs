@@ -1,6 +1,6 @@
-//! What an object cell holds: prototype, own properties in order, and the internal slots of its kind.
+//! The contents of an object cell: prototype, own properties in order, and the internal slots of its kind.
 //!
-//! Owns: [`Object`], [`Props`], [`ObjectKind`]. Must not: know other cells, run code or account memory.
+//! Owns: [`Object`], [`Props`], [`ObjectKind`]. Must not: access other cells, run code or account memory.
 
 use crate::value::{Id, Key, Value};
 use std::collections::HashMap;
@@ -63,7 +63,7 @@ impl Props {
         self.list.get_mut(slot)
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key that does not exist yet.
     pub(crate) fn push(&mut self, prop: Prop) {
         if let Some(index) = &mut self.index {
             index.insert(prop.key, self.list.len() as u32);
@@ -86,7 +86,7 @@ impl Props {
         self.index = Some(index);
     }
 
-    /// Removes the property at `slot`; a deletion compacts the list when half of it are deleted entries.
+    /// Removes the property at `slot`; compacts the list when half of its entries are deleted.
     pub(crate) fn remove(&mut self, slot: usize) {
         let Some(key) = self.list.get(slot).map(|p| p.key) else { return };
         if slot + 1 == self.list.len() {
@@ -189,7 +189,7 @@ pub(crate) struct EntryTable {
     pub live: u32,
     /// Derived: hash of key to positions
     pub index: HashMap<u64, Vec<u32>, foldhash::fast::FixedState>,
-    /// For each entry the number it got when it was added, ascending: iterators hold these, so compaction does not harm them
+    /// For each entry its number in order of insertion, ascending: iterators hold these numbers and so survive compaction
     pub order: Vec<u64>,
     /// Number of the next entry
     pub next: u64,
@@ -250,9 +250,9 @@ pub(crate) struct Promise {
 pub(crate) struct Coroutine {
     /// 0 suspended at start, 1 suspended at a yield or await, 2 running, 3 done
     pub state: u8,
-    /// Template it runs
+    /// Template of the function
     pub template: u32,
-    /// Ins to go on with, relative to the template's start
+    /// Instruction at which to continue, relative to the template's start
     pub pc: u32,
     /// Frame slots: callee, this, locals, operands
     pub slots: Vec<Value>,

@@ -1,5 +1,5 @@
-//! Memory for a program and its state that is allocated in advance: a process that is forked after [`prepare`] shares the pages
-//! with its parent until it writes to them. Without [`prepare`] the memory is allocated on demand.
+//! Preallocated memory for a program and its state: a process that is forked after [`prepare`] shares the pages with its parent
+//! until it writes to them. Without [`prepare`] the memory is allocated on demand.
 //!
 //! Owns: the preallocated buffers. Must not: hold data of a program.
 
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 const CELLS: usize = 2_048;
 /// Instructions that are allocated in addition to the prelude's.
 const CODE: usize = 4_096;
-/// Heaps that a process needs at once: one to link the program in, one for its state.
+/// Heaps that a process needs at once: one for linking the program, one for its state.
 const HEAPS: usize = 2;
 
 static HEAP: Mutex<Vec<Vec<Cell>>> = Mutex::new(Vec::new());

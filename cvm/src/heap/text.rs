@@ -1,7 +1,7 @@
 //! Strings: Latin-1 or UTF-16 text, views on append-only buffers, concatenation.
 //!
-//! Owns: how text is stored. `a + b` where `a` is the end of a buffer appends in place, so that building a string piece
-//! by piece costs its length and a checkpoint stores only the new end. Must not: know objects or code.
+//! Owns: the storage of text. `a + b` appends in place if `a` ends where its buffer ends, so that building a string piece
+//! by piece costs its length and a checkpoint stores only the new end. Must not: use objects or code.
 
 use super::{Cell, Heap, StrCell};
 use crate::pure::units::Units;

@@ -8,7 +8,7 @@ use num_bigint::{BigInt, Sign};
 /// Most digits that [`string_to_bigint`] reads: enough for 1 Mbit, small enough that the conversion stays in milliseconds.
 pub(crate) const MAX_BIGINT_DIGITS: usize = 1 << 20;
 
-/// Why text is no `BigInt`.
+/// Why text is not a `BigInt`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum BigIntTextError {
     /// The text is not a `StringIntegerLiteral`; the caller throws `SyntaxError` or compares as undefined.
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_digits_are_refused() {
+    fn too_many_digits_are_refused() {
         let long = "1".repeat(MAX_BIGINT_DIGITS + 1);
         assert_eq!(string_to_bigint(long.as_bytes()), Err(BigIntTextError::TooLong));
     }

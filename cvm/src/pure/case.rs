@@ -118,7 +118,7 @@ impl Form {
     }
 }
 
-/// `String.prototype.normalize`, ECMA-262 22.1.3.15. Lone surrogates stay and separate what is around them.
+/// `String.prototype.normalize`, ECMA-262 22.1.3.15. Lone surrogates stay; the text on each side is normalized separately.
 /// The result has at most 18 times as many units as the input.
 pub(crate) fn normalize(text: &[u16], form: Form) -> Vec<u16> {
     let mut out = Vec::with_capacity(text.len());

@@ -23,7 +23,7 @@ pub(crate) fn escape<U: Units + ?Sized>(text: &U) -> String {
     out
 }
 
-/// `unescape`, ECMA-262 B.2.1.2; what is no escape stays as it is.
+/// `unescape`, ECMA-262 B.2.1.2; text that is not an escape is unchanged.
 pub(crate) fn unescape<U: Units + ?Sized>(text: &U) -> Vec<u16> {
     let mut out = Vec::with_capacity(text.count());
     let mut index = 0;
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_go_both_ways() {
+    fn escapes_round_trip() {
         let text: Vec<u16> = "a+ü€ 😀".encode_utf16().collect();
         let escaped = escape(text.as_slice());
         assert_eq!(escaped, "a+%FC%u20AC%20%uD83D%uDE00");

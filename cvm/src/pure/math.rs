@@ -1,8 +1,8 @@
-//! The functions of `Math`, ECMA-262 21.3.2, whose results the specification leaves to the implementation.
+//! The functions of `Math`, ECMA-262 21.3.2, with results that the specification leaves to the implementation.
 //!
-//! Owns: exactness across machines. Everything transcendental goes through `libm` (a port of musl's), never through the host's
-//! C library, so that the same program gives the same bits everywhere. Functions that IEEE 754 defines exactly (`sqrt`, `floor`,
-//! `fround`) use the hardware. Must not: draw random numbers; `Math.random` belongs to the machine's state.
+//! Owns: equal results on all machines. All transcendental functions use `libm` (a port of musl's), never the host's C library,
+//! so that the same program computes the same bits everywhere. Functions that IEEE 754 defines exactly (`sqrt`, `floor`,
+//! `fround`) use the hardware. Must not: draw random numbers; the generator of `Math.random` is part of a program's state.
 
 /// The functions of one Number, by their names in `Math`.
 pub(crate) mod unary {
@@ -180,7 +180,7 @@ impl ExactSum {
         }
     }
 
-    /// The sum, rounded once, ties to even. Of nothing, or of only −0: −0.
+    /// The sum, rounded once, ties to even. −0 for no values, and for only −0.
     pub(crate) fn total(&self) -> f64 {
         use num_traits::{ToPrimitive, Zero};
         if let Some(special) = self.special {
@@ -195,7 +195,7 @@ impl ExactSum {
         if sum.bits() <= 53 {
             return sum.to_f64().map_or(f64::NAN, |value| value * unit);
         }
-        // The top 64 bits decide, with a sticky bit for what lies below; such sums are normal Numbers or overflow.
+        // The top 64 bits decide, with a sticky bit for the bits below; such sums are normal Numbers or overflow.
         let excess = sum.bits() - 64.min(sum.bits());
         let mut top = sum.magnitude() >> excess;
         let dropped = sum.magnitude() - (&top << excess);

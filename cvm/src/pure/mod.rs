@@ -1,8 +1,8 @@
 //! Leaf functions of the language: text, numbers, dates, JSON, regular expressions and mathematics as pure functions.
 //!
-//! Nothing here knows the heap, values, the realm or the interpreter. Every function is deterministic, takes plain
-//! data and gives plain data, allocates in proportion to its input or its stated result, and never recurses deeper
-//! than a fixed limit on input it did not make. Each names the clause of ECMA-262 that it implements.
+//! Nothing here uses the heap, values, the realm or the interpreter. Every function is deterministic, has plain data as input
+//! and output, allocates in proportion to its input or its documented result, and never recurses deeper than a fixed limit on
+//! untrusted input. Each names the clause of ECMA-262 that it implements.
 
 #![allow(
     dead_code,

@@ -1,4 +1,4 @@
-//! `GetSubstitution`, ECMA-262 22.1.3.19.1: what `$1`, `$&`, `$<name>` in a replacement text stand for.
+//! `GetSubstitution`, ECMA-262 22.1.3.19.1: the meaning of `$1`, `$&`, `$<name>` in a replacement text.
 //!
 //! Named groups may be objects with getters, so this does not expand them: it splits the template into parts, and the
 //! caller joins them, reading named groups in order.
@@ -13,17 +13,17 @@ pub(crate) enum ReplacementPart {
     Literal(Range<usize>),
     /// `$&`: the matched text.
     Matched,
-    /// `` $` ``: what precedes the match.
+    /// `` $` ``: the text before the match.
     Before,
-    /// `$'`: what follows the match.
+    /// `$'`: the text after the match.
     After,
     /// `$n` or `$nn`: capture with this number, 1-based, at most the number of captures.
     Capture(usize),
-    /// `$<name>`: the units of the name in the template. Only where there is a groups object.
+    /// `$<name>`: the units of the name in the template. Only if there is a groups object.
     Named(Range<usize>),
 }
 
-/// Splits `template`; `captures` is the number of captures (without the whole match) and `named` says whether the match has
+/// Splits `template`; `captures` is the number of captures (without the whole match), and `named` is true if the match has
 /// a groups object. At most one part for each unit of the template.
 pub(crate) fn split<U: Units + ?Sized>(template: &U, captures: usize, named: bool) -> Vec<ReplacementPart> {
     let count = template.count();
@@ -42,7 +42,7 @@ pub(crate) fn split<U: Units + ?Sized>(template: &U, captures: usize, named: boo
         }
         let found = match at(index + 1) {
             0x24 => {
-                // "$$" is one dollar sign: end the literal behind the first, skip the second.
+                // "$$" is one dollar sign: end the literal after the first, skip the second.
                 parts.push(ReplacementPart::Literal(literal..index + 1));
                 index += 2;
                 literal = index;

@@ -1,7 +1,7 @@
 //! Views on strings as sequences of UTF-16 code units, and the predicates on them that several clauses share.
 //!
 //! Owns: the [`Units`] trait (so that Latin-1 and UTF-16 storage need no copy), code point decoding, the white space
-//! set and trimming. Must not: know how the engine stores strings.
+//! set and trimming. Must not: depend on how the engine stores strings.
 
 /// A string as a sequence of UTF-16 code units, ECMA-262 6.1.4.
 ///
@@ -54,7 +54,7 @@ pub(crate) fn join_pair(lead: u16, trail: u16) -> u32 {
 }
 
 /// The code point that begins at `index` and its length in units, ECMA-262 11.1.4 `CodePointAt`.
-/// A lone surrogate is given as itself. `index` must be below the count.
+/// A lone surrogate is returned as itself. `index` must be below the count.
 #[inline]
 pub(crate) fn code_point_at<U: Units + ?Sized>(text: &U, index: usize) -> (u32, usize) {
     let first = text.unit(index);

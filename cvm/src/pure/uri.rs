@@ -7,7 +7,7 @@ use super::units::{Units, code_point_at, push_code_point};
 #[error("URI malformed")]
 pub(crate) struct UriError;
 
-/// Which characters a coder treats as part of the URI's structure.
+/// The characters that a coder treats as part of the URI's structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum UriPart {
     /// A whole URI: `;/?:@&=+$,#` keep their meaning.
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn decoding_refuses_what_is_not_utf8() {
+    fn decoding_refuses_invalid_utf8() {
         assert_eq!(decode(b"a%20%F0%9F%98%80%2f".as_slice(), UriPart::Component), Ok(utf16("a 😀/")));
         assert_eq!(decode(b"%2f%23%41".as_slice(), UriPart::Uri), Ok(utf16("%2f%23A")));
         for bad in [

@@ -1,6 +1,6 @@
 //! Calls: from `callee this args` on the stack to a frame, a native's result or another call.
 //!
-//! Owns: pushing and popping frames. Must not: know opcodes.
+//! Owns: pushing and popping frames. Must not: depend on opcodes.
 
 use super::{NativeCall, Raise, Res, Ret, Vm};
 use crate::builtins::ids;
@@ -12,7 +12,7 @@ use crate::value::{Id, Value};
 /// Most values on the stack.
 pub(crate) const MAX_STACK: usize = 1 << 20;
 
-/// How many tail calls of natives may follow each other within one instruction.
+/// Most tail calls of natives in a row within one instruction.
 const MAX_HOPS: usize = 10_000;
 
 impl Vm<'_> {
@@ -214,7 +214,7 @@ impl Vm<'_> {
         self.push_frame(number, argc, env, new_target, back)
     }
 
-    /// The prototype that `new.target` gives, when that is a plain property.
+    /// The prototype from `new.target`, if its `prototype` is a plain property.
     pub(crate) fn proto_of_constructor(&mut self, new_target: Value, default: Id) -> Option<Id> {
         let Some(id) = new_target.as_obj() else { return Some(default) };
         match self.get(id, ids::key(ids::PROTOTYPE)) {
@@ -224,7 +224,7 @@ impl Vm<'_> {
         }
     }
 
-    /// `prototype` of the new target is an accessor or behind a proxy: the prelude reads it and makes `this`.
+    /// `prototype` of the new target is an accessor or behind a proxy: the prelude reads it and creates `this`.
     fn construct_slow(&mut self, argc: usize, new_target: Value, back: Back) -> Res<()> {
         let args: Vec<Value> = (0..argc).map(|i| self.slot(self.st.sp - argc + i)).collect();
         let callee = self.slot(self.st.sp - argc - 2);
@@ -237,7 +237,7 @@ impl Vm<'_> {
         self.call_pre(template, 3, back)
     }
 
-    /// Calls a base constructor with a `this` made before: `callee this args` on the stack.
+    /// Calls a base constructor with an existing `this`: `callee this args` on the stack.
     pub(crate) fn enter_with_this(&mut self, argc: usize, new_target: Value, back: Back) -> Res<()> {
         let callee = self.slot(self.st.sp - argc - 2);
         if let Some(id) = callee.as_obj()
@@ -338,7 +338,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Is this value callable?
+    /// Whether this value is callable.
     pub(crate) fn is_callable(&self, value: Value) -> bool {
         match value {
             Value::Obj(id) => match &self.st.heap.obj(id).kind {
@@ -350,7 +350,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Does this value have `[[Construct]]`?
+    /// Whether this value has `[[Construct]]`.
     pub(crate) fn is_constructor(&self, value: Value) -> bool {
         let mut value = value;
         for _ in 0..MAX_HOPS {
@@ -375,7 +375,7 @@ impl Vm<'_> {
         false
     }
 
-    /// A call of a proxy becomes `ProxyCall(proxy, this, argsArray, newTarget)`; gives the new argument count.
+    /// A call of a proxy becomes `ProxyCall(proxy, this, argsArray, newTarget)`; returns the new argument count.
     fn proxy_call(&mut self, at: usize, argc: usize, new_target: Value) -> Res<usize> {
         let (proxy, this) = (self.slot(at - 2), self.slot(at - 1));
         if !self.is_callable(proxy) {

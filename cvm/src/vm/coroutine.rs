@@ -1,6 +1,6 @@
 //! Generators and async functions: frames that are taken off the stack and restored.
 //!
-//! Owns: saving and restoring a frame, what `yield`, `await`, return and throw mean for it, settling promises.
+//! Owns: saving and restoring a frame, the effect of `yield`, `await`, return and throw on it, settling promises.
 //! A suspended frame is a `Coroutine` object; its next value is delivered to its resumer through [`Back`].
 
 use super::props::PropertyRead;
@@ -73,7 +73,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Puts the topmost frame into its coroutine.
+    /// Moves the topmost frame into its coroutine.
     fn suspend(&mut self) -> Res<Frame> {
         let (frame, slots) = self.save_frame()?;
         let start = self.p.template(frame.template).start;
@@ -214,7 +214,7 @@ impl Vm<'_> {
         }
     }
 
-    /// An exception left a coroutine's frame, which is off the stack. `Ok` if a promise takes it.
+    /// An exception left a coroutine's frame, which is off the stack. `Ok` if it rejects a promise.
     pub(crate) fn coroutine_threw(&mut self, frame: Frame, value: Value) -> Res<()> {
         let flags = self.p.template(frame.template).flags;
         let link = self.end_coroutine(frame.coroutine);

@@ -87,7 +87,7 @@ impl Vm<'_> {
         Value::Cell(self.st.heap.alloc(Cell::Pair(get.unwrap_or(old_get), set.unwrap_or(old_set))))
     }
 
-    /// Is the change allowed? ECMA-262 10.1.6.3 from step 4.
+    /// Whether the change is allowed: ECMA-262 10.1.6.3 from step 4.
     fn compatible(&self, value: Value, flags: u8, desc: &Desc) -> bool {
         if flags & attr::C != 0 {
             return true;
@@ -118,7 +118,7 @@ impl Vm<'_> {
         true
     }
 
-    /// Puts value and attributes of an own property that exists.
+    /// Sets value and attributes of an existing own property.
     pub(crate) fn replace_own(&mut self, id: Id, key: Key, value: Value, flags: u8) {
         let object = self.st.heap.obj_mut(id);
         if let (ObjectKind::Array(a) | ObjectKind::Arguments(a), Some(i)) = (&mut object.kind, key.as_index())
@@ -203,7 +203,7 @@ impl Vm<'_> {
         true
     }
 
-    /// Wraps a primitive; objects stay what they are. Undefined and null give none.
+    /// The wrapper object of a primitive; an object itself; none for undefined and null.
     pub(crate) fn object_of(&mut self, value: Value) -> Option<Id> {
         if let Value::Obj(id) = value {
             return Some(id);

@@ -1,6 +1,6 @@
 //! A whole run: top level, `main`, jobs, suspension and resumption.
 //!
-//! Owns: [`run`], [`resume_pause`], [`resume_host`]. Must not: know opcodes.
+//! Owns: [`run`], [`resume_pause`], [`resume_host`]. Must not: depend on opcodes.
 
 use super::run::LoopExit;
 use super::{Raise, Res, Vm};
@@ -14,7 +14,8 @@ use crate::value::Value;
 /// The last line of the text of a program that ended because of a rejected promise.
 ///
 /// A rejection counts as unhandled when nothing is left to run, neither code nor jobs, and nothing was attached to the promise;
-/// the oldest one ends the program. A pause is a call that takes long: what is rejected before it may be handled after it.
+/// the oldest one ends the program. A pause is a call that takes long: a promise that is rejected before it may be handled
+/// after it.
 pub const UNHANDLED_REJECTION: &str = "(a rejected promise that nothing handled)";
 
 /// Runs a program until it ends, waits, or has used `fuel` instructions.
@@ -167,7 +168,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Handles what must happen before the next instruction: limits, garbage collection, work that was not charged yet.
+    /// Handles everything that is due before the next instruction: limits, garbage collection, work that was not charged yet.
     #[inline(never)]
     pub(crate) fn attend(&mut self, fuel: &mut u64) -> Res<()> {
         if self.st.heap.too_long {
@@ -184,7 +185,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Collects garbage, and ends the program when that does not help.
+    /// Collects garbage, and ends the program if the heap still exceeds its limit.
     fn collect(&mut self) -> Res<()> {
         let mut heap = std::mem::replace(&mut self.st.heap, crate::heap::Heap::new(0));
         heap.collect(self.st.roots());
@@ -208,7 +209,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Nothing is left to run.
+    /// The outcome when nothing is left to run.
     fn finish(&mut self) -> Res<RunOutcome> {
         if let Some((_, Value::Obj(id), _)) = self.table_after(ids::REJECTIONS, -1.0)
             && let ObjectKind::Promise(p) = &self.st.heap.obj(id).kind
@@ -262,7 +263,7 @@ impl Vm<'_> {
         self.error_text(value, 0)
     }
 
-    /// An error with its stack and what caused it, three causes deep.
+    /// An error with its stack and its causes, three levels deep.
     fn error_text(&mut self, value: Value, depth: u32) -> String {
         if let Value::Obj(id) = value
             && matches!(self.st.heap.obj(id).kind, ObjectKind::Error)

@@ -1,6 +1,6 @@
-//! Making the engine's own exceptions, and stacks as text.
+//! Creation of the engine's own exceptions, and stacks as text.
 //!
-//! Owns: error objects and messages. Must not: throw by itself; callers return what it gives.
+//! Owns: error objects and messages. Must not: throw by itself; callers return the created errors.
 
 use super::{Raise, Vm};
 use crate::builtins::ids;
@@ -26,7 +26,7 @@ impl Vm<'_> {
         Value::Obj(id)
     }
 
-    /// Gives an error its stack text; the first line is made from name and message as they are now.
+    /// Sets an error's stack text; the first line has the present name and message.
     pub(crate) fn capture_stack(&mut self, id: Id) {
         let head = self.error_head(id);
         let text = format!("{head}{}", self.stack_text());

@@ -1,6 +1,6 @@
 //! Arithmetic and comparison in the hot loop, as macros over its registers.
 //!
-//! Owns: the fast cases of numbers. Must not: decide what the slow cases do.
+//! Owns: the fast cases of numbers. Must not: implement the slow cases.
 
 /// Integer or float arithmetic with the slow path for the rest.
 macro_rules! arith {
@@ -36,7 +36,7 @@ macro_rules! compare {
     }};
 }
 
-/// A comparison whose result is pushed.
+/// A comparison that pushes its result.
 macro_rules! compare_push {
     ($stack:ident, $sp:ident, $slow:lifetime, $next:lifetime, $op:tt) => {{
         let r = compare!($stack, $sp, $slow, $op);
@@ -46,7 +46,7 @@ macro_rules! compare_push {
     }};
 }
 
-/// A comparison that jumps when it does not hold.
+/// A comparison that jumps if it does not hold.
 macro_rules! compare_jump {
     ($stack:ident, $sp:ident, $pc:ident, $ins:ident, $slow:lifetime, $next:lifetime, $op:tt) => {{
         let r = compare!($stack, $sp, $slow, $op);

@@ -1,6 +1,6 @@
 //! Fast heap accesses of the hot loop: properties at their remembered slots, dense elements, plain callees.
 //!
-//! Owns: the checks that make a remembered slot safe. Must not: allocate or run code.
+//! Owns: the checks that make the use of a remembered slot safe. Must not: allocate or run code.
 
 use super::Vm;
 use crate::heap::Cell;
@@ -42,14 +42,14 @@ impl Vm<'_> {
         Some((number, f.env, None, Value::Undefined))
     }
 
-    /// An own data property at the slot where it was last time.
+    /// An own data property at the remembered slot.
     #[inline]
     pub(super) fn hinted(&self, id: Id, key: Key, hint: usize) -> Option<Value> {
         let p = self.st.heap.obj(id).props.at(hint)?;
         (p.key == key && p.flags & attr::ACCESSOR == 0).then_some(p.value)
     }
 
-    /// A data property of the object or of its prototype, at the slot where it was last time.
+    /// A data property of the object or of its prototype, at the remembered slot.
     #[inline]
     pub(super) fn hinted_method(&self, id: Id, key: Key, hint: usize) -> Option<Value> {
         let object = self.st.heap.obj(id);

@@ -4,8 +4,8 @@
 //! and the `ops_*` files (everything else an opcode does), `call` (frames), `unwind` (exceptions), `props` (the
 //! property model), `convert` (conversions), `coroutine`.
 //!
-//! The protocol of suspension: an instruction or native reads its operands where they are on the stack and drops them
-//! only when nothing can stop it any more. Where an operand must be converted by user code, it returns
+//! The protocol of suspension: an instruction or native reads its operands in place on the stack and drops them
+//! only after its last step that can fail. If user code must convert an operand, the instruction returns
 //! [`Raise::Prim`]; the machine calls the prelude's `ToPrimitive` in a frame that stores its result in the operand's
 //! slot, and then the same instruction runs again. So conversions suspend, serialise and throw like any call, and no
 //! Rust frame is ever held.
@@ -59,11 +59,11 @@ pub(crate) type Res<T> = Result<T, Raise>;
 pub(crate) enum Ret {
     /// With a value
     Value(Value),
-    /// `callee this args` from the call's place on were rearranged: call that instead, with so many arguments
+    /// `callee this args` were rearranged on the stack: call the new callee, with this number of arguments
     Tail(usize),
     /// Like `Tail`, as a construction with this `new.target`
     TailNew(usize, Value),
-    /// Enter compiled code as a constructor whose `this` exists: `callee this args` are arranged
+    /// Enter compiled code as a constructor with an existing `this`: `callee this args` are arranged
     Enter(usize, Value),
     /// Call the prelude's version of this native
     Slow,
@@ -77,7 +77,7 @@ impl From<Value> for Ret {
     }
 }
 
-/// The operands of a native call: they stay on the stack until it ends.
+/// The operands of a native call: they stay on the stack until the call ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NativeCall {
     /// Stack slot of the first argument

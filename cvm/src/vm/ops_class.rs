@@ -156,7 +156,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// `prototype` of the heritage is an accessor: the prelude reads it and gives a stand-in constructor.
+    /// `prototype` of the heritage is an accessor: the prelude reads it and returns a stand-in constructor.
     fn class_slow(&mut self, _number: u32, heritage: Value, _env: Value) -> Res<()> {
         // Heritage is replaced by a record that carries both parents; then the instruction runs again.
         let at = self.st.sp - 2;
@@ -169,7 +169,7 @@ impl Vm<'_> {
     }
 
     fn make_class(&mut self, number: u32, env: Value, parent: Id, proto_parent: Id) -> (Value, Value) {
-        // A stand-in of `ClassHeritage` names the real parent.
+        // A stand-in of `ClassHeritage` refers to the real parent.
         let real = match &self.st.heap.obj(parent).kind {
             ObjectKind::Bound(b) if b.2.first() == Some(&Value::Uninit) => b.0.as_obj().unwrap_or(parent),
             _ => parent,

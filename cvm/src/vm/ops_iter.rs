@@ -12,7 +12,7 @@ use crate::value::{Id, Key, Value};
 pub(crate) const ARRAY_ITERATOR: u32 = 1;
 
 impl Vm<'_> {
-    /// Is a property of a realm object still the function the realm put there?
+    /// Whether a property of a realm object is still the realm's function.
     fn pristine(&self, holder: Id, key: Id, function: Id) -> bool {
         match self.own(holder, ids::key(key)) {
             Some(own) => own.flags & attr::ACCESSOR == 0 && own.value == Value::Obj(function),
@@ -20,7 +20,7 @@ impl Vm<'_> {
         }
     }
 
-    /// a -> a a, or array marker and a jump when the difference is not observable.
+    /// a -> a a, or array marker and a jump if the difference is not observable.
     pub(crate) fn op_iter_fast(&mut self, target: u32) {
         let value = self.peek(0);
         if let Value::Obj(id) = value
@@ -109,7 +109,7 @@ impl Vm<'_> {
         self.op_get_method(key)
     }
 
-    /// Next key of a for-in loop that is still there.
+    /// The next key of a for-in loop that still exists.
     pub(crate) fn op_for_in_next(&mut self, local: usize, target: u32) -> Res<()> {
         let object = self.slot(local).as_obj();
         let keys = self.slot(local + 1);

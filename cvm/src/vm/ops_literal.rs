@@ -1,6 +1,6 @@
 //! Opcodes of literals: fields, methods, names of functions, templates, arguments objects.
 //!
-//! Owns: how an object under construction gets its parts. Must not: assign to existing objects.
+//! Owns: adding parts to an object under construction. Must not: assign to existing objects.
 
 use super::{Raise, Res, Vm};
 use crate::builtins::ids;
@@ -88,7 +88,7 @@ impl Vm<'_> {
         Err(self.type_error(&format!("Cannot redefine property: {name}")))
     }
 
-    /// A compiled function whose name is only known at run time.
+    /// Whether this is a compiled function that is named at run time.
     pub(super) fn unnamed(&self, id: Id) -> bool {
         match &self.st.heap.obj(id).kind {
             ObjectKind::Function(f) => match f.code {

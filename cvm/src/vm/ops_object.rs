@@ -36,7 +36,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Remembers where a property was found, for the hot loop.
+    /// Remembers the slot of a property, for the hot loop.
     #[inline]
     fn note_hint(&mut self, id: Id, key: Key) {
         let object = self.st.heap.obj(id);
@@ -260,7 +260,7 @@ impl Vm<'_> {
         self.put_any(3, base, key, value)
     }
 
-    /// `a[a.length] = v` of an array whose prototypes have no elements.
+    /// `a[a.length] = v` of an array with prototypes that have no elements.
     fn append_dense(&mut self, id: Id, key: Key, value: Value) -> bool {
         let Some(i) = key.as_index() else { return false };
         let object = self.st.heap.obj(id);
@@ -279,18 +279,18 @@ impl Vm<'_> {
         true
     }
 
-    /// Have the prototypes of arrays no elements, so that appending cannot meet a setter?
+    /// Whether the prototypes of arrays have no elements, so that appending cannot call a setter.
     pub(crate) fn array_protos_bare(&self) -> bool {
         self.no_elements(ids::ARRAY_PROTO) && self.no_elements(ids::OBJECT_PROTO)
     }
 
-    /// Has this prototype no properties with index keys?
+    /// Whether this prototype has no properties with index keys.
     fn no_elements(&self, id: Id) -> bool {
         let object = self.st.heap.obj(id);
         if matches!(&object.kind, ObjectKind::Array(a) if !a.dense.is_empty()) {
             return false;
         }
-        // Index keys can only have come after those of the realm, unless some of those were deleted.
+        // Index keys can only follow the realm's keys, unless some of those were deleted.
         let realm = self.p.base.object(id).map_or(&[][..], |object| object.props.raw());
         let (own, last) = (realm.len(), realm.last().map(|p| p.key));
         let props = object.props.raw();

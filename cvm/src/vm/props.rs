@@ -1,7 +1,7 @@
 //! The property model: own properties of every kind of object, lookup along prototypes, assignment, deletion, keys.
 //!
-//! Owns: the essential internal methods of ordinary and exotic objects (ECMA-262 10.1, 10.4). Where one would run user
-//! code, it returns that (`Getter`, `Setter`, `Proxy`) instead of calling. Must not: push frames.
+//! Owns: the essential internal methods of ordinary and exotic objects (ECMA-262 10.1, 10.4). A method that would run user
+//! code returns the function to call (`Getter`, `Setter`, `Proxy`). Must not: push frames.
 
 use super::{Raise, Res, Vm};
 use crate::builtins::ids;
@@ -9,7 +9,7 @@ use crate::heap::object::{Array, Code, Func, ObjectKind, Prop, attr};
 use crate::program::flag;
 use crate::value::{Id, Key, Value};
 
-/// Largest gap that an assignment behind an array's end fills with holes.
+/// Largest gap that an assignment past an array's end fills with holes.
 const MAX_GAP: usize = 1 << 20;
 
 /// The result of reading a property.
@@ -53,7 +53,7 @@ impl Vm<'_> {
         self.own(id, key)
     }
 
-    /// As [`Vm::get_own`] for objects that have no lazy properties to make.
+    /// As [`Vm::get_own`], for objects without lazy properties.
     #[inline]
     pub(crate) fn own(&self, id: Id, key: Key) -> Option<OwnProperty> {
         let object = self.st.heap.obj(id);
@@ -100,7 +100,7 @@ impl Vm<'_> {
         object.props.at(slot).map(|p| OwnProperty { value: p.value, flags: p.flags })
     }
 
-    /// Makes `length`, `name` and `prototype` of a function if the key is one of them.
+    /// Creates `length`, `name` and `prototype` of a function if the key is one of them.
     #[inline]
     pub(crate) fn materialise_for(&mut self, id: Id, key: Key) {
         if (key == LENGTH || key == ids::key(ids::NAME) || key == ids::key(ids::PROTOTYPE))
@@ -111,7 +111,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Makes a function's own properties.
+    /// Creates a function's own lazy properties.
     pub(crate) fn materialise(&mut self, id: Id) {
         let (code, name_hint) = match &self.st.heap.obj(id).kind {
             ObjectKind::Function(f) if f.lazy => (f.code, f.extra),
@@ -142,7 +142,7 @@ impl Vm<'_> {
         if let ObjectKind::Function(f) = &mut object.kind {
             f.lazy = false;
         }
-        // They come before anything added so far.
+        // They precede all properties that were added so far.
         let later: Vec<Prop> = object.props.iter().copied().collect();
         let count = add.len();
         add.extend(later);
@@ -250,7 +250,7 @@ impl Vm<'_> {
         }
     }
 
-    /// `[[Set]]` with the object as receiver, or with a primitive receiver when `receiver` differs.
+    /// `[[Set]]` with the object as receiver, or with a primitive receiver if `receiver` differs.
     pub(crate) fn put(&mut self, start: Id, key: Key, value: Value, receiver: Value) -> PropertyWrite {
         let mut at = start;
         for _ in 0..100_000 {
@@ -533,7 +533,7 @@ impl Vm<'_> {
         keys
     }
 
-    /// The dense elements of an array whose elements all lie there, if it is one.
+    /// The array, if the value is one and all its elements are in dense storage.
     pub(crate) fn dense(&self, value: Value) -> Option<&Array> {
         if let Value::Obj(id) = value
             && let ObjectKind::Array(a) = &self.st.heap.obj(id).kind
@@ -561,7 +561,7 @@ impl Vm<'_> {
     }
 }
 
-/// Private names may be added to objects that are not extensible; only the caller knows whether the key is one.
+/// Private names may be added to objects that are not extensible; only the caller can tell whether the key is one.
 fn self_private(_key: Key) -> bool {
     false
 }

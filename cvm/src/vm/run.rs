@@ -1,6 +1,6 @@
 //! The hot loop: the most frequent opcodes. [`Vm::slow`] executes the others.
 //!
-//! Owns: fetch, fuel, the fast cases of common opcodes. Registers (`pc`, `sp`, `base`, `fuel`) live in locals and are
+//! Owns: fetch, fuel, the fast cases of common opcodes. Registers (`pc`, `sp`, `base`, `fuel`) are kept in locals and
 //! written back before anything outside the loop runs. Must not: allocate.
 
 use super::hints::add_fast;
@@ -19,7 +19,7 @@ pub(crate) enum LoopExit {
 }
 
 impl Vm<'_> {
-    /// Runs until nothing is left, the fuel ends, or something stops it.
+    /// Runs until no frame is left, the fuel is used up, or an instruction raises.
     pub(crate) fn run_loop(&mut self, fuel: &mut u64) -> Res<LoopExit> {
         loop {
             match self.run_hot(fuel) {
@@ -188,7 +188,7 @@ impl Vm<'_> {
                                 Some(r) => Value::Int(r),
                                 None => Value::Num(f64::from(x) + f64::from(n)),
                             },
-                            // Nothing is taken from minus zero by adding zero.
+                            // Not x + n: -0 - 0 is -0, but -0 + 0 is 0.
                             Value::Num(x) if ins.op == Opcode::SubInt => {
                                 Value::Num(x - f64::from(ins.c as i32))
                             }

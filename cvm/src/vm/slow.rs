@@ -1,6 +1,6 @@
 //! Dispatch of every opcode outside the hot loop, and the small ones themselves.
 //!
-//! Owns: the second half of the opcode match. The frame's position already points behind the instruction.
+//! Owns: the second half of the opcode match. The frame's position is already after the instruction.
 
 use super::{Raise, Res, Vm};
 use crate::builtins::ids;
@@ -299,7 +299,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Puts the topmost of `n` operands beneath the others.
+    /// Moves the topmost of `n` operands beneath the others.
     fn rotate(&mut self, n: usize) {
         let sp = self.st.sp;
         if sp >= n {
@@ -340,8 +340,8 @@ impl Vm<'_> {
         if self.st.heap.set_scope_slot(scope, slot, value) { Ok(()) } else { Err(Raise::Fault("scope slot")) }
     }
 
-    /// The `ReferenceError` of a binding that is not initialised, with its name where that is known.
-    /// The identifier in the source at which the running instruction stands.
+    /// The `ReferenceError` of a binding that is not initialised, with its name if that is known.
+    /// The identifier in the source at the position of the running instruction.
     fn name_in_source(&self) -> Option<String> {
         let frame = self.st.frames.last().filter(|f| f.template >= crate::program::USER_TEMPLATES)?;
         let t = self.p.template(frame.template);

@@ -1,8 +1,8 @@
-//! Merge sort as an opcode: one step takes the result of a comparison and sets up the next one.
+//! Merge sort as an opcode: one step processes the result of a comparison and sets up the next comparison.
 //!
 //! Owns: [`Opcode::SortStep`](crate::ops::Opcode::SortStep). The sort's state is in the locals of the prelude's function: comparator, list,
 //! scratch list of the same length, width of the sorted runs, start of the pair of runs that is merged, positions in both and in
-//! the output. So a comparator may pause, throw or run for ever like any other function. Must not: call.
+//! the output. So a comparator may pause, throw or run for ever like any other function. Must not: call functions.
 
 use super::{Raise, Res, Vm};
 use crate::heap::object::ObjectKind;
@@ -11,7 +11,7 @@ use crate::value::{Id, Value};
 /// Locals of a sort.
 pub(crate) const LOCALS: usize = 8;
 
-/// The state in numbers.
+/// The numbers of the state.
 struct Merge {
     from: Id,
     to: Id,
@@ -24,7 +24,7 @@ struct Merge {
 }
 
 impl Merge {
-    /// As the locals have it; the length is not among them.
+    /// Reads the state from the locals; the length is not one of them.
     #[inline]
     fn from_locals(locals: &[Value]) -> Option<Merge> {
         let &[_, Value::Obj(from), Value::Obj(to), width, start, left, right, out] = locals else {
@@ -43,7 +43,7 @@ impl Merge {
         })
     }
 
-    /// Writes what changes with every comparison.
+    /// Writes the numbers that change with every comparison.
     #[inline]
     fn places_to_locals(&self, locals: &mut [Value]) -> Option<()> {
         let [.., left, right, out] = locals else { return None };
@@ -53,7 +53,7 @@ impl Merge {
         Some(())
     }
 
-    /// Writes everything.
+    /// Writes all numbers.
     fn all_to_locals(&self, locals: &mut [Value]) -> Option<()> {
         self.places_to_locals(locals)?;
         let [_, from, to, width, start, ..] = locals else { return None };
@@ -75,9 +75,9 @@ impl Merge {
 }
 
 impl Vm<'_> {
-    /// Takes the result of a comparison (`Uninit`: there was none yet) from the first of the operands and puts the next call there:
+    /// Reads the result of a comparison (`Uninit`: there was none yet) from the first operand and writes the next call there:
     /// comparator, `this`, two elements. False at the end: the list is sorted and in the second local. None: the result must be
-    /// made a number first, or this is not the state of a sort.
+    /// converted to a number first, or this is not the state of a sort.
     #[inline]
     pub(super) fn sort_step(&mut self, locals: &mut [Value], operands: &mut [Value]) -> Option<bool> {
         let (Some(&compare), Some(&result)) = (locals.first(), operands.first()) else { return None };
@@ -104,7 +104,7 @@ impl Vm<'_> {
         }
         let list = self.elements(m.from)?;
         let [callee, this, left, right, ..] = operands else { return None };
-        // One assignment each: values that are put together from parts are slow to load again.
+        // One assignment each: values that are assembled from parts are slow to load again.
         *left = *list.get(m.left)?;
         *right = *list.get(m.right)?;
         *callee = compare;
@@ -133,7 +133,7 @@ impl Vm<'_> {
         Some(())
     }
 
-    /// Copies what is left of this pair of runs and finds the next one that needs comparing; false at the end of the sort.
+    /// Copies the rest of this pair of runs and finds the next pair that needs comparisons; false at the end of the sort.
     fn next_pair(&mut self, m: &mut Merge) -> Option<bool> {
         self.copy_run(m, m.left, m.middle())?;
         self.copy_run(m, m.right, m.end())?;
@@ -151,7 +151,7 @@ impl Vm<'_> {
             if m.right < m.end() {
                 return Some(true);
             }
-            // The last run has no other beside it.
+            // The last run has no partner.
             self.copy_run(m, m.start, m.len)?;
         }
     }
@@ -168,7 +168,7 @@ impl Vm<'_> {
         Some(())
     }
 
-    /// The rare cases of a step: the comparator's result is no number yet. The instruction runs again.
+    /// The rare cases of a step: the comparator's result is not a number yet. The instruction runs again.
     pub(super) fn op_sort_slow(&mut self) -> Res<()> {
         let at = self.st.sp.wrapping_sub(1);
         if matches!(self.slot(at), Value::Int(_) | Value::Num(_) | Value::Uninit) {

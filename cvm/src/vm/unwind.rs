@@ -7,12 +7,12 @@ use crate::state::Back;
 use crate::value::{Id, Value};
 
 impl Vm<'_> {
-    /// Handles why an instruction did not complete; its position is in the frame. `Ok`: continue.
+    /// Handles the reason why an instruction did not complete; its position is in the frame. `Ok`: continue.
     pub(crate) fn handle(&mut self, raise: Raise) -> Res<()> {
         match raise {
             Raise::Throw(value) => self.unwind(value),
             Raise::Prim(slot, hint) => {
-                // Run this instruction again when the operand is a primitive.
+                // Run this instruction again once the operand is a primitive.
                 if let Some(frame) = self.st.frames.last_mut() {
                     frame.pc -= 1;
                 }
@@ -30,7 +30,7 @@ impl Vm<'_> {
         }
     }
 
-    /// The hint of a conversion as `ToPrimitive` takes it.
+    /// The hint of a conversion as `ToPrimitive` expects it.
     pub(super) fn hint_name(hint: u8) -> Value {
         Value::Str(match hint {
             1 => crate::builtins::ids::NUMBER_T,
@@ -43,7 +43,7 @@ impl Vm<'_> {
         let mut value = value;
         while let Some(frame) = self.st.frames.last().copied() {
             let template = self.p.template(frame.template);
-            // The noted position is behind the instruction.
+            // The stored position is after the instruction.
             let pc = frame.pc.saturating_sub(template.start + 1);
             if let Some(h) = template.handlers.iter().find(|h| h.start <= pc && pc < h.end) {
                 let (target, depth) = (template.start + h.target, h.depth as usize);

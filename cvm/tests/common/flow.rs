@@ -1,5 +1,5 @@
 //! The part of the grammar about suspended and non-local control flow: pauses, labels, generators, async functions,
-//! classes, and parameters with scopes of their own.
+//! classes, and parameters with separate scopes.
 
 use super::Programs;
 use std::fmt::Write as _;
@@ -72,7 +72,7 @@ impl Programs {
         let _ = writeln!(self.text, "console.log(show(attempt(() => clip([...it{n}])))); }});");
     }
 
-    /// An async function; what it rejects with is printed. Its parts run among those of the others.
+    /// An async function; the reason of its rejection is printed. Its parts are interleaved with those of other functions.
     fn asynchronous(&mut self, depth: usize) {
         let n = self.fresh();
         let (first, second, list) = (self.expression(2), self.expression(2), self.expression(1));
@@ -172,7 +172,7 @@ impl Programs {
         );
     }
 
-    /// Not with an assignment to a parameter in the body: there `QuickJS` differs from the specification.
+    /// Without assignments to a parameter in the body: there `QuickJS` differs from the specification.
     fn parameters(&mut self) {
         let (first, second) = (self.expression(1), self.expression(1));
         let head = self.random.pick(&[

@@ -1,5 +1,5 @@
 //! Checks of hostile bytes: the same three for the fuzz targets and for the bounded tests. Each must return
-//! without a panic, whatever the bytes are, within the limits it sets.
+//! without a panic and within its limits, whatever the bytes are.
 
 use vm_system_cvm::{
     CompileOptions, CompiledProgram, HostResult, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState,
@@ -20,7 +20,7 @@ fn limits() -> VmLimits {
     }
 }
 
-/// The checksum of a page or program, so that changed bytes get past it.
+/// The checksum of a page or program, so that changed bytes pass the check.
 fn checksum(number: u64, body: &[u8]) -> u32 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325 ^ number;
     for chunk in body.chunks(8) {
@@ -43,7 +43,7 @@ pub(crate) fn seal(number: u64, bytes: &mut [u8]) {
     bytes[7..11].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Changes bytes behind the first `from` in one of the ways that fuzzers use: what, where (two bytes), with what.
+/// Changes bytes after the first `from` in one of the ways that fuzzers use: operation, position (two bytes), new value.
 pub(crate) fn edit(bytes: &mut Vec<u8>, from: usize, [what, low, high, with]: [u8; 4]) {
     if bytes.len() <= from {
         return;
@@ -62,7 +62,7 @@ pub(crate) fn edit(bytes: &mut Vec<u8>, from: usize, [what, low, high, with]: [u
     }
 }
 
-/// Compiles text as JavaScript and as TypeScript. What compiles must survive being stored, and run within its limits.
+/// Compiles text as JavaScript and as TypeScript. A compiled program must be unchanged by storing it, and run within its limits.
 pub(crate) fn check_source(text: &str) {
     let mut ran = false;
     for typescript in [false, true] {
@@ -85,14 +85,14 @@ fn run_from_start(program: &CompiledProgram) {
     drive(program, state);
 }
 
-/// Decodes a program; one that is accepted runs within its limits.
+/// Decodes a program; an accepted program must run within its limits.
 pub(crate) fn check_program(bytes: &[u8]) {
     if let Ok(program) = CompiledProgram::decode(bytes) {
         run_from_start(&program);
     }
 }
 
-/// Restores a state; one that is accepted runs within its limits and can be stored and restored again.
+/// Restores a state; an accepted state must run within its limits, and can be stored and restored again.
 pub(crate) fn check_pages(program: &CompiledProgram, pages: &[(u64, Vec<u8>)]) {
     let pages = pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
     let Ok(state) = VmState::restore(program, limits(), pages) else { return };
@@ -155,7 +155,7 @@ pub(crate) const PAUSING: &[&str] = &[
 /// Pages by number.
 pub(crate) type Pages = Vec<(u64, Vec<u8>)>;
 
-/// A program where it first waits, as pages.
+/// A program and the pages of its state at the first pause.
 pub(crate) fn paused(source: &str) -> Option<(CompiledProgram, Pages)> {
     let program = compile(source, &CompileOptions::default()).ok()?;
     let mut state = VmState::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });

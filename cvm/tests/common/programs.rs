@@ -1,4 +1,4 @@
-//! Random programs from a grammar: they always end, never print what the specification leaves open, and use most of the
+//! Random programs from a grammar: they always end, print only results that the specification defines, and use most of the
 //! language. Errors are printed by name only, because messages differ between engines.
 
 #[path = "flow.rs"]
@@ -50,7 +50,7 @@ function* count(limit) { try { for (let i = 0; i < limit; i++) { const got = yie
 const log = [];
 ";
 
-/// Makes one program.
+/// The generator of one program.
 #[derive(Debug)]
 pub(crate) struct Programs {
     random: SeededRandom,
@@ -105,7 +105,7 @@ impl Programs {
         }
         let result = self.expression(2);
         let _ = writeln!(self.text, "return clip([a, b, {result}]);\n}}");
-        // Functions call only functions made before them, so nothing recurses.
+        // Functions call only functions that were generated before them, so there is no recursion.
         self.functions += 1;
     }
 
@@ -290,7 +290,7 @@ impl Programs {
                     "in",
                     "instanceof",
                 ]);
-                // `??` does not mix with `&&` and `||` without parentheses: there are always some.
+                // `??` cannot be combined with `&&` and `||` without parentheses.
                 format!("(({left}) {operator} ({right}))")
             }
             3 => {

@@ -1,8 +1,8 @@
 //! `Date`: time values, their parts, and their text.
 //!
 //! Owns: ECMA-262 21.4.1 (arithmetic), 21.4.1.32 (the ISO format), 21.4.4.41 (the other formats) and parsing of all three.
-//! **The time zone is UTC, always**: local time equals UTC, so a program gives the same result on every machine and after
-//! a resume on another one. Must not: read a clock; the current time is an input of the machine.
+//! **The time zone is UTC, always**: local time equals UTC, so a program has the same result on every machine and after
+//! a resume on another one. Must not: read a clock; the current time is an input of the state.
 
 mod parse;
 mod text;

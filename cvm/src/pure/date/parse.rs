@@ -1,5 +1,5 @@
 //! `Date.parse`, ECMA-262 21.4.3.2: the ISO format of 21.4.1.32 exactly, then the formats that `toString` and
-//! `toUTCString` print, with the common variations in order and words. Any other text gives NaN.
+//! `toUTCString` print, with the common variations in order and words. Any other text is NaN.
 //!
 //! A date-time without an offset is local time, which is UTC here.
 
@@ -7,10 +7,10 @@ use super::super::units::Units;
 use super::text::{is_day_name, month_by_name};
 use super::time::{full_year, make_date, make_day, make_time, time_clip};
 
-/// Longer text is no date.
+/// Longer text is not a date (units).
 const MAX_LENGTH: usize = 256;
 
-/// The time value that the text means, or NaN.
+/// The time value of the text, or NaN.
 pub(crate) fn parse<U: Units + ?Sized>(text: &U) -> f64 {
     if text.count() > MAX_LENGTH {
         return f64::NAN;
@@ -51,7 +51,7 @@ impl Cursor<'_> {
         Some(head.iter().fold(0.0, |value, digit| value * 10.0 + f64::from(digit - b'0')))
     }
 
-    /// `+hh:mm` or `-hh:mm` in minutes; the colon may be left out where `loose`.
+    /// `+hh:mm` or `-hh:mm` in minutes; with `loose` the colon may be left out.
     fn offset(&mut self, loose: bool) -> Option<f64> {
         let sign = match self.rest.first()? {
             b'+' => 1.0,
@@ -147,7 +147,7 @@ fn days_in(year: f64, month: f64) -> f64 {
     next - make_day(year, month - 1.0, 1.0)
 }
 
-/// The parts that [`parse_words`] has found.
+/// The parts that [`parse_words`] has read.
 #[derive(Default)]
 struct DateWords {
     month: Option<f64>,
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn own_formats_read_back() {
+    fn printed_formats_are_parsed() {
         for time in [
             0.0,
             -1000.0,

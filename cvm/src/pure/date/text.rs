@@ -6,7 +6,7 @@ const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// What the formats print for a time that is NaN.
+/// The text of all formats for NaN.
 const INVALID: &str = "Invalid Date";
 
 /// The month with this English abbreviation, 0 to 11; case does not matter, more letters may follow.

@@ -43,7 +43,7 @@ pub(crate) fn week_day(time: f64) -> f64 {
     (day(time) + 4.0).rem_euclid(7.0)
 }
 
-/// All parts of a finite time value within ±[`MAX_TIME_MS`]; `None` for NaN and what lies outside.
+/// All parts of a finite time value within ±[`MAX_TIME_MS`]; `None` for NaN and values outside.
 pub(crate) fn fields(time: f64) -> Option<Fields> {
     if time.is_nan() || time.abs() > MAX_TIME_MS {
         return None;
@@ -96,8 +96,8 @@ pub(crate) fn make_time(hour: f64, minute: f64, second: f64, millisecond: f64) -
     ((hour * 3_600_000.0 + minute * 60_000.0) + second * 1000.0) + millisecond
 }
 
-/// `MakeDay`, ECMA-262 21.4.1.28. `month` may lie outside 0 to 11, `date` outside the month. NaN where no day can be found,
-/// which includes every year that no time value has.
+/// `MakeDay`, ECMA-262 21.4.1.28. `month` may be outside 0 to 11, `date` outside the month. NaN if there is no such day,
+/// which includes every year beyond the range of time values.
 pub(crate) fn make_day(year: f64, month: f64, date: f64) -> f64 {
     if ![year, month, date].iter().all(|part| part.is_finite()) {
         return f64::NAN;
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_day_of_the_range_goes_both_ways() {
+    fn every_day_of_the_range_round_trips() {
         let mut expected = civil_from_days(-100_000_000);
         for days in (-100_000_000..=100_000_000_i64).step_by(997) {
             let (year, month, date) = civil_from_days(days);

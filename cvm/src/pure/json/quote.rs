@@ -2,7 +2,7 @@
 
 use super::super::units::{Units, is_lead, is_trail};
 
-/// Appends `text` in double quotes to `out`; lone surrogates become `\uXXXX`. At most six units for each one, and two.
+/// Appends `text` in double quotes to `out`; lone surrogates become `\uXXXX`. At most six units for each unit, and two.
 pub(crate) fn quote<U: Units + ?Sized>(out: &mut Vec<u16>, text: &U) {
     quote_with(out, text, long);
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(crate) struct JsonToken {
     /// Units of the content, without quotes for strings.
     pub range: Range<usize>,
-    /// True if a string has escapes: take it through [`JsonScanner::decode`], else the range is the string.
+    /// True if a string has escapes and must be decoded with [`JsonScanner::decode`]; else the range is the string.
     pub escaped: bool,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum JsonEvent {
     Null(JsonToken),
 }
 
-/// What is wrong with the text.
+/// The kind of an error in the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum JsonErrorKind {
     /// The text stops in the middle.
@@ -45,14 +45,14 @@ pub(crate) enum JsonErrorKind {
     UnexpectedUnit(u16),
     /// A control character inside a string.
     ControlInString(u16),
-    /// A backslash that begins no escape.
+    /// A backslash that does not begin an escape.
     BadEscape,
 }
 
 /// Position and reason of an error. The caller throws a `SyntaxError` with the displayed text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct JsonError {
-    /// What is wrong.
+    /// The kind of error.
     pub problem: JsonErrorKind,
     /// Unit offset into the text.
     pub position: usize,
@@ -103,7 +103,7 @@ pub(crate) struct JsonScanner<'t, U: Units + ?Sized> {
     text: &'t U,
     position: usize,
     expect: Expect,
-    /// For each open container, outermost first: is it an object?
+    /// For each open container, outermost first: whether it is an object.
     open: Vec<bool>,
 }
 
@@ -314,7 +314,7 @@ impl<'t, U: Units + ?Sized> JsonScanner<'t, U> {
         Ok(())
     }
 
-    /// Moves at most `limit` fitting units to `ascii` and gives their number.
+    /// Moves at most `limit` fitting units to `ascii` and returns their number.
     fn take(&mut self, ascii: &mut String, fits: impl Fn(u8) -> bool, limit: usize) -> usize {
         let mut taken = 0;
         while taken < limit {
@@ -351,7 +351,7 @@ fn hex(unit: u16) -> Option<u16> {
     char::from_u32(u32::from(unit)).and_then(|letter| letter.to_digit(16)).map(|digit| digit as u16)
 }
 
-/// True for text that is one JSON primitive with nothing around it, as `JSON.rawJSON` wants it, ECMA-262 25.5.3.
+/// True for text that is one JSON primitive with nothing around it, as `JSON.rawJSON` requires, ECMA-262 25.5.3.
 pub(crate) fn is_raw_primitive<U: Units + ?Sized>(text: &U) -> bool {
     if text.count() == 0 || trim(text, Trim::Both).len() != text.count() {
         return false;
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn complete_texts_give_their_events() {
+    fn complete_texts_have_their_events() {
         for (text, events) in [
             ("null", "null;"),
             (" [1, -0.5e2 ,true,false]\t\r\n", "[1;-50;true;false;]"),
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_costs_heap_and_not_stack() {
+    fn depth_uses_heap_and_not_stack() {
         let text = "[".repeat(1_000_000);
         let mut scanner = JsonScanner::new(text.as_bytes());
         for _ in 0..1_000_000 {
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_json_takes_bare_primitives_only() {
+    fn raw_json_accepts_bare_primitives_only() {
         for (text, fits) in
             [("1", true), ("\"a\"", true), (" 1", false), ("{}", false), ("", false), ("1 2", false)]
         {

@@ -1,7 +1,7 @@
 //! `toFixed`, `toExponential` and `toPrecision`, ECMA-262 21.1.3.2 to 21.1.3.5, with exact big integer arithmetic.
 //!
-//! The specification asks for the integer n nearest to the exact value, the larger of two equally near ones. Floating
-//! point cannot decide that; integers can.
+//! The specification defines the result by the integer n nearest to the exact value, the larger of two equally near ones.
+//! Floating point cannot decide that; integers can.
 
 use num_bigint::BigUint;
 use num_traits::Zero;
@@ -26,7 +26,7 @@ pub(crate) fn to_fixed(value: f64, digits: u32) -> String {
     if digits > 0 {
         text.insert(text.len() - digits, '.');
     }
-    // −0 prints without a sign, a negative value that rounds to zero with one: step 6 looks at x itself.
+    // −0 prints without a sign, a negative value that rounds to zero with one: step 6 tests x itself.
     if value < 0.0 {
         text.insert(0, '-');
     }
@@ -100,7 +100,7 @@ fn decimal_digits(value: f64, count: u32) -> (String, i32) {
     }
     let (numerator, denominator) = ratio(value);
     let ten = BigUint::from(10_u8);
-    // The shortest text knows the exponent of the value itself; rounding can raise it by one.
+    // The shortest text has the exponent of the value itself; rounding can raise it by one.
     let mut exponent = shortest_digits(value).1;
     loop {
         let scale = count as i32 - 1 - exponent;

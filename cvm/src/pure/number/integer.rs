@@ -52,7 +52,7 @@ pub(crate) fn to_uint8_clamp(value: f64) -> u8 {
     value.round_ties_even() as u8
 }
 
-/// `value` modulo 2^32 from its bits, exact for every finite Number; NaN and infinities give 0.
+/// `value` modulo 2^32 from its bits, exact for every finite Number; 0 for NaN and infinities.
 fn modulo_2_32(value: f64) -> u32 {
     let bits = value.to_bits();
     let exponent = ((bits >> 52) & 0x7FF) as i32 - 1075;
@@ -88,8 +88,8 @@ pub(crate) fn array_index<U: super::super::units::Units + ?Sized>(key: &U) -> Op
     u32::try_from(value).ok().filter(|index| *index != u32::MAX)
 }
 
-/// A relative index as `slice`, `at`, `splice` and `fill` read it (for instance ECMA-262 23.1.3.28 step 4):
-/// negative counts from the end, the result lies in `0..=length`.
+/// A relative index as in `slice`, `at`, `splice` and `fill` (for instance ECMA-262 23.1.3.28 step 4):
+/// a negative index counts from the end; the result is in `0..=length`.
 #[inline]
 pub(crate) fn clamp_index(relative: f64, length: f64) -> f64 {
     let relative = to_integer_or_infinity(relative);

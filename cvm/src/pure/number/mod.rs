@@ -1,7 +1,7 @@
 //! The Number type: text in both directions, and the conversions to integers of fixed width.
 //!
-//! Owns: ECMA-262 6.1.6.1.20, 7.1.4 to 7.1.12, 19.2.4, 19.2.5, 21.1.3. Must not: know values or throw language errors;
-//! arguments that the language refuses (radix, digits) are checked by the caller, limits are named here.
+//! Owns: ECMA-262 6.1.6.1.20, 7.1.4 to 7.1.12, 19.2.4, 19.2.5, 21.1.3. Must not: use values or throw language errors;
+//! arguments that the language refuses (radix, digits) are checked by the caller, against the limits that are defined here.
 
 mod format;
 mod integer;

@@ -1,6 +1,6 @@
 //! Text to Number: `StringToNumber` (ECMA-262 7.1.4.1.1), `parseFloat` (19.2.4) and `parseInt` (19.2.5).
 //!
-//! Digits are gathered as ASCII and handed to the correctly rounding parser of the standard library.
+//! Digits are collected as ASCII and passed to the correctly rounding parser of the standard library.
 
 use super::super::units::{Trim, Units, trim};
 use num_bigint::BigUint;
@@ -94,9 +94,9 @@ fn all_digits<U: Units + ?Sized>(text: &U, range: std::ops::Range<usize>, radix:
     Some(nearest(&digits, radix))
 }
 
-/// Correctly rounded value of many digits. Cost is linear for powers of two and for ten. Other radices look at the
-/// leading digits only, as the specification allows an approximation there, with enough of them (1 100 bits) that
-/// nothing below can matter except for exact ties.
+/// Correctly rounded value of many digits. Cost is linear for powers of two and for ten. For other radices, where the
+/// specification allows an approximation, only the leading digits are read: enough of them (1 100 bits) that the rest can
+/// matter for exact ties only.
 fn nearest(digits: &[u8], radix: u32) -> f64 {
     let digits = &digits[digits.iter().position(|digit| *digit != 0).unwrap_or(digits.len())..];
     if radix == 10 {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_float_takes_the_longest_prefix() {
+    fn parse_float_reads_the_longest_prefix() {
         for (text, value) in [
             ("3.25abc", 3.25),
             ("  -1e3x", -1000.0),

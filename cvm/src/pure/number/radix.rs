@@ -1,7 +1,7 @@
 //! `Number.prototype.toString(radix)` for radices other than ten, ECMA-262 6.1.6.1.20.
 //!
-//! The specification leaves the number of digits open; these are the fewest that single the value out among all
-//! Numbers, computed with exact integers, so the text does not depend on the machine and `parseInt` gives it back.
+//! The specification leaves the number of digits open; the result has the fewest that distinguish the value from all other
+//! Numbers, computed with exact integers. So the text does not depend on the machine, and `parseInt` parses it to the same value.
 
 use num_bigint::BigUint;
 use num_traits::Zero;
@@ -45,7 +45,7 @@ fn decode(value: f64) -> (u64, i32) {
 /// Free-format digit generation (Steele and White) of the fraction, in units of 2^(exponent − 1).
 fn push_fraction(out: &mut String, value: f64, radix: u32) {
     let (mantissa, exponent) = decode(value);
-    // Only values with a fraction come here: exponent < 0. Scale by two so that half a unit is an integer.
+    // Only for values with a fraction: exponent < 0. Scale by two so that half a unit is an integer.
     let shift = exponent.unsigned_abs() + 1;
     let one = BigUint::from(1_u8) << shift;
     let mut rest = (BigUint::from(mantissa) << 1_u32) % &one;
@@ -59,7 +59,7 @@ fn push_fraction(out: &mut String, value: f64, radix: u32) {
         let low = rest < half_unit;
         let high = &rest + &half_unit > one;
         if low || high {
-            // Round the last digit to the nearer side; it cannot carry, because then a shorter text had been enough.
+            // Round the last digit to the nearer side; it cannot carry, because then a shorter text would have been sufficient.
             if high && (!low || &rest << 1_u32 > one) && digit + 1 < radix {
                 digit += 1;
             }

@@ -48,8 +48,8 @@ impl ClassEvaluator {
         if self.work > MAX_WORK { Err(RegExpError::TooLarge) } else { Ok(()) }
     }
 
-    /// `MaybeSimpleCaseFolding`: with `v` and `i` sets are kept closed under folding, so that set algebra on them gives what
-    /// the specification gets from folded members.
+    /// `MaybeSimpleCaseFolding`: with `v` and `i` sets are kept closed under folding, so that set algebra on them has the same
+    /// result as the specification's algebra on folded members.
     fn leaf(&mut self, set: CodeSet, mode: Mode) -> Result<CodeSet, RegExpError> {
         if mode.unicode_sets { self.finish(set, mode) } else { Ok(set) }
     }
@@ -187,7 +187,7 @@ impl ClassEvaluator {
         Ok(if negative { set.complement() } else { set })
     }
 
-    /// `WordCharacters`, ECMA-262 22.2.2.9.3: in Unicode mode without case also what folds to a letter of it.
+    /// `WordCharacters`, ECMA-262 22.2.2.9.3: in Unicode mode without case also the characters that fold to one of them.
     pub(super) fn words(&mut self, mode: Mode) -> Result<CodeSet, RegExpError> {
         let basic = CodeSet::new(vec![(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]);
         if mode.unicode { self.finish(basic, mode) } else { Ok(basic) }

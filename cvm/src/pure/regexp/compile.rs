@@ -415,7 +415,7 @@ impl Compiler {
     }
 }
 
-/// What a term that reads characters compiles to.
+/// The compiled form of a term that reads characters.
 enum Single {
     Test(Test),
     Class(ClassValue),

@@ -1,7 +1,7 @@
 //! The matcher: backtracking with an explicit stack and a step budget.
 //!
-//! Owns: running a [`MatchProgram`] on text. Steps are counted the same way on every machine, so a pattern that explodes stops at
-//! the same point everywhere. Must not: recurse, or keep more than [`MAX_STACK`] entries.
+//! Owns: running a [`MatchProgram`] on text. Steps are counted the same way on every machine, so a pattern with exponential
+//! backtracking stops at the same point everywhere. Must not: recurse, or keep more than [`MAX_STACK`] entries.
 
 use super::super::units::{Units, code_point_at, code_point_before, is_lead, is_line_terminator, is_trail};
 use super::fold::canonicalize;
@@ -13,10 +13,10 @@ pub(crate) const MAX_STACK: usize = 1 << 21;
 /// An empty register.
 const NONE: u32 = u32::MAX;
 
-/// Why matching stopped without a result. The program cannot catch it where the budget is the execution's fuel.
+/// Why matching stopped without a result. If the budget is the execution's fuel, the program cannot catch the error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum MatchError {
-    /// The steps that were granted are used up.
+    /// The budget of steps is used up.
     #[error("regular expression took too many steps")]
     OutOfSteps,
     /// Too many alternatives are open.
@@ -34,13 +34,13 @@ enum Entry {
     Resume { target: Target, position: u32 },
     /// Restore the old value and continue with the entry below.
     Undo { register: Reg, old: u32 },
-    /// A greedy run that may give back characters down to `least`; `position` is where it stands.
+    /// A greedy run that may release characters down to `least`; `position` is its present end.
     Shrink { insn: Target, least: u32, position: u32 },
-    /// A lazy run that may take `left` characters more.
+    /// A lazy run that may match `left` more characters.
     Grow { insn: Target, left: u32, position: u32 },
 }
 
-/// Runs `program` on `text` from `start` (at one position only if `sticky`). On a match the registers of the groups.
+/// Runs `program` on `text` from `start` (at one position only if `sticky`); returns the registers of the groups of a match.
 /// `steps` is lowered by the work done.
 pub(super) fn run<U: Units + ?Sized>(
     program: &MatchProgram,
@@ -128,14 +128,14 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
         Ok(())
     }
 
-    /// Changes a register so that backtracking changes it back.
+    /// Changes a register so that backtracking restores it.
     #[inline]
     fn set(&mut self, register: Reg, value: u32) -> Result<(), MatchError> {
         let old = std::mem::replace(&mut self.registers[register as usize], value);
         if old == value { Ok(()) } else { self.push(Entry::Undo { register, old }) }
     }
 
-    /// The character in reading direction and the position behind it.
+    /// The character in reading direction and the position after it.
     #[inline]
     fn read(&self, position: u32, direction: Direction) -> Option<(u32, u32)> {
         match direction {
@@ -171,7 +171,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
         fits.then_some(next)
     }
 
-    /// One attempt at `position`; the end of the match.
+    /// One attempt at `position`; returns the end of the match.
     fn attempt(&mut self, position: u32) -> Result<Option<u32>, MatchError> {
         let program = self.program;
         let mut at = 0_usize;
@@ -303,7 +303,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
         Ok(None)
     }
 
-    /// The required part of a run, and all of it if greedy. False if it cannot match.
+    /// Matches the required part of a run, and as much as possible if the run is greedy. False if the required part does not match.
     fn start_run(&mut self, at: usize, position: &mut u32) -> Result<bool, MatchError> {
         let Insn::Run { test, min, max, greedy, direction } = self.program.insns[at] else {
             return Ok(false);
@@ -403,7 +403,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
         Ok(true)
     }
 
-    /// Drops everything above `bottom`, putting registers back.
+    /// Drops all entries above `bottom` and restores the registers.
     fn undo_to(&mut self, bottom: usize) -> Result<(), MatchError> {
         self.charge((self.stack.len() - bottom) as u64)?;
         while self.stack.len() > bottom {
@@ -414,7 +414,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
         Ok(())
     }
 
-    /// Drops the alternatives above `bottom` (an assertion is not entered again) but keeps what restores registers.
+    /// Drops the alternatives above `bottom` (an assertion is not entered again) but keeps the entries that restore registers.
     fn keep_undo_entries(&mut self, bottom: usize) -> Result<(), MatchError> {
         self.charge((self.stack.len() - bottom) as u64)?;
         let mut kept = bottom;

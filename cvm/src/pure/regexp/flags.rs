@@ -25,7 +25,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// The flags that the letters name; `None` for an unknown letter, one that comes twice, or `u` together with `v`.
+    /// The flags of the letters; `None` for an unknown or repeated letter, or `u` together with `v`.
     pub(crate) fn parse<U: Units + ?Sized>(letters: &U) -> Option<Flags> {
         let mut flags = Flags::default();
         for index in 0..letters.count() {
@@ -47,7 +47,7 @@ impl Flags {
         (!(flags.unicode && flags.unicode_sets)).then_some(flags)
     }
 
-    /// True where the pattern and the text are read as code points and not as units (`u` or `v`).
+    /// True if the pattern and the text are read as code points and not as units (`u` or `v`).
     pub(crate) fn full_unicode(self) -> bool {
         self.unicode || self.unicode_sets
     }

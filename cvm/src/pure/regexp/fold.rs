@@ -8,7 +8,7 @@ use icu_casemap::CaseMapper;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Above this no code point has a case mapping (the last block with case is Adlam, U+1E900 to U+1E95F).
+/// From this code point on there are no case mappings (the last block with case is Adlam, U+1E900 to U+1E95F).
 const CASED_END: u32 = 0x2_0000;
 
 /// The canonical form of one character: simple case folding in Unicode mode, else the upper case of one unit.
@@ -50,7 +50,7 @@ fn classes(unicode: bool) -> &'static Classes {
     })
 }
 
-/// Every character whose canonical form is that of a member of `set`.
+/// Every character with the same canonical form as a member of `set`.
 pub(super) fn closure(set: &CodeSet, unicode: bool) -> CodeSet {
     let mut ranges = set.ranges().to_vec();
     for members in classes(unicode).values() {

@@ -1,9 +1,9 @@
 //! Regular expressions: patterns are compiled to instructions that a bounded backtracking matcher runs.
 //!
-//! Owns: ECMA-262 22.2.1 and 22.2.2, flags, `source` text, `RegExp.escape`. The grammar and its early errors come from
-//! `oxc_regular_expression` (the parser that also reads literals), properties and case folding from ICU4X. The matcher is
+//! Owns: ECMA-262 22.2.1 and 22.2.2, flags, `source` text, `RegExp.escape`. The grammar and its early errors are those of
+//! `oxc_regular_expression` (the parser that also reads literals), properties and case folding those of ICU4X. The matcher is
 //! our own because it must stop after a number of steps that is the same everywhere, which `regress` cannot promise; the
-//! tests compare it with `QuickJS`. Must not: know `lastIndex`, match arrays or anything else of the object.
+//! tests compare it with `QuickJS`. Must not: use `lastIndex`, match arrays or anything else of the object.
 
 mod class;
 mod compile;
@@ -26,7 +26,7 @@ pub(crate) use source::{MAX_NESTING, escape_literal, escape_pattern};
 
 use super::units::Units;
 
-/// Why a pattern was refused. All but the first are limits; the caller throws a `SyntaxError` with the text.
+/// Why a pattern was refused. All variants but the first are limits; the caller throws a `SyntaxError` with the text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum RegExpError {
     /// The pattern does not follow the grammar.
@@ -38,7 +38,7 @@ pub(crate) enum RegExpError {
     /// The compiled pattern would be too large.
     #[error("Invalid regular expression: too large")]
     TooLarge,
-    /// A property of strings that this build has no data for.
+    /// A property of strings for which this build has no data.
     #[error("Invalid regular expression: property {0} is not supported")]
     UnsupportedProperty(String),
 }
@@ -46,7 +46,7 @@ pub(crate) enum RegExpError {
 /// The ranges of the groups of a match, in units: the whole match first. `None` for a group that did not participate.
 pub(crate) type Groups = Vec<Option<std::ops::Range<usize>>>;
 
-/// A compiled pattern with its flags. Not part of any stored state: it is made again from source and flags.
+/// A compiled pattern with its flags. Not part of any stored state: it is compiled again from source and flags.
 #[derive(Clone, Debug)]
 pub(crate) struct Regex {
     program: program::MatchProgram,
@@ -61,7 +61,7 @@ impl Regex {
         Ok(Regex { program, flags, names })
     }
 
-    /// The flags it was compiled with.
+    /// The flags of the expression.
     pub(crate) fn flags(&self) -> Flags {
         self.flags
     }

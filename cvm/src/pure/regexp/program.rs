@@ -1,4 +1,4 @@
-//! The instructions that a pattern compiles to. A program is made by the compiler only, never read from outside.
+//! The instructions that a pattern compiles to. A program is created by the compiler only, never read from stored bytes.
 
 use super::set::CodeSet;
 
@@ -86,19 +86,19 @@ pub(super) enum Insn {
         counter: Reg,
         head: Target,
     },
-    /// Fail if nothing was read since `start` was stored, unless the counter says that the iteration was required.
+    /// Fail if nothing was read since `start` was stored, unless the iteration was required by the counter.
     NotEmpty {
         start: Reg,
         required: Option<(Reg, u32)>,
     },
-    /// The text of the first group in `groups[first..end]` that took part.
+    /// The text of the first group in `groups[first..end]` that participated.
     Same {
         first: u32,
         end: u32,
         fold: bool,
         direction: Direction,
     },
-    /// Begin a lookaround: remember stack height and position; if `negative`, failing inside goes on at `after`.
+    /// Begin a lookaround: remember stack height and position; if `negative`, a failure inside continues at `after`.
     Look {
         height: Reg,
         position: Reg,

@@ -1,7 +1,7 @@
 //! Unicode properties of `\p{…}`: code point sets and sets of strings, ECMA-262 22.2.1.5 and tables 67 to 71.
 //!
-//! The tables are those of ICU4X; names were checked by the pattern parser, so a name that is not found here is one this
-//! build has no data for.
+//! The tables are those of ICU4X; names were checked by the pattern parser, so this build has no data for a name that is not
+//! found here.
 
 use super::set::CodeSet;
 use icu_properties::props::{BasicEmoji, GeneralCategory, GeneralCategoryGroup, Script};
@@ -10,7 +10,7 @@ use icu_properties::{CodePointMapData, CodePointSetData, EmojiSetData, PropertyP
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Sets already made, by `(name, value)`. A pure cache: the number of properties is fixed.
+/// Cached sets by `(name, value)`. Never evicted: the number of properties is fixed.
 type Cache = Mutex<BTreeMap<(String, String), Arc<CodeSet>>>;
 
 /// The code points with `name`, or with `name=value`. `None` for names without data.
@@ -69,8 +69,8 @@ const FLAG_REGIONS: &str = "\
     SBSCSDSESGSHSISJSKSLSMSNSOSRSSSTSVSXSYSZTATCTDTFTGTHTJTKTLTMTNTOTRTTTVTWTZUAUGUMUNUSUYUZVAVCVEVGVIVN\
     VUWFWSXKYEYTZAZMZW";
 
-/// The strings, each a sequence of code points, of a property of strings (ECMA-262 table 69). Single code points come as
-/// strings of length one. `None` for a property that this build has no data for.
+/// The strings, each a sequence of code points, of a property of strings (ECMA-262 table 69). Single code points are
+/// strings of length one. `None` for a property for which this build has no data.
 pub(super) fn strings(name: &str) -> Option<Vec<Vec<u32>>> {
     Some(match name {
         "Basic_Emoji" => basic_emoji(),
@@ -79,7 +79,7 @@ pub(super) fn strings(name: &str) -> Option<Vec<Vec<u32>>> {
         }
         "RGI_Emoji_Modifier_Sequence" => {
             let bases = property("Emoji_Modifier_Base", None)?;
-            // A family takes tones in theory (it is a base), but no such sequence is recommended.
+            // A family may have skin tones in theory (it is a base), but no such sequence is recommended.
             let members =
                 bases.ranges().iter().flat_map(|range| range.0..=range.1).filter(|base| *base != 0x1F46A);
             members.flat_map(|base| (0x1F3FB..=0x1F3FF).map(move |tone| vec![base, tone])).collect()

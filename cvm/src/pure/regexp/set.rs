@@ -76,13 +76,13 @@ impl CodeSet {
         CodeSet::from_sorted(ranges)
     }
 
-    /// What is in either set.
+    /// The union.
     #[must_use]
     pub(crate) fn union(&self, other: &CodeSet) -> CodeSet {
         CodeSet::new(self.ranges.iter().chain(&other.ranges).copied().collect())
     }
 
-    /// What is in both sets.
+    /// The intersection.
     #[must_use]
     pub(crate) fn intersection(&self, other: &CodeSet) -> CodeSet {
         let mut ranges = Vec::new();
@@ -101,7 +101,7 @@ impl CodeSet {
         CodeSet::from_sorted(ranges)
     }
 
-    /// What is in this set and not in `other`.
+    /// The code points in this set and not in `other`.
     #[must_use]
     pub(crate) fn difference(&self, other: &CodeSet) -> CodeSet {
         self.intersection(&other.complement())
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_merge_and_answer_membership() {
+    fn ranges_merge_and_test_membership() {
         let set = CodeSet::new(vec![(300, 400), (65, 70), (71, 80), (350, 500)]);
         assert_eq!(set.ranges(), [(65, 80), (300, 500)]);
         for (code_point, inside) in

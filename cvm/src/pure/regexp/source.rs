@@ -17,7 +17,7 @@ pub(super) fn to_parser_text(pattern: &[u16], unicode: bool) -> String {
         if let Some(letter) = char::from_u32(code_point) {
             text.push(letter);
         } else {
-            // After a backslash the surrogate is an identity escape of itself: the backslash must go.
+            // After a backslash the surrogate is an identity escape of itself: remove the backslash.
             if escaped {
                 text.pop();
             }
@@ -30,7 +30,7 @@ pub(super) fn to_parser_text(pattern: &[u16], unicode: bool) -> String {
     text
 }
 
-/// Refuses what would make the parser recurse too deeply, before it sees the pattern.
+/// Refuses patterns that would make the parser recurse too deeply, before they are parsed.
 pub(super) fn check_nesting(pattern: &[u16], nested_classes: bool) -> Result<(), RegExpError> {
     let (mut groups, mut classes, mut escaped) = (0_usize, 0_usize, false);
     for unit in pattern {

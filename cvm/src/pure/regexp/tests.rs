@@ -1,4 +1,4 @@
-//! Behaviour of regular expressions, by example, against the specification's corner cases, and beside `QuickJS`.
+//! Behaviour of regular expressions: examples, corner cases of the specification, and a comparison with `QuickJS`.
 
 use super::*;
 use vm_system_testkit::SeededRandom;
@@ -11,7 +11,7 @@ fn compile(pattern: &str, flags: &str) -> Result<Regex, RegExpError> {
     Regex::compile(&utf16(pattern), Flags::parse(flags.as_bytes()).unwrap_or_default())
 }
 
-/// The groups of the first match as text, `-` for those without part; `none` without a match, else the error.
+/// The groups of the first match as text, `-` for groups that did not participate; `none` without a match; or the error.
 fn first(pattern: &str, flags: &str, text: &str) -> String {
     let regex = match compile(pattern, flags) {
         Ok(regex) => regex,
@@ -130,7 +130,7 @@ fn syntax_errors_are_reported() {
 }
 
 #[test]
-fn explosion_stops_after_the_steps_granted() {
+fn exponential_backtracking_stops_after_the_budget_of_steps() {
     let text = utf16(&"a".repeat(40));
     for pattern in ["(a+)+b", "(a|a)*b", "(?:a|aa)+$b", "(.*)*x", "(?:(?:a*)*)*b", "(?=(a+)+b)c|(a*)*b"] {
         let Ok(regex) = compile(pattern, "") else { panic!("{pattern}") };
@@ -240,7 +240,7 @@ fn random_patterns_agree_with_quickjs() {
         let length = random.below(9);
         let text: String = (0..length).map(|_| ['a', 'b', 'c', 'A', '\n'][random.index(5)]).collect();
         let Ok(ours) = compile(&pattern, flags) else { continue };
-        // What explodes here explodes there too.
+        // A pattern with exponential backtracking has it in QuickJS too.
         let Ok(found) = ours.exec(utf16(&text).as_slice(), 0, &mut 20_000) else { continue };
         let Ok(expected) = context.with(|context| quickjs(&context, &pattern, flags, &text)) else {
             continue;
