@@ -17,7 +17,7 @@ DBOS(
         "system_database_url": f"sqlite:///{FOLDER}/peer.sqlite",
         "log_level": "ERROR",
         "run_admin_server": False,
-        # Without it a step waits for two polls of a second each.
+        # With the default, a step waits for two polls of a second each.
         "notification_listener_polling_interval_sec": 0.001,
     }
 )

@@ -9,7 +9,7 @@ import { createServer } from "node:net";
 
 const [steps, folder, modules] = process.argv.slice(2);
 
-// The SDK uses it, and older Node has none.
+// The SDK uses this function, which older versions of Node do not have.
 Promise.withResolvers ??= function () {
   let resolve, reject;
   const promise = new Promise((fulfil, refuse) => ([resolve, reject] = [fulfil, refuse]));
@@ -32,7 +32,7 @@ const server = spawn(
   `${modules}/node_modules/.bin/restate-server`,
   ["--no-logo", "--base-dir", folder, "--node-name", "peer", "--listen-mode", "tcp"],
   {
-    // A group of its own: the command is a script that starts the server.
+    // A separate process group: the command is a script that starts the server.
     detached: true,
     stdio: "ignore",
     env: {
@@ -74,7 +74,7 @@ while (!(await isUp(`http://127.0.0.1:${admin}/health`))) {
   if (Date.now() > deadline) throw new Error("the server did not come up");
   await new Promise((resolve) => setTimeout(resolve, 100));
 }
-// What the SDK says goes where nobody reads figures.
+// Messages of the SDK are written to standard error, apart from the figures.
 console.info = console.warn = console.error;
 await restate.serve({ services: [asker], port: service });
 await post(`http://127.0.0.1:${admin}/deployments`, { uri: `http://127.0.0.1:${service}` });

@@ -1,11 +1,11 @@
-//! Keeps the processors awake while something is measured. A processor that goes to sleep between two messages takes tens
-//! of microseconds to wake up, more than the software needs for its answer, most of all in a virtual machine; on a busy
-//! machine it never does.
+//! Keeps the processors awake during a measurement. A processor that goes to sleep between two messages takes tens of
+//! microseconds to wake up, more than the software needs for its reply, most of all in a virtual machine; on a busy
+//! machine a processor never sleeps.
 //!
-//! One thread of the policy `SCHED_IDLE` turns round on each processor, and gives way to whatever else wants to run there.
-//! That holds within one scheduling group. Where `kernel.sched_autogroup_enabled` is 1, each session (`setsid(2)`, and each
-//! worker calls it) is a group of its own with an equal share, and these threads then compete with the daemon and its
-//! workers for up to half of a processor: set it to 0 for the measurement (`sysctl kernel.sched_autogroup_enabled=0`).
+//! One thread of the policy `SCHED_IDLE` spins on each processor and yields to any other thread that is ready to run there.
+//! This is true within one scheduling group only. If `kernel.sched_autogroup_enabled` is 1, each session (`setsid(2)`, which
+//! each worker calls) is a separate group with an equal share, and these threads compete with the daemon and its workers for
+//! up to half of a processor: set it to 0 for the measurement (`sysctl kernel.sched_autogroup_enabled=0`).
 
 mod sys;
 
@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 
 const AUTOGROUP: &str = "/proc/sys/kernel/sched_autogroup_enabled";
 
-/// Awake as long as this lives.
+/// Keeps the processors awake until it is dropped.
 #[derive(Debug)]
 pub struct Awake {
     stop: Arc<AtomicBool>,
@@ -25,7 +25,7 @@ pub struct Awake {
 }
 
 impl Awake {
-    /// One thread for each processor that this process may use; says how, and what stands in the way.
+    /// Starts one thread for each processor that this process may use; prints their number and any problem.
     pub fn start() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
@@ -33,7 +33,7 @@ impl Awake {
         let threads: Vec<_> = processors
             .map(|processor| {
                 let stop = Arc::clone(&stop);
-                std::thread::spawn(move || turn_round(processor, &stop))
+                std::thread::spawn(move || spin(processor, &stop))
             })
             .collect();
         println!(
@@ -43,7 +43,7 @@ impl Awake {
         );
         if autogroup() == "1" {
             println!(
-                "  so that what keeps them awake competes with what is measured: set it to 0 and measure again"
+                "  so the threads that keep them awake compete with the measured ones: set it to 0 and measure again"
             );
         }
         Self { stop, threads }
@@ -54,16 +54,16 @@ impl Drop for Awake {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It has nothing that could fail.
+            // The thread cannot fail.
             let _ = thread.join();
         }
     }
 }
 
-fn turn_round(processor: usize, stop: &AtomicBool) {
+fn spin(processor: usize, stop: &AtomicBool) {
     let mut one = CpuSet::new();
     let pinned = one.set(processor).and_then(|()| sched_setaffinity(Pid::from_raw(0), &one));
-    // A thread that does not give way would take the processor from what is measured.
+    // A thread that does not yield would take the processor from the measured threads.
     if let Err(error) = pinned.map_err(std::io::Error::from).and_then(|()| sys::only_when_idle()) {
         println!("SKIPPED: processor {processor} is not kept awake: {error}");
         return;
@@ -73,7 +73,7 @@ fn turn_round(processor: usize, stop: &AtomicBool) {
     }
 }
 
-/// Whether sessions are scheduling groups of their own; `absent` where the kernel does not know that.
+/// Whether sessions are separate scheduling groups; `absent` if the kernel has no such setting.
 fn autogroup() -> String {
     std::fs::read_to_string(AUTOGROUP).map_or_else(|_| "absent".to_owned(), |text| text.trim().to_owned())
 }

@@ -1,19 +1,19 @@
-//! What a process spends, by the kernel's word: processor time and switches of all its threads. Unlike times on a clock,
-//! these mean the same on a busy machine.
+//! The cost of a process as the kernel reports it: processor time and voluntary context switches of all its threads. Unlike
+//! wall-clock times, both are comparable on a busy machine.
 
 use std::path::PathBuf;
 
-/// Spent so far.
+/// The cost of a process so far, or of a part of its work.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cost {
     /// Time on a processor (nanoseconds).
     pub cpu_ns: u64,
-    /// Times that a thread went to sleep by itself.
+    /// Voluntary context switches.
     pub sleeps: u64,
 }
 
 impl Cost {
-    /// Of a process that lives: the sum over its threads. Threads that have ended are not in it.
+    /// The cost of a running process: the sum over its threads, without those that have exited.
     pub fn of(pid: u32) -> Self {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         threads.map(|thread| Self::of_thread(&thread.path())).fold(Self::default(), |sum, one| Self {
@@ -30,7 +30,7 @@ impl Cost {
         Self { cpu_ns: first(&read("schedstat")).unwrap_or(0), sleeps: sleeps.and_then(first).unwrap_or(0) }
     }
 
-    /// With what was spent from then to now.
+    /// Adds the cost between the readings `then` and `now`.
     #[must_use]
     pub fn plus(self, then: Self, now: Self) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Cost {
         }
     }
 
-    /// For each of `count` rounds: microseconds on a processor, and sleeps.
+    /// The cost of one of `count` rounds: microseconds on a processor, and sleeps.
     pub fn each(self, count: usize) -> (f64, f64) {
         let rounds = count.max(1) as f64;
         (self.cpu_ns as f64 / 1e3 / rounds, self.sleeps as f64 / rounds)

@@ -1,5 +1,5 @@
-//! Steps of the durable engines that the machine has, as peers of a durable program's. What is not there is skipped with a
-//! notice that says how to have it.
+//! Steps of the installed durable engines, as peers of a durable program's steps. An engine that is not installed is skipped
+//! with a notice.
 
 use crate::figure::Figure;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// `npm install --prefix FOLDER @restatedev/restate-server @restatedev/restate-sdk`.
 pub const PEERS: &str = "VM_SYSTEM_PEERS";
 
-/// The steps from question to question, for each peer; the first tenth of them warms it up.
+/// The times from question to question, for each peer; the first tenth of the steps is the warm-up.
 pub fn steps(count: usize) -> Vec<Figure> {
     let Some(folder) = std::env::var_os(PEERS).map(PathBuf::from) else {
         println!("SKIPPED: Restate and DBOS as peers: {PEERS} names no folder (benches/src/durable_peer.rs)");

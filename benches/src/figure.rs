@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Samples of one thing.
+/// The samples of one measurement.
 #[derive(Debug)]
 pub struct Figure {
     name: String,
@@ -11,7 +11,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// With samples in this unit.
+    /// A figure with samples in this unit.
     pub fn new(name: impl Into<String>, unit: &'static str, mut samples: Vec<f64>) -> Self {
         samples.sort_by(f64::total_cmp);
         Self { name: name.into(), unit, samples }
@@ -30,7 +30,7 @@ impl Figure {
         Self::new(name, "us", times.collect())
     }
 
-    /// The sample below which this share of them lies; 0 without samples.
+    /// The sample below which this share of the samples is; 0 without samples.
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.samples.len().saturating_sub(1);
         self.samples.get((last as f64 * share).round() as usize).copied().unwrap_or(0.0)

@@ -1,5 +1,5 @@
-//! What the machine itself takes for the steps that nothing of ours can leave out: a write that survives power loss, and
-//! waking another thread through a socket. Figures are read beside these.
+//! Lower bounds: the time of the steps that no implementation can avoid on this machine, that is, a write that survives power
+//! loss, and waking another thread through a socket. Other figures are compared with these.
 
 use crate::figure::Figure;
 use std::fs::File;
@@ -8,14 +8,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use vm_system_sandbox::socket::{self, Wait};
 
-/// What a commit of one short execution appends to the store's log, about (bytes).
+/// About the size of a short execution's commit in the store's log (bytes).
 const COMMIT_BYTES: usize = 5 * 4_120;
-/// About a request, and its answer (bytes).
+/// About the size of a request, and of its response (bytes).
 const MESSAGE_BYTES: usize = 256;
-/// The log of the store is overwritten, not enlarged, after its first checkpoint; so is this file (bytes).
+/// Size of the file (bytes), which is overwritten and not enlarged, like the store's log after its first checkpoint.
 const FILE_BYTES: usize = 4 << 20;
 
-/// One commit's bytes, written over and flushed to the disk of `folder`.
+/// Overwrites one commit's bytes and flushes them to the disk of `folder`.
 pub fn flush(folder: &Path, count: usize) -> io::Result<Figure> {
     use std::os::unix::fs::FileExt as _;
     let path = folder.join("floor");
@@ -34,7 +34,7 @@ pub fn flush(folder: &Path, count: usize) -> io::Result<Figure> {
     failed.map_or(Ok(figure), Err)
 }
 
-/// There and back over a stream, as between a client and the supervisor.
+/// A round trip over a stream socket, as between a client and the supervisor.
 pub fn stream(count: usize) -> io::Result<Figure> {
     let (mut ours, mut theirs) = UnixStream::pair()?;
     let echo = std::thread::spawn(move || {
@@ -42,8 +42,8 @@ pub fn stream(count: usize) -> io::Result<Figure> {
         while theirs.read_exact(&mut bytes).is_ok() && theirs.write_all(&bytes).is_ok() {}
     });
     let mut bytes = [0; MESSAGE_BYTES];
-    let figure = Figure::of_times("floor: there and back over a stream socket", count, |_| {
-        // A failure would show as a figure that nobody believes.
+    let figure = Figure::of_times("floor: round trip over a stream socket", count, |_| {
+        // A failure would show as an implausible figure.
         let _ = ours.write_all(&bytes).and_then(|()| ours.read_exact(&mut bytes));
     });
     drop(ours);
@@ -51,7 +51,7 @@ pub fn stream(count: usize) -> io::Result<Figure> {
     Ok(figure)
 }
 
-/// There and back over a packet socket, as between the supervisor and a worker.
+/// A round trip over a packet socket, as between the supervisor and a worker.
 pub fn packets(count: usize) -> io::Result<Figure> {
     let (ours, theirs) = socket::pair()?;
     let echo = std::thread::spawn(move || {
@@ -61,7 +61,7 @@ pub fn packets(count: usize) -> io::Result<Figure> {
         {}
     });
     let mut bytes = [0; MESSAGE_BYTES];
-    let figure = Figure::of_times("floor: there and back over a packet socket", count, |_| {
+    let figure = Figure::of_times("floor: round trip over a packet socket", count, |_| {
         let _ = socket::send(&ours, &[&bytes], &[], Wait::Yes)
             .and_then(|()| socket::receive(&ours, &mut bytes, Wait::Yes));
     });

@@ -1,4 +1,4 @@
-//! What the benchmarks share: a row per figure, and the peers that the machine has. Starts nothing by itself.
+//! Shared code of the benchmarks: figures, and the peers that are installed. Starts nothing by itself.
 //!
 //! Figures are printed, never asserted. Compare by ratio, in one run, on a quiet machine.
 

@@ -1,11 +1,11 @@
-//! Plain engine processes of the machine, as peers without a sandbox. What is not installed is skipped with a notice.
+//! Installed JavaScript engines as plain processes: peers without a sandbox. A missing engine is skipped with a notice.
 
 use crate::figure::{Figure, micros};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-/// A loop that evaluates lines, as the peer's own REPL would without its prompt.
+/// A loop that evaluates lines, like the peer's REPL without its prompt.
 const NODE_LOOP: &str = "require('readline').createInterface({ input: process.stdin })\
     .on('line', line => process.stdout.write(String((0, eval)(line)) + '\\n'))";
 const DENO_LOOP: &str = "import readline from 'node:readline'; import process from 'node:process'; \
@@ -54,7 +54,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Best effort: a benchmark's child that has ended already.
+        // Best effort: the child may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -63,11 +63,11 @@ impl Drop for Peer {
 /// Figures of one peer.
 #[derive(Debug)]
 pub struct PeerFigures {
-    /// Start of a process to its first answer.
+    /// From the start of a process to its first response.
     pub create: Figure,
-    /// Memory of its own after one answer.
+    /// Private memory after one response.
     pub uss: Figure,
-    /// One line there and back.
+    /// The round trip of one line.
     pub eval: Figure,
 }
 
@@ -93,7 +93,7 @@ fn measure_one(name: &str, arguments: &[&str], starts: usize, evals: usize) -> O
         peer.eval("1+2");
     });
     Some(PeerFigures {
-        create: Figure::new(format!("{name} process: start to first answer"), "us", create),
+        create: Figure::new(format!("{name} process: start to first response"), "us", create),
         uss: Figure::new(format!("{name} process: USS"), "KiB", uss),
         eval,
     })

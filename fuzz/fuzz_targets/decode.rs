@@ -1,5 +1,5 @@
-//! A stored program with changed bytes is refused, or is one that runs within its limits. The first byte of the input chooses the
-//! program, the rest is a list of edits: what, where, with what. An input that begins with 255 is taken for a program as it is.
+//! A stored program with changed bytes is refused, or runs within its limits. The first byte of the input selects the program, the
+//! rest is a list of edits: operation, position, new value. An input that begins with 255 is used as a program without edits.
 #![no_main]
 
 #[allow(dead_code)]
@@ -25,7 +25,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         }
         bytes
     };
-    // The checksum would stop nearly everything at the door.
+    // With a wrong header nearly every input would be refused at once.
     if bytes.len() >= hostile::HEADER {
         bytes[..3].copy_from_slice(b"CU\x01");
     }

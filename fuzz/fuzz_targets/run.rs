@@ -1,5 +1,5 @@
-//! A stored state with changed pages is refused, or runs within its limits. The first byte of the input chooses the program, the rest
-//! is a list of edits: which page, what, where, with what.
+//! A stored state with changed pages is refused, or runs within its limits. The first byte of the input selects the program, the
+//! rest is a list of edits: page, operation, position, new value.
 #![no_main]
 
 #[allow(dead_code)]

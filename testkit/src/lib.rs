@@ -1,4 +1,4 @@
-//! What the tests of every crate share. Must depend on nothing, so that any crate can use it as a dev-dependency.
+//! Shared code of the tests of every crate. Must not depend on anything, so that any crate can use it as a dev-dependency.
 
 mod random;
 mod skipping;

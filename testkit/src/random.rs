@@ -1,11 +1,11 @@
-//! Numbers that follow from a seed. Not for secrets, and never for the product.
+//! Pseudorandom numbers from a seed. Not for secrets, and never for the product.
 
 /// `SplitMix64`: small, good enough to choose test cases, the same on every machine.
 #[derive(Debug, Clone)]
 pub struct SeededRandom(u64);
 
 impl SeededRandom {
-    /// Equal seeds give equal numbers.
+    /// Equal seeds produce equal numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x2545_F491_4F6C_DD1D) ^ 0x9E37_79B9_7F4A_7C15)
     }
@@ -24,7 +24,7 @@ impl SeededRandom {
         self.bits() % bound
     }
 
-    /// An index of a list with so many items.
+    /// An index of a list of this length.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_numbers_for_ever() {
+    fn a_seed_always_produces_the_same_numbers() {
         let mut random = SeededRandom::new(1);
         assert_eq!([random.bits(), random.bits()], [0xda44_c990_9199_5a91, 0x2c5a_a78e_889f_6eb2]);
     }

@@ -1,4 +1,4 @@
-//! How a test says that this machine cannot run it, and when that is a failure. Decides nothing about machines.
+//! How a test reports that this machine cannot run it, and when that is a failure. Examines no machine by itself.
 
 use std::ffi::OsStr;
 
@@ -7,11 +7,11 @@ const REQUIRE_ALL: &str = "VM_SYSTEM_REQUIRE_ALL";
 /// Keys, separated by commas; `prefix-*` is every key that begins with `prefix-`.
 const ALLOW: &str = "VM_SYSTEM_ALLOW_SKIP";
 
-/// Reports that what follows cannot be tested on this machine: `SKIPPED: key: reason` on standard output. The caller returns or
-/// goes on without it. `key` names the missing thing and never changes; `.ci/run` lists the keys that its machine may lack.
+/// Reports that the rest of a test cannot run on this machine: `SKIPPED: key: reason` on standard output. The caller returns or
+/// continues without that part. `key` names the missing requirement and never changes; `.ci/run` lists the allowed keys.
 ///
 /// # Panics
-/// If everything is required to run, and this key is not excepted.
+/// If all tests are required to run, and this key is not allowed.
 #[track_caller]
 pub fn skip(key: &str, reason: &str) {
     println!("SKIPPED: {key}: {reason}");

@@ -1,8 +1,8 @@
-//! The one thing of this room that the compiler cannot check: a thread's scheduling policy.
+//! The only unsafe code of the benchmarks: a thread's scheduling policy.
 
 use std::io;
 
-/// The calling thread runs only while nothing else wants its processor.
+/// Makes the calling thread run only while no other thread is ready to run on its processor.
 pub(super) fn only_when_idle() -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: 0 means the calling thread, and the kernel only reads the parameters, which outlive the call.

@@ -1,7 +1,7 @@
-//! cvm beside quickjs-ng: how fast programs run, and what their state costs.
+//! cvm compared with quickjs-ng: the speed of programs, and the cost of their state.
 //!
-//! `cargo run --release -p vm-system-benches --bin cvm`: a line per figure; the ratio is to quickjs-ng in the same run, rounds of
-//! both in turn.
+//! `cargo run --release -p vm-system-benches --bin cvm`: a line per figure; the ratio is to quickjs-ng in the same run, with
+//! rounds of both in turn.
 
 use anyhow::{Context as _, Result, bail};
 use std::time::Instant;
@@ -14,7 +14,7 @@ use vm_system_cvm::{
 /// Rounds of each program and engine.
 const ROUNDS: usize = 15;
 
-/// What is run: name, source. Each leaves its answer in `result`.
+/// The programs: name, source. Each stores its result in `result`.
 const PROGRAMS: &[(&str, &str)] = &[
     ("fib(27)", "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); } var result = fib(27);"),
     ("10 000 000 additions", "let sum = 0; for (let i = 0; i < 10000000; i++) sum += i; var result = sum;"),
@@ -37,7 +37,7 @@ const PROGRAMS: &[(&str, &str)] = &[
          list.sort((a, b) => a - b); var result = list[100];",
     ),
     (
-        "JSON 1 MB there and back",
+        "JSON 1 MB parse and stringify",
         "const items = []; for (let i = 0; i < 12000; i++) items.push({ id: i, name: 'item ' + i, tags: ['a', 'b'], nested: { x: i / 3 } }); \
          const text = JSON.stringify(items); var result = JSON.stringify(JSON.parse(text)).length;",
     ),
@@ -101,7 +101,7 @@ fn restored(program: &CompiledProgram, checkpoint: &CheckpointPages) -> Result<V
     Ok(VmState::restore(program, limits(), pages)?)
 }
 
-/// A program that has just started and waits for its first answer.
+/// A program that waits for its first answer.
 fn tiny_state() -> Result<()> {
     let source = "function main() { const name = CC('your name?'); return 'hello ' + name; }";
     let (program, mut state) = start(source)?;
@@ -149,8 +149,8 @@ fn large_state() -> Result<()> {
     few_changes(&program, state, &all)
 }
 
-/// What a checkpoint costs when ten of 200 000 objects changed since the last one. The state is a freshly loaded one and nothing
-/// as large is given back meanwhile: what the allocator does with that would be counted with what follows.
+/// The cost of a checkpoint after changes of ten of 200 000 objects. The state is freshly loaded, and nothing as large is freed
+/// during the measurement: the allocator's work for that would be counted too.
 fn few_changes(program: &CompiledProgram, first: VmState, all: &CheckpointPages) -> Result<()> {
     let mut state = restored(program, all)?;
     let mut last = all.number;

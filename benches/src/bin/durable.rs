@@ -1,10 +1,10 @@
 //! Figures of durable programs: a step (answer → run → next pause, committed under FULL) with small and large states, warm
-//! and cold; what a paused program takes; pausing many and going on with all of them after everything was killed; what a
-//! program that appends to a list writes; beside them a step of the durable engines that the machine has
+//! and cold; memory and storage of a paused program; pausing many programs and resuming all of them after every process was
+//! killed; the bytes written by a program that appends to a list; for comparison a step of the durable engines that are installed
 //! ([`durable_peer`]). Starts the real binary (build it in the same profile first); never asserts.
 //!
 //! `cargo run --release -p vm-system-benches --bin durable [-- PART…]`: only these parts (`step`, or one half of it, `warm`
-//! or `cold`; `many`, `growth`). With `--awake` the processors are kept from sleeping meanwhile.
+//! or `cold`; `many`, `growth`). `--awake` keeps the processors from sleeping during the measurement.
 //! `DURABLE_MANY` is the number of programs of `many` (10000), `DURABLE_KIB` the largest state of a step (102400).
 
 use std::path::Path;
@@ -29,7 +29,7 @@ const LARGEST_KIB: u32 = 100 << 10;
 const CLIENTS: usize = 8;
 const APPENDS: u32 = 1_000;
 
-/// Holds so many KiB of text in pieces of 1 KiB, and changes one of them in each step.
+/// Holds text in pieces of 1 KiB, and changes one piece in each step.
 const HOLDER: &str = "
     const kept = [];
     for (let i = 0; i < Number(args[0]); i++) kept.push('x'.repeat(1016) + String(10000000 + i));
@@ -76,7 +76,7 @@ fn daemon(place: TestDir, config: &str) -> Daemon {
     Daemon::start_with(place, &options)
 }
 
-/// A template of this engine whose states may be large.
+/// A template of the durable engine for large states.
 fn roomy(client: &mut Client) -> String {
     let mut settings = Settings::default();
     (settings.limits.max_state_mb, settings.limits.cpu_ms) = (512, 60_000);
@@ -117,9 +117,9 @@ fn steps(config: &str, how: &str) -> Option<Figure> {
         let answer = "y".repeat(1_024);
         let before = Cost::of(daemon.pid());
         let figure = Figure::of_times(format!("durable step {how}, state {name}, FULL"), count, |_| {
-            client.submit(&id, &answer).expect("taken");
+            client.submit(&id, &answer).expect("accepted");
         });
-        // Those of the warm-up are among them.
+        // The steps of the warm-up are included.
         let steps = count + count / 10;
         let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(daemon.pid())).each(steps);
         figure.print(Some(small.as_ref().unwrap_or(&floor)));
@@ -140,7 +140,7 @@ fn bytes_beneath(folder: &Path) -> u64 {
         .sum()
 }
 
-/// Each client does its share of so many; the time of each, and of all.
+/// Each client does its share of `count` items; returns the time of each item, and of all.
 fn share_out(
     daemon: &Daemon,
     count: usize,
@@ -192,19 +192,19 @@ fn many() {
     println!("durable pause {count}: {:.2} s", took.as_secs_f64());
     println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
     let now = observe::anonymous_kib(first.pid());
-    // Caches of the database fill up to their bounds; what grows with the programs is what the second half adds.
+    // Caches of the database fill up to their bounds; the growth by the second half is that of the programs.
     println!(
         "durable memory of the supervisor for {count} paused: {} KiB, of it for the second half: {} KiB",
         now.saturating_sub(before.1),
         now.saturating_sub(half_way)
     );
-    // A stop folds the write-ahead log into the file.
+    // A stop merges the write-ahead log into the file.
     let place = first.stop();
     let bytes = bytes_beneath(&state).saturating_sub(before.0);
     println!("durable rows of a paused program: {} B each", bytes / count as u64);
     let (place, family) = daemon(place, config).kill();
     for process in &family {
-        // One that is gone already is as good.
+        // The process may have exited already.
         let _ = process.kill();
     }
     observe::all_end(&family);
@@ -216,11 +216,11 @@ fn many() {
     );
     let cost = Cost::of(second.pid());
     let (times, took) = share_out(&second, count, |client, number| {
-        let run: Run = client.submit(&number.to_string(), "yes").expect("taken");
+        let run: Run = client.submit(&number.to_string(), "yes").expect("accepted");
         assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
     });
     Figure::new("durable answer to end, cold, 8 clients, FULL", "us", times).print(None);
-    println!("durable go on with {count} after kill -9: {:.2} s, none lost", took.as_secs_f64());
+    println!("durable resume {count} after kill -9: {:.2} s, none lost", took.as_secs_f64());
     let (cpu_us, sleeps) = Cost::default().plus(cost, Cost::of(second.pid())).each(count);
     println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
     second.stop();
@@ -238,7 +238,7 @@ fn growth() {
     let mut times = Vec::new();
     for _ in 0..APPENDS {
         let begin = Instant::now();
-        client.submit(&id, answer).expect("taken");
+        client.submit(&id, answer).expect("accepted");
         times.push(micros(begin.elapsed()));
     }
     let last = times.split_off(times.len() - times.len() / 10);

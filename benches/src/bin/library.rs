@@ -1,5 +1,5 @@
-//! What a library costs: making sessions with one, beside sessions without. Starts the real binary (build it in the same
-//! profile first); never asserts. `library FILE.js` takes that file, else one of half a megabyte is made up.
+//! The cost of a library: creating sessions with one, compared with sessions without. Starts the real binary (build it in the
+//! same profile first); never asserts. `library FILE.js` uses that file; the default is a generated one of half a megabyte.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -11,13 +11,13 @@ use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::{TestDir, User};
 
 const CREATES: usize = 300;
-/// Functions of the library that is made up: about as much code as lodash has.
+/// Functions of the generated library: about as much code as lodash.
 const FUNCTIONS: usize = 3_000;
 
 fn main() -> anyhow::Result<()> {
     let source = match std::env::args_os().nth(1) {
         Some(file) => std::fs::read_to_string(file)?,
-        None => made_up(),
+        None => generated(),
     };
     let options = Options { program: "vm-system", ..Options::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
@@ -33,7 +33,7 @@ fn main() -> anyhow::Result<()> {
     let first = client.session(&with, &daemon.place.worktree())?;
     let first_ms = micros(begin.elapsed()) / 1e3;
     client.eval(&first, "require('bench')")?;
-    // Alternating, so that both see the same noise.
+    // Alternating, so that both have the same noise.
     let (mut without_us, mut with_us) = (Vec::new(), Vec::new());
     for round in 0..CREATES + CREATES / 10 {
         let pair = [create(&mut client, &daemon, &plain)?, create(&mut client, &daemon, &with)?];
@@ -45,7 +45,7 @@ fn main() -> anyhow::Result<()> {
     println!("first session of a set, {bytes} bytes of source    {first_ms:.1} ms");
     let without = Figure::new("session create, no library", "us", without_us);
     without.print(None);
-    Figure::new("session create, the set's zygote is there", "us", with_us).print(Some(&without));
+    Figure::new("session create, from the set's zygote", "us", with_us).print(Some(&without));
     let seen = client.inspect(&first)?;
     println!("session with the library: USS {:?} KiB, PSS {:?} KiB", seen.uss_kib, seen.pss_kib);
     daemon.stop();
@@ -60,7 +60,7 @@ fn create(client: &mut Client, daemon: &Daemon, template: &str) -> anyhow::Resul
     Ok(time)
 }
 
-fn made_up() -> String {
+fn generated() -> String {
     let mut source = String::from("'use strict';\n");
     for number in 0..FUNCTIONS {
         // Writing to a String cannot fail.

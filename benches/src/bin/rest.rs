@@ -1,6 +1,6 @@
-//! Figures of the HTTP door beside the control socket's: making a session and one round trip of an execution that is on
-//! record, with one client and with many that keep their connections. Starts the real binary (build it in the same profile
-//! first); never asserts.
+//! Figures of the REST API compared with the control API: creating a session, and the round trip of a recorded execution, with
+//! one client and with many that keep their connections. Starts the real binary (build it in the same profile first); never
+//! asserts.
 
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -46,25 +46,25 @@ fn create_control(daemon: &Daemon, template: &str) -> Figure {
     let worktree = daemon.place.worktree();
     let samples = measured(CREATES, |_| {
         let begin = Instant::now();
-        let made = client.session(template, &worktree).expect("session");
+        let response = client.session(template, &worktree).expect("session");
         let time = micros(begin.elapsed());
-        client.close(&made);
+        client.close(&response);
         time
     });
     Figure::new("control: session create", "us", samples)
 }
 
-fn create_http(http: &mut Http, daemon: &Daemon, template: &str, door: &str) -> Figure {
+fn create_http(http: &mut Http, daemon: &Daemon, template: &str, transport: &str) -> Figure {
     let body = session_body(daemon, template);
     let samples = measured(CREATES, |_| {
         let begin = Instant::now();
-        let made = http.post("/api/v1/sessions", &body);
+        let response = http.post("/api/v1/sessions", &body);
         let time = micros(begin.elapsed());
-        let id = made.json()["id"].as_str().map(str::to_owned).expect("a session");
+        let id = response.json()["id"].as_str().map(str::to_owned).expect("a session");
         http.ask("POST", &format!("/api/v1/sessions/{id}/close"), &[], None);
         time
     });
-    Figure::new(format!("REST {door}: session create"), "us", samples)
+    Figure::new(format!("REST {transport}: session create"), "us", samples)
 }
 
 /// Samples after a warm-up of a tenth.
@@ -77,7 +77,7 @@ fn session_body(daemon: &Daemon, template: &str) -> Value {
     json!({ "template_id": template, "workspace_id": "w", "base_commit_oid": "c", "worktree_path": worktree })
 }
 
-/// Runs `clients` at a time, each with a session of its own; all samples together.
+/// Runs `clients` at a time, each with its own session; returns the samples of all.
 fn together(clients: usize, one: impl Fn() -> Vec<f64> + Sync) -> Vec<f64> {
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..clients).map(|_| scope.spawn(&one)).collect();
@@ -104,14 +104,14 @@ fn eval_http(
     connect: &(impl Fn() -> Http + Sync),
     daemon: &Daemon,
     template: &str,
-    door: &str,
+    transport: &str,
     clients: usize,
     evals: usize,
 ) -> Figure {
     let samples = together(clients, || {
         let mut http = connect();
-        let made = http.post("/api/v1/sessions", &session_body(daemon, template)).json();
-        let session = made["id"].as_str().expect("a session").to_owned();
+        let response = http.post("/api/v1/sessions", &session_body(daemon, template)).json();
+        let session = response["id"].as_str().expect("a session").to_owned();
         let body = json!({ "session_id": session, "input": "1+2" });
         let samples = measured(evals, |_| {
             let begin = Instant::now();
@@ -122,5 +122,5 @@ fn eval_http(
         http.ask("POST", &format!("/api/v1/sessions/{session}/close"), &[], None);
         samples
     });
-    Figure::new(format!("REST {door}: eval 1+2, {clients} clients"), "us", samples)
+    Figure::new(format!("REST {transport}: eval 1+2, {clients} clients"), "us", samples)
 }

@@ -1,5 +1,5 @@
-//! Sessions made, used, killed and closed for minutes under one daemon: its memory and descriptors stay flat, and no
-//! process is left when it stops. Ends with an error if not.
+//! Sessions are created, used, killed and closed for minutes under one daemon. Fails if the daemon's memory or descriptors
+//! grow, or if a process is left when it stops.
 //!
 //! `cargo run --release -p vm-system-benches --bin soak [-- SECONDS]` (default: 120).
 
@@ -14,18 +14,18 @@ use vm_system_tests::place::User;
 
 /// Sessions of one round, all alive at a time.
 const SESSIONS: usize = 12;
-/// Rounds after which what is allocated once is there.
+/// Rounds after which everything that is allocated once is allocated.
 const WARM: usize = 5;
-/// Memory that may come and go with caches and the allocator (KiB).
+/// Variation of the memory by caches and the allocator (KiB).
 const SLACK_KIB: u64 = 32 * 1_024;
-/// Descriptors that are opened when they are first needed.
+/// Descriptors that are opened on first use.
 const SLACK_DESCRIPTORS: usize = 8;
-/// What a broker or a jail leaves behind is gone within.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Pause between two looks.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Time in which the processes of brokers and jails must be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(30);
+/// Pause between two checks.
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What the supervisor holds.
+/// Memory, descriptors and processes of the supervisor.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     memory_kib: u64,
@@ -53,15 +53,15 @@ fn main() -> Result<()> {
             base = Some(held(&daemon)?);
         }
     }
-    let base = base.context("the first rounds were made")?;
+    let base = base.context("the first rounds are done")?;
     let begin = Instant::now();
-    // A broker ends behind its session, and nobody is told.
+    // A broker exits after its session without a notification.
     let end = loop {
         let end = held(&daemon)?;
-        if end.descriptors <= base.descriptors + SLACK_DESCRIPTORS || begin.elapsed() > PATIENCE {
+        if end.descriptors <= base.descriptors + SLACK_DESCRIPTORS || begin.elapsed() > GONE_WITHIN {
             break end;
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(CHECK_INTERVAL);
     };
     println!("{rounds} rounds of {SESSIONS} sessions: {base:?} became {end:?}");
     ensure!(end.memory_kib <= base.memory_kib + SLACK_KIB, "the supervisor's memory grows");
@@ -69,7 +69,7 @@ fn main() -> Result<()> {
     ensure!(end.keeper_kib <= base.keeper_kib + 1_024, "the keeper's memory grows");
     ensure!(end.processes <= base.processes + 1, "processes are left behind");
     drop(client);
-    // Fails by itself if a process is left.
+    // Fails if a process is left.
     daemon.stop();
     Ok(())
 }
@@ -84,7 +84,7 @@ fn held(daemon: &Daemon) -> Result<Held> {
     })
 }
 
-/// Every way in which sessions are used and end.
+/// Uses and ends sessions in every way.
 fn round(daemon: &Daemon, client: &mut Client, template: &str, number: usize) -> Result<()> {
     let worktree = daemon.place.worktree();
     let sessions: Vec<Session> = (0..SESSIONS)
@@ -106,7 +106,7 @@ fn round(daemon: &Daemon, client: &mut Client, template: &str, number: usize) ->
         match at % 3 {
             0 => client.close(session),
             1 => {
-                // As a bug of the engine would end it: nobody waits for the end but the owner task.
+                // As a bug of the engine would end the worker: only the owner task waits for its exit.
                 client.op(Op::SessionKill { session: session.id.to_string(), signal: 11 })?;
                 client.until(session, SessionStatus::Crashed);
             }
@@ -117,7 +117,7 @@ fn round(daemon: &Daemon, client: &mut Client, template: &str, number: usize) ->
     }
     match client.op(Op::RuntimeSummary)? {
         Reply::RuntimeSummary(summary) => ensure!(summary.active_sessions == 0, "{summary:?}"),
-        other => anyhow::bail!("another answer: {other:?}"),
+        other => anyhow::bail!("unexpected reply: {other:?}"),
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! Figures of the spine: making sessions, their idle memory, the round trip of an execution that is on record, and how
-//! many per second; beside them the floors of the machine. Starts the real binary (build it in the same profile first);
-//! never asserts.
+//! Figures of the main path: creating sessions, their idle memory, the round trip of a recorded execution, and executions per
+//! second; for comparison the lower bounds of the machine. Starts the real binary (build it in the same profile first); never
+//! asserts.
 //!
-//! `cargo run --release -p vm-system-benches --bin spine [-- [--awake] PART…]`: only these parts (`--help` names them).
-//! `--awake` keeps the processors from sleeping meanwhile; with `kernel.sched_autogroup_enabled`
-//! it competes with what is measured (`benches/src/awake.rs`), which is said. State lies in the folder for temporary files;
-//! what says "memory disk" has it in `/dev/shm`, so that the figure is the software's alone. Of all figures the processor
-//! time per execution depends least on what else the machine does.
+//! `cargo run --release -p vm-system-benches --bin spine [-- [--awake] PART…]`: only these parts (`--help` lists them).
+//! `--awake` keeps the processors from sleeping during the measurement; with `kernel.sched_autogroup_enabled` its threads compete
+//! with the measured ones (`benches/src/awake.rs`), and a notice is printed. State is stored in the folder for temporary files;
+//! figures with "memory disk" have it in `/dev/shm`, so that they show the software alone. The processor time per execution
+//! depends least on other load of the machine.
 
 use anyhow::Context as _;
 use std::path::Path;
@@ -43,19 +43,19 @@ const PARTS: [&str; 6] = ["create", "fork", "memory", "eval", "throughput", "cli
 const HELP: &str = "\
 usage: spine [--awake] [PART…]
 
-Figures of the spine, from the vm-system program beside this one; all parts and the peers that this machine has if no part
-is named.
+Figures of the main path, from the vm-system program in the same folder. Without a PART: all parts, and the peers that are
+installed.
 
 parts:
-  create      making and closing sessions, and the birth of a worker in it
+  create      creating and closing sessions, and the start of a worker in it
   fork        forking sessions with a small and a large heap
   memory      idle sessions
-  eval        the round trip of an execution that is on record
+  eval        the round trip of a recorded execution
   throughput  executions of eight clients
   cli         starts of the command
 
 options:
-  --awake     keep the processors from sleeping meanwhile (best with kernel.sched_autogroup_enabled=0)
+  --awake     keep the processors from sleeping during the measurement (best with kernel.sched_autogroup_enabled=0)
   --help      this text";
 
 fn main() -> ExitCode {
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
     let unknown = options.iter().find(|option| *option != "--awake");
     if let Some(unknown) = unknown.or(parts.iter().find(|part| !PARTS.contains(&part.as_str()))) {
-        eprintln!("spine: {unknown} is no part and no option\n\n{HELP}");
+        eprintln!("spine: {unknown} is neither a part nor an option\n\n{HELP}");
         return ExitCode::from(2);
     }
     match measure(!options.is_empty(), &parts) {
@@ -116,17 +116,17 @@ fn measure(awake: bool, parts: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A daemon and what its figures are called.
+/// A daemon and the name of its figures.
 struct Side {
     daemon: Daemon,
     name: &'static str,
 }
 
-/// Three daemons that differ in what a commit has to wait for.
+/// Three daemons with different costs of a commit.
 struct Scene {
     normal: Side,
     full: Side,
-    /// FULL on a disk that needs no time.
+    /// FULL on a memory disk.
     memory: Side,
     floors: Floors,
 }
@@ -177,10 +177,10 @@ fn session(client: &mut Client, daemon: &Daemon, template: &str) -> Session {
     client.session(template, &daemon.place.worktree()).expect("session")
 }
 
-/// The whole, and the stage in it that makes the process.
+/// The creation of sessions, and the stage in it that starts the worker.
 fn creates(scene: &Scene, peer: Option<&Figure>) -> anyhow::Result<()> {
-    let births = births()?;
-    births.print(None);
+    let worker_spawns = worker_spawns()?;
+    worker_spawns.print(None);
     let rounds = CREATES + CREATES / 10;
     for side in scene.sides() {
         let mut client = side.daemon.client();
@@ -203,7 +203,7 @@ fn creates(scene: &Scene, peer: Option<&Figure>) -> anyhow::Result<()> {
         create.print(Some(if std::ptr::eq(side, &raw const scene.full) {
             &scene.floors.flush
         } else {
-            &births
+            &worker_spawns
         }));
         figure("session close, row committed", closes).print(None);
         println!("  supervisor: {cpu_us:.0} us of processor time and {sleeps:.1} sleeps for both");
@@ -214,8 +214,8 @@ fn creates(scene: &Scene, peer: Option<&Figure>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// From the order to a worker that is limited, looked at from outside and kept by the keeper: no door, no store.
-fn births() -> anyhow::Result<Figure> {
+/// From the order to a worker with limits that is verified from outside and kept by the keeper: without an API and the store.
+fn worker_spawns() -> anyhow::Result<Figure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let program = program::path("vm-system", User::AsStarted);
@@ -234,11 +234,11 @@ fn births() -> anyhow::Result<Figure> {
             worker.process.forget();
         }
         spawner.shutdown(std::time::Duration::from_secs(5)).await;
-        Ok(Figure::new("  of it: a worker, born and kept", "us", samples))
+        Ok(Figure::new("  of that: a worker, spawned and kept", "us", samples))
     })
 }
 
-/// Of a session that has so much in its heap; each copy is closed before the next one is made.
+/// Forks of sessions with a small and a large heap; each fork is closed before the next one is created.
 fn forks(side: &Side) {
     let mut client = side.daemon.client();
     let mut settings = Settings::default();
@@ -246,7 +246,7 @@ fn forks(side: &Side) {
     let template = client.template(settings, &[]);
     for mib in HEAPS {
         let parent = session(&mut client, &side.daemon, &template);
-        // About 1 KiB each: an object with a number and a text of its own.
+        // About 1 KiB each: an object with a number and a separate text.
         let fill = format!(
             "var all = []; for (let i = 0; i < {mib} * 1024; i++) all.push({{ i, text: String(i).padEnd(900, 'x') }}); 1"
         );
@@ -296,7 +296,7 @@ fn sizes(client: &mut Client, live: &[Session], what: &str, peer: Option<&Figure
     Figure::new(format!("{what}, {LIVE} live: PSS"), "KiB", pss).print(None);
 }
 
-/// Alternates between the daemons, so that all see the same noise.
+/// Alternates between the daemons, so that all have the same noise.
 fn round_trips(scene: &Scene, peer: Option<&Figure>) {
     struct Run<'a> {
         side: &'a Side,
@@ -324,7 +324,7 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
             Run { side, client, session, evals, nothings, supervisor, supervisor_us, worker, worker_pid }
         })
         .collect();
-    // In blocks, as a peer is measured too: else the figure would be that of caches that the other daemons have filled.
+    // In blocks, like the measurement of a peer: otherwise each execution would run with the caches that another daemon has filled.
     for block in 0..=EVALS / BLOCK {
         for run in &mut runs {
             let (supervisor, worker) = (Cost::of(run.side.daemon.pid()), Cost::of(run.worker_pid));
@@ -338,7 +338,7 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
             run.supervisor = run.supervisor.plus(Cost::default(), spent);
             run.worker = run.worker.plus(worker, Cost::of(run.worker_pid));
             if block == 0 {
-                // To warm up.
+                // The warm-up.
                 run.evals.clear();
                 run.supervisor_us.clear();
                 (run.supervisor, run.worker) = (Cost::default(), Cost::default());
@@ -372,7 +372,7 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
     }
 }
 
-/// What one execution costs the supervisor's own threads.
+/// Prints the processor time that one execution costs the supervisor.
 fn spent(side: &Side, each_us: Vec<f64>) {
     Figure::new(format!("  supervisor's processor time for each ({})", side.name), "us", each_us).print(None);
 }
@@ -412,5 +412,5 @@ fn commands(side: &Side) {
     };
     of("command: --version", &["--version"]);
     of("command: ops health", &["ops", "health"]);
-    of("command: run -e '1+2', a supervisor of its own", &["run", "-e", "1+2"]);
+    of("command: run -e '1+2', embedded supervisor", &["run", "-e", "1+2"]);
 }

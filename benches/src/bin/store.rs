@@ -1,7 +1,7 @@
-//! How fast the store takes executions: one line per figure, FULL and NORMAL side by side in one run.
+//! How fast the store records executions: one line per figure, FULL and NORMAL in one run.
 //!
-//! `cargo run --release -p vm-system-benches --bin store [-- FOLDER]`: the database lies in FOLDER (default: the system's folder for
-//! temporary files; give one on the disk that matters).
+//! `cargo run --release -p vm-system-benches --bin store [-- FOLDER]`: the database is in FOLDER (default: the system's folder for
+//! temporary files; name one on the disk that matters).
 
 use anyhow::{Context, Result};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use vm_system_tests::records;
 
 /// Events of one execution.
 const EVENTS: u64 = 4;
-/// How long each load runs.
+/// Duration of each load.
 const RUN: Duration = Duration::from_secs(3);
 
 fn main() -> Result<()> {
@@ -56,7 +56,7 @@ async fn measure(place: &std::path::Path, durability: Durability) -> Result<()> 
     Ok(())
 }
 
-/// Each caller runs executions one after the other, as a session does: the start is queued, the end awaited.
+/// Each caller records executions one after the other, like a session: the start is queued, the end awaited.
 async fn load(store: &StoreHandle, session: SessionId, name: &str, callers: usize) -> Result<()> {
     let until = Instant::now() + RUN;
     let mut tasks = Vec::new();
@@ -110,7 +110,7 @@ async fn session(store: &StoreHandle) -> Result<SessionId> {
     Ok(id)
 }
 
-/// Recent enough that nothing is forgotten meanwhile.
+/// Recent enough that retention deletes nothing during the measurement.
 const NOW: Timestamp = Timestamp(i64::MAX / 2);
 
 fn start(id: ExecutionId, session: SessionId) -> Write {
