@@ -40,9 +40,9 @@ impl Peer {
 
     fn eval(&mut self, line: &str) -> Option<String> {
         self.input.write_all(format!("{line}\n").as_bytes()).ok()?;
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).ok()?;
-        (!answer.is_empty()).then_some(answer)
+        let mut response = String::new();
+        self.output.read_line(&mut response).ok()?;
+        (!response.is_empty()).then_some(response)
     }
 
     fn uss_kib(&self) -> Option<f64> {
@@ -80,8 +80,8 @@ fn measure_one(name: &str, arguments: &[&str], starts: usize, evals: usize) -> O
     let (mut create, mut uss) = (Vec::new(), Vec::new());
     for _ in 0..starts {
         let begin = Instant::now();
-        let answered = Peer::start(name, arguments).and_then(|mut peer| peer.eval("1+2").map(|_| peer));
-        let Some(peer) = answered else {
+        let started = Peer::start(name, arguments).and_then(|mut peer| peer.eval("1+2").map(|_| peer));
+        let Some(peer) = started else {
             println!("SKIPPED: {name} is not on this machine");
             return None;
         };

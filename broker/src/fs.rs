@@ -58,8 +58,8 @@ pub fn handle_request(
             named(write::file(&paths, &path, &data, how, mode), "open", &path).map(|()| FsReply::Done)
         }
         FsRequest::MakeDir { path, recursive: false, mode } => {
-            let made = named(change::make_dir(&paths, &path, mode), "mkdir", &path);
-            made.map(|()| FsReply::Path(Some(path)))
+            let created = named(change::make_dir(&paths, &path, mode), "mkdir", &path);
+            created.map(|()| FsReply::Path(Some(path)))
         }
         FsRequest::MakeDir { path, recursive: true, mode } => {
             named(change::make_dirs(&paths, &path, mode), "mkdir", &path).map(FsReply::Path)

@@ -11,11 +11,11 @@ fn refusals(sources: &[&str], typescript: bool) -> String {
     let filename = if typescript { "program.ts" } else { "program.js" }.to_owned();
     let options = CompileOptions { filename, typescript };
     for source in sources {
-        let said = match compile(source, &options) {
+        let message = match compile(source, &options) {
             Ok(_) => "compiles".to_owned(),
             Err(errors) => errors.to_string(),
         };
-        let _ = writeln!(shown, "=== {source}\n{said}\n");
+        let _ = writeln!(shown, "=== {source}\n{message}\n");
     }
     shown
 }

@@ -24,9 +24,9 @@ use vm_system_sandbox::socket::{self, Wait};
 /// Exit code of a worker that got an invalid message from its supervisor, or could not send.
 const EXIT_PROTOCOL: i32 = 74;
 /// Longest wait: a signal that arrives between the check of the flag and the wait is noticed after this time.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The same while a task is pending, perhaps for days; the supervisor's reply to the call also reports an interruption.
-const ASK_AGAIN: Duration = Duration::from_mins(1);
+const TASK_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// Approximate size of an event without its texts (bytes).
 const EVENT_OVERHEAD: usize = 32;
 /// The sequence number of the reply to an adoption, which is outside the sequence.
@@ -184,7 +184,7 @@ impl Link {
         }
         self.flush();
         self.last_flush = Instant::now();
-        self.take_what_came();
+        self.receive_pending();
     }
 
     /// Sends a host call and waits for its reply, or for an interruption.
@@ -194,7 +194,8 @@ impl Link {
         self.calls += 1;
         self.reply = None;
         let call = self.calls;
-        let look_again = if matches!(request, HostRequest::Ask { .. }) { ASK_AGAIN } else { LOOK_AGAIN };
+        let longest_wait =
+            if matches!(request, HostRequest::Ask { .. }) { TASK_CHECK_INTERVAL } else { CHECK_INTERVAL };
         self.send(&FromWorker::HostCall { execution, call, request });
         loop {
             if let Some(reply) = self.reply.take() {
@@ -203,8 +204,8 @@ impl Link {
             if self.interrupted.load(Ordering::Relaxed) {
                 return interrupted();
             }
-            self.wait_readable(look_again);
-            self.take_what_came();
+            self.wait_readable(longest_wait);
+            self.receive_pending();
         }
     }
 
@@ -212,9 +213,9 @@ impl Link {
     pub fn sleep(&mut self, at_most: Duration) {
         self.flush();
         if !self.interrupted.load(Ordering::Relaxed) {
-            self.wait_readable(at_most.min(LOOK_AGAIN));
+            self.wait_readable(at_most.min(CHECK_INTERVAL));
         }
-        self.take_what_came();
+        self.receive_pending();
     }
 
     fn is_flush_due(&self) -> bool {
@@ -237,7 +238,7 @@ impl Link {
         let _ = ready.wait(Some(at_most));
     }
 
-    fn take_what_came(&mut self) {
+    fn receive_pending(&mut self) {
         while let Some(len) = self.receive_packet(Wait::No) {
             let message = self.complete(len);
             self.put_aside(message);

@@ -46,9 +46,9 @@ fn create_control(daemon: &Daemon, template: &str) -> Figure {
     let worktree = daemon.place.worktree();
     let samples = measured(CREATES, |_| {
         let begin = Instant::now();
-        let response = client.session(template, &worktree).expect("session");
+        let created = client.session(template, &worktree).expect("session");
         let time = micros(begin.elapsed());
-        client.close(&response);
+        client.close(&created);
         time
     });
     Figure::new("control: session create", "us", samples)

@@ -189,10 +189,10 @@ fn creates(scene: &Scene, peer: Option<&Figure>) -> anyhow::Result<()> {
         let before = Cost::of(side.daemon.pid());
         for _ in 0..rounds {
             let begin = Instant::now();
-            let made = session(&mut client, &side.daemon, &template);
+            let created = session(&mut client, &side.daemon, &template);
             creates.push(micros(begin.elapsed()));
             let begin = Instant::now();
-            client.close(&made);
+            client.close(&created);
             closes.push(micros(begin.elapsed()));
         }
         let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(side.daemon.pid())).each(rounds);
@@ -255,11 +255,11 @@ fn forks(side: &Side) {
         let mut samples = Vec::with_capacity(FORKS);
         for number in 0..FORKS + FORKS / 10 {
             let begin = Instant::now();
-            let made = client.fork(&parent, 1).expect("forked");
+            let created = client.fork(&parent, 1).expect("forked");
             if number >= FORKS / 10 {
                 samples.push(micros(begin.elapsed()));
             }
-            for fork in &made {
+            for fork in &created {
                 client.close(fork);
             }
         }

@@ -171,7 +171,7 @@ fn configure(
 /// Whether a regular file of this name exists. Only brokers write to the folder, so any other kind of file, or a file with
 /// several hard links, is an error.
 fn is_database(name: &str) -> Result<bool, HostError> {
-    match look(name) {
+    match stat(name) {
         Ok(stat) if is_regular(&stat) && stat.st_nlink == 1 => Ok(true),
         Err(Errno::ENOENT) => Ok(false),
         _ => Err(refused("SQLITE_CANTOPEN", "the file of this name is not a database")),
@@ -182,7 +182,7 @@ fn is_regular(stat: &FileStat) -> bool {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
 }
 
-fn look(name: &str) -> Result<FileStat, Errno> {
+fn stat(name: &str) -> Result<FileStat, Errno> {
     fstat(&beneath(name, OFlag::O_PATH | OFlag::O_NOFOLLOW)?)
 }
 

@@ -143,7 +143,7 @@ fn dense_find(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     };
     let rest = array.dense.get(from..).unwrap_or(&[]);
     let found = rest.iter().position(equals);
-    let looked = found.unwrap_or(rest.len());
-    charge(vm, looked);
+    let compared = found.unwrap_or(rest.len());
+    charge(vm, compared);
     Ok(found.map_or(Value::Int(-1), |index| Value::count(from + index)).into())
 }

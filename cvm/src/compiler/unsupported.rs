@@ -171,11 +171,13 @@ mod tests {
     #[test]
     fn missing_globals_are_refused_at_load_by_name() {
         for (name, _) in super::NAMES {
-            let said = refused(&format!("function later() {{ return {name}; }}")).unwrap_or_default();
-            assert!(said.starts_with(&format!("`{name}` is not supported: ")), "{name}: {said}");
+            let message = refused(&format!("function later() {{ return {name}; }}")).unwrap_or_default();
+            assert!(message.starts_with(&format!("`{name}` is not supported: ")), "{name}: {message}");
         }
         for source in ["new Function('return 1')", "Function()"] {
-            assert!(refused(source).is_some_and(|said| said.starts_with("`Function(…)` is not supported")));
+            assert!(
+                refused(source).is_some_and(|message| message.starts_with("`Function(…)` is not supported"))
+            );
         }
     }
 

@@ -28,15 +28,15 @@ impl Compiler<'_, '_> {
 
     /// value isReturn -> value, or a return with the value.
     pub(super) fn return_if_requested(&mut self, is_async: bool) {
-        let go_on = self.label();
-        self.jump(Opcode::JFalse, go_on);
+        let resumed = self.label();
+        self.jump(Opcode::JFalse, resumed);
         if is_async {
             self.await_value();
         }
         self.leave(Exit::Return);
         let depth = self.f().depth();
         self.f().set_depth(depth + 1);
-        self.bind(go_on);
+        self.bind(resumed);
     }
 
     pub(super) fn yield_star(&mut self) {

@@ -28,7 +28,7 @@ const MOST_NEW_PROPS: usize = 128;
 /// Receives the chunks of a cell that is being written.
 pub(super) trait ChunkSink {
     /// The container that is being written has `count` chunks; returns the numbers of those to write, ascending.
-    fn wanted(&mut self, count: u32) -> Vec<u32>;
+    fn to_write(&mut self, count: u32) -> Vec<u32>;
     /// Encoded chunk `n` of the cell that is being written.
     fn put(&mut self, n: u32, bytes: Vec<u8>);
 }
@@ -48,7 +48,7 @@ fn list(w: &mut ByteWriter, len: usize, chunks: &mut dyn ChunkSink, each: impl F
         }
         return;
     }
-    for n in chunks.wanted(len.div_ceil(CHUNK_ITEMS) as u32) {
+    for n in chunks.to_write(len.div_ceil(CHUNK_ITEMS) as u32) {
         let from = n as usize * CHUNK_ITEMS;
         let mut inner = ByteWriter::default();
         for i in from..len.min(from + CHUNK_ITEMS) {
@@ -91,7 +91,7 @@ fn text(w: &mut ByteWriter, bytes: &[u8], chunks: &mut dyn ChunkSink) {
         w.out.extend_from_slice(bytes);
         return;
     }
-    for n in chunks.wanted(bytes.len().div_ceil(CHUNK_TEXT) as u32) {
+    for n in chunks.to_write(bytes.len().div_ceil(CHUNK_TEXT) as u32) {
         let from = n as usize * CHUNK_TEXT;
         chunks.put(n, bytes.get(from..bytes.len().min(from + CHUNK_TEXT)).unwrap_or(&[]).to_vec());
     }
@@ -104,7 +104,7 @@ fn wide_text(w: &mut ByteWriter, units: &[u16], chunks: &mut dyn ChunkSink) {
         w.out.extend(units.iter().flat_map(|u| u.to_le_bytes()));
         return;
     }
-    for n in chunks.wanted((units.len() * 2).div_ceil(CHUNK_TEXT) as u32) {
+    for n in chunks.to_write((units.len() * 2).div_ceil(CHUNK_TEXT) as u32) {
         let from = n as usize * (CHUNK_TEXT / 2);
         let part = units.get(from..units.len().min(from + CHUNK_TEXT / 2)).unwrap_or(&[]);
         chunks.put(n, part.iter().flat_map(|u| u.to_le_bytes()).collect());

@@ -33,7 +33,7 @@ impl ChunkSource for CellChunks<&[u8]> {
 
 #[cfg(test)]
 impl cells::ChunkSink for CellChunks<Vec<u8>> {
-    fn wanted(&mut self, count: u32) -> Vec<u32> {
+    fn to_write(&mut self, count: u32) -> Vec<u32> {
         (0..count).collect()
     }
 

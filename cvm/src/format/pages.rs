@@ -62,17 +62,17 @@ struct ChunkCollector<'v> {
 }
 
 impl ChunkSink for ChunkCollector<'_> {
-    fn wanted(&mut self, count: u32) -> Vec<u32> {
+    fn to_write(&mut self, count: u32) -> Vec<u32> {
         self.count = count;
         let Some(parts) = &self.parts else { return (0..count).collect() };
-        let mut wanted: Vec<u32> = parts.iter().copied().filter(|&n| n < count).collect();
+        let mut to_write: Vec<u32> = parts.iter().copied().filter(|&n| n < count).collect();
         // Contents that were stored in the cell until now have no chunks yet.
         if self.versions.chunks.get(&chunk_key(self.id, 0)).is_none_or(|(hash, _)| hash.is_none()) {
-            wanted.push(0);
+            to_write.push(0);
         }
-        wanted.sort_unstable();
-        wanted.dedup();
-        wanted
+        to_write.sort_unstable();
+        to_write.dedup();
+        to_write
     }
 
     fn put(&mut self, n: u32, bytes: Vec<u8>) {
@@ -89,7 +89,7 @@ impl ChunkSink for ChunkCollector<'_> {
 struct SingleChunk(u32, Vec<u8>);
 
 impl ChunkSink for SingleChunk {
-    fn wanted(&mut self, count: u32) -> Vec<u32> {
+    fn to_write(&mut self, count: u32) -> Vec<u32> {
         if self.0 < count { vec![self.0] } else { Vec::new() }
     }
 
@@ -113,7 +113,7 @@ fn hash(bytes: &[u8]) -> u64 {
 struct CellsOnly;
 
 impl ChunkSink for CellsOnly {
-    fn wanted(&mut self, _: u32) -> Vec<u32> {
+    fn to_write(&mut self, _: u32) -> Vec<u32> {
         Vec::new()
     }
 

@@ -21,14 +21,14 @@ static PRELUDE: Mutex<Option<(u32, Vec<Instruction>)>> = Mutex::new(None);
 pub(crate) fn prepare(generation: u32, base: usize, prelude: &[Instruction]) {
     let mut heaps = HEAP.lock().unwrap_or_else(PoisonError::into_inner);
     heaps.clear();
-    heaps.extend((0..HEAPS).map(|_| made(base + CELLS)));
-    *PRELUDE.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, copied(prelude)));
+    heaps.extend((0..HEAPS).map(|_| new_cells(base + CELLS)));
+    *PRELUDE.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, copy_of(prelude)));
 }
 
 /// `count` cells marked as the base's, with capacity for some more.
 pub(super) fn below(count: usize) -> Vec<Cell> {
     let stocked = HEAP.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let mut cells = stocked.unwrap_or_else(|| made(count));
+    let mut cells = stocked.unwrap_or_else(|| new_cells(count));
     if cells.len() < count {
         cells.resize_with(count, || Cell::Below);
     }
@@ -41,17 +41,17 @@ pub(crate) fn code(generation: u32, prelude: &[Instruction]) -> Vec<Instruction>
     let mut stock = PRELUDE.lock().unwrap_or_else(PoisonError::into_inner);
     match stock.take_if(|(number, _)| *number == generation) {
         Some((_, code)) => code,
-        None => copied(prelude),
+        None => copy_of(prelude),
     }
 }
 
-fn made(count: usize) -> Vec<Cell> {
+fn new_cells(count: usize) -> Vec<Cell> {
     let mut cells = Vec::with_capacity(count + CELLS);
     cells.resize_with(count, || Cell::Below);
     cells
 }
 
-fn copied(prelude: &[Instruction]) -> Vec<Instruction> {
+fn copy_of(prelude: &[Instruction]) -> Vec<Instruction> {
     let mut code = Vec::with_capacity(prelude.len() + CODE);
     code.extend_from_slice(prelude);
     code
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_requested_number_of_cells_is_returned_with_and_without_preallocated_ones() {
         for stocked in [0, 10, 5_000] {
-            *HEAP.lock().expect("nobody panics under it") = vec![made(stocked)];
+            *HEAP.lock().expect("no panic while locked") = vec![new_cells(stocked)];
             let cells = below(100);
             assert_eq!(cells.len(), 100);
             assert!(cells.iter().all(|cell| matches!(cell, Cell::Below)));

@@ -141,7 +141,7 @@ impl Vm<'_> {
 
     /// Replaces the topmost `n` operands by a value.
     #[inline]
-    pub(crate) fn give(&mut self, n: usize, value: Value) {
+    pub(crate) fn replace_top(&mut self, n: usize, value: Value) {
         self.drop_n(n);
         self.push(value);
     }

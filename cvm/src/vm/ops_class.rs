@@ -72,7 +72,7 @@ impl Vm<'_> {
             return Err(self.not_callable(f, "is not a constructor"));
         }
         let array = self.pop();
-        self.give(1, Value::Undefined);
+        self.replace_top(1, Value::Undefined);
         self.push(array);
         let argc = self.spread_args()?;
         self.invoke(argc, target, Back::Push)
@@ -151,7 +151,7 @@ impl Vm<'_> {
             }
         }
         let (class, proto) = self.make_class(number, env, parent, proto_parent);
-        self.give(2, class);
+        self.replace_top(2, class);
         self.push(proto);
         Ok(())
     }
@@ -220,10 +220,10 @@ impl Vm<'_> {
             _ => Value::Undefined,
         };
         if fields == Value::Undefined {
-            self.give(2, Value::Undefined);
+            self.replace_top(2, Value::Undefined);
             return Ok(());
         }
-        self.give(2, fields);
+        self.replace_top(2, fields);
         self.push(this);
         self.call(0, Back::Push)
     }

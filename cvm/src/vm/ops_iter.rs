@@ -34,7 +34,7 @@ impl Vm<'_> {
         {
             let slots = vec![value, Value::Int(0)];
             let cursor = self.st.heap.new_object(Id::NONE, ObjectKind::Record(ARRAY_ITERATOR, slots));
-            self.give(1, Value::Obj(cursor));
+            self.replace_top(1, Value::Obj(cursor));
             self.push(Value::Hole);
             self.jump_if(true, target);
             return;

@@ -17,7 +17,7 @@ const MAX_BIG_BITS: u64 = 1 << 24;
 impl Vm<'_> {
     pub(crate) fn op_add(&mut self) -> Res<()> {
         let sum = self.add_slots(self.st.sp - 2, self.st.sp - 1)?;
-        self.give(2, sum);
+        self.replace_top(2, sum);
         Ok(())
     }
 
@@ -103,13 +103,13 @@ impl Vm<'_> {
             (Opcode::Neg, v) => Value::num(-v.as_num().unwrap_or(f64::NAN)),
             (_, v) => Value::Int(!to_int32(v.as_num().unwrap_or(f64::NAN))),
         };
-        self.give(1, result);
+        self.replace_top(1, result);
         Ok(())
     }
 
     pub(crate) fn op_binary(&mut self, op: Opcode) -> Res<()> {
         let result = self.numeric(op, self.st.sp - 2, self.st.sp - 1)?;
-        self.give(2, result);
+        self.replace_top(2, result);
         Ok(())
     }
 
@@ -198,7 +198,7 @@ impl Vm<'_> {
             return self.call_pre(template, 2, crate::state::Back::Push);
         }
         let r = self.op_order(Opcode::Lt)?;
-        self.give(2, Value::Bool(r));
+        self.replace_top(2, Value::Bool(r));
         Ok(())
     }
 

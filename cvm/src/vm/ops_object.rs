@@ -15,7 +15,7 @@ impl Vm<'_> {
     pub(super) fn finish_get(&mut self, n: usize, got: PropertyRead, receiver: Value, key: Key) -> Res<()> {
         match got {
             PropertyRead::Value(value) => {
-                self.give(n, value);
+                self.replace_top(n, value);
                 Ok(())
             }
             PropertyRead::Getter(getter) => {
@@ -74,7 +74,7 @@ impl Vm<'_> {
     fn finish_method(&mut self, got: PropertyRead, base: Value, key: Key) -> Res<()> {
         match got {
             PropertyRead::Value(value) => {
-                self.give(1, value);
+                self.replace_top(1, value);
                 self.push(base);
                 Ok(())
             }
@@ -112,7 +112,7 @@ impl Vm<'_> {
                 at = self.st.heap.obj(at).proto;
             }
             if at == Id::NONE {
-                self.give(2, Value::Undefined);
+                self.replace_top(2, Value::Undefined);
                 return Ok(());
             }
         }
@@ -126,7 +126,7 @@ impl Vm<'_> {
         if !matches!(self.peek(0), Value::Int(0..) | Value::Str(_) | Value::Sym(_)) {
             let key = self.slot_key(self.st.sp - 1)?;
             let value = self.st.heap.key_value(key);
-            self.give(1, value);
+            self.replace_top(1, value);
         }
         Ok(())
     }
@@ -169,12 +169,12 @@ impl Vm<'_> {
     ) -> Res<()> {
         match put {
             PropertyWrite::Done => {
-                self.give(n, value);
+                self.replace_top(n, value);
                 Ok(())
             }
             PropertyWrite::Refused(why) => Err(self.refused(key, why)),
             PropertyWrite::Setter(setter) => {
-                self.give(n, value);
+                self.replace_top(n, value);
                 self.push(setter);
                 self.push(receiver);
                 self.push(value);
@@ -182,7 +182,7 @@ impl Vm<'_> {
             }
             PropertyWrite::Proxy(proxy) => {
                 let key = self.st.heap.key_value(key);
-                self.give(n, value);
+                self.replace_top(n, value);
                 self.push(Value::Obj(proxy));
                 self.push(key);
                 self.push(value);
@@ -254,7 +254,7 @@ impl Vm<'_> {
         if let Value::Obj(id) = base
             && self.append_dense(id, key, value)
         {
-            self.give(3, value);
+            self.replace_top(3, value);
             return Ok(());
         }
         self.put_any(3, base, key, value)
@@ -316,7 +316,7 @@ impl Vm<'_> {
             let name = self.key_text(key);
             return Err(self.type_error(&format!("Cannot delete property '{name}'")));
         }
-        self.give(2, Value::Bool(true));
+        self.replace_top(2, Value::Bool(true));
         Ok(())
     }
 
@@ -328,7 +328,7 @@ impl Vm<'_> {
         let key = self.slot_key(self.st.sp - 2)?;
         match self.has(id, key) {
             Ok(found) => {
-                self.give(2, Value::Bool(found));
+                self.replace_top(2, Value::Bool(found));
                 Ok(())
             }
             Err(proxy) => {
@@ -352,7 +352,7 @@ impl Vm<'_> {
             && method == ids::FUNCTION_HAS_INSTANCE
         {
             let Value::Obj(mut at) = value else {
-                self.give(2, Value::Bool(false));
+                self.replace_top(2, Value::Bool(false));
                 return Ok(());
             };
             if let PropertyRead::Value(proto) = self.get(id, ids::key(ids::PROTOTYPE)) {
@@ -366,7 +366,7 @@ impl Vm<'_> {
                     }
                     at = object.proto;
                     if at == Id::NONE || at == proto {
-                        self.give(2, Value::Bool(at != Id::NONE));
+                        self.replace_top(2, Value::Bool(at != Id::NONE));
                         return Ok(());
                     }
                 }
@@ -394,7 +394,7 @@ impl Vm<'_> {
         let value = self.peek(0);
         match self.put(ids::GLOBAL, key, value, Value::Obj(ids::GLOBAL)) {
             PropertyWrite::Setter(setter) => {
-                self.give(1, setter);
+                self.replace_top(1, setter);
                 self.push(Value::Obj(ids::GLOBAL));
                 self.push(value);
                 self.call(1, Back::Discard)
@@ -461,6 +461,6 @@ impl Vm<'_> {
                 f.home = home;
             }
         }
-        self.give(1, function);
+        self.replace_top(1, function);
     }
 }

@@ -73,7 +73,7 @@ impl Vm<'_> {
         let found = base.as_obj().and_then(|id| self.own(id, key));
         let Some(own) = found else { return Err(self.private_missing(key, "read")) };
         if own.flags & attr::ACCESSOR == 0 {
-            self.give(2, own.value);
+            self.replace_top(2, own.value);
             return Ok(());
         }
         let (getter, _) = self.st.heap.pair(own.value);
@@ -100,7 +100,7 @@ impl Vm<'_> {
             return Err(self.type_error("Private method is not writable"));
         }
         self.replace_own(id, key, value, own.flags);
-        self.give(3, value);
+        self.replace_top(3, value);
         Ok(())
     }
 
@@ -166,7 +166,7 @@ impl Vm<'_> {
             );
         };
         let found = self.own(id, key).is_some();
-        self.give(2, Value::Bool(found));
+        self.replace_top(2, Value::Bool(found));
         Ok(())
     }
 }

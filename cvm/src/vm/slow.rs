@@ -68,12 +68,12 @@ impl Vm<'_> {
             Opcode::NewScope => {
                 let parent = self.peek(0);
                 let scope = self.st.heap.new_scope(parent, c.min(1 << 16));
-                self.give(1, Value::Cell(scope));
+                self.replace_top(1, Value::Cell(scope));
             }
             Opcode::CopyScope => {
                 let scope = self.peek(0);
                 let copy = self.st.heap.copy_scope(scope);
-                self.give(1, copy);
+                self.replace_top(1, copy);
             }
             Opcode::LoadScope | Opcode::LoadScopeChk => {
                 let scope = self.slot(base + b);
@@ -125,7 +125,7 @@ impl Vm<'_> {
                 let from = self.st.sp.saturating_sub(b);
                 let elements = self.st.stack[from..self.st.sp].to_vec();
                 let array = self.new_array(elements);
-                self.give(b, array);
+                self.replace_top(b, array);
             }
             Opcode::ArrPush => self.op_array_push(false),
             Opcode::ArrHole => self.op_array_push(true),
@@ -178,22 +178,22 @@ impl Vm<'_> {
             Opcode::Neg | Opcode::BitNot | Opcode::Inc | Opcode::Dec => return self.op_unary(ins.op),
             Opcode::Plus => {
                 let n = self.slot_number(self.st.sp - 1)?;
-                self.give(1, Value::num(n));
+                self.replace_top(1, Value::num(n));
             }
             Opcode::ToNumeric => {
                 let n = self.slot_numeric(self.st.sp - 1)?;
-                self.give(1, n);
+                self.replace_top(1, n);
             }
             Opcode::ToStr => {
                 let id = self.slot_str(self.st.sp - 1)?;
-                self.give(1, Value::Str(id));
+                self.replace_top(1, Value::Str(id));
             }
             Opcode::ToKey => self.op_to_key()?,
             Opcode::ToKeyOf => self.op_to_key_of()?,
             Opcode::SortStep => self.op_sort_slow()?,
             Opcode::Lt | Opcode::Le | Opcode::Gt | Opcode::Ge => {
                 let r = self.op_order(ins.op)?;
-                self.give(2, Value::Bool(r));
+                self.replace_top(2, Value::Bool(r));
             }
             Opcode::JNotLt | Opcode::JNotLe | Opcode::JNotGt | Opcode::JNotGe => {
                 let op = match ins.op {
@@ -208,11 +208,11 @@ impl Vm<'_> {
             }
             Opcode::Eq | Opcode::Ne => {
                 let r = self.loose_equal(self.st.sp - 2, self.st.sp - 1)?;
-                self.give(2, Value::Bool(r == (ins.op == Opcode::Eq)));
+                self.replace_top(2, Value::Bool(r == (ins.op == Opcode::Eq)));
             }
             Opcode::Typeof => {
                 let id = self.type_of(self.peek(0));
-                self.give(1, Value::Str(id));
+                self.replace_top(1, Value::Str(id));
             }
             Opcode::TemplateObj => self.op_template(ins.c),
             Opcode::RegExp => self.op_regexp(ins.c, b)?,

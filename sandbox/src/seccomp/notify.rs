@@ -80,18 +80,18 @@ impl Listener {
     /// Lets a fork continue; any other call fails. Safe even if the process changes its memory: only registers were checked.
     pub fn allow(&self, request: CallNotification) -> io::Result<()> {
         match request.call {
-            NotifiedCall::Fork => gone_is_fine(sys::respond(self.as_fd(), request.id, 0)),
+            NotifiedCall::Fork => ignore_gone(sys::respond(self.as_fd(), request.id, 0)),
             NotifiedCall::Forbidden(_) => self.refuse(request),
         }
     }
 
     /// Makes the call fail with EPERM.
     pub fn refuse(&self, request: CallNotification) -> io::Result<()> {
-        gone_is_fine(sys::respond(self.as_fd(), request.id, libc::EPERM))
+        ignore_gone(sys::respond(self.as_fd(), request.id, libc::EPERM))
     }
 }
 
-fn gone_is_fine(result: io::Result<()>) -> io::Result<()> {
+fn ignore_gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         result => result,

@@ -33,16 +33,16 @@ impl HostSlot {
 
     /// Lends the host; `None` if there is none, or if it is lent already.
     pub(super) fn with<R>(&self, use_it: impl FnOnce(&mut dyn Host) -> R) -> Option<R> {
-        struct GiveBack<'a>(&'a HostSlot, NonNull<dyn Host>);
-        impl Drop for GiveBack<'_> {
+        struct ReturnHost<'a>(&'a HostSlot, NonNull<dyn Host>);
+        impl Drop for ReturnHost<'_> {
             fn drop(&mut self) {
                 self.0.current.set(Some(self.1));
             }
         }
         let pointer = self.current.take()?;
-        let mut lent = GiveBack(self, pointer);
+        let mut lent = ReturnHost(self, pointer);
         // SAFETY: `scoped` put the pointer here and its exclusive borrow is still alive (it clears the slot at its
-        // end); taking the pointer out of the slot makes this the only reference until `GiveBack` is dropped.
+        // end); taking the pointer out of the slot makes this the only reference until `ReturnHost` is dropped.
         Some(use_it(unsafe { lent.1.as_mut() }))
     }
 }
@@ -477,7 +477,7 @@ pub(crate) fn plug_holes() {
     let top = unsafe { (libc::sbrk(0) as usize).saturating_sub(libc::mallinfo2().keepcost) };
     for size in (1..=LARGEST / STEP).rev().map(|steps| steps * STEP) {
         loop {
-            // SAFETY: malloc has no preconditions; a block beyond the live ones is given back, the others are kept.
+            // SAFETY: malloc has no preconditions; a block beyond the live ones is freed, the others are kept.
             unsafe {
                 let block = libc::malloc(size);
                 if block.is_null() || block as usize >= top {

@@ -3,7 +3,7 @@
 use rquickjs::{Array, Ctx, Result, Value};
 
 /// `[value]`.
-pub(in crate::engine) fn given<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Array<'js>> {
+pub(in crate::engine) fn returned<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Array<'js>> {
     let result = Array::new(ctx.clone())?;
     result.set(0, value)?;
     Ok(result)

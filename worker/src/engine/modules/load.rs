@@ -11,11 +11,11 @@ use vm_system_protocol::worker::{HostError, HostReply, HostRequest, SourceFormat
 
 /// Throws an `Error` with a `code`.
 pub(in crate::engine) fn coded_error(ctx: &Ctx<'_>, code: &str, message: &str) -> Error {
-    let made = Exception::from_message(ctx.clone(), message).and_then(|error| {
+    let created = Exception::from_message(ctx.clone(), message).and_then(|error| {
         error.as_object().set("code", code)?;
         Ok(error)
     });
-    match made {
+    match created {
         Ok(error) => error.throw(),
         Err(error) => error,
     }
