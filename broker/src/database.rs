@@ -1,7 +1,7 @@
 //! The `database` module: SQLite databases of the session's workspace, each with a separate connection.
 //!
 //! - [`open`]: a connection with its limits, and the names in the workspace's folder
-//! - [`guard`]: which actions SQLite refuses whatever the statement
+//! - [`guard`]: the actions that SQLite refuses in every statement
 //! - [`run`]: statements, their parameters and rows
 //! - [`error`]: SQLite's errors in the form that scripts see
 //! - [`sys`]: the only unsafe code: opening by a name relative to the workspace's folder

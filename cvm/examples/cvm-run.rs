@@ -1,6 +1,6 @@
 //! Runs a program file and prints its console output and outcome: a tool for development.
 //!
-//! `cvm-run FILE [ANSWER…]`: answers are given to its pauses in turn; at each pause the state is stored and restored.
+//! `cvm-run FILE [ANSWER…]`: the answers are submitted to its pauses in turn; at each pause the state is stored and restored.
 
 use vm_system_cvm::{
     CompileOptions, HostResult, Level, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState, compile,

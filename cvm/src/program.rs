@@ -1,4 +1,4 @@
-//! A compiled program: templates, constants, source, and the code linked behind the prelude's.
+//! A compiled program: templates, constants, source, and the code linked after the prelude's.
 //!
 //! Owns: [`CompiledProgram`], [`FunctionTemplate`]. Must not: use the AST, the state or the stored bytes (see `format`).
 

@@ -95,7 +95,7 @@ pub(crate) enum PendingJob {
 /// Accounted bytes of a waiting job.
 pub(crate) const JOB_BYTES: u64 = 160;
 
-/// Accounted bytes of a symbol of the registry, beside its cells.
+/// Accounted bytes of a symbol of the registry, in addition to its cells.
 pub(crate) const REGISTERED_BYTES: u64 = 64;
 
 /// The phase of a run.

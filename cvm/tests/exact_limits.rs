@@ -89,7 +89,7 @@ fn the_heap_is_exact_to_one_allocation() {
     assert_eq!(limited(&program, with(exact)).1.len(), 40);
     let (outcome, lines, _) = limited(&program, with(exact - 1));
     assert_eq!(outcome, RunOutcome::Limit(VmLimitKind::Heap));
-    assert_eq!(lines.len(), 39, "the last allocation is the one too many");
+    assert_eq!(lines.len(), 39, "the last allocation exceeds the limit");
     // An element costs its text, its cell and its slot: with a limit that is lower by this amount, one element less fits.
     let element = 4039 + 32 + 16;
     let (outcome, lines, _) = limited(&program, with(exact - element));

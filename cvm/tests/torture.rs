@@ -1,7 +1,7 @@
 //! Every language test plainly and under torture: the state is stored as pages, verified and restored every few instructions,
 //! and the output must be the same.
 
-#![allow(clippy::format_push_string, reason = "a record of what was shown grows line by line")]
+#![allow(clippy::format_push_string, reason = "the record of a run grows line by line")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

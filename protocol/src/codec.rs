@@ -34,7 +34,7 @@ pub enum CodecError {
     #[error("undecodable message: {0}")]
     Undecodable(String),
     /// Bytes are left over after the value.
-    #[error("{0} trailing bytes behind the message")]
+    #[error("{0} trailing bytes after the message")]
     Trailing(usize),
     /// The bytes decode, but are not the encoding that [`encode`] writes.
     #[error("non-canonical encoding")]

@@ -3,7 +3,7 @@
 //!
 //! A connection is a byte stream of frames: `length u32` (little endian, at most
 //! [`CONTROL_FRAME_BYTES`](crate::limits::CONTROL_FRAME_BYTES)), then the value. First the client's [`ClientHello`], then the
-//! server's [`ServerHello`]; then any number of requests; replies have the request's id and come in any order.
+//! server's [`ServerHello`]; then any number of requests; replies have the request's id and may be in any order.
 
 mod archive;
 mod durable;

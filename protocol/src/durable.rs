@@ -191,7 +191,7 @@ pub enum TaskAnswer {
     Wrong(String),
 }
 
-/// A checkpoint's cause and what the segment used so far.
+/// A checkpoint's cause and the segment's usage so far.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Stop {
     /// The cause.

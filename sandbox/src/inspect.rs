@@ -131,7 +131,7 @@ pub fn verify(pid: u32, expected: Expected) -> Result<Status, InspectError> {
         return missing(format!("seccomp mode {}", status.seccomp));
     }
     if expected.namespaces && status.ns_pids.len() < 2 {
-        return missing("no pid namespace of its own".to_owned());
+        return missing("no separate pid namespace".to_owned());
     }
     Ok(status)
 }

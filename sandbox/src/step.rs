@@ -199,7 +199,7 @@ pub enum Layer {
     FreshExec = 1,
     /// User, pid, net, IPC, UTS and mount namespaces (layer 2).
     Namespaces = 2,
-    /// A cgroup namespace beside them (layer 2, optional).
+    /// A cgroup namespace in addition (layer 2, optional).
     CgroupNamespace = 3,
     /// Nested user namespaces refused (layer 2).
     NoNestedNamespaces = 4,

@@ -2,7 +2,7 @@
 //! SQLite, no threads.
 //!
 //! Reading order:
-//! - [`roles`]: the role of this process; the first thing that a binary's `main` checks
+//! - [`roles`]: the role of this process; checked first in a binary's `main`
 //! - `keeper`: pid 1 of the jail
 //! - `zygote`: forks workers
 //! - `session`: the main loop of a session's worker

@@ -9,9 +9,9 @@ use crate::heap::object::{EntryTable, ObjectKind};
 use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Res, Ret, Vm};
 
-/// Tag of a record behind a Map or Set iterator: collection, number of the last entry, kind (0 keys 1 values 2 entries).
+/// Tag of the record of a Map iterator: collection, number of the last entry, kind (0 keys 1 values 2 entries).
 const MAP_ITERATOR: u32 = 910;
-/// As [`MAP_ITERATOR`].
+/// As [`MAP_ITERATOR`], of a Set iterator.
 const SET_ITERATOR: u32 = 911;
 
 const fn ctor(id: Id, name: &'static str, length: u16, code: &'static str, proto: Id) -> Ctor {

@@ -1,6 +1,6 @@
 //! Intrinsics that the prelude builds on: types, conversions, the property model, records.
 //!
-//! Owns: `$name` functions without an object of their own. Must not: run user code.
+//! Owns: the `$name` functions that belong to no builtin object. Must not: run user code.
 
 use super::ids;
 use super::natives::{EMPTY, Module};
@@ -288,7 +288,7 @@ fn enter(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Ret::Enter(argc, target))
 }
 
-/// `$heritage(parent, prototype)`: a stand-in for a parent class whose `prototype` is not a plain property.
+/// `$heritage(parent, prototype)`: a stand-in for a parent class if its `prototype` is not a plain property.
 fn heritage(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (parent, proto) = (vm.arg(&c, 0), vm.arg(&c, 1));
     let id = vm

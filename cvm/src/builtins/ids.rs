@@ -95,7 +95,7 @@ const _: () = assert!(FIRST_ATOM + ATOMS.len() as u32 <= FIRST_SYMBOL);
 const _: () = assert!(FIRST_SYMBOL + SYMBOLS.len() as u32 <= FIRST_OBJECT);
 const _: () = assert!(FIRST_OBJECT + OBJECTS.len() as u32 <= FIRST_FREE);
 
-/// Every fixed cell behind the single units, with its text: names, symbols, objects.
+/// All fixed cells after the single units, each with its text: names, symbols, objects.
 pub(crate) fn fixed() -> [(Id, &'static [(&'static str, &'static str)]); 3] {
     [(Id(FIRST_ATOM), ATOMS), (Id(FIRST_SYMBOL), SYMBOLS), (Id(FIRST_OBJECT), OBJECTS)]
 }

@@ -64,7 +64,7 @@ impl NativeMethod {
         self
     }
 
-    /// Gives the function object a fixed id.
+    /// Sets the fixed id of the function object.
     pub(crate) const fn at(mut self, id: Id) -> NativeMethod {
         self.at = Some(id);
         self
@@ -75,7 +75,7 @@ impl NativeMethod {
 pub(crate) enum CtorCode {
     /// A Rust function; it sees `new_target`
     Native(NativeFn),
-    /// A function of the prelude whose name ends in `_`
+    /// A function of the prelude, with a name that ends in `_`
     Prelude(&'static str),
 }
 

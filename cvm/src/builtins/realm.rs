@@ -131,7 +131,7 @@ impl Realm {
             value: Value::Int(i32::from(length)),
         });
         object.props.push(Prop { key: ids::key(ids::NAME), flags: attr::C, value: name });
-        // Properties set earlier on a fixed id stay behind these.
+        // Properties that were set earlier on a fixed id follow these.
         for p in self.heap.obj(id).props.iter().copied().collect::<Vec<_>>() {
             object.props.push(p);
         }

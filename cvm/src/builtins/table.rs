@@ -1,4 +1,4 @@
-//! The ordered hash table behind `Map` and `Set`: entries in insertion order, found by `SameValueZero`.
+//! The ordered hash table of `Map` and `Set`: entries in insertion order, found by `SameValueZero`.
 //!
 //! Owns: hashing of values, tombstones, compaction. Iterators hold the number of the last entry they returned, so entries may
 //! move. Must not: run user code. The index is derived: an empty one is rebuilt on first use.

@@ -69,7 +69,7 @@ impl Compiler<'_, '_> {
         });
     }
 
-    /// A `for` statement whose scope is in force.
+    /// A `for` statement, inside its scope.
     fn for_parts(&mut self, f: &ForStatement<'_>, labels: Vec<String>) {
         let c = self;
         let active_scope = match f.scope_id.get() {

@@ -259,7 +259,7 @@ const MAX_NESTING: usize = 400;
 /// Most operators in a row, summed over all open brackets: each may be one more level of the parser's recursion.
 const MAX_CHAIN: usize = 1200;
 
-/// Refuses source whose nesting could exhaust the stack of the recursive parser and code generator.
+/// Refuses source with nesting that could exhaust the stack of the recursive parser and code generator.
 ///
 /// This scans bytes, not tokens: regular expressions count as operators, which only makes the count larger.
 fn check_nesting(source: &str) -> Result<(), (u32, &'static str)> {

@@ -51,7 +51,7 @@ const NAMES: &[(&str, &str)] = &[
     ("structuredClone", "use `JSON.parse(JSON.stringify(…))`"),
     ("require", "a program is one file"),
     ("process", "use `args` and `env`"),
-    ("fetch", "programs have no network; ask with `CC`"),
+    ("fetch", "programs have no network; create a task with `CC`"),
 ];
 
 /// Source offset and message.

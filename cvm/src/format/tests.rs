@@ -40,7 +40,7 @@ type Case = (&'static str, fn(&mut VmState));
 
 const CASES: &[Case] = &[
     ("a free id below the base", |s| s.heap.cursor = 3),
-    ("a free id behind the end", |s| s.heap.cursor = s.heap.cells.len() as u32 + 1),
+    ("a free id past the end", |s| s.heap.cursor = s.heap.cells.len() as u32 + 1),
     ("a heap that weighs nothing", |s| {
         let kind =
             ObjectKind::Array(Array { dense: vec![Value::Null; 200_000], len: 200_000, len_writable: true });
@@ -62,7 +62,7 @@ const CASES: &[Case] = &[
         let id = plain(s);
         s.heap.obj_mut(id).proto = Id(0);
     }),
-    ("a prototype behind the end", |s| {
+    ("a prototype past the end", |s| {
         let id = plain(s);
         s.heap.obj_mut(id).proto = Id(s.heap.cells.len() as u32 + 70);
     }),
@@ -113,7 +113,7 @@ const CASES: &[Case] = &[
             c.pc += 1;
         }
     }),
-    ("a suspended coroutine far behind the code", |s| {
+    ("a suspended coroutine far past the code", |s| {
         let id = objects(s, |o| matches!(&o.kind, ObjectKind::Coroutine(c) if c.state == 1))[0];
         if let ObjectKind::Coroutine(c) = &mut s.heap.obj_mut(id).kind {
             c.pc = u32::MAX;
@@ -126,7 +126,7 @@ const CASES: &[Case] = &[
         }
     }),
     ("a frame somewhere else", |s| s.frames[0].base += 1),
-    ("a frame behind its function", |s| s.frames[0].pc += 10_000),
+    ("a frame past its function", |s| s.frames[0].pc += 10_000),
     ("a frame of no function", |s| s.frames[0].template = 4000),
     ("a result stored above the frame", |s| {
         s.wait_back = Back::Store(u32::MAX);
@@ -138,14 +138,14 @@ const CASES: &[Case] = &[
         s.jobs.push_back(PendingJob::Call(crate::program::USER_TEMPLATES, Vec::new()));
     }),
     ("a job with too many arguments", |s| s.jobs.push_back(PendingJob::Call(1, vec![Value::Null; 17]))),
-    ("a job for what is no coroutine", |s| {
+    ("a job for an object that is not a coroutine", |s| {
         let id = plain(s);
         s.jobs.push_back(PendingJob::Resume(id, 0, Value::Null));
     }),
     ("a job without a function", |s| s.jobs.push_back(PendingJob::Resume(Id(u32::MAX / 4), 0, Value::Null))),
-    ("a registered symbol that is none", |s| s.registry.push((Id(300), Id(300)))),
-    ("joining what is no object", |s| s.joining.push(Id(300))),
-    ("a template object that is none", |s| {
+    ("a registered symbol that is not a symbol", |s| s.registry.push((Id(300), Id(300)))),
+    ("joining a cell that is not an object", |s| s.joining.push(Id(300))),
+    ("a template object that is not an object", |s| {
         s.template_objects.insert(0, Id(300));
     }),
     ("a function that does not exist", |s| {

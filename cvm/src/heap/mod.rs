@@ -86,7 +86,7 @@ pub(crate) struct Heap {
     pub(crate) changed: Vec<u64>,
     /// Cells below are reproduced from the realm and the program
     pub(crate) base: u32,
-    /// No free cell lies below
+    /// No cell below is free
     pub(crate) cursor: u32,
     /// Bytes of all cells, by [`Heap::weight`]
     pub(crate) bytes: u64,

@@ -52,7 +52,7 @@ impl Props {
         self.list.iter().position(|p| p.key == key)
     }
 
-    /// The property at `slot`; slots come from [`Props::find`].
+    /// The property at `slot`, a result of [`Props::find`].
     #[inline]
     pub(crate) fn at(&self, slot: usize) -> Option<&Prop> {
         self.list.get(slot)

@@ -92,7 +92,7 @@ pub(crate) fn push_code_point(out: &mut Vec<u16>, code_point: u32) {
     }
 }
 
-/// True for the code units of `WhiteSpace` and `LineTerminator`, ECMA-262 12.2 and 12.3. None lies outside the BMP.
+/// True for the code units of `WhiteSpace` and `LineTerminator`, ECMA-262 12.2 and 12.3. All are in the BMP.
 #[inline]
 pub(crate) fn is_white_space(unit: u16) -> bool {
     match unit {

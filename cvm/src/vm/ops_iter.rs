@@ -8,7 +8,7 @@ use crate::builtins::ids;
 use crate::heap::object::{ObjectKind, attr};
 use crate::value::{Id, Key, Value};
 
-/// Tag of the record behind an array iterator: object, next index, kind (0 keys 1 values 2 entries).
+/// Tag of the record of an array iterator: object, next index, kind (0 keys 1 values 2 entries).
 pub(crate) const ARRAY_ITERATOR: u32 = 1;
 
 impl Vm<'_> {

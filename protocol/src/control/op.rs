@@ -101,7 +101,7 @@ pub enum Op {
     RuntimeSummary,
     /// Version, layers in force, zygotes, totals, store lag.
     RuntimeInfo,
-    /// The layers of the jail, and what the host does not support.
+    /// The layers of the jail, and the layers that the host supports.
     Doctor,
     /// Stop the supervisor: drain, TERM, KILL.
     Shutdown,

@@ -1,4 +1,4 @@
-//! An allocator that counts per thread what is allocated. Holds no test.
+//! An allocator that counts the allocated bytes per thread. Contains no tests.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

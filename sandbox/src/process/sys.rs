@@ -144,7 +144,7 @@ pub(crate) fn tzset() {
     unsafe extern "C" {
         fn tzset();
     }
-    // SAFETY: takes libc's own lock. It reads the environment, which only unsafe code may change beside other threads.
+    // SAFETY: locks libc's own lock, and reads the environment, which only unsafe code may change while there are other threads.
     unsafe { tzset() }
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct SpawnPlan<'a> {
     pub(crate) descriptors: &'a [OwnedFd],
 }
 
-/// Starts a program in a session of its own, 0–2 on `/dev/null`, only the given descriptors, default signals.
+/// Starts a program in a new POSIX session, 0–2 on `/dev/null`, with only the planned descriptors, default signals.
 pub(crate) fn posix_spawn(plan: &SpawnPlan<'_>) -> io::Result<u32> {
     let pointers = |texts: &[&std::ffi::CStr]| {
         let ends = std::iter::once(std::ptr::null_mut());

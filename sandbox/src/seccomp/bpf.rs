@@ -167,7 +167,7 @@ fn compile_row(row: &FilterRow, program: &mut Vec<sock_filter>) -> io::Result<()
         compile_check(*check, &mut checks);
     }
     checks.push(ret(row.action.code()));
-    // A failed check jumps behind the action: from its position to the end of the block.
+    // A failed check jumps past the action: from its position to the end of the block.
     let len = checks.len();
     for (at, instruction) in checks.iter_mut().enumerate() {
         if instruction.jf == FAILS {
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(verdict(&program, 3, [0, 0, 0x3, 0x22, 0, 0]), ALLOW);
         assert_eq!(verdict(&program, 3, [0, 0, 0x7, 0x22, 0, 0]), KILL);
         assert_eq!(verdict(&program, 3, [0, 0, 0x3, 0x21, 0, 0]), KILL);
-        assert_eq!(verdict(&program, 4, [0; 6]), ALLOW, "rows behind failed checks are still evaluated");
+        assert_eq!(verdict(&program, 4, [0; 6]), ALLOW, "rows after failed checks are still evaluated");
         assert_eq!(verdict(&program, 5, [0; 6]), KILL);
     }
 

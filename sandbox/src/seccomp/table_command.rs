@@ -42,7 +42,7 @@ macro_rules! lending {
             name: $name,
             when: &[Check::Masked($mode, $bit, $bit)],
             action: FilterAction::Fail(libc::EPERM as u16),
-            reason: "no program that runs as the worktree's owner for whoever starts it outside",
+            reason: "no program that runs with the rights of the worktree's owner for any user who starts it",
         }
     };
     ($number:ident, $name:literal, $flags:literal, $how:expr, $mode:literal, $bit:ident) => {

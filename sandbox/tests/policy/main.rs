@@ -419,7 +419,7 @@ fn fork_waits_for_the_reply() {
     listener.allow(request).expect("allow");
     let request = listener.next().expect("notification").expect("still there");
     listener.refuse(request).expect("refuse");
-    // CLONE_PARENT: the new process is our child and a sibling of the one that forked.
+    // CLONE_PARENT: the new process is our child and a sibling of the forking process.
     let mut endings = Vec::new();
     while endings.len() < 2 {
         waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).expect("two children");
@@ -486,7 +486,7 @@ fn doctor_finds_layers() {
         if finding.works {
             continue;
         }
-        assert!(!finding.detail.is_empty(), "{} says why", finding.name);
+        assert!(!finding.detail.is_empty(), "{} has a detail", finding.name);
         skip(&format!("layer-{}", finding.name), &finding.detail);
     }
     let seccomp =

@@ -45,7 +45,7 @@ struct Machine {
     /// Pages that were received for the next `Restore`.
     received_pages: BTreeMap<u64, Vec<u8>>,
     state: Option<VmState>,
-    /// The last checkpoint whose pages were sent.
+    /// The last checkpoint that was sent.
     sent: u64,
     clock: SegmentClock,
     /// Slices of all segments so far: the clocks are read every few slices, whether segments are short or long.

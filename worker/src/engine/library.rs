@@ -31,7 +31,7 @@ pub struct LibrarySource {
     pub source: String,
 }
 
-/// A library whose evaluation failed.
+/// The failed evaluation of a library.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {message}")]
 pub struct LibraryEvaluationError {

@@ -95,7 +95,7 @@ fn install(ctx: &Ctx<'_>, state: &SharedState) -> rquickjs::Result<()> {
     }
     *state.intrinsics.borrow_mut() = Some(Intrinsics::new(ctx, captured)?);
     modules::install(ctx, state)?;
-    // One evaluation, so that what the parser and the compiler set up lazily is shared as well.
+    // One evaluation, so that the lazily created data of parser and compiler is shared as well.
     let _: rquickjs::Value = state.captured_function(ctx, "touch")?.call(())?;
     // Loads the local time zone from its file, which sessions cannot open.
     let _: rquickjs::Value = ctx.eval("[1,2,3].map(x => x * 2); new Date(0).getTimezoneOffset()")?;

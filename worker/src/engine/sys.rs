@@ -1,4 +1,4 @@
-//! Owns every unsafe call into QuickJS that rquickjs has no safe form of, each behind a safe function.
+//! Owns every unsafe call into QuickJS for which rquickjs has no safe function, each wrapped in a safe one.
 //! Must not decide anything: no policy, no formatting, no limits.
 
 use super::host::Host;
@@ -253,7 +253,7 @@ pub(super) fn buffer_bytes(object: &Object<'_>, most: usize) -> Option<(Vec<u8>,
 pub(super) fn view_bytes(object: &Object<'_>, most: usize) -> Option<(Vec<u8>, usize)> {
     let ctx = object.ctx();
     let (mut offset, mut length, mut per_element): (qjs::size_t, qjs::size_t, qjs::size_t) = (0, 0, 0);
-    // SAFETY: the three pointers are valid for writes; QuickJS throws for what is no typed array in bounds, and the result is
+    // SAFETY: the three pointers are valid for writes; QuickJS throws unless this is a typed array in bounds, and the result is
     // owned by the wrapper.
     let buffer = unsafe {
         Value::from_raw(
@@ -539,9 +539,9 @@ fn shrank(by: usize) {
     HEAP_BYTES.set(HEAP_BYTES.get().wrapping_sub(by));
 }
 
-/// Bytes behind a pointer of the C allocator.
+/// Usable bytes of a block of the C allocator.
 fn usable(pointer: *mut u8) -> usize {
-    // SAFETY: null is allowed; every other pointer here came from malloc, calloc or realloc and is not freed yet.
+    // SAFETY: null is allowed; every other pointer here was returned by malloc, calloc or realloc and is not freed yet.
     unsafe { libc::malloc_usable_size(pointer.cast()) }
 }
 

@@ -244,7 +244,7 @@ impl Engine {
         self.run(ExecutionKind::RunFile, name, SourceFormat::Module, source)
     }
 
-    /// The preview of a repl input's value; panics with the outcome if there is none.
+    /// The preview of a repl input's value; panics with the outcome if there is no value.
     pub(crate) fn value(&mut self, source: &str) -> String {
         let done = self.repl(source);
         match done.events.last().map(|event| &event.payload) {

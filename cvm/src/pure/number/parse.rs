@@ -212,7 +212,7 @@ mod tests {
             ("0x20000000000003", 9_007_199_254_740_996.0),
             ("1e99999999999999999999", f64::INFINITY),
         ] {
-            assert!(same(number(text), value), "{text:?} gives {}", number(text));
+            assert!(same(number(text), value), "{text:?} is {}", number(text));
         }
     }
 
@@ -258,7 +258,7 @@ mod tests {
             ("zzzzzzzzzzzzzzzzzz", 36, 1.031_442_479_849_053_7e28),
         ] {
             let result = parse_int(text.as_bytes(), radix);
-            assert!(same(result, value), "{text:?} {radix} gives {result}");
+            assert!(same(result, value), "{text:?} {radix} is {result}");
         }
         assert_eq!(parse_int("1".repeat(200_000).as_bytes(), 36), f64::INFINITY);
         assert_eq!(parse_int("0".repeat(200_000).as_bytes(), 7), 0.0);

@@ -202,7 +202,7 @@ fn names_list_their_groups_in_order() {
     assert_eq!(regex.captures(), 3);
 }
 
-/// The groups that `QuickJS` finds, `None` without a match; an error where it refuses the pattern or gives up.
+/// The groups that `QuickJS` finds, `None` without a match; an error if it refuses the pattern or stops matching.
 fn quickjs(
     context: &rquickjs::Ctx<'_>,
     pattern: &str,

@@ -35,7 +35,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
     )
 }
 
-/// A `require` function whose relative specifiers start from `referrer`.
+/// A `require` function that resolves relative specifiers from `referrer`.
 pub(super) fn make_require<'js>(ctx: &Ctx<'js>, state: &SharedState, referrer: &str) -> Result<Object<'js>> {
     state.captured_function(ctx, "makeRequire")?.call((referrer, cache(ctx, state)?))
 }

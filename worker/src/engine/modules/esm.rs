@@ -114,7 +114,7 @@ fn with_meta<'js>(module: Module<'js, Declared>, path: &str) -> Result<Module<'j
     Ok(module)
 }
 
-/// A module whose default export is a value and whose named exports are its properties.
+/// A module with a value as its default export and the value's properties as named exports.
 fn of_value<'js>(
     ctx: &Ctx<'js>,
     path: &str,

@@ -190,7 +190,7 @@ fn constants_after(
     now
 }
 
-/// `x = 1` for a constant `x` becomes `__constants__.x = 1`, whose setter throws.
+/// `x = 1` for a constant `x` becomes `__constants__.x = 1`, a setter that throws.
 fn edit_assignments(semantic: &Semantic<'_>, constants: &HashSet<String>, edits: &mut Edits) {
     if constants.is_empty() {
         return;
