@@ -162,7 +162,7 @@ fn a_list_that_grows_over_many_pauses_writes_only_its_new_end() {
 }
 
 #[test]
-fn equal_inputs_give_equal_bytes() {
+fn equal_inputs_have_equal_bytes() {
     let program =
         program("const m = new Map(); for (let i = 0; i < 300; i++) m.set('k' + i, Math.random()); CC('x');");
     let bytes = |cut: u64| {

@@ -119,7 +119,7 @@ fn a_failed_check_is_fixed_and_repeated() {
 }
 
 #[test]
-fn a_cross_check_needs_an_answer_in_its_form_and_names_what_is_missing() {
+fn a_cross_check_needs_an_answer_in_its_form_and_names_the_missing_parts() {
     let mut answers = [
         "passed",
         "{\"reads\": true}",

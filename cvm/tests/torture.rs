@@ -92,7 +92,7 @@ fn program_of(path: &Path) -> CompiledProgram {
 }
 
 #[test]
-fn language_tests_give_their_expected_output() {
+fn language_tests_have_their_expected_output() {
     for path in files("lang") {
         let shown = record(&program_of(&path), None);
         if std::env::var_os("CVM_BLESS").is_some() {

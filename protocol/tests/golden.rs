@@ -151,7 +151,7 @@ fn every_message_has_its_golden_bytes() {
 }
 
 #[test]
-fn hello_packet_is_frozen() {
+fn hello_packet_never_changes() {
     let hello = Hello { protocol: 0x0102_0304, build_id: *b"0123456789abcdef" };
     assert_eq!(hex(&hello.to_packet()), "564d53310403020130313233343536373839616263646566");
     assert_eq!(Hello::from_packet(&hello.to_packet()), Ok(hello));

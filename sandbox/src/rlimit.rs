@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_of_a_child_move_both_ways_from_outside() {
+    fn limits_of_a_child_can_be_lowered_and_raised_from_outside() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
         for mib in [100_u64, 50, 200] {
             limit_memory(child.id(), mib << 20, 16 << 20).expect("memory");

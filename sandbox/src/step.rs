@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_names_step_errno_and_knob() {
+    fn a_failure_names_step_errno_and_setting() {
         let text = StepError { step: JailStep::UserNamespace, errno: libc::EPERM }.to_string();
         assert!(text.contains("user namespace") && text.contains("not permitted"), "{text}");
         assert!(text.contains("kernel.apparmor_restrict_unprivileged_userns"), "{text}");

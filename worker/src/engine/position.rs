@@ -110,7 +110,7 @@ mod tests {
     use super::{FileMap, Insertion};
 
     #[test]
-    fn columns_behind_an_insertion_move_back() {
+    fn columns_after_an_insertion_are_mapped_back() {
         let map = FileMap {
             insertions: vec![
                 Insertion { line: 2, column: 1, length: 4 },
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_lead_to_the_line_before_the_types_were_removed() {
+    fn tokens_map_to_the_line_before_the_types_were_removed() {
         let map = FileMap {
             insertions: Vec::new(),
             tokens: vec![((1, 1), (3, 1)), ((1, 7), (3, 20)), ((2, 1), (9, 1))],

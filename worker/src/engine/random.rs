@@ -44,7 +44,7 @@ mod tests {
     use super::Random;
 
     #[test]
-    fn seeds_give_different_numbers_within_the_unit_interval() {
+    fn seeds_produce_different_numbers_within_the_unit_interval() {
         let (one, two) = (Random::default(), Random::default());
         one.seed(&[1; 32]);
         two.seed(&[2; 32]);
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_of_zeros_does_not_give_zeros() {
+    fn a_seed_of_zeros_does_not_produce_zeros() {
         let random = Random::default();
         random.seed(&[0; 32]);
         assert!((0..10).any(|_| random.next() > 0.0));

@@ -22,7 +22,7 @@ fn output_is_what_node_writes() {
 }
 
 #[test]
-fn the_five_levels_and_their_relatives() {
+fn every_writing_method_has_its_level() {
     let mut engine = Engine::new();
     engine.logs(
         "console.log(1); console.info(2); console.warn(3); console.error(4); console.debug(5); console.trace('here'); \

@@ -4,7 +4,7 @@ use crate::harness::{Engine, exception_of};
 use vm_system_protocol::worker::{HostRequest, Outcome};
 
 #[test]
-fn require_gives_exports_caches_and_runs_once() {
+fn require_returns_exports_caches_and_runs_once() {
     let mut engine = Engine::new()
         .file(
             "lib/math.js",

@@ -161,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_is_shown_without_running_its_code_and_its_json_is_its_json(expression in expression()) {
+    fn any_value_is_shown_without_running_its_code_and_has_its_json(expression in expression()) {
         let mut engine = Engine::new();
         engine.value("var calls = 0; var value");
         let done = engine.repl(&format!("value = {expression}; calls = 0; value"));

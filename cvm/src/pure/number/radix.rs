@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn text_reads_back_as_the_same_number() {
+    fn text_parses_to_the_same_number() {
         let mut seed = 88_172_645_463_325_252_u64;
         for round in 0..3000_u32 {
             seed ^= seed << 13;
