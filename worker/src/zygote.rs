@@ -104,7 +104,7 @@ fn fork(channel: &OwnedFd, child_channel: OwnedFd, order: u64, as_zygote: bool) 
             }
         }
         Err(error) => {
-            // Before the report: the closed channel tells the supervisor that there is no new worker.
+            // Before the report: from the closed channel the supervisor learns that there is no new worker.
             drop(child_channel);
             let errno = error.raw_os_error().unwrap_or(0);
             if send_message(channel, &FromZygote::ForkFailed { order, errno }, &[]).is_err() {

@@ -561,7 +561,7 @@ impl Vm<'_> {
     }
 }
 
-/// Private names may be added to objects that are not extensible; only the caller can tell whether the key is one.
+/// Private names may be added to objects that are not extensible; whether the key is one is checked by the caller.
 fn self_private(_key: Key) -> bool {
     false
 }
