@@ -16,7 +16,7 @@ pub struct Hello {
 /// The first bytes of a hello packet.
 pub const MAGIC: [u8; 4] = *b"VMS1";
 
-/// Not a hello packet.
+/// The packet is not a hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the first packet is not a hello")]
 pub struct NotHello;

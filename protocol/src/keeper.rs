@@ -79,7 +79,7 @@ pub enum FromKeeper {
     /// A running zygote; the packet carries its channel, its pidfd and, if it has one, its listener.
     ZygoteRecord {
         zygote: u32,
-        /// Its pid inside the jail.
+        /// The pid inside the jail.
         inner_pid: u32,
     },
 }

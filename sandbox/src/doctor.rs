@@ -3,7 +3,7 @@
 use crate::step::{JailStep, Layer, StepError};
 use crate::{beneath, landlock, namespaces, privileges, process, rlimit, seccomp, selftest, socket};
 
-/// One line of the table.
+/// The result for one wall.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The wall, or a requirement of a wall.

@@ -32,7 +32,7 @@ pub fn drop_all() -> io::Result<()> {
     Ok(())
 }
 
-/// No memory that was or is writable may become executable (kernel >= 6.3: `false` where it is older).
+/// Forbids making memory executable that is or was writable. `false`: the kernel is older than 6.3.
 pub fn deny_write_execute() -> io::Result<bool> {
     match Call::REFUSE_EXEC_GAIN.make() {
         Ok(_) => Ok(true),

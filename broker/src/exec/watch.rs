@@ -39,7 +39,7 @@ impl From<Errno> for WatchError {
     }
 }
 
-/// One of the command's output pipes.
+/// An output pipe of the command, or the pipe of pid 1's report.
 struct Stream<T> {
     pipe: Option<T>,
     kept: Vec<u8>,

@@ -52,7 +52,7 @@ const METHODS: &[NativeMethod] = &[
     method(ids::GLOBAL, "parseInt", 2, parse_int),
 ];
 
-/// None is writable.
+/// Constants of `Number`; none is writable.
 const CONSTANTS: &[(&str, f64)] = &[
     ("EPSILON", f64::EPSILON),
     ("MAX_SAFE_INTEGER", number::MAX_SAFE_INTEGER),

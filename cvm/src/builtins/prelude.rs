@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(crate) struct Prelude {
     /// The compiler's constants and code; without source
     pub unit: Unit,
-    /// Its templates
+    /// Templates of its functions
     pub templates: Vec<FunctionTemplate>,
     /// Templates by name
     pub functions: HashMap<String, u32>,

@@ -401,7 +401,7 @@ fn diagnostics(source: &str, found: oxc_diagnostics::Diagnostics) -> Vec<Compile
         if d.severity != oxc_diagnostics::Severity::Error {
             continue;
         }
-        // Of two declarations of one name the second is the mistake.
+        // For two declarations of one name, the second is reported as the error.
         let again = d.message.ends_with("has already been declared");
         let label = if again { d.labels.last() } else { d.labels.first() };
         let at = label.and_then(|l| (l.offset() as usize).checked_sub(STRICT.len()));

@@ -99,7 +99,7 @@ impl<'b> ByteReader<'b> {
         ByteReader { bytes }
     }
 
-    /// Nothing may be left over.
+    /// Fails if bytes are left over.
     pub(super) fn end(&self) -> Res<()> {
         if self.bytes.is_empty() { Ok(()) } else { Err(FormatError::Invalid("trailing bytes")) }
     }

@@ -83,7 +83,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// No units.
+    /// Whether there are no units.
     pub(crate) fn is_empty(self) -> bool {
         self.len() == 0
     }

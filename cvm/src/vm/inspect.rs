@@ -308,7 +308,7 @@ fn show_holes(items: &mut Vec<String>, holes: &mut usize) {
     *holes = 0;
 }
 
-/// One line while it fits 72 columns, else one item a line.
+/// One line if it fits 72 columns, else one line per item.
 fn layout(prefix: &str, open: char, close: char, items: &[String], depth: usize) -> String {
     if items.is_empty() {
         return format!("{prefix}{open}{close}");

@@ -327,7 +327,7 @@ pub struct OpError {
     /// Facts for programs (an object).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<JsonText>,
-    /// What to do, for people.
+    /// A hint on what to do, for people.
     #[serde(skip)]
     pub hint: Option<String>,
 }

@@ -18,7 +18,7 @@ pub struct FilterRow {
     pub when: &'static [Check],
     /// The action.
     pub action: FilterAction,
-    /// Which code needs the call, and why it does no harm.
+    /// The code that needs the call, and why the call does no harm.
     pub reason: &'static str,
 }
 

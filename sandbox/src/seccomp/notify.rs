@@ -38,7 +38,7 @@ impl std::os::fd::AsRawFd for Listener {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallNotification {
     id: u64,
-    /// Its pid in our namespace.
+    /// The process's pid in our namespace.
     pub pid: u32,
     /// The call.
     pub call: NotifiedCall,

@@ -16,7 +16,7 @@ use std::rc::Rc;
 use vm_system_protocol::model::EventPayload;
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest, WorkerEvent};
 
-/// One session's state, shared with the native functions that its scripts call.
+/// The state of one session, shared with the native functions that scripts call.
 pub(super) type SharedState = Rc<EngineState>;
 
 /// See [`SharedState`].

@@ -2,7 +2,7 @@
 
 use super::super::units::Units;
 
-/// Which flags are set.
+/// The flags that are set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // one per letter
 pub(crate) struct Flags {

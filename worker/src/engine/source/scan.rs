@@ -9,7 +9,7 @@ pub(in crate::engine) struct Words {
     pub(in crate::engine) declares: bool,
     /// `await`.
     pub(in crate::engine) awaits: bool,
-    /// One of the given names.
+    /// One of `names`.
     pub(in crate::engine) names: bool,
     /// The first character that is no white space is `{`.
     pub(in crate::engine) brace_first: bool,
