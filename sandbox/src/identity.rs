@@ -19,7 +19,7 @@ const NO_GROUP: u32 = 65_534;
 pub struct Identity {
     /// User and primary group.
     pub ids: Ids,
-    /// Supplementary groups, as `initgroups` sets them at a login. Never dropped where the user's files are used: a file of mode
+    /// Supplementary groups, as `initgroups` sets them at a login. Never dropped if the user's files are used: a file of mode
     /// 0604 is closed to the members of its group, and would be open to a process without groups.
     pub groups: Vec<u32>,
 }

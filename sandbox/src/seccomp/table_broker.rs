@@ -1,7 +1,7 @@
 //! The filters of the broker: files through descriptors that it holds or opens, and its one socket. No network, no
 //! processes, no signals, no new privileges. Landlock and `openat2` restrict the files.
 //!
-//! [`TABLE`] is for reading. [`WRITING`] is added where the session may change files, [`DATABASE`] in addition to both where it has
+//! [`TABLE`] is for reading. [`WRITING`] is added if the session may change files, [`DATABASE`] in addition to both if it has
 //! databases. No table allows creating links, devices, pipes or sockets.
 
 use super::bpf::{Check, FilterRow};
