@@ -57,9 +57,9 @@ fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd
 /// The owner of the files from the argument `user=`, which the supervisor looked up; without the argument the process keeps its
 /// user. A process that could become the owner but has no such argument fails: it would keep root's rights, or lose groups.
 pub(crate) fn user(arguments: &[OsString], worktree: &OwnedFd) -> io::Result<Identity> {
-    let given = arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("user="));
-    if let Some(given) = given {
-        return given.parse();
+    let user = arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("user="));
+    if let Some(user) = user {
+        return user.parse();
     }
     let owner = nix::sys::stat::fstat(worktree)?;
     if vm_system_sandbox::reader::can_become(owner.st_uid) {

@@ -44,7 +44,7 @@ impl Fixture {
         self.base.path().join("worktree").join(name)
     }
 
-    fn ask(&self, request: FsRequest) -> Result<FsReply, HostError> {
+    fn request(&self, request: FsRequest) -> Result<FsReply, HostError> {
         broker_fs::handle_request(&self.handle, false, request, ALL)
     }
 
@@ -125,7 +125,7 @@ fn nothing_outside_is_changed_while_a_link_is_exchanged() {
         for (what, request) in changes() {
             let (mut done, mut refused) = (0, 0);
             while done < OFTEN || refused < OFTEN {
-                match fixture.ask(request.clone()) {
+                match fixture.request(request.clone()) {
                     Ok(_) => done += 1,
                     Err(error) => {
                         let code = error.code.as_str();

@@ -79,7 +79,7 @@ impl Broker {
         self.channel.write_all(bytes).expect("message");
     }
 
-    fn ask(&mut self, request: BrokerCall) -> Result<BrokerReply, HostError> {
+    fn try_call(&mut self, request: BrokerCall) -> Result<BrokerReply, HostError> {
         let call = ToBroker::Call { call: 7, execution: ExecutionId::from_bytes([1; 16]), request };
         self.send_bytes(&encode(&call, HOST_MESSAGE_BYTES).expect("encode"));
         match self.receive() {
@@ -89,7 +89,7 @@ impl Broker {
     }
 
     fn call(&mut self, request: FsRequest) -> FsReply {
-        match self.ask(BrokerCall::Fs { request, terms: ALL }).expect("allowed") {
+        match self.try_call(BrokerCall::Fs { request, terms: ALL }).expect("allowed") {
             BrokerReply::Fs(reply) => reply,
             other => panic!("{other:?}"),
         }
@@ -99,7 +99,7 @@ impl Broker {
         let (database, sql) = ("main".to_owned(), sql.to_owned());
         let parameters = SqlParameters::Positional(Vec::new());
         let request = DatabaseRequest::Query { database, sql, parameters };
-        match self.ask(BrokerCall::Database { request, terms: SQL_TERMS })? {
+        match self.try_call(BrokerCall::Database { request, terms: SQL_TERMS })? {
             BrokerReply::Database(reply) => Ok(reply),
             other => panic!("{other:?}"),
         }
@@ -179,13 +179,13 @@ fn a_broker_of_root_runs_as_the_worktrees_owner_without_capabilities() {
     assert_eq!(inspect::status(broker.pid).expect("status").uid, 65_534);
     broker.call(FsRequest::ReadFile { path: "file".to_owned() });
     let request = FsRequest::ReadFile { path: "private".to_owned() };
-    let error = broker.ask(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
+    let error = broker.try_call(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
     assert_eq!(error.code, "EACCES");
     // Readable for all but the members of its group; the owner is a member.
     std::os::unix::fs::chown(&private, Some(0), Some(GROUP)).expect("chown");
     std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o604)).expect("chmod");
     let request = FsRequest::ReadFile { path: "private".to_owned() };
-    let error = broker.ask(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
+    let error = broker.try_call(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
     assert_eq!(error.code, "EACCES");
     assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
 }

@@ -110,10 +110,10 @@ mod tests {
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("open");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o604)).expect("0604");
         chown(&file, Some(0), Some(4_711)).expect("root may");
-        let nobody = Ids { uid: 65534, gid: 65534 };
+        let unprivileged = Ids { uid: 65534, gid: 65534 };
         let open = |groups: Vec<u32>| {
-            let user = Identity { ids: nobody, groups };
-            as_user(&user, || fs::File::open(&file).is_ok()).expect("root may become anybody")
+            let user = Identity { ids: unprivileged, groups };
+            as_user(&user, || fs::File::open(&file).is_ok()).expect("root may become any user")
         };
         assert!(open(vec![]), "others may read it");
         assert!(!open(vec![4_711]), "members of its group may not");
@@ -126,7 +126,7 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let nobody = Identity::from(Ids { uid: 65534, gid: 65534 });
+        let unprivileged = Identity::from(Ids { uid: 65534, gid: 65534 });
         let root = Identity::from(Ids { uid: 0, gid: 0 });
         let [mine, theirs] = ["mine", "theirs"].map(|name| folder.path().join(name));
         for (path, owner) in [(&mine, 0), (&theirs, 65534)] {
@@ -139,10 +139,10 @@ mod tests {
         let handle = fs::File::open(folder.path()).expect("a folder");
         let opens = |who: &Identity, name: &str| {
             let open = || openat(&handle, name, OFlag::O_RDONLY, Mode::empty()).is_ok();
-            as_user(who, open).expect("root may become anybody")
+            as_user(who, open).expect("root may become any user")
         };
-        assert!(opens(&nobody, "theirs"));
-        assert!(!opens(&nobody, "mine"));
+        assert!(opens(&unprivileged, "theirs"));
+        assert!(!opens(&unprivileged, "mine"));
         // Without capabilities root has the rights of any other user.
         chown(folder.path(), Some(0), Some(0)).expect("root may");
         assert!(opens(&root, "mine"));

@@ -1,5 +1,5 @@
 //! SQLite's errors in the form that scripts see: SQLite's names of codes and its messages. They contain no host path: SQLite
-//! is given only names relative to the workspace's folder.
+//! gets only names relative to the workspace's folder.
 
 use super::open::StatementDeadline;
 use rusqlite::Error;

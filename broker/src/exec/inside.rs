@@ -139,8 +139,8 @@ fn command(request: &ExecRequest, terms: &ExecTerms, streams: &[OwnedFd; 3]) -> 
         let name = Path::new(&terms.program).file_name().and_then(|name| name.to_str()).unwrap_or("command");
         let arguments = std::iter::once(name).chain(request.arguments.iter().map(String::as_str));
         let arguments = arguments.map(text).collect::<Result<Vec<_>, _>>().map_err(raw)?;
-        let given = request.environment.iter().map(|(name, value)| format!("{name}={value}"));
-        let environment = ENVIRONMENT.iter().map(|variable| (*variable).to_owned()).chain(given);
+        let requested = request.environment.iter().map(|(name, value)| format!("{name}={value}"));
+        let environment = ENVIRONMENT.iter().map(|variable| (*variable).to_owned()).chain(requested);
         let environment =
             environment.map(|variable| text(&variable)).collect::<Result<Vec<_>, _>>().map_err(raw)?;
         seccomp::install_refusals(table_command::TABLE).map_err(code)?;

@@ -59,10 +59,10 @@ pub(super) type UnsupportedUse = (u32, String);
 
 /// All uses of unsupported names. A program that tests whether a name exists (`typeof Intl`, `globalThis.Intl`) may use it.
 pub(super) fn find(program: &Program<'_>, scoping: &Scoping) -> Vec<UnsupportedUse> {
-    let mut uses = Uses { scoping, found: Vec::new(), asked: HashSet::new() };
+    let mut uses = Uses { scoping, found: Vec::new(), tested: HashSet::new() };
     uses.visit_program(program);
-    let Uses { found, asked, .. } = uses;
-    let kept = found.into_iter().filter(|(_, name, _)| !asked.contains(*name));
+    let Uses { found, tested, .. } = uses;
+    let kept = found.into_iter().filter(|(_, name, _)| !tested.contains(*name));
     kept.map(|(at, name, why)| (at, format!("`{name}` is not supported: {why}"))).collect()
 }
 
@@ -80,7 +80,7 @@ impl super::Compiler<'_, '_> {
 struct Uses<'s> {
     scoping: &'s Scoping,
     found: Vec<(u32, &'static str, &'static str)>,
-    asked: HashSet<String>,
+    tested: HashSet<String>,
 }
 
 impl Uses<'_> {
@@ -102,7 +102,7 @@ impl Uses<'_> {
 impl<'a> Visit<'a> for Uses<'_> {
     fn visit_unary_expression(&mut self, it: &UnaryExpression<'a>) {
         if let (UnaryOperator::Typeof, Expression::Identifier(id)) = (it.operator, &it.argument) {
-            self.asked.insert(id.name.to_string());
+            self.tested.insert(id.name.to_string());
         }
         walk::walk_unary_expression(self, it);
     }
@@ -111,7 +111,7 @@ impl<'a> Visit<'a> for Uses<'_> {
         if let Expression::Identifier(id) = &it.object
             && id.name.as_str() == "globalThis"
         {
-            self.asked.insert(it.property.name.to_string());
+            self.tested.insert(it.property.name.to_string());
         }
         walk::walk_static_member_expression(self, it);
     }

@@ -103,7 +103,7 @@ pub(crate) struct Heap {
     /// The contents of cells marked [`Cell::Below`]
     under: Option<Arc<Base>>,
     interns: Interns,
-    nobody: Object,
+    inert: Object,
 }
 
 impl Heap {
@@ -125,7 +125,7 @@ impl Heap {
             attention: false,
             under: None,
             interns: Interns::default(),
-            nobody: Object::new(Id::NONE, ObjectKind::Plain),
+            inert: Object::new(Id::NONE, ObjectKind::Plain),
         }
     }
 
@@ -270,8 +270,8 @@ impl Heap {
         match self.cells.get_mut(id.index()) {
             Some(Cell::Obj(o)) => o,
             _ => {
-                self.nobody = Object::new(Id::NONE, ObjectKind::Plain);
-                &mut self.nobody
+                self.inert = Object::new(Id::NONE, ObjectKind::Plain);
+                &mut self.inert
             }
         }
     }
@@ -347,9 +347,9 @@ impl Heap {
             Some(Cell::Obj(o)) => o,
             Some(Cell::Below) => match self.below(id) {
                 Some(Cell::Obj(o)) => o,
-                _ => &self.nobody,
+                _ => &self.inert,
             },
-            _ => &self.nobody,
+            _ => &self.inert,
         }
     }
 
@@ -360,8 +360,8 @@ impl Heap {
         match self.cells.get_mut(id.index()) {
             Some(Cell::Obj(o)) => o,
             _ => {
-                self.nobody = Object::new(Id::NONE, ObjectKind::Plain);
-                &mut self.nobody
+                self.inert = Object::new(Id::NONE, ObjectKind::Plain);
+                &mut self.inert
             }
         }
     }

@@ -37,7 +37,7 @@ fn main() {
     if namespaces::is_root() {
         let ending = selftest::in_child(|| {
             let service = namespaces::Ids { uid: 65534, gid: 65534 };
-            namespaces::become_service_user(service).expect("root may become anybody");
+            namespaces::become_service_user(service).expect("root may become any user");
             i32::from(run_all("as uid 65534") > 0)
         });
         failed += usize::from(ending.expect("child") != ExitStatus::Exited(0));

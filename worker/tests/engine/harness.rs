@@ -174,7 +174,7 @@ impl Engine {
 
     pub(crate) fn with_limits_and_libraries(limits: Limits, libraries: Vec<LibrarySource>) -> Self {
         let mut preloaded = preload().expect("the engine starts");
-        preloaded.teach(libraries).expect("they evaluate");
+        preloaded.teach(libraries).expect("the libraries evaluate");
         Self::of(preloaded, limits, [7; 32], true)
     }
 

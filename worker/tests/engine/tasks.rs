@@ -24,17 +24,17 @@ fn an_answer_is_a_value_in_the_middle_of_an_expression() {
     let value =
         engine.value("Number(CC('first?')) + CC(`second ${1 + 1}?`, { schema: { type: 'object' } }).n");
     assert_eq!(value, "7");
-    let ask = |number, prompt: &str, options: Option<&str>| HostRequest::Ask {
+    let request = |number, prompt: &str, options: Option<&str>| HostRequest::Ask {
         number,
         prompt: prompt.to_owned(),
         options: options.map(|options| JsonText::from_untrusted(options.to_owned())),
     };
     let schema = r#"{"schema":{"type":"object"}}"#;
-    assert_eq!(engine.memory.requests, [ask(1, "first?", None), ask(2, "second 2?", Some(schema))]);
+    assert_eq!(engine.memory.requests, [request(1, "first?", None), request(2, "second 2?", Some(schema))]);
     engine.memory.requests.clear();
     engine.memory.replies.push_back(HostReply::Answer(text("so")));
     assert_eq!(engine.value("CC('again?')"), "'so'");
-    assert_eq!(engine.memory.requests, [ask(1, "again?", None)], "counted anew in each execution");
+    assert_eq!(engine.memory.requests, [request(1, "again?", None)], "counted anew in each execution");
 }
 
 #[test]
