@@ -23,7 +23,7 @@ const ENDERS_MAX: usize = 1_024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ender {
     token: Token,
-    /// With the session's record, or only "done".
+    /// With the session's record, or only with [`SessionReply::Done`].
     wants_record: bool,
 }
 
@@ -60,7 +60,7 @@ impl SessionMachine {
         running.stopping.stop = Some(stop);
         running.stopping.grace_until = Some(now.mono_ms + INTERRUPT_GRACE_MS);
         running.stopping.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
-        // The flag first: it is read when the script goes on after its host call.
+        // The flag first: the worker reads it when the script resumes after its host call.
         out.push(SessionAction::Interrupt);
         if let Some(wait) = running.host {
             out.push(SessionAction::DropHostWork);
@@ -69,7 +69,7 @@ impl SessionMachine {
         }
     }
 
-    /// The file of a request is not waited for any more.
+    /// Gives up the request that waits for its file.
     pub(super) fn drop_loading(&mut self, why: Refusal, now: Now, out: &mut Vec<SessionAction>) {
         if let Some(Current::Loading(loading)) =
             self.current.take_if(|current| matches!(current, Current::Loading(_)))
@@ -86,7 +86,7 @@ impl SessionMachine {
         self.begin_close(cause, now, out);
     }
 
-    /// Keeps a caller until the end is recorded; false if the caller was answered at once.
+    /// Keeps a caller until the end is recorded; false if the caller got its reply at once.
     fn await_end(&mut self, token: Token, wants_record: bool, out: &mut Vec<SessionAction>) -> bool {
         if self.phase == Phase::Released {
             let answer = if wants_record {
@@ -106,14 +106,14 @@ impl SessionMachine {
         true
     }
 
-    /// Ends the session in good order: the execution first, as `cancelled`.
+    /// Ends the session in order: first the running execution, as `cancelled`.
     pub(super) fn begin_close(&mut self, cause: CloseCause, now: Now, out: &mut Vec<SessionAction>) {
         if self.ending.closing.is_some() || self.ending.verdict.is_some() {
             return;
         }
         match self.phase {
             Phase::Ended | Phase::Released | Phase::Killed | Phase::Closing => {}
-            // A session without a worker yet is created and closed.
+            // A session without a worker yet is created first, and then closed.
             Phase::New | Phase::Spawning => self.ending.closing = Some(cause),
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
                 self.ending.closing = Some(cause);
@@ -129,7 +129,7 @@ impl SessionMachine {
         }
     }
 
-    /// Nothing runs any more: the worker is shut down.
+    /// No execution runs: shuts the worker down.
     pub(super) fn shut_down(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         self.timers.idle_at = None;
         self.timers.phase_at = Some(now.mono_ms + CLOSE_GRACE_MS);
@@ -156,7 +156,7 @@ impl SessionMachine {
         }
     }
 
-    /// Decides to kill. The first verdict is kept.
+    /// Decides to kill the worker. The first verdict is kept.
     pub(super) fn condemn(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         if self.ending.verdict.is_some() || matches!(self.phase, Phase::New | Phase::Ended | Phase::Released)
         {
@@ -186,7 +186,7 @@ impl SessionMachine {
         self.end(reason, now, out);
     }
 
-    /// The worker is gone, or never was: everything that is left is to be recorded.
+    /// The worker has exited, or was never started: records everything that is left.
     pub(super) fn end(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         self.drop_loading(Refusal::NotReady(format!("its worker ended ({reason})")), now, out);
         self.drop_forks(Refusal::NotReady(format!("its worker ended ({reason})")), out);
@@ -199,11 +199,11 @@ impl SessionMachine {
             }
             _ => (Vec::with_capacity(1), Pending::default()),
         };
-        let asked_for = self.ending.closing.is_some();
-        self.record.status = if asked_for { SessionStatus::Closed } else { SessionStatus::Crashed };
+        let requested = self.ending.closing.is_some();
+        self.record.status = if requested { SessionStatus::Closed } else { SessionStatus::Crashed };
         self.record.closed_at = Some(Timestamp(now.unix_ms));
         self.record.close_reason = Some(reason.to_string());
-        self.record.last_error = Self::describe(&reason, asked_for);
+        self.record.last_error = Self::describe(&reason, requested);
         batch.push(Write::SessionEnd {
             id: self.id(),
             status: self.record.status,
@@ -219,17 +219,17 @@ impl SessionMachine {
         self.persist(pending, batch, true, out);
     }
 
-    fn describe(reason: &CloseReason, asked_for: bool) -> Option<String> {
+    fn describe(reason: &CloseReason, requested: bool) -> Option<String> {
         match reason {
             CloseReason::Exited | CloseReason::Idle | CloseReason::Expired => None,
             CloseReason::SpawnFailed(why) => Some(format!("the worker could not be started: {why}")),
             CloseReason::StartupFailed(what) => Some(format!("startup failed: {what}")),
-            other if asked_for => Some(format!("the worker did not exit in good order: {other}")),
+            other if requested => Some(format!("the worker did not exit in good order: {other}")),
             other => Some(format!("the worker ended: {other}")),
         }
     }
 
-    /// The end is recorded (or the store refused it, then `stored` has the error): replies to the callers that wait for it.
+    /// The end is recorded (or refused by the store, with the error in `stored`): replies to the callers that wait for it.
     pub(super) fn report_end(&mut self, stored: Result<(), &str>, out: &mut Vec<SessionAction>) {
         for ender in std::mem::take(&mut self.ending.enders) {
             let result = match stored {

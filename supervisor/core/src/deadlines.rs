@@ -1,7 +1,7 @@
 //! Deadlines: the earliest one of the whole session, and what is done when it passes.
 //!
-//! The owner task arms one timer for [`SessionMachine::deadline`] after each step, so no timer of ours can be left
-//! behind by a transition, and an idle session without `ttl_s` and `idle_timeout_s` needs none at all.
+//! The owner task arms one timer for [`SessionMachine::deadline`] after each step: no transition can leave a timer
+//! behind, and an idle session without `ttl_s` and `idle_timeout_s` has no timer.
 
 use super::execution::{Current, StopCause};
 use super::input::LoadFailure;
@@ -11,23 +11,23 @@ use super::messages::host_error;
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::HostReply;
 
-/// A host call or a file must be answered within (milliseconds); the workers of the host have shorter deadlines.
+/// Longest wait for a host call or a file (milliseconds); the workers of the host have shorter deadlines.
 pub(super) const HOST_CALL_MS: u64 = 60_000;
-/// A killed worker must have exited within (milliseconds); then its end is recorded without its wait status.
+/// Longest wait for the exit of a killed worker (milliseconds); then its end is recorded without its wait status.
 pub(super) const EXIT_MS: u64 = 5_000;
-/// An adopted worker must answer within (milliseconds). It may be in the middle of a native that never polls: as long
-/// as the longest default execution.
+/// Longest wait for an adopted worker's `Adopted` (milliseconds), equal to the longest default execution: the worker may be
+/// inside a native that never polls.
 pub(super) const ADOPTED_MS: u64 = 30_000;
-/// A worker that was interrupted and goes on is interrupted again after (milliseconds): it clears its flag when it
-/// begins an execution, so an interrupt that overtakes `Execute` is lost.
+/// An interrupted worker that still runs is interrupted again after this time (milliseconds): it clears its flag when
+/// it begins an execution, so an interrupt that arrives before `Execute` is lost.
 pub(super) const INTERRUPT_AGAIN_MS: u64 = 20;
-/// CPU time over `cpu_ms` that the worker's own limit is given to act (milliseconds).
+/// CPU time beyond `cpu_ms` before this machine acts: the worker's own limit comes first (milliseconds).
 pub(super) const CPU_SLACK_MS: u64 = 100;
-/// The kernel's CPU limit is raised in steps of (milliseconds).
+/// Step by which the kernel's CPU limit is raised (milliseconds).
 pub(super) const CPU_STEP_MS: u64 = 10_000;
 
 impl SessionMachine {
-    /// When the next [`SessionInput::Tick`](super::SessionInput::Tick) is due (`mono_ms`); `None`: nothing is waited for.
+    /// When the next [`SessionInput::Tick`](super::SessionInput::Tick) is due (`mono_ms`); `None`: no deadline is set.
     pub fn deadline(&self) -> Option<u64> {
         let timers = &self.timers;
         let session =
@@ -56,7 +56,7 @@ impl SessionMachine {
         }
     }
 
-    /// Does what is due.
+    /// Handles every deadline that has passed.
     pub(super) fn tick(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         let due = |at: Option<u64>| at.is_some_and(|at| at <= now.mono_ms);
         if due(self.ledger.retry_at()) {
@@ -84,11 +84,11 @@ impl SessionMachine {
     fn phase_overdue(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         match self.phase {
             Phase::SettingUp => {
-                let why = "the worker did not say that it is set up within the deadline";
+                let why = "the worker did not report the end of its set-up within the deadline";
                 self.condemn(CloseReason::SpawnFailed(why.to_owned()), now, out);
             }
-            Phase::Ready => self.violation("no answer to Adopt", now, out),
-            // It is closed all the same; that it had to be killed is not its client's concern.
+            Phase::Ready => self.violation("no reply to Adopt", now, out),
+            // The session is recorded as closed all the same: its client need not know that the worker had to be killed.
             Phase::Closing => {
                 let reason = self.ending.closing.map_or(CloseReason::Exited, CloseCause::reason);
                 self.condemn(reason, now, out);
@@ -112,7 +112,7 @@ impl SessionMachine {
                 self.drop_loading(Refusal::Load(why), now, out);
             }
             Some(Current::Forking(forking)) if forking.until <= now.mono_ms => {
-                self.violation("did not say how its fork went", now, out);
+                self.violation("did not report the result of its fork", now, out);
             }
             None | Some(Current::Loading(_) | Current::Forking(_)) => {}
             Some(Current::Running(running)) => match (running.stopping.grace_until, running.host) {
@@ -154,7 +154,7 @@ impl SessionMachine {
             if used_us >= allowed_us {
                 return self.stop(StopCause::Limit(LimitKind::Cpu), now, out);
             }
-            // It cannot be over before this much more time has passed.
+            // The CPU limit cannot be reached before this much more time has passed.
             running.cpu_check_at = now.mono_ms + ((allowed_us - used_us) / 1_000).max(1);
         }
     }

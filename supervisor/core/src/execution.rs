@@ -20,18 +20,18 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Execute, ToWorker, WorkerEvent};
 use vm_system_record::{TaskRow, Write};
 
-/// Events of one execution that are kept for its answer (bytes); more are read from the store.
+/// Events of one execution that are kept for its reply (bytes); more are read from the store.
 const COLLECT_BYTES: u64 = 1024 * 1024;
 
-/// Most events of its own that a supervisor adds to an execution: reported denials, and a line per module.
+/// Most events that a supervisor itself adds to an execution: reported denials, and a line per module.
 const ADOPTED_OWN_EVENTS: u64 = 20;
 
-/// What keeps the session busy.
+/// The work that keeps the session busy.
 #[derive(Debug)]
 pub(super) enum Current {
-    /// A file is being read; nothing of it is recorded yet.
+    /// A file is being read; nothing is recorded yet.
     Loading(Box<Loading>),
-    /// The worker has it.
+    /// The worker has the execution.
     Running(Box<Running>),
     /// The worker forks.
     Forking(Box<Forking>),
@@ -50,7 +50,7 @@ pub(super) struct ExecutionJob {
 #[derive(Debug)]
 pub(super) struct Loading {
     pub(super) job: ExecutionJob,
-    /// The file must be here by then (`mono_ms`).
+    /// The file must be read by then (`mono_ms`).
     pub(super) until: u64,
 }
 
@@ -66,11 +66,11 @@ pub(super) enum StopCause {
 /// The wall clock of an execution, which is paused during host calls.
 #[derive(Debug)]
 pub(super) struct WallClock {
-    /// Left when it last began to run (milliseconds).
+    /// Time left when the clock was last started (milliseconds).
     left_ms: u64,
-    /// When it last began to run (`mono_ms`); `None` while it is paused.
+    /// When the clock was last started (`mono_ms`); `None` while it is paused.
     since: Option<u64>,
-    /// Time for which it was paused (milliseconds).
+    /// Total time of the pauses (milliseconds).
     waited_ms: u64,
 }
 
@@ -90,41 +90,41 @@ impl WallClock {
         self.since = Some(now.mono_ms);
     }
 
-    /// When it runs out (`mono_ms`), if nothing stops it.
+    /// When the time is over (`mono_ms`), unless the clock is paused before.
     pub(super) fn runs_out(&self) -> Option<u64> {
         self.since.map(|since| since + self.left_ms)
     }
 }
 
-/// A host call that is not answered yet.
+/// A host call without a reply yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HostWait {
     pub(super) call: u64,
     pub(super) seq: u64,
     pub(super) since: u64,
-    /// Of which module; none for a file that is imported.
+    /// The module of the call; none for an imported file.
     pub(super) module: Option<&'static str>,
 }
 
-/// How this side ends an execution.
+/// How this machine ends an execution.
 #[derive(Debug)]
 pub(super) struct Stopping {
-    /// Why; none while it runs on.
+    /// The reason; none while the execution continues.
     pub(super) stop: Option<StopCause>,
-    /// After a stop it must end by itself before this (`mono_ms`).
+    /// After a stop the execution must end by itself before this (`mono_ms`).
     pub(super) grace_until: Option<u64>,
-    /// When it is interrupted again (`mono_ms`): a signal that comes before the worker begins the execution is cleared
-    /// by that beginning.
+    /// When the worker is interrupted again (`mono_ms`): a signal that arrives before the worker begins the execution is
+    /// cleared by that beginning.
     pub(super) interrupt_again_at: u64,
 }
 
-/// Its output as numbered events.
+/// Numbers and sizes of an execution's events.
 #[derive(Debug)]
 pub(super) struct OutputCounters {
     next_seq: u64,
     last_ts: i64,
     bytes: u64,
-    /// Events that this side added, and their bytes: the worker's limits do not count them.
+    /// Events that this machine added, and their bytes: the worker's limits do not count them.
     pub(super) own_events: u64,
     pub(super) own_bytes: u64,
 }
@@ -132,24 +132,24 @@ pub(super) struct OutputCounters {
 /// The tasks of an execution.
 #[derive(Debug, Default)]
 pub(super) struct ExecutionTasks {
-    /// The one that it waits for; then `host` is the call in which it does.
+    /// The pending task; `host` is then the call that waits for its answer.
     pub(super) pending: Option<PendingTask>,
-    /// Number of the last one.
+    /// Number of the last task.
     pub(super) count: u64,
-    /// That one as the previous supervisor left it.
+    /// The last task as the previous supervisor left it.
     pub(super) known: Option<TaskRow>,
 }
 
-/// What the store has lost of an execution.
+/// Lost writes of an execution.
 #[derive(Debug, Default)]
 pub(super) struct Loss {
-    /// Error of the store, once a write was lost.
+    /// The store's error, once a write was lost.
     pub(super) lost: Option<String>,
-    /// Its start was lost.
+    /// The write of the start was lost.
     pub(super) start_lost: bool,
 }
 
-/// A request that the worker has.
+/// An execution that the worker has.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) record: Arc<Execution>,
@@ -159,12 +159,12 @@ pub(super) struct Running {
     pub(super) stopping: Stopping,
     pub(super) wall: WallClock,
     pub(super) host: Option<HostWait>,
-    /// When the CPU time is worth a sample (`mono_ms`).
+    /// When to look at the CPU time (`mono_ms`).
     pub(super) cpu_check_at: u64,
     pub(super) loss: Loss,
     /// Events for the response, in the batches in which they were stored, and their size (bytes).
     pub(super) collected: Option<(Vec<Arc<[Event]>>, u64)>,
-    /// What it used of its host modules.
+    /// Use of the host modules.
     pub(super) usage: HostUsage,
     pub(super) output: OutputCounters,
     pub(super) tasks: ExecutionTasks,
@@ -181,14 +181,14 @@ impl Running {
         running
     }
 
-    /// One that the worker ran on while no supervisor was there. Its limits start anew: what it used meanwhile is not known, and
-    /// an honest worker's own limits went on counting.
+    /// An execution that the worker continued while no supervisor was connected. Its limits start anew: the use in between is
+    /// unknown, and an honest worker's own limits continued to count.
     pub(super) fn adopted(adopted: AdoptedExecution, now: Now) -> Self {
         let output = OutputCounters {
             next_seq: adopted.events + 1,
             last_ts: adopted.last_ts.0,
             bytes: adopted.output_bytes,
-            // How many of those that are stored were the previous supervisor's own is not known.
+            // How many stored events the previous supervisor added is unknown.
             own_events: ADOPTED_OWN_EVENTS.min(adopted.events),
             own_bytes: 0,
         };
@@ -242,7 +242,7 @@ impl Running {
         event
     }
 
-    /// An event of this side's own about a running execution.
+    /// An event that this machine adds to a running execution.
     pub(super) fn number_own(&mut self, message: String, level: ConsoleLevel, now: Now) -> Event {
         self.output.own_events += 1;
         self.output.own_bytes += message.len() as u64;
@@ -261,7 +261,7 @@ impl Running {
             .collect()
     }
 
-    /// Keeps a batch for the response, up to the limit of its size.
+    /// Keeps a batch for the response, up to [`COLLECT_BYTES`].
     pub(super) fn collect(&mut self, batch: &Arc<[Event]>) {
         let Some((collected, bytes)) = &mut self.collected else { return };
         *bytes += batch.iter().map(|event| event.payload.output_bytes() + 64).sum::<u64>();
@@ -277,12 +277,12 @@ impl Running {
         self.output.next_seq - 1
     }
 
-    /// Bytes in them.
+    /// Size of these events (bytes).
     pub(super) fn output_bytes(&self) -> u64 {
         self.output.bytes
     }
 
-    /// When it ended: never before its last event.
+    /// The end time: never before the last event.
     pub(super) fn ended_at(&self, now: Now) -> Timestamp {
         Timestamp(now.unix_ms.max(self.output.last_ts))
     }
@@ -320,7 +320,7 @@ impl SessionMachine {
         self.begin(ExecutionJob { token: Some(token), request, policy }, now, out);
     }
 
-    /// Takes a request on: reads its file, or runs its text.
+    /// Begins a request: loads its file, or runs its text.
     pub(super) fn begin(&mut self, mut job: ExecutionJob, now: Now, out: &mut Vec<SessionAction>) {
         self.timers.idle_at = None;
         match &mut job.request.source {
@@ -365,7 +365,7 @@ impl SessionMachine {
         }
     }
 
-    /// A request that never ran: replies with the error, records nothing. A startup file that fails ends its session.
+    /// Ends a request that never ran: replies with the error, records nothing. A startup file that fails ends its session.
     pub(super) fn abandon(
         &mut self,
         job: &ExecutionJob,
@@ -454,7 +454,7 @@ impl SessionMachine {
         self.current = Some(Current::Running(Box::new(running)));
     }
 
-    /// Raises the kernel's own CPU limit in large steps: it is the last limit, behind the worker's and this machine's.
+    /// Raises the kernel's CPU limit in large steps: the last resort after the worker's limit and this machine's.
     fn allow_cpu(&mut self, running: &Running, now: Now, out: &mut Vec<SessionAction>) {
         let needed_ms = now.cpu_us / 1_000 + u64::from(running.policy.wire.limits.cpu_ms) + 2_000;
         if needed_ms > self.peer.cpu_allowed_ms {
@@ -484,7 +484,7 @@ fn merged(granted: &[(String, String)], given: Vec<(String, String)>) -> Vec<(St
     all.into_iter().collect()
 }
 
-/// What a source is called in messages.
+/// The name of a source in messages.
 fn file_of(source: &Source) -> &str {
     match source {
         Source::File { path, .. } => path,

@@ -5,11 +5,11 @@ use vm_system_protocol::reason::{CloseReason, LimitKind};
 /// How a worker exited, from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerExitStatus {
-    /// By itself, with this code.
+    /// By itself, with this exit code.
     Exited(i32),
     /// By this signal.
     Signaled(i32),
-    /// Its keeper exited, and all processes of the jail with it.
+    /// Lost with its keeper, whose exit ends all processes of the jail.
     KeeperLost,
     /// The wait status is lost.
     Unknown,
@@ -27,8 +27,9 @@ const SIGUSR1: i32 = 10;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
-/// The closing reason for an exit. `verdict` is this machine's reason for a kill; `closing` is the reason under which the session
-/// was being closed; `operator_signal` is the operator's last signal; `interrupted` is whether the worker was interrupted.
+/// The closing reason for an exit. `verdict` is this machine's reason for a kill; `closing` is the reason under which the
+/// session was being closed; `operator_signal` is the operator's last signal; `interrupted` is whether this machine interrupted
+/// the worker.
 pub(super) fn judge(
     verdict: Option<&CloseReason>,
     closing: Option<CloseReason>,
@@ -36,8 +37,8 @@ pub(super) fn judge(
     interrupted: bool,
     status: WorkerExitStatus,
 ) -> CloseReason {
-    // A worker that broke the protocol may have ended itself before our signal came: the violation is the better reason. A
-    // closed channel is no violation if the worker had exited and only the report came late.
+    // A worker that broke the protocol may have exited before our signal arrived: the violation is the better reason. A closed
+    // channel is no violation if the worker had exited and only the report was late.
     if let Some(violation @ CloseReason::ProtocolViolation(what)) = verdict
         && what != HANG_UP
     {
@@ -57,7 +58,7 @@ pub(super) fn judge(
         WorkerExitStatus::Signaled(SIGUSR1) if interrupted => {
             CloseReason::ProtocolViolation(NO_HANDLER.to_owned())
         }
-        // Before anybody listened, or from a foreign architecture's table.
+        // A call before the filter had a listener, or with a foreign architecture's number.
         WorkerExitStatus::Signaled(SIGSYS) => CloseReason::Seccomp("unknown".to_owned()),
         WorkerExitStatus::Signaled(SIGXCPU) => CloseReason::Limit(LimitKind::Cpu),
         WorkerExitStatus::Signaled(signal) => CloseReason::Signal(signal_name(signal)),

@@ -15,7 +15,7 @@ use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{Done, Outcome};
 use vm_system_record::Write;
 
-/// Largest number that the store can hold; advisory figures of a worker are cut to it.
+/// Largest number that the store can hold; the advisory numbers of a worker are capped at it.
 const STORED_MAX: u64 = i64::MAX as u64;
 
 /// How an execution ended.
@@ -31,7 +31,7 @@ impl ExecutionOutcome {
         Self { status, error: Some(error) }
     }
 
-    /// This side ended it.
+    /// The result of an execution that this machine stopped.
     fn stopped(stop: StopCause, running: &Running) -> Self {
         let limits = &running.policy.wire.limits;
         match stop {
@@ -62,17 +62,17 @@ impl ExecutionOutcome {
             LimitKind::Output => Self::error(
                 ExecutionStatus::Error,
                 "OUTPUT_LIMIT_EXCEEDED",
-                format!("put out more than {} KiB (max_output_kb)", limits.max_output_kb),
+                format!("produced more than {} KiB (max_output_kb)", limits.max_output_kb),
             ),
             LimitKind::Events => Self::error(
                 ExecutionStatus::Error,
                 "OUTPUT_LIMIT_EXCEEDED",
-                format!("put out more than {} events (max_events)", limits.max_events),
+                format!("produced more than {} events (max_events)", limits.max_events),
             ),
         }
     }
 
-    /// As the worker reported, without a contradicting record of this machine.
+    /// The outcome that the worker reported, without a contradicting record of this machine.
     fn reported(outcome: Outcome, running: &Running) -> Self {
         match outcome {
             Outcome::Ok => Self { status: ExecutionStatus::Ok, error: None },
@@ -92,7 +92,7 @@ impl ExecutionOutcome {
         }
     }
 
-    /// The worker exited during it, with `reason`.
+    /// The worker exited during the execution, with `reason`.
     fn of_exit(reason: &CloseReason, closing: bool, running: &Running) -> Self {
         if closing {
             return Self::stopped(StopCause::Cancelled, running);
@@ -114,7 +114,7 @@ impl ExecutionOutcome {
 }
 
 impl SessionMachine {
-    /// `Done` of the execution that runs.
+    /// Handles `Done` of the running execution.
     pub(super) fn done(&mut self, done: Done, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &self.current else { return };
         match judge_done(running, &done) {
@@ -169,7 +169,7 @@ impl SessionMachine {
     }
 }
 
-/// What the record says of the host modules that an execution used; what it left open is closed.
+/// Events about the host modules that an execution used; closes what the execution left open.
 fn host_use(running: &mut Running, now: Now, out: &mut Vec<SessionAction>) -> Vec<Event> {
     if running.usage.has_used("database") {
         out.push(SessionAction::EndHostUse);
@@ -182,10 +182,10 @@ fn judge_done(running: &Running, done: &Done) -> Result<(), EventRefusal> {
     judge_events(running, &done.events)?;
     match done.outcome {
         Outcome::Limit(LimitKind::Pids) => {
-            return Err(EventRefusal::Forbidden("a limit that is not a worker's to enforce"));
+            return Err(EventRefusal::Forbidden("a limit that workers do not enforce"));
         }
         Outcome::Exit { code } if !(1..=255).contains(&code) => {
-            return Err(EventRefusal::Forbidden("an exit code that is none"));
+            return Err(EventRefusal::Forbidden("an impossible exit code"));
         }
         _ => {}
     }
@@ -195,7 +195,7 @@ fn judge_done(running: &Running, done: &Done) -> Result<(), EventRefusal> {
     }
 }
 
-/// A result larger than all output may be is not kept, which the record notes.
+/// A result that exceeds the output limit is not kept; an event notes that.
 fn keep_result(
     running: &mut Running,
     result: Option<JsonText>,
@@ -295,7 +295,7 @@ fn line_in(file: &str, stack: &str) -> Option<u32> {
     })
 }
 
-/// No message is longer than the text of an event.
+/// Cuts a message to the length of an event's text.
 fn cut(mut message: String) -> String {
     if message.len() > EVENT_TEXT_BYTES {
         let end = (0..=EVENT_TEXT_BYTES).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);

@@ -2,29 +2,28 @@
 //! meanwhile.
 //!
 //! A fork has two results: the worker reports whether its clone succeeded, and the owner task reports whether the child became
-//! a worker of its own. The machine continues when it has both; a worker with a report that contradicts the owner task, or
-//! without a report, is killed.
+//! a worker. The machine continues when it has both. A worker is killed if its report contradicts the owner task or is missing.
 
 use super::execution::Current;
 use super::input::{ForkFault, Now, Refusal, SessionAction, SessionReply, SpawnFailure, SpawnFault, Token};
 use super::machine::{Phase, SessionMachine};
 use vm_system_protocol::limits::HELLO_MS;
 
-/// A fork must be over within (milliseconds): two hellos, and the keeper's word.
+/// Longest duration of a fork (milliseconds): two hellos and the keeper's report.
 const FORK_MS: u64 = 3 * HELLO_MS;
 
 /// Forks of one request.
 #[derive(Debug)]
 pub(super) struct Forking {
     token: Token,
-    /// Children that are still to be made, the one under way included.
+    /// Children that are still to be started, including the current one.
     left: u32,
     order: u64,
     /// The worker's report: the errno of a clone that failed.
     word: Option<Result<(), i32>>,
-    /// What became of the child.
+    /// The owner task's report about the child.
     seen: Option<Result<(), ForkFault>>,
-    /// Must be over by then (`mono_ms`).
+    /// The fork must be over by then (`mono_ms`).
     pub(super) until: u64,
 }
 
@@ -61,15 +60,15 @@ impl SessionMachine {
             Some(Current::Forking(forking)) if forking.order == order && forking.word.is_none() => {
                 forking.word = Some(word);
             }
-            // The previous supervisor ordered it; its child is lost with that one.
+            // The previous supervisor ordered the fork; its child was lost with that supervisor.
             _ if self.peer.repeating => {}
-            _ => return self.violation("a word about a fork that was not ordered", now, out),
+            _ => return self.violation("a report about a fork that was not ordered", now, out),
         }
         self.ledger.settle(seq, 0);
         self.conclude_fork(now, out);
     }
 
-    /// There is a child, or there is none.
+    /// The owner task's report: a child, or why there is none.
     pub(super) fn fork_ended(
         &mut self,
         order: u64,
@@ -108,19 +107,19 @@ impl SessionMachine {
                     _ => self.order_fork(token, left, now, out),
                 }
             }
-            (Err(_), Ok(())) => self.violation("a child that it said it did not have", now, out),
+            (Err(_), Ok(())) => self.violation("a child of a fork that it reported as failed", now, out),
             (Err(errno), Err(_)) => {
                 self.forks_over(Err(Refusal::Fork(refused_by_kernel(errno))), now, out);
             }
             (Ok(()), Err(ForkFault::Failed(failure))) => {
                 self.forks_over(Err(Refusal::Fork(failure)), now, out);
             }
-            // Dealt with when they were seen.
+            // Handled when they were reported.
             (Ok(()), Err(ForkFault::Violation(_) | ForkFault::NotOrdered(_))) => {}
         }
     }
 
-    /// The session is idle again, or goes on with its end.
+    /// The session is idle again, or continues to close.
     fn forks_over(&mut self, result: Result<SessionReply, Refusal>, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Forking(forking)) = self.current.take() else { return };
         out.push(SessionAction::ForksOver);
@@ -131,7 +130,7 @@ impl SessionMachine {
         }
     }
 
-    /// The worker that forks has exited, or will: its child gets no session.
+    /// The worker that forks has exited, or will: its child becomes no session.
     pub(super) fn drop_forks(&mut self, why: Refusal, out: &mut Vec<SessionAction>) {
         if let Some(Current::Forking(forking)) =
             self.current.take_if(|current| matches!(current, Current::Forking(_)))

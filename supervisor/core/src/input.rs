@@ -15,7 +15,7 @@ use super::exit::WorkerExitStatus;
 /// The time of a step. The machine has no clock of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {
-    /// A clock that never goes back (milliseconds since any fixed point).
+    /// A monotonic clock (milliseconds since any fixed point).
     pub mono_ms: u64,
     /// The calendar (milliseconds since the Unix epoch); may jump.
     pub unix_ms: i64,
@@ -23,15 +23,15 @@ pub struct Now {
     pub cpu_us: u64,
 }
 
-/// Names a caller that waits for an answer.
+/// Identifies a caller that waits for a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(pub u64);
 
-/// Names a batch that was given to the store; they grow.
+/// Identifies a batch that was given to the store; ascending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WriteId(pub u64);
 
-/// What a session is made from.
+/// What a session is created from.
 #[derive(Debug, Clone)]
 pub struct SessionSpec {
     /// The record as it will be inserted: status `starting`.
@@ -56,42 +56,39 @@ pub struct SessionSpec {
 pub enum Source {
     /// The client's own text.
     Text {
-        /// The text.
         text: String,
-        /// Its name in stacks; `repl` for repl input.
+        /// The file name in stacks; `repl` for repl input.
         file_name: String,
-        /// How it is read; by its name when absent.
+        /// Its format; by its name when absent.
         format: Option<SourceFormat>,
     },
     /// A file of the worktree.
     File {
         /// Relative to the worktree, validated and cleaned.
         path: String,
-        /// How it is read; by its extension when absent.
+        /// Its format; by its extension when absent.
         format: Option<SourceFormat>,
     },
 }
 
-/// Code that a client wants to run, from the verb to the machine.
+/// A request to run code, from the verb to the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecuteRequest {
-    /// Its id, made by the caller.
+    /// Chosen by the caller.
     pub id: ExecutionId,
-    /// What is run.
     pub kind: ExecutionKind,
-    /// Its text.
     pub source: Source,
     /// What the script sees as `args` (an object).
     pub args: JsonText,
-    /// What the script sees in `process.env`, over the variables of the policy.
+    /// What the script sees in `process.env`; these override the variables of the policy.
     pub env: Vec<(String, String)>,
     /// What the script sees as `process.argv` behind the program's and the script's name.
     pub argv: Vec<String>,
-    /// What is stored of `args` (secrets redacted).
+    /// The stored form of `args` (secrets redacted).
     pub recorded_args: JsonText,
-    /// What is stored of `env` (an object; secrets redacted).
+    /// The stored form of `env` (an object; secrets redacted).
     pub recorded_env: JsonText,
-    /// Reply when it has ended (true), or as soon as its start is stored.
+    /// Reply at the end (true), or as soon as the start is stored.
     pub wait: bool,
     /// The reply carries the events.
     pub collect_events: bool,
@@ -100,9 +97,7 @@ pub struct ExecuteRequest {
 /// The text of a file that was requested with [`SessionAction::LoadSource`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedSource {
-    /// The text.
     pub text: String,
-    /// How it is read.
     pub format: SourceFormat,
 }
 
@@ -115,15 +110,15 @@ pub enum LoadFailure {
     /// There is no such regular file.
     #[error("{0}")]
     NotFound(String),
-    /// It is larger than `max_source_kb`.
+    /// The file is larger than `max_source_kb`.
     #[error("{0}")]
     TooLarge(String),
-    /// It cannot be read, or is not UTF-8 text.
+    /// The file cannot be read, or is not UTF-8 text.
     #[error("{0}")]
     Unreadable(String),
 }
 
-/// Why a session is closed although its worker works.
+/// Why a session is closed although its worker is healthy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CloseCause {
     /// Requested by a client.
@@ -141,39 +136,38 @@ pub enum CloseCause {
 pub enum ChannelFault {
     /// The worker's end is closed. It has exited, or will be killed.
     Closed,
-    /// A packet or its encoding is invalid, with the details.
+    /// The worker's end is closed. The worker has exited, or will be killed.
     Violation(String),
-    /// It did not take a message within the write deadline.
+    /// The worker did not receive a message within the write deadline.
     Stuck,
 }
 
-/// A library of the template cannot be had.
+/// A library of the template is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct LibraryFailure {
     /// `id-version`.
     pub library: String,
-    /// What is wrong with it.
     pub problem: LibraryProblem,
-    /// In words, with its name.
+    /// A description that names the library.
     pub text: String,
 }
 
 /// What is wrong with a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LibraryProblem {
-    /// It is not installed.
+    /// The library is not installed.
     NotInstalled,
-    /// Its source is not what was installed.
+    /// The source differs from what was installed.
     Corrupt,
-    /// It threw, or hit a limit.
+    /// The library threw, or exceeded a limit.
     Failed,
 }
 
-/// Why a fork made no session.
+/// Why a fork created no session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForkFault {
-    /// The worker never got the order.
+    /// The worker never got the fork message.
     NotOrdered(SpawnFailure),
     /// There is no child, without a protocol violation.
     Failed(SpawnFailure),
@@ -184,20 +178,20 @@ pub enum ForkFault {
 /// An event from outside.
 #[derive(Debug)]
 pub enum SessionInput {
-    /// Make the session. First input of a machine that was not adopted.
+    /// Create the session. First input of a machine that was not adopted.
     Create {
-        /// Who is answered when the session is ready or failed.
+        /// The caller that gets the reply when the session is ready or failed.
         token: Token,
     },
     /// The worker process exists and its channel is open.
     Spawned,
-    /// There is no worker.
+    /// No worker could be started.
     SpawnFailed(SpawnFailure),
-    /// No worker is made without the libraries of its template.
+    /// A library of the template is not available: no worker is started without it.
     LibraryFailed(LibraryFailure),
     /// The worker is blocked in a forbidden system call, which never returns.
     ForbiddenCall(String),
-    /// A client wants to run code.
+    /// A client's request to run code.
     Execute {
         /// The caller that gets the reply.
         token: Token,
@@ -205,24 +199,24 @@ pub enum SessionInput {
         /// The rights of this run.
         policy: Arc<EffectivePolicy>,
     },
-    /// A client wants forks of this session.
+    /// A client's request for forks of this session.
     Fork {
-        /// Who is answered when all of them have their workers, or there will be no more.
+        /// The caller that gets the reply when all forks have their workers, or one failed.
         token: Token,
-        /// How many; not 0.
+        /// Number of forks; not 0.
         count: u32,
     },
-    /// The answer to [`SessionAction::Fork`].
+    /// The result of [`SessionAction::Fork`].
     ForkEnded {
         /// As in the action.
         order: u64,
         /// `Ok`: there is a child, identified by the kernel.
         result: Result<(), ForkFault>,
     },
-    /// The answer to [`SessionAction::LoadSource`].
+    /// The result of [`SessionAction::LoadSource`].
     SourceLoaded {
         execution: ExecutionId,
-        /// Its text, or why there is none.
+        /// The text, or why there is none.
         result: Result<LoadedSource, LoadFailure>,
     },
     /// A message of the worker.
@@ -233,11 +227,10 @@ pub enum SessionInput {
     },
     /// The worker's channel failed.
     ChannelFailed(ChannelFault),
-    /// The answer to [`SessionAction::HostCall`].
+    /// The reply to [`SessionAction::HostCall`].
     HostReplied {
         /// The call's number.
         call: u64,
-        /// The answer.
         reply: HostReply,
     },
     /// A batch is committed.
@@ -246,10 +239,10 @@ pub enum SessionInput {
     StoreFailed {
         write: WriteId,
         error: String,
-        /// It contradicts what is stored: the same batch would fail again.
+        /// The batch contradicts what is stored: it would fail again.
         permanent: bool,
     },
-    /// [`SessionMachine::deadline`](super::SessionMachine::deadline) has come (or not: early ticks do nothing).
+    /// [`SessionMachine::deadline`](super::SessionMachine::deadline) has passed (early ticks do nothing).
     Tick,
     /// A user or agent submits an answer to a task.
     Submit {
@@ -260,10 +253,10 @@ pub enum SessionInput {
         task: Option<TaskId>,
         /// The answer as it was submitted.
         answer: GivenAnswer,
-        /// Answered when the execution waits again or has ended (true), or as soon as the answer is stored.
+        /// Reply when the execution waits again or has ended (true), or as soon as the answer is stored.
         wait: bool,
     },
-    /// A client wants an execution to end.
+    /// A client's request to end an execution.
     Cancel {
         /// The caller that gets the reply.
         token: Token,
@@ -271,13 +264,13 @@ pub enum SessionInput {
     },
     /// A request or a deadline to end the session.
     Close {
-        /// Who is answered when it has.
+        /// The caller that gets the reply when the session has ended.
         token: Token,
         cause: CloseCause,
     },
     /// An operator sends the worker a signal.
     Kill {
-        /// Who is answered: for SIGKILL when the end is recorded, else at once.
+        /// The caller that gets the reply: for SIGKILL when the end is recorded, else at once.
         token: Token,
         /// The signal's number.
         signal: i32,
@@ -289,22 +282,22 @@ pub enum SessionInput {
 /// An effect for the owner task to carry out.
 #[derive(Debug)]
 pub enum SessionAction {
-    /// Start a worker; answered by [`SessionInput::Spawned`], [`SessionInput::SpawnFailed`] or [`SessionInput::LibraryFailed`].
+    /// Start a worker; result: [`SessionInput::Spawned`], [`SessionInput::SpawnFailed`] or [`SessionInput::LibraryFailed`].
     Spawn,
-    /// Allow the worker one fork, and order it. Answered by [`SessionInput::ForkEnded`], and by a message of the worker.
+    /// Permit the worker one fork, and order it. Results: [`SessionInput::ForkEnded`], and a message of the worker.
     Fork {
-        /// Names it.
+        /// Identifies the fork.
         order: u64,
     },
     /// The child of the current fork belongs to its new session from now on.
     ForkTaken,
-    /// Nothing more is forked for the caller, and the worker's clone is over. A child that was not taken is to be killed.
+    /// No more forks for the caller, and the worker's clone is over. A child that was not taken is to be killed.
     ForksOver,
     /// Send a message to the worker, in order.
     Send(ToWorker),
-    /// Let the worker use this much CPU time in all (milliseconds) before the kernel stops it.
+    /// Limit of the worker's CPU time, enforced by the kernel.
     AllowCpu {
-        /// Since the worker's start.
+        /// Milliseconds since the worker's start.
         total_ms: u64,
     },
     /// Set the worker's interrupt flag.
@@ -313,22 +306,22 @@ pub enum SessionAction {
     Kill,
     /// An operator's signal.
     Signal(i32),
-    /// Read a file of the worktree; answered by [`SessionInput::SourceLoaded`].
+    /// Read a file of the worktree; result: [`SessionInput::SourceLoaded`].
     LoadSource {
-        /// For which execution.
+        /// The execution that needs the file.
         execution: ExecutionId,
         /// Relative to the worktree.
         path: String,
-        /// How it is read, if that is known.
+        /// Its format, if known.
         format: Option<SourceFormat>,
-        /// With what rights it is loaded.
+        /// The rights under which the file is loaded.
         policy: Arc<EffectivePolicy>,
     },
-    /// Make a script's host call, which the policy allows. Answered by [`SessionInput::HostReplied`].
+    /// Carry out a host call that the policy allows. Result: [`SessionInput::HostReplied`].
     HostCall {
         /// The call's number.
         call: u64,
-        /// For which execution.
+        /// The execution that makes the call.
         execution: ExecutionId,
         /// The call, with its bounds.
         permit: Permit,
@@ -341,16 +334,16 @@ pub enum SessionAction {
     DropHostWork,
     /// Write a batch. Batches are committed in the order of these actions.
     Write {
-        /// Comes back in [`SessionInput::Stored`] or [`SessionInput::StoreFailed`].
+        /// Returned in [`SessionInput::Stored`] or [`SessionInput::StoreFailed`].
         id: WriteId,
-        /// All of them or none.
+        /// Applied all or none.
         batch: Vec<Write>,
-        /// A caller waits for it; other batches may be committed together with the next urgent one.
+        /// A caller waits for the batch; other batches may be committed together with the next urgent one.
         urgent: bool,
     },
     /// Reply to a caller. Each token gets exactly one reply.
     Reply { token: Token, result: Result<SessionReply, Refusal> },
-    /// Show followers events that are committed (or, on a degraded execution, lost).
+    /// Send followers events that are committed (or, on a degraded execution, lost).
     Publish {
         execution: ExecutionId,
         /// In order.
@@ -358,18 +351,18 @@ pub enum SessionAction {
     },
     /// No more events of this execution will be published.
     PublishEnd { execution: ExecutionId },
-    /// The store lost (part of) this record; show this one instead of what is stored.
+    /// The store lost (part of) this record; show this one instead of the stored one.
     Degraded(Arc<Execution>),
     /// The store has this record now.
     Restored(ExecutionId),
-    /// The end of the session is recorded; let go of everything.
+    /// The end of the session is recorded; drop everything.
     Release,
 }
 
 /// The reply to a request that succeeded.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionReply {
-    /// It is done, or under way.
+    /// The request is carried out, or under way.
     Done,
     /// The session as it is now.
     Session(Box<Session>),
@@ -382,19 +375,19 @@ pub enum SessionReply {
 pub struct Executed {
     /// The record, without events.
     pub record: Arc<Execution>,
-    /// Its events in order, in the batches in which they were stored; `None` when they were not requested or are too
-    /// many to be kept in memory.
+    /// The events in order, in the batches in which they were stored; `None` when not requested, or too many to be kept in
+    /// memory.
     pub events: Option<Vec<Arc<[Event]>>>,
 }
 
-/// Why there is no worker.
+/// Why no worker could be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpawnFailure {
     /// Message for users.
     pub why: String,
-    /// Whether trying again may help.
+    /// Whether a retry may help.
     pub fault: SpawnFault,
-    /// What to do about it.
+    /// What the user or operator can do about it.
     pub hint: &'static str,
 }
 
@@ -410,7 +403,7 @@ impl SpawnFailure {
 pub enum SpawnFault {
     /// The operator: it fails again until the host's configuration changes.
     Host,
-    /// No one: a later retry helps.
+    /// Nobody: a later retry helps.
     Busy,
     /// The developers: it is a bug.
     Wrong,
@@ -419,19 +412,19 @@ pub enum SpawnFault {
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The session takes no executions, with the reason.
+    /// The session cannot run executions, with the reason.
     #[error("the session is not ready: {0}")]
     NotReady(String),
     /// Another execution is under way.
     #[error("the session is busy: one execution at a time")]
     Busy,
-    /// Nothing of this name runs here.
+    /// No such execution runs in this session.
     #[error("no such execution is running in this session")]
     NoSuchExecution,
     /// The source text is larger than `max_source_kb`.
     #[error("the source of {size_bytes} bytes is over the limit of {limit_kb} KiB (max_source_kb)")]
     SourceTooLarge {
-        /// Its size (bytes).
+        /// Size of the text (bytes).
         size_bytes: u64,
         /// The limit (KiB).
         limit_kb: u32,
@@ -439,7 +432,7 @@ pub enum Refusal {
     /// The file cannot be run.
     #[error(transparent)]
     Load(#[from] LoadFailure),
-    /// There is no worker.
+    /// No worker could be started.
     #[error("the worker could not be started: {}", .0.why)]
     SpawnFailed(SpawnFailure),
     /// The worker could not be forked.
@@ -448,19 +441,19 @@ pub enum Refusal {
     /// A startup file failed, with its path and error.
     #[error("startup failed: {0}")]
     StartupFailed(String),
-    /// A library of the template cannot be had.
+    /// A library of the template is not available.
     #[error(transparent)]
     Library(#[from] LibraryFailure),
-    /// The store did not take it.
+    /// The store refused the write.
     #[error("the store could not write: {0}")]
     Storage(String),
-    /// The execution ran, and the store did not take its record.
-    #[error("it ran, but the store could not write what came of it: {0}")]
+    /// The execution ran, and the store refused its record.
+    #[error("it ran, but the store could not write its result: {0}")]
     Unrecorded(String),
     /// The execution was cancelled before it ran.
     #[error("cancelled before it ran")]
     CancelledEarly,
-    /// An answer was not taken.
+    /// An answer was refused.
     #[error(transparent)]
     Task(DurableRefusal),
 }

@@ -1,8 +1,8 @@
 //! One session as a pure state machine: `step(input, now)` gives the actions that the owner task carries out.
 //!
-//! Invariants of absence: no tokio, no clock, no I/O, no randomness, no lock. Every event from outside is a [`SessionInput`],
-//! time included ([`Now`]); every effect is a [`SessionAction`]. So a seeded simulation can drive thousands of histories
-//! through the code that ships (`core/simulation`).
+//! Absent by design: tokio, clocks, I/O, randomness, locks. Every event from outside is a [`SessionInput`], time included
+//! ([`Now`]); every effect is a [`SessionAction`]. So a seeded simulation can drive thousands of histories through the code
+//! that ships (`core/simulation`).
 //!
 //! # A session
 //! ```text
@@ -17,8 +17,8 @@
 //!                        ▼                                    ▼
 //!                      Ended ─── end committed ──▶ released
 //! ```
-//! - Any state → `Killed`: this machine decided to kill (protocol violation, limit's hard stop, operator, failed start).
-//!   The first decision is kept as the *verdict*; messages that still arrive are dropped unread.
+//! - Any state → `Killed`: this machine decided to kill (protocol violation, hard stop of a limit, operator, failed start). The
+//!   first decision is kept as the *verdict*; messages that still arrive are dropped unread.
 //! - Any state → `Ended`: the worker exited. [`exit::judge`] derives the closing reason from the verdict and the wait status.
 //! - `Ended` is left only when the end is committed: after an error of the store it is retried with back-off.
 //! - The session is recorded as `closed` if its end was requested, as `crashed` if not.
@@ -30,17 +30,17 @@
 //!     ▼           ▼ │ the wall clock is paused
 //!   refused     host call, or a task (`waiting`)
 //! ```
-//! - `Loading` only for files: the session is busy, but a file that is not there leaves no execution behind.
-//! - *task*: `CC` is a host call that waits for an answer of a user or agent, perhaps for a long time ([`pending_task`]).
-//! - *stop*: cancel, close or a limit that this side measured. The worker is interrupted; `Done` ends the execution with
-//!   the status of the stop, whatever status the worker reports; without `Done` within the grace the worker is killed.
+//! - `Loading` only for files: the session is busy, but a missing file leaves no execution behind.
+//! - *task*: `CC` is a host call that waits for the answer of a user or agent, perhaps for a long time ([`pending_task`]).
+//! - *stop*: cancel, close or a limit that this machine measured. The worker is interrupted; `Done` ends the execution with the
+//!   status of the stop, whatever status the worker reports; without `Done` within the grace the worker is killed.
 //! - The start is written before dispatch and not awaited; the end is one awaited commit, after which the caller gets its
 //!   reply, followers see the last events, and the worker's messages may be acknowledged.
 //!
 //! # A fork
 //! The worker of an idle session forks; each child becomes the worker of a new session ([`fork`]). The session is busy
-//! meanwhile, for less than a millisecond each. The new session has a machine of its own: it begins at `Spawning` like any
-//! other, with a worker that exists already and no startup files.
+//! meanwhile, for less than a millisecond per fork. The new session has a machine of its own: it begins at `Spawning` like any
+//! other, but its worker exists already and it has no startup files.
 //!
 //! # The worker is hostile
 //! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.

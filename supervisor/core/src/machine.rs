@@ -29,9 +29,9 @@ pub(super) enum Phase {
     SettingUp,
     /// Startup files run.
     Starting,
-    /// Takes executions.
+    /// Accepts executions.
     Ready,
-    /// Is to end; the worker may finish its execution.
+    /// The session is to end; the worker may finish its execution.
     Closing,
     /// SIGKILL was sent.
     Killed,
@@ -41,24 +41,24 @@ pub(super) enum Phase {
     Released,
 }
 
-/// The session's deadlines (`mono_ms`). Those of executions are with the execution.
+/// The session's deadlines (`mono_ms`). Deadlines of an execution are kept with it.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "a point in time is called `…_at` everywhere")]
 pub(super) struct SessionTimers {
     /// End of the session's life.
     pub(super) ttl_at: Option<u64>,
-    /// Nothing was run for too long.
+    /// The idle timeout.
     pub(super) idle_at: Option<u64>,
-    /// Set-up, exit after `Shutdown`, exit after SIGKILL: whichever the phase waits for.
+    /// Set-up, exit after `Shutdown`, or exit after SIGKILL, depending on the phase.
     pub(super) phase_at: Option<u64>,
-    /// The worker's end of the channel is closed, but it has not exited.
+    /// The worker has closed its end of the channel, but has not exited.
     pub(super) hang_up_at: Option<u64>,
 }
 
-/// How long a session may live (milliseconds); none = for ever.
+/// Longest life of a session (milliseconds); none = for ever.
 #[derive(Debug)]
 pub(super) struct Lifetime {
-    /// At all.
+    /// In total.
     pub(super) ttl_ms: Option<u64>,
     /// Without an execution.
     pub(super) idle_ms: Option<u64>,
@@ -67,22 +67,22 @@ pub(super) struct Lifetime {
 /// The worker's side of the channel.
 #[derive(Debug)]
 pub(super) struct ChannelState {
-    /// Number of its next message.
+    /// Number of the next message.
     pub(super) next_seq: u64,
-    /// Number of its next host call; unknown right after an adoption.
+    /// Number of the next host call; unknown right after an adoption.
     pub(super) next_call: Option<u64>,
-    /// It was requested to send its messages above this number again; everything before its reply is discarded.
+    /// The worker was told to send its messages above this number again; everything before its `Adopted` is discarded.
     pub(super) adopting: Option<u64>,
-    /// It has not reported the end of its set-up.
+    /// The worker has not reported the end of its set-up.
     pub(super) setting_up: bool,
-    /// The execution that runs was begun under the previous supervisor: the worker may repeat host calls that were
-    /// answered before.
+    /// The running execution was begun under the previous supervisor: the worker may repeat host calls that got their
+    /// replies before.
     pub(super) repeating: bool,
-    /// The worker may use this much CPU time (milliseconds since its start).
+    /// The kernel's CPU limit (milliseconds since the worker's start).
     pub(super) cpu_allowed_ms: u64,
     /// JavaScript heap as last reported (bytes).
     pub(super) heap_bytes: u64,
-    /// Forks that it was ordered so far.
+    /// Forks ordered so far.
     pub(super) forks: u64,
 }
 
@@ -95,9 +95,9 @@ pub(super) struct Creation {
     pub(super) startup: VecDeque<super::ExecuteRequest>,
     pub(super) startup_policy: Arc<EffectivePolicy>,
     pub(super) creator: Option<Token>,
-    /// Why there is no worker.
+    /// Why no worker could be started.
     pub(super) spawn_failure: Option<SpawnFailure>,
-    /// The library for which there is no worker.
+    /// The library without which no worker was started.
     pub(super) library_failure: Option<LibraryFailure>,
 }
 
@@ -123,7 +123,7 @@ pub struct SessionMachine {
     memory_mb: u32,
     pub(super) peer: ChannelState,
     pub(super) ledger: Ledger,
-    /// What its executions used of host modules, since this supervisor knows it.
+    /// Use of host modules by the session's executions, since this supervisor started or adopted it.
     pub(super) host_usage: SessionUsage,
     adopted: bool,
 }
@@ -134,18 +134,17 @@ pub struct AdoptedExecution {
     pub record: Execution,
     /// Its rights, as they were at its start.
     pub policy: Arc<EffectivePolicy>,
-    /// Events stored so far; the next one has the number behind it.
+    /// Events stored so far; the next event has the following number.
     pub events: u64,
-    /// Their size (bytes).
+    /// Size of these events (bytes).
     pub output_bytes: u64,
-    /// When the last of them happened.
+    /// Time of the last event.
     pub last_ts: Timestamp,
-    /// Its last task.
     pub question: Option<TaskRow>,
 }
 
 impl SessionMachine {
-    /// A session that is to be made; its first input is [`SessionInput::Create`].
+    /// A session to create; its first input is [`SessionInput::Create`].
     pub fn new(spec: SessionSpec) -> Self {
         Self {
             memory_mb: spec.start.limits.mem_mb,
@@ -183,9 +182,9 @@ impl SessionMachine {
         }
     }
 
-    /// A ready session with a worker that outlived the previous supervisor. The worker is requested to send again its messages
-    /// above `last_committed`; everything before its reply was meant for the previous one and is discarded.
-    /// Only ready sessions without pending startup files can be adopted.
+    /// A ready session with a worker that outlived the previous supervisor. The worker is told to send its messages above
+    /// `last_committed` again; everything before its `Adopted` was meant for the previous supervisor and is discarded. Only
+    /// ready sessions without pending startup files can be adopted.
     pub fn adopt(
         spec: SessionSpec,
         last_committed: u64,
@@ -203,7 +202,7 @@ impl SessionMachine {
         machine.peer.next_call = None;
         machine.peer.setting_up = false;
         machine.peer.repeating = true;
-        // Not the numbers that the previous supervisor gave.
+        // Different from the numbers that the previous supervisor gave.
         machine.peer.forks = now.unix_ms.max(0).unsigned_abs();
         machine.peer.next_seq = last_committed.saturating_add(1);
         machine.peer.adopting = Some(last_committed);
@@ -221,7 +220,7 @@ impl SessionMachine {
         machine
     }
 
-    /// Takes one input and appends what is to be done, in order.
+    /// Handles one input and appends the actions, in order.
     pub fn step(&mut self, input: SessionInput, now: Now, out: &mut Vec<SessionAction>) {
         match input {
             SessionInput::Create { token } => self.create(token, now, out),
@@ -256,17 +255,15 @@ impl SessionMachine {
         self.release_if_done(out);
     }
 
-    /// Which session.
     pub fn id(&self) -> SessionId {
         self.record.id
     }
 
-    /// The record as it is now; what the store has may be a commit behind.
+    /// The current record; the stored one may be a commit behind.
     pub fn record(&self) -> &Session {
         &self.record
     }
 
-    /// The execution that runs, if one does.
     pub fn running(&self) -> Option<ExecutionId> {
         match &self.current {
             Some(Current::Running(running)) => Some(running.id()),
@@ -307,7 +304,7 @@ impl SessionMachine {
         self.ending.verdict.is_none() && self.has_worker()
     }
 
-    /// Nothing runs: the idle time begins.
+    /// No execution runs: the idle time begins.
     pub(super) fn rest(&mut self, now: Now) {
         self.timers.idle_at = self.lifetime.idle_ms.map(|idle| now.mono_ms + idle);
     }
@@ -324,7 +321,7 @@ impl SessionMachine {
 }
 
 impl CloseCause {
-    /// The reason under which such an end is recorded.
+    /// The closing reason for this cause.
     pub(super) const fn reason(self) -> CloseReason {
         match self {
             Self::Request | Self::Shutdown => CloseReason::Exited,

@@ -15,13 +15,13 @@ use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{FromWorker, HostError, HostReply, HostRequest, ToWorker, WorkerEvent};
 use vm_system_record::Write;
 
-/// Events that a worker may send above `max_events`: its word about why it ended.
+/// Events that a worker may send above `max_events`: the ones that report why it ended.
 const EVENTS_SLACK: u64 = 16;
-/// Bytes that a worker may send above `max_output_kb`: the event that crosses the line, and its word about it.
+/// Bytes that a worker may send above `max_output_kb`: the event that exceeds the limit, and the report about it.
 const OUTPUT_SLACK_BYTES: u64 = 2 * EVENT_TEXT_BYTES as u64;
 /// Longest text of an event about a denied call (characters).
 const NOTE_CHARS: usize = 500;
-/// Host calls after which their numbers are recorded although the script put nothing out.
+/// Host calls after which their numbers are recorded although the script printed nothing.
 const SETTLE_EVERY: u64 = 32;
 
 impl SessionMachine {
@@ -51,14 +51,14 @@ impl SessionMachine {
                 Ok(_) => self.done(*done, now, out),
                 Err(what) => self.violation(what, now, out),
             },
-            FromWorker::Adopted { .. } => self.violation("Adopted unasked", now, out),
+            FromWorker::Adopted { .. } => self.violation("Adopted without Adopt", now, out),
             FromWorker::Forked { order } => self.on_fork_result(order, Ok(()), now, out),
             FromWorker::ForkFailed { order, errno } => self.on_fork_result(order, Err(errno), now, out),
             FromWorker::Durable(_) => self.violation("a message of the other engine", now, out),
         }
     }
 
-    /// What was queued before the adoption was meant for the previous supervisor and will be sent again.
+    /// What the worker queued before the adoption was meant for the previous supervisor and will be sent again.
     fn before_adopted(
         &mut self,
         requested: u64,
@@ -75,7 +75,7 @@ impl SessionMachine {
         }
     }
 
-    /// A worker that goes on after a host call which it repeated for us had its answer from the previous supervisor.
+    /// A worker that continues after a host call which it repeated for us had its reply from the previous supervisor.
     fn forget_repeated_call(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if let Some(Current::Running(running)) = &mut self.current
             && self.peer.repeating
@@ -91,7 +91,7 @@ impl SessionMachine {
         }
     }
 
-    /// The execution that may speak now: the one that runs and does not wait for the host.
+    /// The execution that may send messages now: it runs and does not wait for the host.
     fn speaker(&mut self, execution: ExecutionId) -> Result<&mut Running, &'static str> {
         match &mut self.current {
             Some(Current::Running(running)) if running.id() != execution => Err("unknown execution id"),
@@ -183,7 +183,7 @@ impl SessionMachine {
         }
     }
 
-    /// Adds an event of this side's own to the running execution.
+    /// Adds an event of this machine to the running execution.
     fn add_note(&mut self, message: &str, level: ConsoleLevel, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let message = message.chars().take(NOTE_CHARS).collect();
@@ -196,7 +196,7 @@ impl SessionMachine {
         self.persist(pending, vec![Write::Events(batch)], false, out);
     }
 
-    /// The host's answer, dropped if it is late: the call was answered before.
+    /// The host's reply, dropped if it is late: the call got its reply before.
     pub(super) fn host_replied(
         &mut self,
         call: u64,
@@ -218,14 +218,14 @@ impl SessionMachine {
                 && running.usage.refused(module)
             {
                 let message = format!("denied: {module}: {}", error.message);
-                // Like any file error: the script requested what does not exist for it.
+                // Like any file error: the script requested a file that does not exist.
                 self.add_note(&message, ConsoleLevel::Info, now, out);
             }
         }
         self.answer_call(call, reply, now, out);
     }
 
-    /// Lets the script go on.
+    /// Replies to the script's host call.
     pub(super) fn answer_call(
         &mut self,
         call: u64,
@@ -250,20 +250,20 @@ impl SessionMachine {
             return;
         }
         match fault {
-            // Its exit status will show why; a worker that only closes its channel is killed.
+            // The exit status will show why; a worker that only closes its channel is killed.
             ChannelFault::Closed => self.timers.hang_up_at = Some(now.mono_ms + CLOSE_GRACE_MS),
             ChannelFault::Violation(what) => self.violation(&what, now, out),
-            ChannelFault::Stuck => self.violation("does not take messages", now, out),
+            ChannelFault::Stuck => self.violation("does not receive messages", now, out),
         }
     }
 
-    /// The worker sent what a correct one cannot send.
+    /// Kills a worker that sent what a correct worker cannot send.
     pub(super) fn violation(&mut self, what: &str, now: Now, out: &mut Vec<SessionAction>) {
         self.condemn(CloseReason::ProtocolViolation(what.chars().take(200).collect()), now, out);
     }
 }
 
-/// Which module a request is about.
+/// The module that a request is about.
 fn module_of(request: &HostRequest) -> Option<&'static str> {
     match request {
         HostRequest::LoadModule { .. } | HostRequest::Ask { .. } => None,
@@ -273,7 +273,7 @@ fn module_of(request: &HostRequest) -> Option<&'static str> {
     }
 }
 
-/// Bytes that an answer brings to the script.
+/// Size of the data that a reply returns to the script (bytes).
 fn reply_bytes(reply: &HostReply) -> u64 {
     let bytes = match reply {
         HostReply::Fs(FsReply::Bytes(bytes)) => bytes.len(),
@@ -289,12 +289,12 @@ fn reply_bytes(reply: &HostReply) -> u64 {
     bytes as u64
 }
 
-/// Bytes that a copy wrote, which is not known before it is done.
+/// Bytes that a copy wrote; unknown until the copy is done.
 fn copied_bytes(reply: &HostReply) -> u64 {
     if let HostReply::Fs(FsReply::Written(bytes)) = reply { *bytes } else { 0 }
 }
 
-/// Whether the error comes from a wall behind the policy.
+/// Whether the error comes from a wall and not from the policy.
 fn is_refusal(error: &HostError) -> bool {
     ["EACCES", "SQLITE_AUTH"].contains(&error.code.as_str())
 }
@@ -308,7 +308,7 @@ pub(super) enum EventRefusal {
 }
 
 impl Running {
-    /// Whether a worker may put out so many more events with so much text in them.
+    /// Whether a worker may send this many more events with this many bytes of text.
     pub(super) fn check_output_limits(&self, events: u64, bytes: u64) -> Result<(), EventRefusal> {
         let limits = &self.policy.wire.limits;
         let total = self.events().saturating_sub(self.output.own_events) + events;
@@ -323,7 +323,7 @@ impl Running {
     }
 }
 
-/// Judges a batch before anything of it is recorded.
+/// Checks a batch before any of it is recorded.
 pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<(), EventRefusal> {
     let mut bytes = 0_u64;
     for event in events {
@@ -338,7 +338,7 @@ pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<
             | EventPayload::Stdout { .. }
             | EventPayload::Stderr { .. }
             | EventPayload::Task { .. } => {
-                return Err(EventRefusal::Forbidden("an event that is not a worker's to send"));
+                return Err(EventRefusal::Forbidden("an event of a kind that workers do not send"));
             }
         }
         bytes = bytes.saturating_add(event.payload.output_bytes());

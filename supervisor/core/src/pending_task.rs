@@ -1,11 +1,11 @@
 //! `CC` in a session: a live pause. The worker is blocked in a host call until an answer is submitted; the execution is
-//! `waiting`, and its task is stored in the same table as those of programs. [`durable`](super::durable) has the rules of tasks
-//! for both engines: options, schema, deadline.
+//! `waiting`, and its task is stored in the same table as the tasks of programs. [`durable`](super::durable) has the rules of
+//! tasks for both engines: options, schema, deadline.
 //!
 //! - The caller that waits for the execution gets its reply at the pause, once the task is stored; the client that submits the
 //!   answer waits from then on. No answer can be submitted before.
 //! - Neither clock runs: the wall clock is paused as during any host call, and a waiting worker uses no CPU time.
-//! - It lasts as long as its worker. The end of the execution withdraws the task in the same batch.
+//! - The pause ends with its worker at the latest. The end of the execution withdraws the task in the same batch.
 
 use super::durable::{DurableRefusal, answer_of, judged, task_of_pause, unfit, when_due};
 use super::execution::{Current, Running};
@@ -24,16 +24,16 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::HostReply;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
 
-/// Tasks of one execution are numbered below this; their number is also bounded by `max_events`.
+/// Bound of the number of a task within its execution; the number of tasks is also bounded by `max_events`.
 const NUMBER_MAX: u64 = 1 << 32;
 
 /// The task that an execution waits for.
 #[derive(Debug)]
 pub(super) struct PendingTask {
     row: TaskRow,
-    /// It is committed, so that it can be answered.
+    /// The task is committed, so that it can be answered.
     stored: bool,
-    /// Its deadline (`mono_ms`).
+    /// The deadline (`mono_ms`).
     until: Option<u64>,
 }
 
@@ -44,13 +44,13 @@ impl PendingTask {
         Self { row, stored, until }
     }
 
-    /// When something is to be done about it. Not before it is stored: a client that gets the status of a pause must find its task.
+    /// The deadline, once the task is stored: a client that gets the status of a pause must find its task.
     pub(super) fn due_at(&self) -> Option<u64> {
         self.until.filter(|_| self.stored)
     }
 }
 
-/// A task as the worker requested it.
+/// A task as requested by the worker.
 pub(super) struct TaskRequest {
     pub(super) number: u64,
     pub(super) prompt: String,
@@ -79,7 +79,7 @@ impl SessionMachine {
         }
         running.tasks.count = number;
         let refused = if running.record.kind == ExecutionKind::Startup {
-            Some("a startup file cannot ask: its session is not there yet")
+            Some("a startup file cannot use CC: its session does not exist yet")
         } else if running.policy.wire.disabled_globals.iter().any(|name| name == "CC") {
             Some("CC is switched off by the session's template")
         } else {
@@ -98,7 +98,7 @@ impl SessionMachine {
         }
     }
 
-    /// The pause: everything about it is one batch.
+    /// The pause: all of its writes are one batch.
     fn wait_for_answer(&mut self, row: TaskRow, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let id = running.id();
@@ -111,7 +111,7 @@ impl SessionMachine {
         record.metrics = metrics;
         let mut batch = Vec::with_capacity(4);
         if running.loss.lost.is_some() {
-            // The end of an earlier task may be among what was lost.
+            // The end of an earlier task may be among the lost writes.
             batch.push(Write::TasksWithdraw { execution: id, at: Timestamp(now.unix_ms) });
         }
         batch.push(Write::Events(Arc::clone(&events)));
@@ -127,8 +127,8 @@ impl SessionMachine {
         self.persist(pending, batch, true, out);
     }
 
-    /// After an adoption: a task that the store has already. Its answer may have got lost with the previous
-    /// supervisor, or the worker has it and goes on.
+    /// After an adoption: a task that the store has already. Its answer may be lost with the previous supervisor, or
+    /// the worker has the answer and continues.
     fn repeat_task(&mut self, call: u64, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let Some(row) = running.tasks.known.take() else { return };
@@ -137,7 +137,7 @@ impl SessionMachine {
             running.tasks.pending = Some(PendingTask::new(row, true, now));
             return;
         }
-        let withdrawn = || TaskAnswer::Failed("the question was withdrawn".to_owned());
+        let withdrawn = || TaskAnswer::Failed("the task was withdrawn".to_owned());
         let answer = answer_of(&row).unwrap_or_else(withdrawn);
         self.answer_call(call, HostReply::Answer(answer), now, out);
     }
@@ -160,8 +160,8 @@ impl SessionMachine {
         }
     }
 
-    /// The task could not be stored: `CC` throws an error, and the caller goes on waiting for the execution.
-    pub(super) fn question_lost(
+    /// The task could not be stored: `CC` throws an error, and the caller continues to wait for the execution.
+    pub(super) fn task_lost(
         &mut self,
         token: Option<Token>,
         execution: ExecutionId,
@@ -182,7 +182,7 @@ impl SessionMachine {
         if running.tasks.pending.take().is_some() {
             Arc::make_mut(&mut running.record).status = ExecutionStatus::Running;
             if let Some(call) = running.host.map(|wait| wait.call) {
-                let why = format!("the question could not be stored: {error}");
+                let why = format!("the task could not be stored: {error}");
                 self.answer_call(call, HostReply::Answer(TaskAnswer::Failed(why)), now, out);
             }
         }
@@ -197,7 +197,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        // After its deadline a task is answered already, even if the timer has not fired yet.
+        // After its deadline a task has its result already, even if the timer has not fired yet.
         self.expire_task(now, out);
         let usable = self.channel_usable();
         let running = match &mut self.current {
@@ -239,7 +239,7 @@ impl SessionMachine {
         }
     }
 
-    /// The time of the task is over, if it is.
+    /// Ends the task if its deadline has passed.
     pub(super) fn expire_task(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if !self.channel_usable() {
             return;
@@ -253,7 +253,7 @@ impl SessionMachine {
         self.persist(Pending { execution: Some(execution), ..Pending::default() }, batch, true, out);
     }
 
-    /// The script goes on with what came of its task; what is to be written about it.
+    /// Resumes the script with the outcome of its task; returns the writes about it.
     fn go_on_with(
         &mut self,
         outcome: TaskOutcome,
@@ -280,7 +280,7 @@ impl SessionMachine {
         ]
     }
 
-    /// The worker continues without an answer from this supervisor: it had one from the previous supervisor.
+    /// The worker continues without an answer from this supervisor: the previous supervisor had sent it.
     pub(super) fn answered_elsewhere(
         &mut self,
         pending: &PendingTask,
@@ -300,22 +300,22 @@ impl SessionMachine {
     }
 }
 
-/// Checks a task: violations are those that no correct worker requests.
+/// Checks a task: a violation is what no correct worker requests.
 fn judge(running: &Running, request: &TaskRequest, repeating: bool) -> Result<(), EventRefusal> {
     let TaskRequest { number, prompt, options } = request;
     let bytes = prompt.len() + options.as_ref().map_or(0, |options| options.as_str().len());
     if bytes > PROMPT_BYTES {
-        return Err(EventRefusal::Forbidden("a question that is too long"));
+        return Err(EventRefusal::Forbidden("a prompt that is too long"));
     }
     if options.as_ref().is_some_and(|options| !options.is_valid()) {
-        return Err(EventRefusal::Forbidden("invalid JSON in the options of a question"));
+        return Err(EventRefusal::Forbidden("invalid JSON in the options of a task"));
     }
     let again = repeating && *number == running.tasks.count && running.tasks.known.is_some();
-    // After an adoption it is unknown how many were refused before they were stored.
+    // After an adoption it is unknown how many tasks were refused before they were stored.
     let next =
         *number == running.tasks.count.saturating_add(1) || (repeating && *number > running.tasks.count);
     if *number == 0 || *number > NUMBER_MAX || !(again || next) {
-        return Err(EventRefusal::Forbidden("a question out of order"));
+        return Err(EventRefusal::Forbidden("a task out of order"));
     }
     running.check_output_limits(1, prompt.len() as u64)
 }

@@ -1,9 +1,9 @@
-//! The machine's account of batches: pending, committed and lost; and the consequences of each commit.
+//! The machine's record of batches: pending, committed and lost; and the consequences of each commit.
 //!
-//! A worker keeps its messages until they are acknowledged. A number is acknowledged only after a batch that carries
-//! it (`WorkerSeq`) was committed, or was given up as lost and marked so. Acknowledgements are cumulative and not
-//! urgent: one is sent behind every few `Execute`s, or when the worker keeps many messages, so that neither a reply to a
-//! caller nor a short execution waits for a mere acknowledgement.
+//! A worker keeps its messages until they are acknowledged. A number is acknowledged only after a batch that carries it
+//! (`WorkerSeq`) was committed, or was given up as lost and marked so. Acknowledgements are cumulative and not urgent: they are
+//! sent after every few `Execute`s, or when the worker keeps many messages, so that neither a reply to a caller nor a short
+//! execution waits for an acknowledgement.
 
 use super::durable::DurableRefusal;
 use super::execution::Current;
@@ -17,32 +17,32 @@ use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
 use vm_system_record::Write;
 
-/// A worker that keeps more than this gets an acknowledgement (bytes, messages).
+/// Kept messages above which a worker gets an acknowledgement (bytes, messages).
 const ACK_BYTES: u64 = 64 * 1024;
 const ACK_MESSAGES: u64 = 16;
-/// From these on the acknowledgement is sent behind its next execution, while it is awake.
+/// Kept bytes above which the acknowledgement is sent after the next `Execute`, while the worker is awake.
 const ACK_BEHIND_BYTES: u64 = 4 * 1024;
 const ACK_BEHIND_MESSAGES: u64 = 8;
-/// Most unstored ends of executions; with more the session takes no more executions.
+/// Most unstored ends of executions; with more the session refuses executions.
 const UNSAVED_MAX: usize = 16;
 /// First and longest pause before a write is retried (milliseconds).
 const RETRY_MIN_MS: u64 = 500;
 const RETRY_MAX_MS: u64 = 30_000;
 
-/// An execution with its end in a batch.
+/// An execution whose end is in a batch.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) executed: Executed,
     pub(super) token: Option<Token>,
-    /// The store does not have the start; the end alone would be refused.
+    /// The store does not have the start; it would refuse the end alone.
     pub(super) start_lost: bool,
-    /// It had tasks: one that is still pending in the store is withdrawn with it.
+    /// The execution had tasks: a task that is still pending in the store is withdrawn with the end.
     pub(super) had_task: bool,
-    /// Why the first of what was lost before this batch is lost.
+    /// Error of the first write that was lost before this batch.
     pub(super) lost: Option<String>,
 }
 
-/// What else a batch means.
+/// The purpose of a batch, besides its rows.
 #[derive(Debug, Default)]
 pub(super) enum Mark {
     #[default]
@@ -71,16 +71,16 @@ pub(super) enum Mark {
         token: Token,
         why: DurableRefusal,
     },
-    /// The first of what is owed.
+    /// A retry of the first owed write.
     Retry,
 }
 
-/// Something that the store must still get, in a batch of its own.
+/// A write that the store must still get, in a batch of its own.
 #[derive(Debug)]
 enum Owed {
     /// The end of an execution, marked as degraded.
     End { record: Arc<Execution>, with_start: bool, had_task: bool },
-    /// Only the mark.
+    /// The mark of a degraded execution.
     Mark(ExecutionId),
     /// The end of the session.
     SessionEnd,
@@ -95,22 +95,22 @@ pub(super) struct Pending {
     pub(super) publish: Option<Arc<[Event]>>,
     pub(super) ended: Option<Box<Ended>>,
     pub(super) mark: Mark,
-    /// An earlier batch of the same execution was lost after this one was given away.
+    /// An earlier batch of the same execution was lost after this one was given to the store.
     pub(super) lost_before: Option<String>,
 }
 
-/// The account of batches and sequence numbers.
+/// Batches without a result, owed writes, and sequence numbers.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     last_id: u64,
     pending: VecDeque<Pending>,
-    /// Everything up to here is dealt with and goes into the next batch.
+    /// Highest number that needs nothing but its record.
     settled: u64,
-    /// In a batch.
+    /// Highest number in a batch.
     recorded: u64,
-    /// In a committed batch.
+    /// Highest number in a committed batch.
     committed: u64,
-    /// Acknowledged to the worker.
+    /// Highest number acknowledged to the worker.
     acked: u64,
     unacked_bytes: u64,
     owed: VecDeque<Owed>,
@@ -122,7 +122,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// After an adoption.
+    /// Initial state after an adoption.
     pub(super) fn resume(&mut self, last_committed: u64) {
         self.settled = last_committed;
         self.recorded = last_committed;
@@ -130,13 +130,13 @@ impl Ledger {
         self.acked = last_committed;
     }
 
-    /// The worker's message of this number needs nothing any more but its record.
+    /// The worker's message of this number is handled; only its record is missing.
     pub(super) fn settle(&mut self, seq: u64, bytes: u64) {
         self.settled = self.settled.max(seq);
         self.unacked_bytes = self.unacked_bytes.saturating_add(bytes);
     }
 
-    /// Numbers that are settled and in no batch.
+    /// Number of messages that are settled but in no batch.
     pub(super) fn unrecorded(&self) -> u64 {
         self.settled - self.recorded
     }
@@ -145,12 +145,12 @@ impl Ledger {
         self.retry_at
     }
 
-    /// The reason for taking no more executions, if too many ends are unstored.
+    /// Why executions are refused, if too many ends are unstored.
     pub(super) fn refuses_more(&self) -> Option<String> {
         (self.owed.len() >= UNSAVED_MAX).then(|| self.last_error.clone())
     }
 
-    /// Whether the store owes us nothing and has answered everything.
+    /// Whether no write is owed and every batch has its result.
     fn is_square(&self) -> bool {
         self.pending.is_empty() && self.owed.is_empty()
     }
@@ -232,7 +232,7 @@ impl SessionMachine {
         out: &mut Vec<SessionAction>,
     ) {
         if let Some(error) = lost_before {
-            // Its end is stored, what came before is not: the mark follows.
+            // Its end is stored, an earlier write is not: the mark follows.
             Self::degrade(&mut ended.executed.record, &error, out);
             self.ledger.owe(Owed::Mark(ended.executed.record.id), now);
         }
@@ -241,7 +241,7 @@ impl SessionMachine {
         }
     }
 
-    /// A batch is lost. `permanent`: it contradicts what is stored, asking again is of no use.
+    /// A batch is lost. `permanent`: it contradicts what is stored, a retry is useless.
     pub(super) fn store_failed(
         &mut self,
         write: WriteId,
@@ -258,7 +258,7 @@ impl SessionMachine {
         let is_start = matches!(pending.mark, Mark::Started { .. });
         match pending.ended {
             Some(mut ended) => {
-                // What is lost first takes what comes after it along: that is refused, because it belongs to nothing.
+                // Batches after the first lost one are refused because rows that they depend on are missing.
                 let first = ended.lost.or(pending.lost_before);
                 let error = first.as_deref().unwrap_or(error);
                 Self::degrade(&mut ended.executed.record, error, out);
@@ -295,7 +295,7 @@ impl SessionMachine {
                 }
             }
             Mark::TaskInserted { token, executed, .. } => {
-                self.question_lost(token, executed.record.id, error, now, out);
+                self.task_lost(token, executed.record.id, error, now, out);
             }
             Mark::Retry if permanent => self.retried(false, now, out),
             Mark::Retry => {
@@ -303,13 +303,13 @@ impl SessionMachine {
                 self.ledger.postpone(now);
             }
         }
-        // The loss is on record here; a worker that kept its messages for ever could not go on.
+        // The loss is recorded here; a worker that kept its messages for ever could not continue.
         if let Some(seq) = pending.worker_seq {
             self.committed(seq, out);
         }
     }
 
-    /// Output of an execution is lost: its end will carry the mark, if that is not under way already.
+    /// Output of an execution is lost: its end will carry the mark, if the end is not under way already.
     fn lost(&mut self, execution: Option<ExecutionId>, is_start: bool, error: &str) {
         let Some(execution) = execution else { return };
         match &mut self.current {
@@ -345,8 +345,8 @@ impl SessionMachine {
         out.push(SessionAction::Degraded(Arc::new(shown)));
     }
 
-    /// Retries the first unstored write. One at a time: what it refuses for ever must not
-    /// take the rest with it.
+    /// Retries the first unstored write. One at a time: a write that is refused for ever must not make the others
+    /// fail.
     pub(super) fn retry_owed(&mut self, out: &mut Vec<SessionAction>) {
         self.ledger.retry_at = None;
         if self.ledger.retrying {
@@ -369,7 +369,7 @@ impl SessionMachine {
         self.persist(Pending { mark: Mark::Retry, ..Pending::default() }, batch, true, out);
     }
 
-    /// The store has taken what it owed, or will never take it.
+    /// The store has accepted an owed write, or will never accept it.
     fn retried(&mut self, taken: bool, now: Now, out: &mut Vec<SessionAction>) {
         self.ledger.retrying = false;
         self.ledger.retry_pause_ms = 0;
@@ -391,7 +391,7 @@ impl SessionMachine {
         }
     }
 
-    /// Lets go once the end is recorded and the store owes nothing more.
+    /// Releases the machine once the end is recorded and no write is owed.
     pub(super) fn release_if_done(&mut self, out: &mut Vec<SessionAction>) {
         if self.phase == Phase::Released && !self.ledger.released && self.ledger.is_square() {
             self.ledger.released = true;
@@ -399,7 +399,7 @@ impl SessionMachine {
         }
     }
 
-    /// Whether everything is over: no input changes anything any more.
+    /// Whether the machine is released: no input changes anything any more.
     pub fn is_released(&self) -> bool {
         self.ledger.released
     }
@@ -422,7 +422,7 @@ impl SessionMachine {
         }
     }
 
-    /// Behind a job: it has its effect all the same, and the worker does not wake up for it alone.
+    /// Called after `Execute` was sent: the worker is awake then and is not woken for the acknowledgement alone.
     pub(super) fn ack_behind_job(&mut self, out: &mut Vec<SessionAction>) {
         let ledger = &self.ledger;
         if ledger.committed - ledger.acked >= ACK_BEHIND_MESSAGES || ledger.unacked_bytes >= ACK_BEHIND_BYTES
@@ -453,7 +453,7 @@ impl SessionMachine {
     }
 }
 
-/// A record as it was at its start.
+/// The record as it was at the start.
 fn as_started(record: &Execution) -> Execution {
     Execution {
         status: ExecutionStatus::Running,

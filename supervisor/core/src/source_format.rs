@@ -16,8 +16,8 @@ pub fn run_file_format(path: &str, esm: bool) -> SourceFormat {
     }
 }
 
-/// The format of a file that another one imports. As in Node, a `.js` file is `CommonJS` unless modules are the rule
-/// (`esm`) and it is imported.
+/// The format of an imported file. As in Node, a `.js` file is `CommonJS` unless modules are the default (`esm`) and it is
+/// imported.
 pub fn module_format(path: &str, import: bool, esm: bool) -> SourceFormat {
     match extension(path) {
         "mjs" => SourceFormat::Module,

@@ -15,7 +15,7 @@ use vm_system_record::Write;
 impl SessionMachine {
     pub(super) fn create(&mut self, token: Token, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase != Phase::New {
-            return Self::reply(token, Err(Refusal::NotReady("it was made before".to_owned())), out);
+            return Self::reply(token, Err(Refusal::NotReady("it was created before".to_owned())), out);
         }
         self.phase = Phase::Spawning;
         self.creation.creator = Some(token);
@@ -28,7 +28,7 @@ impl SessionMachine {
         });
         self.persist(pending, insert.into_iter().collect(), false, out);
         match self.ending.closing {
-            // It was closed before: no worker is started.
+            // The session was closed before: no worker is started.
             Some(cause) => self.end(cause.reason(), now, out),
             None => out.push(SessionAction::Spawn),
         }
@@ -39,7 +39,7 @@ impl SessionMachine {
             return;
         }
         if let Some(unwanted) = self.ending.verdict.clone().or(self.ending.closing.map(CloseCause::reason)) {
-            // Nothing has run in it.
+            // No code has run in the worker.
             self.ending.verdict = Some(unwanted);
             self.phase = Phase::Killed;
             self.timers.phase_at = Some(now.mono_ms + EXIT_MS);
@@ -67,7 +67,7 @@ impl SessionMachine {
         self.end(reason, now, out);
     }
 
-    /// There is no worker because one of its libraries cannot be had.
+    /// No worker: one of its libraries is not available.
     pub(super) fn library_failed(&mut self, failure: LibraryFailure, now: Now, out: &mut Vec<SessionAction>) {
         if self.phase != Phase::Spawning {
             return;
@@ -81,14 +81,14 @@ impl SessionMachine {
         self.end(reason, now, out);
     }
 
-    /// The worker reports that it is set up.
+    /// Handles the worker's report that it is set up.
     pub(super) fn started(&mut self, heap_bytes: u64, now: Now, out: &mut Vec<SessionAction>) {
         if !std::mem::replace(&mut self.peer.setting_up, false) {
             return self.violation("Started twice", now, out);
         }
         self.peer.heap_bytes = heap_bytes.min(i64::MAX as u64);
         self.ledger.settle(self.peer.next_seq - 1, 0);
-        // A session that was closed meanwhile waits for the worker's exit only.
+        // A session that was closed in the meantime only waits for the worker's exit.
         if self.phase == Phase::SettingUp {
             self.timers.phase_at = None;
             self.phase = Phase::Starting;
@@ -96,7 +96,7 @@ impl SessionMachine {
         }
     }
 
-    /// `Started` came, or a startup file ended well: the next one, or `Ready`.
+    /// After `Started` or a successful startup file: runs the next file, or enters `Ready`.
     pub(super) fn go_on_starting(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if let Some(request) = self.creation.startup.pop_front() {
             let policy = Arc::clone(&self.creation.startup_policy);

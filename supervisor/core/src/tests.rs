@@ -36,7 +36,7 @@ struct Bench {
     policy: Arc<EffectivePolicy>,
     sent: Vec<ToWorker>,
     writes: Vec<Write>,
-    /// What a slow store has not answered yet.
+    /// Batches without a result in a slow store.
     held: Option<Vec<WriteId>>,
     replies: Vec<(Token, Result<SessionReply, Refusal>)>,
     killed: bool,

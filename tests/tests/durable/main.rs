@@ -225,7 +225,7 @@ fn a_schema_that_cannot_be_judged_is_a_type_error_and_references_and_patterns_ar
         "TypeError: CC option schema: the keyword \\\"unevaluatedItems\\\" is not supported",
         "TypeError: CC option schema: the reference",
         "TypeError: CC option schema: the pattern",
-        "TypeError: CC option schema: \\\"type\\\" has a value that it cannot have",
+        "TypeError: CC option schema: \\\"type\\\" has an invalid value",
         "\"ids\":[\"a-1\"]",
     ] {
         assert!(result.contains(said), "{said}: {result}");

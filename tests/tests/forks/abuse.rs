@@ -13,10 +13,10 @@ as_both!(every_abuse_ends_that_session_only, message_about_a_fork_without_an_ord
 const WAYS: &[(&str, &str)] = &[
     ("introduces itself", "protocol_violation(it introduced itself as its child"),
     ("says something else", "protocol_violation(Started twice"),
-    ("another order's word", "protocol_violation(a word about a fork"),
+    ("another order's word", "protocol_violation(a report about a fork"),
     ("leaves", "exited(0)"),
     ("twice", "protocol_violation("),
-    ("denies its child", "protocol_violation(a child that it said it did not have"),
+    ("denies its child", "protocol_violation(a child of a fork that it reported as failed"),
     ("hides its child", "protocol_violation("),
     ("the child leaves", "protocol_violation("),
     ("the child speaks twice", "protocol_violation("),

@@ -14,8 +14,8 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
 
 impl DurableMachine {
-    /// What comes while a batch is written is judged behind it. An answer to whatever task is pending means the one that
-    /// its giver can know: never the next one, which is only being stored.
+    /// Input that arrives while a batch is being written is handled after it. An answer without a task id means the task that
+    /// its submitter can see, never the next one, which is not stored yet.
     pub(super) fn defer(&mut self, mut input: Input, actions: &mut Vec<Action>) {
         if let Input::Submit { token, task: task @ None, .. } = &mut input {
             let known = self.next == NextStep::Wait
@@ -39,7 +39,7 @@ impl DurableMachine {
         now: Now,
         actions: &mut Vec<Action>,
     ) {
-        // After its deadline a task is answered already, even if the timer has not fired yet.
+        // After its deadline a task has its result already, even if the timer has not fired yet.
         self.expire_if_due(now, actions);
         let pending = self.task.as_ref().filter(|row| task.is_none_or(|task| row.id == task));
         let waits = self.next == NextStep::Wait && !matches!(self.stage, Stage::Held | Stage::Setting);
@@ -61,7 +61,7 @@ impl DurableMachine {
         }
     }
 
-    /// The task is over, and the program goes on with what came of it.
+    /// Ends the task; the program resumes with its outcome.
     fn accept(&mut self, outcome: TaskOutcome, answer: String, now: Now, actions: &mut Vec<Action>) {
         let Some(mut row) = self.task.take() else { return };
         let at = Timestamp(now.unix_ms);
@@ -77,13 +77,13 @@ impl DurableMachine {
         match self.stage {
             Stage::Warm(_) => self.go_on(now, actions),
             Stage::Cold => {
-                // A worker for a small state is started and done within the time that an answer may wait.
+                // A worker for a small state is started and done within the time for which an answer may wait.
                 self.writes.commit_at = Some(now.mono_ms + COMMIT_MS);
                 self.spawn(actions);
             }
-            // The next one is started as soon as this one has exited.
+            // The next worker is started as soon as this one has exited.
             Stage::Exiting => self.writes.commit_at = Some(now.mono_ms + COMMIT_MS),
-            // A worker that is being started gets it when it is there.
+            // A worker that is being started gets the answer once it is loaded.
             _ => self.commit_alone(now, actions),
         }
     }
@@ -94,7 +94,7 @@ impl DurableMachine {
         let (refusal, last) = unfit(row, why, at);
         self.writes.unwritten.push(Write::TaskAttempt { id: row.id, at });
         if let Some(message) = last {
-            // A client that learns that it was the last attempt no longer finds the task.
+            // A client that is told of its last attempt no longer finds the task.
             self.accept(TaskOutcome::Failed, message, now, actions);
             self.add_progress(ExecutionStatus::Running);
         }
@@ -102,7 +102,7 @@ impl DurableMachine {
     }
 
     pub(super) fn expire_if_due(&mut self, now: Now, actions: &mut Vec<Action>) {
-        let due = self.deadline_of_question().is_some_and(|at| at.0 <= now.unix_ms);
+        let due = self.task_deadline().is_some_and(|at| at.0 <= now.unix_ms);
         if !due || self.next != NextStep::Wait || self.ended || !self.writes.writing.is_empty() {
             return;
         }
@@ -182,8 +182,8 @@ impl DurableMachine {
     }
 }
 
-/// Counts an answer that does not fit; returns the refusal for its submitter, and the program's message if it was the last one that
-/// the program lets go by.
+/// Counts an answer that does not fit. Returns the refusal for its submitter, and the program's error message if this was the
+/// last permitted attempt.
 pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefusal, Option<String>) {
     row.attempts = row.attempts.saturating_add(1);
     row.first_attempt_at = row.first_attempt_at.or(Some(at));
@@ -198,7 +198,7 @@ pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefu
 pub(crate) fn when_due(row: &TaskRow) -> (TaskOutcome, String) {
     match &row.fallback {
         Some(json) => (TaskOutcome::Defaulted, json.clone()),
-        None => (TaskOutcome::Expired, "nobody answered in time".to_owned()),
+        None => (TaskOutcome::Expired, "no answer came in time".to_owned()),
     }
 }
 
@@ -220,7 +220,7 @@ pub(crate) fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, Stri
     }
 }
 
-/// An answer as it was typed: JSON, or a string, which need not be quoted where the schema requires one.
+/// An answer as it was typed: JSON, or a string that need not be quoted where the schema requires a string.
 fn typed(answer: &str, schema: &Value) -> Result<String, String> {
     let bare = || {
         let text = Value::from(answer);

@@ -13,16 +13,16 @@ use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Checkpoint, Write};
 
-/// What a state may have beyond twice `max_state_mb` (bytes): frames, parts of long contents, what is no longer reachable.
+/// How much larger than twice `max_state_mb` a stored state may be (bytes): frames, parts of long contents, unreachable cells.
 const STATE_SLACK: u64 = 16 << 20;
-/// Largest states that the checkpoints to go back to take together.
+/// Size that old checkpoints may have together, in largest states.
 const KEEP_STATES: u64 = 4;
-/// A machine that does not know what its predecessor wrote compacts old versions after so much (bytes).
+/// A machine that does not know how much its predecessor wrote compacts old versions after this much (bytes).
 pub(super) const UNKNOWN_BYTES: u64 = 1 << 20;
 
 impl DurableMachine {
-    /// Writes what there is as one batch. The store has one batch of an execution at a time: what is decided meanwhile
-    /// stands on it, and goes with it if it is lost.
+    /// Writes everything unwritten as one batch. The store has at most one batch of an execution at a time: later batches
+    /// depend on it, and are lost with it.
     pub(super) fn flush(&mut self, _now: Now, then: AfterCommit, actions: &mut Vec<Action>) {
         self.writes.commit_at = None;
         let batch = std::mem::take(&mut self.writes.unwritten);
@@ -48,7 +48,7 @@ impl DurableMachine {
         }
     }
 
-    /// What was taken has waited long enough for a checkpoint to be stored with.
+    /// Unwritten rows have waited long enough for a checkpoint: they are stored without one.
     pub(super) fn commit_alone(&mut self, now: Now, actions: &mut Vec<Action>) {
         self.writes.commit_at = None;
         if self.writes.unwritten.is_empty() {
@@ -86,7 +86,7 @@ impl DurableMachine {
         let pages = pages
             .into_iter()
             .map(|(number, bytes)| (number, (!bytes.is_empty()).then_some(bytes)))
-            // Before the first one there is nothing to forget.
+            // Before the first checkpoint there are no pages to delete.
             .filter(|(_, bytes)| self.seq > 1 || bytes.is_some())
             .collect();
         let (execution, seq, at) = (self.spec.execution, self.seq, Timestamp(now.unix_ms));
@@ -97,8 +97,8 @@ impl DurableMachine {
         self.compact(too_large);
     }
 
-    /// Old versions of pages go now and then, a few checkpoints at a time. After as much as the largest state has, the state is
-    /// weighed: until then a replaced page is counted like an added one.
+    /// Old versions of pages are deleted every few checkpoints. After as many bytes as the largest state may have, the state is
+    /// measured: until then a replaced page is counted like an added one.
     fn compact(&mut self, too_large: bool) {
         let history = self.spec.history;
         let batch = (history / 16).clamp(1, 8);
@@ -115,13 +115,13 @@ impl DurableMachine {
         }
     }
 
-    /// Largest state, and most pages that are sent between two checkpoints (bytes): the limit is the engine's, which counts
-    /// what it has in memory.
+    /// Largest stored state, and most pages that are sent between two checkpoints (bytes). The limit itself is the engine's,
+    /// which counts memory.
     pub(super) fn state_most(&self) -> u64 {
         2 * self.compact_after() + STATE_SLACK
     }
 
-    /// So many bytes of pages are written before old ones are compacted (as many as the largest state has).
+    /// Bytes of pages that are written before old ones are compacted (as many as the largest state may have).
     pub(super) fn compact_after(&self) -> u64 {
         u64::from(self.spec.limits.max_state_mb) << 20
     }
@@ -224,7 +224,7 @@ impl DurableMachine {
         }
     }
 
-    /// What had to wait for the store.
+    /// Continues what had to wait for the store.
     fn after_writing(&mut self, now: Now, actions: &mut Vec<Action>) {
         let idle = self.stage == Stage::Cold && !self.ended && !self.released;
         if idle && (self.next != NextStep::Wait || self.requests.set.is_some()) {
@@ -233,7 +233,7 @@ impl DurableMachine {
         self.catch_up(now, actions);
     }
 
-    /// A state is larger than any honest worker's: it is not stored, and the execution ends where it was before.
+    /// A state is larger than any honest worker's: it is not stored, and the execution ends at the state before.
     fn too_large(&mut self, rest: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
         self.writes.held.clear();
         for (_, then) in std::mem::take(&mut self.writes.writing) {
@@ -249,7 +249,7 @@ impl DurableMachine {
         self.requests.early.extend(promised.into_iter().map(|(_, token, _)| token));
         let (execution, at) = (self.spec.execution, Timestamp(now.unix_ms));
         self.writes.unwritten = rest;
-        // What it asked was in that batch, or stands before it.
+        // Its task was in that batch, or is pending in the store from before.
         self.task = None;
         self.writes.unwritten.push(Write::TasksWithdraw { execution, at });
         self.gathered = Gathered::default();
@@ -257,8 +257,8 @@ impl DurableMachine {
         self.end_by_limit(DurableLimit::Heap, now, actions);
     }
 
-    /// The store has refused: what this machine holds is no longer what is stored. It lets everything go; the rows say
-    /// how to go on.
+    /// The store has refused a batch: this machine differs from the stored rows. It gives up all it holds; the execution is
+    /// resumed from the rows.
     pub(super) fn not_stored(
         &mut self,
         id: WriteId,
@@ -306,7 +306,7 @@ impl DurableMachine {
     }
 }
 
-/// Whether a write of a step is about something else than the state that the step leads to.
+/// Whether a write is independent of the state that the step leads to.
 fn is_independent_of_state(write: &Write) -> bool {
     !matches!(
         write,

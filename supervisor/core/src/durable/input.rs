@@ -8,32 +8,30 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Limits};
 use vm_system_record::{TaskRow, Write};
 
-/// What an execution is, whatever happens to it.
+/// The constant properties of an execution.
 #[derive(Debug, Clone)]
 pub struct DurableSpec {
     pub execution: ExecutionId,
-    /// Its session.
     pub session: SessionId,
-    /// The limits in force.
     pub limits: Limits,
-    /// A checkpoint after so many instructions without another one.
+    /// A checkpoint after this many instructions without one.
     pub checkpoint_steps: u64,
-    /// A checkpoint after so much computing without another one (milliseconds).
+    /// A checkpoint after computing this long without one (milliseconds).
     pub checkpoint_ms: u32,
     /// How long a worker is kept after a pause (milliseconds).
     pub warm_ms: u64,
-    /// Checkpoints that are kept to go back to; 0 = all.
+    /// Earlier checkpoints that are kept for a rewind; 0 = all.
     pub history: u64,
 }
 
 impl DurableSpec {
-    /// The limits over the whole life, as they are sent to the worker.
+    /// The limits over the whole life, in the form that the worker gets.
     pub fn life(&self) -> DurableLimits {
         life(&self.limits)
     }
 }
 
-/// Limits over a program's whole life, as they are sent to a worker.
+/// Limits over a program's whole life, in the form that a worker gets.
 pub fn life(limits: &Limits) -> DurableLimits {
     DurableLimits {
         heap_bytes: u64::from(limits.max_state_mb) << 20,
@@ -42,7 +40,7 @@ pub fn life(limits: &Limits) -> DurableLimits {
     }
 }
 
-/// What a program is started with.
+/// Start parameters of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fresh {
     /// Visible as `args`.
@@ -51,31 +49,30 @@ pub struct Fresh {
     pub env: Vec<(String, String)>,
     /// Seeds `Math.random`.
     pub seed: u64,
-    /// The writes that make the rows of session and execution.
+    /// The writes that insert the rows of session and execution.
     pub creation: Vec<Write>,
 }
 
-/// What the store has of an execution.
+/// The stored data of an execution.
 #[derive(Debug, Clone)]
 pub struct StoredExecution {
     pub record: Execution,
-    /// Number and cause of its last checkpoint.
+    /// Number and cause of the last checkpoint.
     pub checkpoint: Option<(u64, String)>,
-    /// What was written of its state since that was last measured (bytes); `None`: unknown.
+    /// Bytes of state written since the state was last measured; `None`: unknown.
     pub unweighed: Option<u64>,
-    /// What it has written to files so far (bytes).
+    /// Bytes that the execution has written to files so far.
     pub written: u64,
-    /// Its last task.
     pub task: Option<TaskRow>,
 }
 
 /// An event from outside.
 #[derive(Debug, Clone)]
 pub enum DurableInput {
-    /// The program is to be run from its beginning.
+    /// Run the program from its beginning.
     Start {
         token: Token,
-        /// Reply when it first pauses or ends (true), or as soon as its beginning is stored.
+        /// Reply at the first pause or end (true), or as soon as the start is stored.
         wait: bool,
     },
     /// Resume as the stored rows require.
@@ -87,36 +84,34 @@ pub enum DurableInput {
         task: Option<TaskId>,
         /// The answer as it was submitted.
         answer: GivenAnswer,
-        /// Writes that belong into the same batch, if it is taken.
+        /// Writes for the same batch, if the answer is accepted.
         with: Vec<Write>,
         /// Reply when the program pauses again or ends (true), or as soon as the answer is stored.
         wait: bool,
     },
-    /// A variable is to be changed.
+    /// Change a variable of a paused program.
     Set {
         token: Token,
-        /// Which frame.
+        /// Number of the frame.
         frame: u32,
-        /// Which variable.
         name: String,
-        /// Its new value.
         value: JsonText,
     },
-    /// The execution is to be ended.
+    /// End the execution.
     Cancel {
         token: Token,
-        /// Writes that belong into the same batch.
+        /// Writes for the same batch.
         with: Vec<Write>,
     },
-    /// A worker was started, and code and pages were sent to it as ordered.
+    /// A worker was started, and code and pages were sent to it.
     Loaded {
-        /// The state is small: its next message may be sent at once.
+        /// The state is small: the next message may be sent without waiting for `Restored`.
         small: bool,
     },
-    /// There is no worker, for this reason.
+    /// No worker could be started, for this reason.
     NotLoaded {
         why: String,
-        /// Trying again is of no use.
+        /// A retry would fail again.
         permanent: bool,
     },
     /// A message of the worker.
@@ -129,27 +124,26 @@ pub enum DurableInput {
     ForbiddenCall(String),
     /// A batch is stored.
     Stored(WriteId),
-    /// A batch is not stored.
+    /// A batch was not stored.
     NotStored {
         write: WriteId,
         why: Unstored,
         /// Message for users.
         error: String,
     },
-    /// A host call was made.
+    /// A host call was carried out.
     Called {
-        /// What came of it.
         result: Result<JsonText, String>,
-        /// What the program has written to files so far (bytes).
+        /// Bytes that the program has written to files so far.
         written: u64,
     },
-    /// No message of the worker is received until there is memory for it; the worker has to wait.
+    /// No messages are received from the worker until there is memory for them; the worker has to wait.
     Stalled,
     /// There is memory again.
     GoesOn,
-    /// Time has passed.
+    /// The deadline may have passed.
     Tick,
-    /// Others need workers.
+    /// Other executions need workers.
     Pressure,
     /// The supervisor stops.
     Stop,
@@ -158,15 +152,15 @@ pub enum DurableInput {
 /// Why a batch was not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unstored {
-    /// A name was taken meanwhile.
+    /// A name was taken in the meantime.
     Conflict,
-    /// The state is larger than any may be.
+    /// The state is larger than permitted.
     TooLarge,
     /// The store does not work.
     Failed,
 }
 
-/// Where a worker resumes.
+/// Where a worker resumes the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadFrom {
     /// The beginning: only the code is sent.
@@ -179,7 +173,7 @@ pub enum LoadFrom {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostCallRequest {
     pub call: HostCall,
-    /// Names the effect for whoever makes it: the same number of the same execution is the same effect.
+    /// Identifies the effect: the same number of the same execution is the same effect.
     pub effect: Option<u64>,
 }
 
@@ -190,16 +184,16 @@ pub enum DurableAction {
     Spawn(LoadFrom),
     /// Send to the worker.
     Send(Box<ToDurable>),
-    /// The worker may use this much CPU time in its life (milliseconds) before the kernel kills it.
+    /// CPU time that the worker may use in its life (milliseconds) before the kernel kills it.
     AllowCpu(u64),
     /// Kill the worker, and report its exit as an input.
     Kill,
-    /// The worker is idle and not needed any more: it may exit at any time. `Exited` is to be reported at once, or when a
-    /// worker that is being started is there.
+    /// The idle worker is not needed any more: it may exit at any time. Report `Exited` at once, or when a worker that is being
+    /// started is ready.
     LetGo,
     /// Write a batch.
     Write { id: WriteId, batch: Vec<Write> },
-    /// Make a host call; a new one replaces one that is under way.
+    /// Make a host call; a new one replaces a pending one.
     Host(HostCallRequest),
     /// Reply to a caller.
     Reply { token: Token, result: Result<Box<RunStatus>, DurableRefusal> },
@@ -209,17 +203,16 @@ pub enum DurableAction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunStatus {
     pub record: Execution,
-    /// Its pending task.
     pub task: Option<TaskRow>,
 }
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurableRefusal {
-    /// It does not wait, or not for this task.
+    /// The execution does not wait, or not for this task.
     #[error("the execution does not wait for this answer")]
     NotPending,
-    /// It has ended.
+    /// The execution has ended.
     #[error("the execution has ended")]
     Ended,
     /// The answer does not fit.
@@ -227,24 +220,24 @@ pub enum DurableRefusal {
     Unfit {
         /// Where and why.
         why: String,
-        /// How many did not fit so far.
+        /// Rejected answers so far.
         attempts: u32,
-        /// It was the last one that the program lets go by.
+        /// This was the last permitted attempt.
         last: bool,
     },
     /// There is no such variable.
     #[error("there is no variable of this name that can be set there")]
     NoVariable,
-    /// Another execution took the name meanwhile.
+    /// Another execution took the name in the meantime.
     #[error("the name is taken by another unfinished execution")]
     NameTaken,
-    /// There is no worker.
+    /// No worker could be started.
     #[error("no worker: {0}")]
     NoWorker(String),
-    /// The store did not take it.
+    /// The store refused the write.
     #[error("{0}")]
     Storage(String),
-    /// The supervisor stops; what was taken goes on after its next start.
+    /// The supervisor stops; accepted requests continue after its next start.
     #[error("the supervisor is stopping")]
     Stopping,
 }

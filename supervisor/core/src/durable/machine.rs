@@ -13,13 +13,13 @@ use vm_system_protocol::model::Execution;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskRow, Write};
 
-/// What is not stored yet waits at most this long for a checkpoint to be stored with (milliseconds).
+/// Longest time for which an unwritten row waits for a checkpoint to be stored with (milliseconds).
 pub(super) const COMMIT_MS: u64 = 20;
-/// Exits of workers behind the same checkpoint before the execution is given up.
+/// Exits of workers after the same checkpoint before the execution is given up.
 pub(super) const EXITS_MAX: u32 = 3;
-/// A worker must have made a state of its pages within (milliseconds).
+/// Longest time for a worker to restore a state from its pages (milliseconds).
 const RESTORE_MS: u64 = 30_000;
-/// Events beyond the limit's count that the machine itself makes in one segment.
+/// Events that the machine itself may add to one segment, beyond `max_events`.
 pub(super) const OWN_EVENTS: u64 = 8;
 
 /// One execution of a durable program.
@@ -34,7 +34,7 @@ pub struct DurableMachine {
     /// Number of the last checkpoint that was given to the store.
     pub(super) seq: u64,
     pub(super) gathered: Gathered,
-    /// The pages of the beginning, until they or a later checkpoint are stored.
+    /// The pages of the program's beginning, until they or a later checkpoint are stored.
     pub(super) start_pages: Option<BTreeMap<u64, Vec<u8>>>,
     pub(super) worker: WorkerNotes,
     pub(super) clock: SegmentTimer,
@@ -46,7 +46,7 @@ pub struct DurableMachine {
 }
 
 impl DurableMachine {
-    /// For a program that begins; its first input is `Start`.
+    /// A machine for a program that begins; the first input is `Start`.
     pub fn fresh(spec: DurableSpec, record: Execution, mut fresh: Fresh) -> Self {
         let creation = std::mem::take(&mut fresh.creation);
         let mut machine = Self::new(spec, record, NextStep::Begin);
@@ -55,7 +55,7 @@ impl DurableMachine {
         machine
     }
 
-    /// For what the store has.
+    /// A machine for a stored execution.
     pub fn from_stored(spec: DurableSpec, found: StoredExecution) -> Self {
         let next = super::stored::next(&found);
         let ended = found.record.status.is_final();
@@ -90,22 +90,20 @@ impl DurableMachine {
         }
     }
 
-    /// What it is.
+    /// The constant properties of the execution.
     pub fn spec(&self) -> &DurableSpec {
         &self.spec
     }
 
-    /// Its current record.
     pub fn record(&self) -> &Execution {
         &self.record
     }
 
-    /// Its pending task.
     pub fn task(&self) -> Option<&TaskRow> {
         self.task.as_ref()
     }
 
-    /// What it has written to files in its life (bytes).
+    /// Bytes that the program has written to files in its life.
     pub fn written(&self) -> u64 {
         self.counters.written
     }
@@ -115,17 +113,17 @@ impl DurableMachine {
         self.gathered.page_bytes
     }
 
-    /// So much it may come to (bytes).
+    /// Upper bound of [`Self::gathered_bytes`].
     pub fn gathered_most(&self) -> u64 {
         self.state_most()
     }
 
-    /// It takes no more requests: they are to be made again from the stored rows, once this machine is released.
+    /// The machine accepts no more requests: repeat them with the stored rows once this machine is released.
     pub fn is_leaving(&self) -> bool {
         self.released
     }
 
-    /// Nothing is under way that is not in the store: its owner may let it go.
+    /// Nothing is under way that is not in the store: the owner may drop the machine.
     pub fn is_released(&self) -> bool {
         let idle =
             self.stage == Stage::Cold && self.writes.writing.is_empty() && self.writes.unwritten.is_empty();
@@ -135,11 +133,11 @@ impl DurableMachine {
         idle && (self.released || self.ended || self.next == NextStep::Wait) && !has_requests
     }
 
-    /// When it wants a `Tick` (monotonic milliseconds).
+    /// When the machine needs a `Tick` (monotonic milliseconds).
     pub fn deadline(&self, now: Now) -> Option<u64> {
         let warm = if let Stage::Warm(until) = self.stage { Some(until) } else { None };
         let question = self
-            .deadline_of_question()
+            .task_deadline()
             .filter(|_| matches!(self.stage, Stage::Warm(_)) && self.writes.writing.is_empty());
         let question = question.map(|at| {
             let left = u64::try_from(at.0.saturating_sub(now.unix_ms)).unwrap_or(0);
@@ -148,11 +146,11 @@ impl DurableMachine {
         [warm, question, self.writes.commit_at, self.clock.hard_stop].into_iter().flatten().min()
     }
 
-    pub(super) fn deadline_of_question(&self) -> Option<Timestamp> {
+    pub(super) fn task_deadline(&self) -> Option<Timestamp> {
         self.task.as_ref().and_then(|task| task.deadline)
     }
 
-    /// One thing that happened.
+    /// Handles one input and appends the actions.
     pub fn step(&mut self, input: Input, now: Now, actions: &mut Vec<Action>) {
         match input {
             Input::Start { token, wait } => {
@@ -197,7 +195,7 @@ impl DurableMachine {
         }
     }
 
-    /// A batch is being written, or a variable changed: requests are deferred until then.
+    /// A batch is being written, or a variable is being changed: requests are deferred until then.
     fn is_busy(&self) -> bool {
         !self.writes.writing.is_empty() || self.stage == Stage::Setting
     }
@@ -228,7 +226,7 @@ impl DurableMachine {
         (self.start_pages, self.clock.stalled) = (None, None);
         self.counters.scope = self.counters.scope_kept;
         self.stage = Stage::Starting;
-        // It goes on, whatever it was about to leave for.
+        // A machine that was about to be released stays.
         self.released = false;
         self.worker.verdict = None;
         self.worker.owes_restored = false;
@@ -257,7 +255,7 @@ impl DurableMachine {
         if permanent && !self.creation_pending() {
             self.give_up(
                 "WORKER_DIED",
-                &format!("the program cannot go on: {why}"),
+                &format!("the program cannot continue: {why}"),
                 Some(why.clone()),
                 now,
                 actions,
@@ -290,7 +288,7 @@ impl DurableMachine {
                 actions.push(Action::Send(Box::new(ToDurable::Set { frame, name, value })));
                 return;
             }
-            // The answer was quicker.
+            // The answer came first.
             actions.push(Action::Reply { token, result: Err(DurableRefusal::NotPending) });
         }
         let segment = self.begin_segment(now, actions);
@@ -319,7 +317,7 @@ impl DurableMachine {
         actions.push(Action::Send(Box::new(order)));
     }
 
-    /// What is left of the limits since the last pause.
+    /// Time and output that are left since the last pause.
     pub(super) fn begin_segment(&mut self, now: Now, actions: &mut Vec<Action>) -> Segment {
         let limits = &self.spec.limits;
         let left = |most: u64, used: u64| most.saturating_sub(used).max(1);
@@ -385,7 +383,7 @@ impl DurableMachine {
         actions.push(Action::Host(HostCallRequest { call, effect }));
     }
 
-    /// The time in which no message was received is not counted for the worker.
+    /// The time in which no message was received does not count against the worker.
     fn goes_on(&mut self, now: Now) {
         let Some((at, since)) = self.clock.stalled.take() else { return };
         if !matches!(self.stage, Stage::Running | Stage::Setting) {
@@ -418,9 +416,9 @@ impl DurableMachine {
         }
     }
 
-    /// The worker is of no more use now; what it holds is in the store.
+    /// The worker is not needed now; its state is in the store.
     pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
-        self.refuse_setter(&DurableRefusal::NoWorker("it was ended meanwhile".to_owned()), actions);
+        self.refuse_setter(&DurableRefusal::NoWorker("it was ended in the meantime".to_owned()), actions);
         self.worker.verdict = Some("exited".to_owned());
         self.stage = Stage::Exiting;
         actions.push(Action::LetGo);
@@ -440,7 +438,7 @@ impl DurableMachine {
         }
     }
 
-    /// A caller that gets its reply when the program pauses or ends, or as soon as its request is stored.
+    /// Adds a caller that gets its reply when the program pauses or ends, or as soon as its request is stored.
     pub(super) fn add_waiting_caller(&mut self, token: Token, wait: bool) {
         if wait {
             self.requests.waiting.push(token);
@@ -459,7 +457,7 @@ impl DurableMachine {
         }
     }
 
-    /// Refuses the pending change of a variable: the worker will not do it.
+    /// Refuses the pending change of a variable: the worker will not make it.
     pub(super) fn refuse_setter(&mut self, why: &DurableRefusal, actions: &mut Vec<Action>) {
         if let Some(token) = self.requests.setting.take() {
             actions.push(Action::Reply { token, result: Err(why.clone()) });

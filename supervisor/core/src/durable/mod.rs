@@ -5,15 +5,15 @@
 //!            ▼                                                                    │
 //!   Starting (a worker is started; gets code and pages) ──▶ Running ──▶ Held ──▶ Warm ──▶ Cold (nothing in memory)
 //!            ▲                                               │  ▲        │
-//!            └───── the worker exited: again from the ───────┘  └────────┘ goes on: steps, effect
+//!            └───── the worker exited: again from the ───────┘  └────────┘ continues: steps, effect
 //!                      last checkpoint, a few times              (or Calling: a host call is under way)
 //! ```
-//! - *Held*: the worker waits at a checkpoint with a batch that is being written. One batch has everything: pages, the
-//!   task or the end, status, output, and the answer that led here. No caller gets a reply before it is stored.
-//! - An answer is used at once and committed with the checkpoint it leads to, or by itself when that takes longer than
-//!   [`machine::COMMIT_MS`]: until one of the two is stored its caller gets no reply, and no effect is made.
-//! - An *effect* (a call that others can see) is made after the checkpoint before it is stored, under an id of that
-//!   checkpoint; after an exit of the worker or a restart it is made again under the same id.
+//! - *Held*: the worker waits at a checkpoint while the batch is being written. The batch holds everything: pages, the task or
+//!   the end, status, output, and the answer that led here. No caller gets a reply before the batch is stored.
+//! - An answer is used at once and committed with the checkpoint it leads to, or alone when that takes longer than
+//!   [`machine::COMMIT_MS`]. Until one of the two is stored, its caller gets no reply and no effect is carried out.
+//! - An *effect* (a call that others can see) is carried out after the checkpoint before it is stored, under an id of that
+//!   checkpoint; after an exit of the worker or a restart it is repeated under the same id.
 //! - The stored rows are enough to resume: [`input::StoredExecution`]. Any other state of this machine may be lost at any
 //!   time.
 //! - The worker is hostile: it is killed at an invalid message, and that counts as an exit.

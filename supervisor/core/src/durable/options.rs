@@ -11,7 +11,7 @@ use vm_system_record::{Owner, TaskRow};
 /// Longest time that a task may have (milliseconds): a hundred years.
 pub const TIMEOUT_MAX_MS: u64 = 100 * 366 * 24 * 3_600_000;
 
-/// The task of a pause; in words why the options are wrong.
+/// The task of a pause; on error a description of the wrong options.
 pub fn task_of_pause(
     execution: ExecutionId,
     checkpoint: u64,
@@ -67,7 +67,7 @@ pub fn task_of_pause(
     Ok(row)
 }
 
-/// A whole number, also if it was written as `1e3` or `1000.0`.
+/// A whole number, also when written as `1e3` or `1000.0`.
 fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
@@ -75,7 +75,7 @@ fn whole(value: &Value) -> Option<u64> {
     })
 }
 
-/// The same task of the same execution has the same id, also when it is repeated after a crash.
+/// The same task of the same execution has the same id, even when it is repeated after a crash.
 pub fn task_id(execution: ExecutionId, checkpoint: u64) -> TaskId {
     let mut hash = Sha256::new();
     hash.update(b"task");
@@ -83,7 +83,7 @@ pub fn task_id(execution: ExecutionId, checkpoint: u64) -> TaskId {
     hash.update(checkpoint.to_be_bytes());
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&hash.finalize()[..16]);
-    // A UUID of version 8 (RFC 9562): contents are the maker's own.
+    // A UUID of version 8 (RFC 9562): its contents are vendor-specific.
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     TaskId::from_bytes(bytes)

@@ -12,9 +12,9 @@ mod tests;
 use judge::{Judge, SchemaMismatch, ValuePath};
 use serde_json::{Map, Value};
 
-/// Deepest nesting of a schema; the parser allows no more either.
+/// Deepest nesting of a schema, as in the parser.
 const DEPTH: usize = 128;
-/// Different patterns of one schema, and their text (bytes).
+/// Limits of one schema: number of different patterns, and the length of their text (bytes).
 const PATTERNS: usize = 64;
 const PATTERN_BYTES: usize = 4096;
 
@@ -23,7 +23,7 @@ const PATTERN_BYTES: usize = 4096;
 pub struct Schema;
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "null", "array", "object"];
-/// Keywords that say nothing about validity. `format` is one of them, as by default in the standard.
+/// Keywords without an effect on validity. `format` is one of them, as by default in the standard.
 const NOTES: [&str; 13] = [
     "title",
     "description",
@@ -50,23 +50,23 @@ const COUNTS: [&str; 8] = [
     "maxContains",
 ];
 const BOUNDS: [&str; 5] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
-/// Where a reference may lead, besides the whole schema.
+/// Keywords whose entries a reference may name, besides the whole schema.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
 impl Schema {
-    /// Whether this is a schema that can be checked; in words why not.
+    /// Whether the schema can be checked; on error the reason.
     pub fn check(schema: &Value) -> Result<(), String> {
         let mut check = Check { root: schema, patterns: 0 };
         check.schema(schema, 0)
     }
 
-    /// Whether a value fits a schema that passed [`Schema::check`]; in words where and why not.
+    /// Whether a value fits a schema that passed [`Schema::check`]; on error the position and the reason.
     pub fn fits(schema: &Value, value: &Value) -> Result<(), String> {
         Judge::new(schema).fits(schema, value, &ValuePath::Top, 0).map_err(SchemaMismatch::into_words)
     }
 }
 
-/// What a reference means: a schema of the same document.
+/// The schema of the same document that a reference names.
 fn referred<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     let path = reference.strip_prefix('#')?;
     if path.is_empty() {
@@ -121,7 +121,7 @@ impl Check<'_> {
                     Some(reference) => {
                         let reference: String = reference.chars().take(100).collect();
                         return Err(format!(
-                            "the reference {reference:?} leads nowhere: \"#\" and \"#/$defs/NAME\" are followed"
+                            "the reference {reference:?} cannot be resolved: only \"#\" and \"#/$defs/NAME\" are supported"
                         ));
                     }
                     None => false,
@@ -130,18 +130,18 @@ impl Check<'_> {
                     self.pattern(value.as_str().unwrap_or_default())?;
                     value.is_string()
                 }
-                // It would change what references mean.
+                // A nested `$id` would change the meaning of references.
                 "$id" if depth == 0 => value.is_string(),
                 name => plain(name, value)?,
             };
             if !good {
-                return Err(format!("{name:?} has a value that it cannot have"));
+                return Err(format!("{name:?} has an invalid value"));
             }
         }
         Ok(())
     }
 
-    /// Schemas by names.
+    /// Schemas by name.
     fn named(&mut self, keyword: &str, value: &Value, depth: usize) -> Result<bool, String> {
         for (name, schema) in value.as_object().into_iter().flatten() {
             if keyword == "patternProperties" {
@@ -163,7 +163,7 @@ impl Check<'_> {
     }
 }
 
-/// A keyword without schemas in it; an error if it is not known.
+/// A keyword that contains no schemas; an error if it is unknown.
 fn plain(name: &str, value: &Value) -> Result<bool, String> {
     let texts = |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
     Ok(match name {
@@ -189,7 +189,7 @@ fn plain(name: &str, value: &Value) -> Result<bool, String> {
     })
 }
 
-/// The texts of a list.
+/// The strings of a list.
 fn texts<'s>(fields: &'s Map<String, Value>, name: &str) -> impl Iterator<Item = &'s str> + use<'s> {
     fields.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }

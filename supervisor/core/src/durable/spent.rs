@@ -11,10 +11,10 @@ use vm_system_protocol::model::{ExecutionStatus, Limits};
 use vm_system_protocol::reason::LimitKind;
 use vm_system_record::{TaskOutcome, TaskRow};
 
-/// After so much waiting all of the limits are there again (milliseconds).
+/// Waiting time that restores the limits completely (milliseconds).
 pub const REFILL_MS: u64 = 60_000;
 
-/// What was used of the limits.
+/// The used part of the limits.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Spent {
     pub(super) wall_ms: u64,
@@ -24,7 +24,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Behind a task that ended so.
+    /// What counts as used after a task with this outcome.
     fn behind(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
         if !answers_itself(outcome) {
             return Self::default();
@@ -32,8 +32,8 @@ impl Spent {
         let waited = waited(task, now);
         let back = |most: u64| most / REFILL_MS * waited + most % REFILL_MS * waited / REFILL_MS;
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let question = task.prompt.len() + text(&task.schema) + text(&task.fallback);
-        let (events, output) = (self.events + 1, self.output + question as u64);
+        let stored_task = task.prompt.len() + text(&task.schema) + text(&task.fallback);
+        let (events, output) = (self.events + 1, self.output + stored_task as u64);
         Self {
             wall_ms: self.wall_ms.saturating_sub(back(u64::from(limits.wall_ms))),
             cpu_us: self.cpu_us.saturating_sub(back(u64::from(limits.cpu_ms) * 1_000)),
@@ -42,8 +42,8 @@ impl Spent {
         }
     }
 
-    /// The limit of time that is used up. A worker checks its clocks only now and then, and not at all if its
-    /// segments are short enough: it is the sum that counts.
+    /// The time limit that is used up. A worker checks its clocks only now and then, and never if its segments are
+    /// short enough: the sum counts.
     pub(super) fn out_of_time(self, limits: &Limits) -> Option<DurableLimit> {
         if self.cpu_us / 1_000 >= u64::from(limits.cpu_ms) {
             return Some(DurableLimit::Cpu);
@@ -51,7 +51,7 @@ impl Spent {
         (self.wall_ms >= u64::from(limits.wall_ms)).then_some(DurableLimit::Wall)
     }
 
-    /// The limit of which nothing is left.
+    /// The limit that is used up.
     fn used_up(self, limits: &Limits) -> Option<DurableLimit> {
         self.out_of_time(limits).or_else(|| {
             if self.events > u64::from(limits.max_events) {
@@ -66,30 +66,30 @@ fn answers_itself(outcome: TaskOutcome) -> bool {
     matches!(outcome, TaskOutcome::Defaulted | TaskOutcome::Expired)
 }
 
-/// How long a task has waited, as far as that counts (milliseconds).
+/// How long a task has waited, up to the time that counts (milliseconds).
 fn waited(task: &TaskRow, now: Now) -> u64 {
     u64::try_from(now.unix_ms.saturating_sub(task.created_at.0)).unwrap_or(0).min(REFILL_MS)
 }
 
 impl DurableMachine {
-    /// What is to be remembered of an execution that waits for a moment, while it has no machine.
+    /// The use of an execution that waits, to be kept while it has no machine.
     pub fn spent(&self) -> Option<Spent> {
-        let timed = self.next == NextStep::Wait && self.deadline_of_question().is_some();
+        let timed = self.next == NextStep::Wait && self.task_deadline().is_some();
         timed.then_some(self.counters.scope_kept)
     }
 
-    /// How much waiting has given limits back in the life of this machine (milliseconds, of [`REFILL_MS`] for all of them).
+    /// Limits that were restored by waiting in the life of this machine (milliseconds, [`REFILL_MS`] for all of them).
     pub fn refilled_ms(&self) -> u64 {
         self.counters.refilled_ms
     }
 
-    /// What was remembered.
+    /// Restores what an earlier machine has used.
     pub fn remember(&mut self, spent: Spent) {
         self.counters.scope = spent;
         self.counters.scope_kept = spent;
     }
 
-    /// A task is over; whether the program may go on.
+    /// Accounts for the end of a task; returns whether the program may continue.
     pub(super) fn settle(
         &mut self,
         (outcome, task): (TaskOutcome, &TaskRow),
@@ -107,7 +107,7 @@ impl DurableMachine {
         false
     }
 
-    /// What the record may still take (bytes of output and tasks).
+    /// Bytes of output and tasks that still fit into the record.
     pub(super) fn record_left(&self) -> u64 {
         let gathered = self.counters.scope.output.saturating_sub(self.counters.scope_kept.output);
         let lines = self.counters.scope.events.saturating_sub(self.counters.scope_kept.events);
@@ -119,9 +119,9 @@ impl DurableMachine {
             .saturating_sub(rows)
     }
 
-    /// The record is as large as any may be.
+    /// Ends the execution: its record has reached the largest size.
     pub(super) fn record_full(&mut self, now: Now, actions: &mut Vec<Action>) {
-        let what = "its output and questions are more than one execution may put on record";
+        let what = "its output and tasks are larger than the record of one execution may be";
         let reason = Some(format!("limit({})", LimitKind::Output.name()));
         self.end(ExecutionStatus::Error, Some(("OUTPUT_LIMIT_EXCEEDED", what, reason)), now, actions);
     }
@@ -171,7 +171,7 @@ mod tests {
             prompter
         }
 
-        /// Everything is stored at once.
+        /// Stores every batch at once.
         fn step(&mut self, input: DurableInput) {
             let now = Now { mono_ms: self.now_ms, unix_ms: self.now_ms.cast_signed(), cpu_us: 0 };
             let mut actions = Vec::new();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_answers_itself_comes_to_the_end_of_its_limits() {
+    fn program_that_answers_itself_exhausts_its_limits() {
         let mut prompter = Prompter::new();
         let output = u64::from(Limits::default().max_output_kb) << 10;
         let rounds = (0..100).take_while(|_| prompter.ask(0, false)).count() as u64;
@@ -227,9 +227,9 @@ mod tests {
     }
 
     #[test]
-    fn waiting_gives_the_limits_back_in_proportion_and_an_answer_all_of_them() {
+    fn waiting_restores_limits_in_proportion_and_an_answer_completely() {
         let mut prompter = Prompter::new();
-        // A fifth of a minute's output at a time, and a fifth of a minute to wait for it.
+        // Each time the output of 12 seconds, and a wait of 12 seconds.
         assert!((0..100).all(|_| prompter.ask(12_000, false)), "{}", prompter.error());
         let mut prompter = Prompter::new();
         assert!((0..100).all(|_| prompter.ask(1, true)), "{}", prompter.error());
@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_is_still_known_to_the_next_machine() {
+    fn used_limits_are_restored_in_the_next_machine() {
         let mut prompter = Prompter::new();
         assert!(prompter.ask(0, false));
         prompter.on_worker_message(Cause::Pause {
             prompt: String::new(),
             options: Some(JsonText::from_untrusted("{\"timeout_ms\": 9}".to_owned())),
         });
-        let spent = prompter.machine.spent().expect("the time of its question ends");
+        let spent = prompter.machine.spent().expect("its task has a deadline");
         assert!(spent.output >= PROMPT as u64);
         let mut next = Prompter::new();
         next.machine.remember(spent);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_a_size_however_often_it_is_answered() {
+    fn record_has_a_largest_size_whatever_the_number_of_answers() {
         let mut prompter = Prompter::new();
         let most = DURABLE_RECORD_BYTES / (PROMPT as u64 + DURABLE_ROW_BYTES);
         let rounds = (0..=most).take_while(|_| prompter.ask(1, true)).count() as u64;
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_without_a_text_come_to_the_end_of_the_record_too() {
+    fn tasks_without_a_prompt_fill_the_record_too() {
         let mut prompter = Prompter::new();
         assert!(prompter.on_task(String::new(), 1, true));
         prompter.machine.record.metrics.events = DURABLE_RECORD_BYTES / DURABLE_ROW_BYTES - 10;

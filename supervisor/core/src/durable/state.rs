@@ -11,57 +11,56 @@ use vm_system_record::Write;
 /// The program's next step from its last checkpoint.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum NextStep {
-    /// It begins.
+    /// It starts.
     Begin,
-    /// It goes on by itself.
+    /// It continues by itself.
     GoOn,
-    /// It gets this answer.
+    /// It resumes with this answer.
     Answer(TaskAnswer),
     /// It had requested an effect; the worker will request it again.
     Effect,
-    /// It waits.
+    /// It waits for an answer.
     Wait,
 }
 
-/// Where the worker is.
+/// The stage of the worker.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Stage {
-    /// There is none.
+    /// No worker.
     Cold,
     /// Being started; `Loaded` will be reported.
     Starting,
-    /// Makes a state of its pages.
+    /// Restores a state from its pages.
     Restoring,
     /// Runs a segment.
     Running,
-    /// Runs nothing: a host call is under way.
+    /// Is blocked: a host call is under way.
     Calling,
     /// Waits at a checkpoint that is being written.
     Held,
     /// Changes a variable.
     Setting,
-    /// Waits for an answer until then (monotonic milliseconds).
+    /// Waits for an answer until this time (monotonic milliseconds).
     Warm(u64),
-    /// Was killed or let go by this machine; its exit is awaited.
+    /// Was killed or released by this machine; its exit is awaited.
     Exiting,
 }
 
-/// What happens once a batch is stored.
+/// What follows once a batch is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum AfterCommit {
-    /// Nothing.
     Nothing,
-    /// The worker goes on.
+    /// The worker continues.
     GoOn,
-    /// The effect is made.
+    /// The effect is carried out.
     Effect(HostCall),
     /// All waiting callers get the status `waiting`.
     Wait,
     /// One caller gets the refusal of its answer.
     Refuse(Token, DurableRefusal),
-    /// One caller gets the reply that its variable is changed.
+    /// One caller is told that its variable is changed.
     Edited(Token),
-    /// All waiting callers get the end.
+    /// All waiting callers get the final status.
     End,
 }
 
@@ -73,35 +72,36 @@ pub(super) struct Gathered {
     pub(super) events: Vec<(u64, EventPayload)>,
 }
 
-/// Batches, from what goes into the next one to what the store has.
+/// Batches, from the rows of the next one to those that were given to the store.
 #[derive(Debug, Default)]
 pub(super) struct WriteQueue {
-    /// Goes with the next batch.
+    /// Rows of the next batch.
     pub(super) unwritten: Vec<Write>,
     pub(super) commit_at: Option<u64>,
     /// Batches that are not stored yet, in order.
     pub(super) writing: Vec<(WriteId, AfterCommit)>,
     /// Callers with a batch that is being written, and their replies: the status with that batch.
     pub(super) promised: Vec<(WriteId, Token, Box<RunStatus>)>,
-    /// All of them but the first, which the store has.
+    /// The contents of all these batches but the first, which the store has.
     pub(super) held: VecDeque<(WriteId, Vec<Write>)>,
     pub(super) last_write: u64,
-    /// A batch with a state that is being measured, without the writes of that state: only these are written if it is too large.
+    /// A batch with a state that is being measured, with the writes that do not depend on the state: only these are written if
+    /// it is too large.
     pub(super) weighed: Option<(WriteId, Vec<Write>)>,
 }
 
-/// What callers wait for.
+/// Callers, and the requests that wait.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     /// Callers that get a reply as soon as the next batch is stored.
     pub(super) early: Vec<Token>,
     /// Callers that get a reply when the program pauses or ends.
     pub(super) waiting: Vec<Token>,
-    /// Came while a batch was being written.
+    /// Requests that arrived while a batch was being written.
     pub(super) deferred: Vec<Input>,
-    /// The worker is to be sent this change when it is paused.
+    /// A change to send to the worker when it is paused.
     pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
-    /// The worker was sent one, and has not reported what came of it.
+    /// A change was sent to the worker, and its result is not reported yet.
     pub(super) setting: Option<Token>,
 }
 
@@ -111,11 +111,11 @@ pub(super) struct Counters {
     pub(super) scope: Spent,
     /// As of the last checkpoint.
     pub(super) scope_kept: Spent,
-    /// How much waiting has given limits back so far (milliseconds).
+    /// Limits restored by waiting so far (milliseconds).
     pub(super) refilled_ms: u64,
-    /// What was written of the state since it was last weighed, and versions were forgotten by their size (bytes).
+    /// Bytes of state written since the state was last measured and versions were deleted by size.
     pub(super) unweighed: u64,
-    /// What the program has written to files in its life (bytes).
+    /// Bytes that the program has written to files in its life.
     pub(super) written: u64,
 }
 
@@ -124,20 +124,20 @@ pub(super) struct Counters {
 pub(super) struct SegmentTimer {
     /// When the segment began.
     pub(super) began: Now,
-    /// The worker is killed then.
+    /// When the worker is killed.
     pub(super) hard_stop: Option<u64>,
-    /// Nothing is received from the worker: when it would have been killed, and since when.
+    /// No messages are received from the worker: when it would have been killed, and since when.
     pub(super) stalled: Option<(u64, u64)>,
 }
 
-/// What is known of the worker beside its stage.
+/// Facts about the worker besides its stage.
 #[derive(Debug, Default)]
 pub(super) struct WorkerNotes {
-    /// It was started to announce the effect that the last checkpoint is about.
+    /// It was started to repeat the effect of the last checkpoint.
     pub(super) effect_known: bool,
-    /// It was sent what comes next before it has reported that its state is restored.
+    /// It was sent its next message before it has reported that its state is restored.
     pub(super) owes_restored: bool,
-    /// Exits of workers behind the same checkpoint.
+    /// Exits of workers after the same checkpoint.
     pub(super) exits: u32,
     /// Why this machine killed it.
     pub(super) verdict: Option<String>,

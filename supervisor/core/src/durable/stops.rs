@@ -37,7 +37,7 @@ impl DurableMachine {
                 let why = why.clone();
                 self.give_up(
                     "WORKER_DIED",
-                    &format!("the program cannot go on: {why}"),
+                    &format!("the program cannot continue: {why}"),
                     Some("refused".to_owned()),
                     now,
                     actions,
@@ -61,9 +61,9 @@ impl DurableMachine {
         let fits = fits && !self.worker.owes_restored;
         let result = match message {
             _ if !fits => Err("out of turn"),
-            FromDurable::Pages(pages) if pages.is_empty() => Err("pages that are none"),
+            FromDurable::Pages(pages) if pages.is_empty() => Err("an empty list of pages"),
             FromDurable::Pages(pages) => self.gather_pages(pages),
-            FromDurable::Events(events) if events.is_empty() => Err("events that are none"),
+            FromDurable::Events(events) if events.is_empty() => Err("an empty list of events"),
             FromDurable::Events(events) => self.gather_events(events),
             FromDurable::Call(call) => {
                 self.end_segment(now);
@@ -74,11 +74,11 @@ impl DurableMachine {
             }
             FromDurable::Stands { pages, stop } => self.gather_pages(pages).and_then(|()| {
                 self.note_heap(&stop);
-                self.stands(stop.cause, now, actions)
+                self.at_checkpoint(stop.cause, now, actions)
             }),
             FromDurable::Checkpoint(stop) => {
                 self.note_heap(&stop);
-                self.stands(stop.cause, now, actions)
+                self.at_checkpoint(stop.cause, now, actions)
             }
             _ => Err("out of turn"),
         };
@@ -96,7 +96,7 @@ impl DurableMachine {
         let most = self.state_most();
         for StatePage { number, bytes } in pages {
             if !StatePage::is_possible(number) {
-                return Err("a page that no state has");
+                return Err("an impossible page number");
             }
             self.gathered.page_bytes += bytes.len() as u64 + DURABLE_PAGE_BYTES;
             if let Some(replaced) = self.gathered.pages.insert(number, bytes) {
@@ -114,21 +114,26 @@ impl DurableMachine {
         let most = (u64::from(limits.max_output_kb) << 10) + (256 << 10);
         for WorkerEvent { at_us, payload } in events {
             if !matches!(payload, EventPayload::Console { .. } | EventPayload::Exception { .. }) {
-                return Err("an event of a kind that is not a worker's");
+                return Err("an event of a kind that workers do not send");
             }
             self.counters.scope.events += 1;
             self.counters.scope.output += payload.output_bytes();
             let count = u64::from(limits.max_events) + OWN_EVENTS;
             if self.counters.scope.events > count || self.counters.scope.output > most {
-                return Err("more output than it may");
+                return Err("more output than permitted");
             }
             self.gathered.events.push((at_us, payload));
         }
         Ok(())
     }
 
-    /// The worker is at a checkpoint.
-    fn stands(&mut self, cause: Cause, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
+    /// The worker has reached a checkpoint.
+    fn at_checkpoint(
+        &mut self,
+        cause: Cause,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), &'static str> {
         if let (Cause::Edited, Stage::Setting, Some(token)) = (&cause, &self.stage, self.requests.setting) {
             self.requests.setting = None;
             self.clock.hard_stop = None;
@@ -172,7 +177,7 @@ impl DurableMachine {
         Ok(())
     }
 
-    /// A program that would go on and has no time left ends here.
+    /// Ends a program that would continue but has no time left.
     fn end_out_of_time(&mut self, now: Now, actions: &mut Vec<Action>) -> bool {
         let Some(limit) = self.counters.scope.out_of_time(&self.spec.limits) else { return false };
         self.end_by_limit(limit, now, actions);
@@ -208,7 +213,7 @@ impl DurableMachine {
                 let event = EventPayload::Task { task_id: task.id, prompt: task.prompt.clone() };
                 let since = now.unix_ms.saturating_sub(self.clock.began.unix_ms);
                 self.gathered.events.push((u64::try_from(since).unwrap_or(0) * 1_000, event));
-                // The prompt counts as that event.
+                // The prompt counts as the output of that event.
                 self.record.metrics.output_bytes += more as u64;
                 self.take_checkpoint("pause", NextStep::Wait, now);
                 self.writes.unwritten.push(vm_system_record::Write::TaskInsert(Box::new(task.clone())));
@@ -216,13 +221,13 @@ impl DurableMachine {
                 self.add_progress(ExecutionStatus::Waiting);
                 self.flush(now, AfterCommit::Wait, actions);
                 if self.spec.warm_ms == 0 {
-                    // Nothing is kept warm: it ends while its checkpoint is being stored.
+                    // No worker is kept warm: it exits while its checkpoint is being stored.
                     self.let_worker_go(actions);
                 }
             }
             Err(_) if self.end_out_of_time(now, actions) => {}
             Err(why) => {
-                // The program gets the error of its options at once, without a stored task. Its pages stay gathered.
+                // The program gets the error of its options at once; no task is stored. Its pages stay gathered.
                 let segment = self.begin_segment(now, actions);
                 let answer = TaskAnswer::Wrong(why);
                 let order = vm_system_protocol::durable::ToDurable::Answer { answer, segment };
@@ -233,7 +238,7 @@ impl DurableMachine {
 
     fn wants_effect(&mut self, call: HostCall, now: Now, actions: &mut Vec<Action>) {
         if self.worker.effect_known && self.next == NextStep::Effect {
-            // Restored from the checkpoint of this very effect: the stored rows are valid.
+            // Restored from the checkpoint of this effect: the stored rows are valid.
             self.worker.effect_known = false;
             self.gathered.pages.clear();
             self.gathered.page_bytes = 0;
@@ -266,7 +271,7 @@ impl DurableMachine {
         Ok(())
     }
 
-    /// The last batch.
+    /// Writes the last batch.
     pub(super) fn end(
         &mut self,
         status: ExecutionStatus,
@@ -301,7 +306,7 @@ impl DurableMachine {
         actions: &mut Vec<Action>,
     ) {
         if self.creation_pending() && self.gathered.pages.is_empty() && self.seq == 0 {
-            // It fails before it began: its rows record that, without a state.
+            // It fails before its beginning was reported: its rows record that, without a state.
             self.gathered.events.clear();
         }
         self.end(ExecutionStatus::Error, Some((code, message, reason)), now, actions);
@@ -317,15 +322,15 @@ impl DurableMachine {
         if self.ended || self.released || writing_end {
             return;
         }
-        let asked = stage == Stage::Exiting && verdict.as_deref() == Some("exited");
+        let expected = stage == Stage::Exiting && verdict.as_deref() == Some("exited");
         if matches!(stage, Stage::Running | Stage::Calling | Stage::Restoring | Stage::Starting)
-            || (stage == Stage::Exiting && !asked)
+            || (stage == Stage::Exiting && !expected)
         {
             self.end_segment(now);
             self.exited_at_work(verdict, exit_status, now, actions);
             return;
         }
-        // It exited while idle. Deferred requests and pending writes continue from the last checkpoint.
+        // The worker exited while idle. Deferred requests and pending writes continue from the last checkpoint.
         if self.writes.writing.is_empty() && (self.next != NextStep::Wait || self.requests.set.is_some()) {
             self.spawn(actions);
         }
@@ -354,7 +359,7 @@ impl DurableMachine {
             WorkerExitStatus::KeeperLost => "keeper_lost".to_owned(),
             WorkerExitStatus::Unknown => "signal(unknown)".to_owned(),
         });
-        // The loss of the jail is not the program's fault.
+        // The program did not cause the loss of the jail.
         self.worker.exits += u32::from(exit_status != WorkerExitStatus::KeeperLost);
         if self.worker.exits >= EXITS_MAX {
             let message =
@@ -369,7 +374,7 @@ impl DurableMachine {
     }
 }
 
-/// The worker keeps to these bounds by itself; one that does not is hostile.
+/// An honest worker keeps to these bounds by itself; a worker that exceeds one is hostile.
 fn too_long(cause: &Cause) -> Result<(), &'static str> {
     match cause {
         Cause::Pause { prompt, options } => {

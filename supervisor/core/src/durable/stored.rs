@@ -23,7 +23,7 @@ pub(super) fn next(found: &StoredExecution) -> NextStep {
     }
 }
 
-/// The answer that a task got; none while it is pending.
+/// The answer of a task; none while it is pending.
 pub(crate) fn answer_of(task: &TaskRow) -> Option<TaskAnswer> {
     let text = || task.answer.clone().unwrap_or_default();
     let json = || TaskAnswer::Json(JsonText::from_untrusted(text()));
@@ -65,7 +65,7 @@ pub fn fresh_record(
     }
 }
 
-/// The session that is an execution's policy; it is ready from the beginning and ends with it.
+/// The session with an execution's policy; it is ready from the beginning and ends with the execution.
 pub fn session_record(id: SessionId, template: TemplateId, worktree: &str, at: Timestamp) -> Session {
     Session {
         id,
@@ -82,7 +82,7 @@ pub fn session_record(id: SessionId, template: TemplateId, worktree: &str, at: T
         close_reason: None,
         runtime_meta: JsonText::empty_object(),
         engine: Engine::Cvm,
-        // Whoever reads it finds it among the executions.
+        // Filled in by the reader, from the executions.
         execution_id: None,
     }
 }

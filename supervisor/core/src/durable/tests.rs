@@ -24,7 +24,7 @@ use vm_system_record::{TaskOutcome, TaskRow, Write};
 use vm_system_testkit::SeededRandom;
 
 /// Tasks of the model's program before it ends.
-const QUESTIONS: u64 = 6;
+const TASKS: u64 = 6;
 
 fn json(text: &str) -> JsonText {
     JsonText::from_untrusted(text.to_owned())
@@ -52,7 +52,7 @@ fn record() -> Execution {
 }
 
 /// The model's program: its whole state is one page with the answers so far. It begins a task, prints the answer, and before
-/// every odd task wants an effect.
+/// every odd task requests an effect.
 #[derive(Debug, Clone, Default)]
 struct Worker {
     answers: Vec<String>,
@@ -80,7 +80,7 @@ impl Worker {
 
     fn next(&self) -> Vec<FromDurable> {
         let tasks = self.answers.len() as u64;
-        if tasks == QUESTIONS {
+        if tasks == TASKS {
             let result = json(&format!("\"{}\"", self.answers.join(",")));
             return self.stop(Cause::Ended(End::Ok { result }));
         }
@@ -111,21 +111,21 @@ impl Worker {
                 self.next()
             }
             ToDurable::GoOn { .. } => self.next(),
-            // It says nothing to it.
+            // No reply.
             ToDurable::Set { .. } | ToDurable::Answer { answer: TaskAnswer::Wrong(_), .. } => Vec::new(),
-            other => panic!("the model has no answer to {other:?}"),
+            other => panic!("the model does not handle {other:?}"),
         }
     }
 }
 
-/// What is stored.
+/// The stored rows.
 #[derive(Debug, Clone, Default)]
 struct Rows {
     record: Option<Execution>,
     checkpoints: BTreeMap<u64, (String, Vec<u8>)>,
     tasks: Vec<TaskRow>,
     events: Vec<(u64, String)>,
-    /// Checkpoints of effects that there ever were.
+    /// All checkpoints of effects so far.
     effects: u64,
 }
 
@@ -148,7 +148,7 @@ impl Rows {
                     self.checkpoints.retain(|seq, _| *seq >= keep_from);
                 }
                 Write::TaskInsert(task) => {
-                    assert!(self.tasks.iter().all(|known| known.ended_at.is_some()), "two questions pending");
+                    assert!(self.tasks.iter().all(|known| known.ended_at.is_some()), "two tasks pending");
                     assert!(
                         self.tasks.iter().all(|known| known.prompt != task.prompt),
                         "the same task again"
@@ -186,7 +186,7 @@ impl Rows {
         }
         let waits = self.record.as_ref().is_some_and(|record| record.status == ExecutionStatus::Waiting);
         let on_task = self.tasks.iter().any(|task| task.ended_at.is_none());
-        assert_eq!(waits, on_task, "who waits has a question, and nobody else: the status is the work list");
+        assert_eq!(waits, on_task, "exactly the waiting execution has a pending task");
     }
 
     fn found(&self) -> Option<StoredExecution> {
@@ -213,7 +213,7 @@ struct World {
     writing: VecDeque<(WriteId, Vec<Write>)>,
     calling: bool,
     dying: bool,
-    /// Answers under way: which task, and with what.
+    /// Answers without a reply: checkpoint of the task, and text.
     unanswered: BTreeMap<u64, (u64, String)>,
     acknowledged: Vec<(u64, String)>,
     effects: Vec<u64>,
@@ -322,12 +322,12 @@ impl World {
         }
     }
 
-    /// Everything in memory is gone; the supervisor starts again.
+    /// Memory is lost; the supervisor starts again.
     fn crash(&mut self) {
         self.crashes += 1;
         (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
         self.sent.clear();
-        // What was given to the store may have become durable, in order, or not.
+        // Any prefix of the batches in the store's queue may have become durable.
         let kept = self.rng.below(self.writing.len() as u64 + 1);
         for (_, batch) in std::mem::take(&mut self.writing).into_iter().take(kept as usize) {
             self.rows.apply(batch);
@@ -359,7 +359,7 @@ impl World {
         }
     }
 
-    /// Lets one thing happen.
+    /// One random event.
     fn go(&mut self, may_crash: bool) {
         self.now.mono_ms += self.rng.below(4);
         self.now.unix_ms += 1;
@@ -422,7 +422,7 @@ impl World {
         self.machine.as_ref().is_some_and(DurableMachine::is_leaving)
     }
 
-    /// A machine that lets go is done once its worker is dead and its batches are stored or not; then its owner goes, and
+    /// A leaving machine is released once its worker has exited and every batch has its result; then its owner ends, and
     /// the execution is found again: by the alarm, or by the next supervisor.
     fn leave(&mut self) {
         if !self.is_leaving() {
@@ -432,13 +432,13 @@ impl World {
         assert!(!worker || self.dying, "a worker is left behind: {:?}", self.machine);
         if !worker && self.writing.is_empty() {
             let machine = self.machine.as_ref();
-            assert!(machine.is_some_and(DurableMachine::is_released), "it never goes: {machine:?}");
+            assert!(machine.is_some_and(DurableMachine::is_released), "it is never released: {machine:?}");
             assert!(self.unanswered.is_empty(), "a caller never gets a reply: {machine:?}");
             self.begin();
         }
     }
 
-    /// The store does not take its oldest batch; what was given to it later it may take.
+    /// The store refuses its oldest batch; it may accept later ones.
     fn lose(&mut self) {
         if let Some((write, _)) = self.writing.pop_front() {
             self.lost += 1;
@@ -451,14 +451,14 @@ impl World {
         self.ends(DurableInput::Exited(exit_status));
     }
 
-    /// The worker is gone, and the machine gets this input.
+    /// The worker exits, and the machine gets this input.
     fn ends(&mut self, input: DurableInput) {
         (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
         self.sent.clear();
         self.step(input);
     }
 
-    /// Each worker ends so, until the program is given up.
+    /// Each worker ends with this input, until the program is given up.
     fn each_ends(&mut self, input: impl Fn() -> DurableInput) {
         for _ in 0..10_000 {
             if self.is_over() {
@@ -496,7 +496,7 @@ impl World {
         let token = self.token();
         self.unanswered.insert(token.0, (task.checkpoint, answer.clone()));
         let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(2) == 0);
-        // Without a name it means the task that stands now, whatever is being stored.
+        // Without an id the answer is for the pending task, whatever is being stored.
         let named = self.rng.below(2) == 0;
         let task = named.then_some(task.id);
         self.step(DurableInput::Submit { token, task, answer, with: Vec::new(), wait });
@@ -510,7 +510,7 @@ impl World {
         let record = self.rows.record.as_ref().expect("a row");
         assert_eq!(record.status, ExecutionStatus::Ok, "seed {seed}: {:?}", record.error);
         let used: Vec<String> = self.rows.tasks.iter().filter_map(|task| task.answer.clone()).collect();
-        assert_eq!(used.len() as u64, QUESTIONS, "seed {seed}");
+        assert_eq!(used.len() as u64, TASKS, "seed {seed}");
         let result = record.result.as_ref().map_or("", JsonText::as_str);
         assert_eq!(
             result,
@@ -525,8 +525,8 @@ impl World {
             let stored = task.and_then(|task| task.answer.as_ref());
             assert_eq!(stored, Some(answer), "seed {seed}: an acknowledged answer was lost");
         }
-        assert_eq!(self.effects.len() as u64, QUESTIONS / 2, "seed {seed}: effects under ids of their own");
-        assert_eq!(self.rows.effects, QUESTIONS / 2, "seed {seed}: an effect has one checkpoint");
+        assert_eq!(self.effects.len() as u64, TASKS / 2, "seed {seed}: effects under ids of their own");
+        assert_eq!(self.rows.effects, TASKS / 2, "seed {seed}: an effect has one checkpoint");
     }
 }
 
@@ -541,11 +541,11 @@ fn history(seed: u64) -> World {
         }
         world.go(true);
     }
-    panic!("seed {seed} does not come to an end: {:?}", world.machine);
+    panic!("seed {seed} does not end: {:?}", world.machine);
 }
 
 #[test]
-fn every_answer_is_used_once_whatever_crashes_when() {
+fn every_answer_is_used_once_despite_any_crash() {
     let (mut crashes, mut stops, mut lost) = (0, 0, 0);
     for seed in 0..600 {
         let world = history(seed);
@@ -556,7 +556,7 @@ fn every_answer_is_used_once_whatever_crashes_when() {
 }
 
 #[test]
-fn the_forbidden_call_that_ended_a_programs_worker_is_named() {
+fn forbidden_call_that_ended_a_worker_is_named() {
     let mut world = World::new(1);
     world.begin();
     world.each_ends(|| DurableInput::ForbiddenCall("openat".to_owned()));

@@ -10,7 +10,7 @@ use vm_system_record::Write;
 
 #[derive(Default)]
 pub(super) struct Checks {
-    asked: BTreeSet<u64>,
+    requested: BTreeSet<u64>,
     answered: BTreeSet<u64>,
     /// Next event number of each execution, as written.
     next_seq: BTreeMap<ExecutionId, u64>,
@@ -37,13 +37,13 @@ pub(super) struct Checks {
 }
 
 impl Checks {
-    pub(super) fn asked(&mut self, token: u64) {
-        self.asked.insert(token);
+    pub(super) fn requested(&mut self, token: u64) {
+        self.requested.insert(token);
     }
 
-    /// The supervisor exited: its callers and its memory are gone.
+    /// The supervisor exited: its callers and its memory are lost.
     pub(super) fn forget(&mut self, database: &Database) {
-        self.answered.extend(self.asked.iter().copied());
+        self.answered.extend(self.requested.iter().copied());
         self.last_write = 0;
         self.host_call = None;
         self.forking = false;
@@ -77,12 +77,12 @@ impl Checks {
         if self.killed || self.session_ended {
             return Ok(());
         }
-        Err("a skipped sequence was let pass".to_owned())
+        Err("a skipped sequence number was accepted".to_owned())
     }
 
     pub(super) fn action(&mut self, action: &SessionAction, database: &Database) -> Result<(), String> {
         if self.released && !matches!(action, SessionAction::Reply { .. }) {
-            return Err("more than an answer after Release".to_owned());
+            return Err("more than a reply after Release".to_owned());
         }
         match action {
             SessionAction::Send(message) => self.send(message, database),
@@ -96,7 +96,7 @@ impl Checks {
             SessionAction::Interrupt | SessionAction::AllowCpu { .. }
                 if self.killed || self.session_ended =>
             {
-                Err("the worker is bothered after its end".to_owned())
+                Err("an action for a worker after its end".to_owned())
             }
             SessionAction::Kill if self.killed => Err("Kill twice".to_owned()),
             SessionAction::Kill => {
@@ -108,9 +108,9 @@ impl Checks {
                 self.taken = true;
                 Ok(())
             }
-            SessionAction::ForkTaken => Err("a child was taken that nobody made".to_owned()),
+            SessionAction::ForkTaken => Err("a child was taken without a fork".to_owned()),
             SessionAction::ForksOver if std::mem::take(&mut self.forking) => Ok(()),
-            SessionAction::ForksOver => Err("forks are over that were not".to_owned()),
+            SessionAction::ForksOver => Err("forks are over that were not ordered".to_owned()),
             SessionAction::HostCall { call, .. } => match self.host_call.replace(*call) {
                 Some(other) => Err(format!("host call {call} while {other} is under way")),
                 None => Ok(()),
@@ -127,7 +127,7 @@ impl Checks {
                 batch.iter().try_for_each(|write| self.write(write, database))
             }
             SessionAction::Reply { token, result } => {
-                if !self.asked.contains(&token.0) || !self.answered.insert(token.0) {
+                if !self.requested.contains(&token.0) || !self.answered.insert(token.0) {
                     return Err(format!("token {} got two replies or was never used", token.0));
                 }
                 Self::reply(result, database)
@@ -158,7 +158,7 @@ impl Checks {
 
     fn fork(&mut self) -> Result<(), String> {
         if self.killed || self.session_ended || self.dispatched.is_some() {
-            return Err("a fork of a worker that is busy or gone".to_owned());
+            return Err("a fork of a worker that is busy or has exited".to_owned());
         }
         if self.forking && !self.taken {
             return Err("a fork while another is under way".to_owned());
@@ -235,7 +235,7 @@ impl Checks {
                     return Err("an execution ended twice".to_owned());
                 }
                 if !record.status.is_final() || record.ended_at.is_none() {
-                    return Err("an end that is none".to_owned());
+                    return Err("an end with an unfinished status".to_owned());
                 }
                 let error_fits = (record.status == ExecutionStatus::Ok) == record.error.is_none();
                 if !error_fits {
@@ -269,24 +269,24 @@ impl Checks {
     fn reply(result: &Result<SessionReply, crate::Refusal>, database: &Database) -> Result<(), String> {
         let Ok(SessionReply::Executed(executed)) = result else { return Ok(()) };
         let Some(stored) = database.executions.get(&executed.record.id) else {
-            return Err("answered before the execution is stored".to_owned());
+            return Err("a reply before the execution is stored".to_owned());
         };
         if executed.record.status.is_final() && stored.record.status != executed.record.status {
             return Err(format!(
-                "answered {} while {} is stored",
+                "a reply with {} while {} is stored",
                 executed.record.status, stored.record.status
             ));
         }
         if let Some(batches) = &executed.events {
             let count: u64 = batches.iter().map(|batch| batch.len() as u64).sum();
             if count != executed.record.metrics.events {
-                return Err("an answer without all of its events".to_owned());
+                return Err("a reply without all events".to_owned());
             }
         }
         Ok(())
     }
 
-    /// Everything is over.
+    /// Checks at the end of the history.
     pub(super) fn at_the_end(&self, database: &Database) -> Result<(), String> {
         if !self.released {
             return Err("the session was never released".to_owned());
@@ -294,11 +294,11 @@ impl Checks {
         if self.forking {
             return Err("a fork is left behind".to_owned());
         }
-        if let Some(token) = self.asked.difference(&self.answered).next() {
-            return Err(format!("token {token} was never answered"));
+        if let Some(token) = self.requested.difference(&self.answered).next() {
+            return Err(format!("token {token} never got a reply"));
         }
         if let Some(row) = database.pending() {
-            return Err(format!("question {} of {} is left behind", row.id, row.execution));
+            return Err(format!("task {} of {} is left behind", row.id, row.execution));
         }
         for (id, stored) in &database.executions {
             if !stored.record.status.is_final() {

@@ -35,7 +35,7 @@ pub(super) enum BatchOutcome {
 }
 
 impl Database {
-    /// Answers the oldest batch.
+    /// Returns the result of the oldest batch.
     pub(super) fn turn(&mut self, fail: bool) -> Option<BatchOutcome> {
         let (id, batch) = self.queue.pop_front()?;
         if fail {
@@ -131,13 +131,13 @@ impl Database {
         }
     }
 
-    /// The task that an execution waits for, as anybody can see.
+    /// The pending task.
     pub(super) fn pending(&self) -> Option<&TaskRow> {
         self.questions.values().find(|row| row.ended_at.is_none())
     }
 
     /// The last task of an execution.
-    pub(super) fn last_question(&self, execution: ExecutionId) -> Option<&TaskRow> {
+    pub(super) fn last_task(&self, execution: ExecutionId) -> Option<&TaskRow> {
         let mine = self.questions.values().filter(|row| row.execution == execution);
         mine.max_by_key(|row| row.checkpoint)
     }
@@ -186,15 +186,15 @@ fn batch_error(database: &Database, batch: &[Write]) -> Option<String> {
             }
             Write::TaskInsert(row) => {
                 let withdrawn = batch.iter().any(|write| matches!(write, Write::TasksWithdraw { .. }));
-                let pending = database.last_question(row.execution).is_some_and(|row| row.ended_at.is_none());
+                let pending = database.last_task(row.execution).is_some_and(|row| row.ended_at.is_none());
                 if database.questions.contains_key(&row.id) || (pending && !withdrawn) {
-                    return Some("the question exists already".to_owned());
+                    return Some("the task exists already".to_owned());
                 }
             }
             Write::TaskAttempt { id: task, .. } | Write::TaskEnd { id: task, .. }
                 if database.questions.get(task).is_none_or(|row| row.ended_at.is_some()) =>
             {
-                return Some("there is no such pending question".to_owned());
+                return Some("there is no such pending task".to_owned());
             }
             Write::ExecutionDegraded { id } if known(*id).is_none() => {
                 return Some("there is no such execution".to_owned());

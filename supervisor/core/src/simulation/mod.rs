@@ -34,7 +34,7 @@ fn play(kind: &str, faults: SimulatedFaults) {
 }
 
 #[test]
-fn honest_worker_and_healthy_store_never_end_a_session_unasked() {
+fn honest_worker_and_healthy_store_never_end_a_session_without_a_request() {
     play("honest", SimulatedFaults::NONE);
 }
 
@@ -44,7 +44,7 @@ fn every_invariant_holds_with_a_hostile_worker() {
 }
 
 #[test]
-fn every_invariant_holds_when_workers_die_at_any_moment() {
+fn every_invariant_holds_when_workers_exit_at_any_moment() {
     play("exits", SimulatedFaults { exits: true, ..SimulatedFaults::NONE });
 }
 
@@ -54,7 +54,7 @@ fn every_invariant_holds_when_the_store_fails() {
 }
 
 #[test]
-fn every_invariant_holds_when_supervisors_die_and_adopt() {
+fn every_invariant_holds_when_supervisors_exit_and_adopt() {
     play("adoption", SimulatedFaults { adoption: true, exits: true, ..SimulatedFaults::NONE });
 }
 

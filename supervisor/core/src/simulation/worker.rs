@@ -85,14 +85,14 @@ impl SimulatedWorker {
         self.script = None;
     }
 
-    /// Takes a message; an error if the supervisor may not send it now.
+    /// Receives a message; an error if the supervisor may not send it now.
     pub(super) fn on_message(&mut self, message: ToWorker, rng: &mut SeededRandom) -> Result<(), String> {
         if self.exited.is_some() {
             return Ok(());
         }
         match message {
-            ToWorker::Durable(_) => return Err("an order of the other engine".to_owned()),
-            ToWorker::Fork { .. } => return Err("a fork that nobody allowed".to_owned()),
+            ToWorker::Durable(_) => return Err("a message of the other engine".to_owned()),
+            ToWorker::Fork { .. } => return Err("a fork that was not permitted".to_owned()),
             ToWorker::Start(_) if std::mem::replace(&mut self.started, true) => {
                 return Err("Start twice".to_owned());
             }
@@ -109,7 +109,7 @@ impl SimulatedWorker {
                 Some(script) if script.waiting == Some(call) => script.waiting = None,
                 // It had the answer from a supervisor that exited, and repeated the call for the next one.
                 _ if self.lied || self.adopted => {}
-                _ => return Err(format!("HostReply {call} that nobody waits for")),
+                _ => return Err(format!("HostReply {call} without a pending call")),
             },
             ToWorker::Ack { seq } => {
                 if seq <= self.acked {
@@ -121,7 +121,7 @@ impl SimulatedWorker {
             ToWorker::Adopt { last_committed } => {
                 if last_committed < self.acked {
                     return Err(format!(
-                        "Adopt {last_committed} below what was acknowledged, {}",
+                        "Adopt {last_committed} below the acknowledged number {}",
                         self.acked
                     ));
                 }

@@ -38,14 +38,14 @@ impl SimulatedFaults {
 
 /// Characters of a line of the transcript.
 const LINE: usize = 300;
-/// Steps before the history is wound up.
+/// Steps before the history is ended.
 const STEPS: u64 = 200;
-/// Steps in which a history must then come to its end.
+/// Steps within which the history must then end.
 const LAST_STEPS: u64 = 3_000;
 
 #[derive(Clone, Copy)]
 enum Fork {
-    /// It could not even be ordered.
+    /// The fork message could not be sent.
     Unordered,
     Ordered,
     /// The worker has reported.
@@ -197,7 +197,7 @@ impl World {
         if blameless
             && self.machine.record().close_reason.as_deref().is_some_and(|why| why.starts_with("protocol"))
         {
-            return Err(format!("an honest worker was blamed: {:?}", self.machine.record().close_reason));
+            return Err(format!("a violation of an honest worker: {:?}", self.machine.record().close_reason));
         }
         if self.machine.record().close_reason.is_none() || self.machine.record().closed_at.is_none() {
             return Err("an end without a reason".to_owned());
@@ -205,7 +205,7 @@ impl World {
         Ok(())
     }
 
-    /// Whether the session ended in a way that takes a fault: limits, operators, deadlines and startup files end
+    /// Whether the session ended in a way that requires a fault: limits, operators, deadlines and startup files end
     /// sessions in every kind of history.
     pub(super) fn crashed(&self) -> bool {
         let reason = self.machine.record().close_reason.as_deref().unwrap_or_default();
@@ -229,7 +229,7 @@ impl World {
 
     fn token(&mut self) -> Token {
         self.next_token += 1;
-        self.checks.asked(self.next_token);
+        self.checks.requested(self.next_token);
         Token(self.next_token)
     }
 
@@ -273,7 +273,7 @@ impl World {
                 }
                 SessionAction::ForksOver => self.fork = None,
                 SessionAction::HostCall { call, .. } => self.host_call = Some(call),
-                // Sometimes an answer is under way already.
+                // Sometimes a reply is under way already.
                 SessionAction::DropHostWork if self.rng.one_in(2) => {
                     self.host_call = None;
                     self.loading = None;
@@ -284,11 +284,11 @@ impl World {
         }
     }
 
-    /// Something happens.
+    /// One random event.
     fn happen(&mut self) {
         match self.rng.below(20) {
             0..=3 => self.store_turns(),
-            4 if self.fork.is_some() => self.fork_goes_on(),
+            4 if self.fork.is_some() => self.fork_continues(),
             4..=7 if self.machine.has_worker() => self.worker.run(self.faults.hostile, &mut self.rng),
             8..=11 => self.deliver_worker_message(),
             12 => self.host_answers(),
@@ -357,7 +357,7 @@ impl World {
     }
 
     /// The worker reports its clone, and the owner task reports the child; in either order.
-    fn fork_goes_on(&mut self) {
+    fn fork_continues(&mut self) {
         let Some((order, stage)) = self.fork else { return };
         let (next, result) = match stage {
             Fork::Unordered => {
@@ -404,13 +404,13 @@ impl World {
 
     fn time_passes(&mut self) {
         if self.worker.exited.is_some() && !self.exit_reported && !self.faults.exits {
-            // The kernel is quick; only a faulty world brings the news late.
+            // The kernel reports exits at once; only a faulty world reports them late.
             return self.deliver_worker_message();
         }
         let blameless = !self.faults.hostile && !self.faults.exits;
         if self.fork.is_some() && blameless {
-            // A fork takes no time that anybody would wait for.
-            self.fork_goes_on();
+            // A fork takes practically no time.
+            self.fork_continues();
             return self.deliver_worker_message();
         }
         let step = match self.machine.deadline() {
@@ -513,14 +513,14 @@ impl World {
                 };
                 self.input(SessionInput::ChannelFailed(fault));
             }
-            2 if self.faults.adoption => self.supervisor_dies(),
+            2 if self.faults.adoption => self.supervisor_exits(),
             _ => {}
         }
     }
 
-    /// A new machine takes the worker over, with what is stored. Only where the store is not behind on what was
-    /// started: a start that was queued and lost is the next issue's business.
-    fn supervisor_dies(&mut self) {
+    /// A new machine adopts the worker with the stored rows. Only if every started execution is stored: a start
+    /// that was queued and lost is not covered here.
+    fn supervisor_exits(&mut self) {
         let settled = self.database.queue.is_empty() && self.loading.is_none();
         let ready = self.machine.record().status == SessionStatus::Ready
             && self.database.session == Some(SessionStatus::Ready);
@@ -534,12 +534,12 @@ impl World {
             events: stored.events,
             output_bytes: stored.output_bytes,
             last_ts: stored.last_ts,
-            question: self.database.last_question(stored.record.id).cloned(),
+            question: self.database.last_task(stored.record.id).cloned(),
         });
-        self.note(|| "the supervisor dies".to_owned());
+        self.note(|| "the supervisor exits".to_owned());
         self.checks.forget(&self.database);
         self.host_call = None;
-        // What it was ordered it does all the same.
+        // The worker carries out an order that it has already.
         let _ = self.worker.fork(&mut self.rng);
         self.fork = None;
         self.adopted = true;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_does_not_end_within_the_grace_is_killed_for_what_stopped_it() {
+fn execution_that_exceeds_the_grace_is_killed_with_the_reason_of_the_stop() {
     let mut wall = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
     wall.after(10);
     wall.after(INTERRUPT_GRACE_MS);
@@ -22,7 +22,7 @@ fn what_does_not_end_within_the_grace_is_killed_for_what_stopped_it() {
 }
 
 #[test]
-fn deaths_have_the_kernels_reason() {
+fn closing_reason_of_an_exit_comes_from_the_kernel() {
     for (exit_status, reason) in [
         (WorkerExitStatus::Signaled(11), "signal(SIGSEGV)"),
         (WorkerExitStatus::Signaled(9), "signal(SIGKILL)"),
@@ -61,7 +61,7 @@ fn a_forbidden_call_is_named_although_the_kernel_only_saw_our_kill() {
 }
 
 #[test]
-fn a_worker_that_our_interruption_kills_has_not_handled_it() {
+fn worker_killed_by_our_interrupt_signal_has_removed_its_handler() {
     let mut bench = Bench::running();
     bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(10)));
@@ -69,11 +69,11 @@ fn a_worker_that_our_interruption_kills_has_not_handled_it() {
 
     let mut others = Bench::running();
     others.input(SessionInput::Exited(WorkerExitStatus::Signaled(10)));
-    assert_eq!(others.reason(), "signal(SIGUSR1)", "nobody here had interrupted it");
+    assert_eq!(others.reason(), "signal(SIGUSR1)", "this machine had not interrupted it");
 }
 
 #[test]
-fn closing_cancels_what_runs_and_waits_for_the_exit() {
+fn closing_cancels_the_running_execution_and_waits_for_the_exit() {
     let mut bench = Bench::running();
     bench.input(SessionInput::Close { token: Token(3), cause: CloseCause::Request });
     assert_eq!(bench.interrupts, 1);
@@ -99,7 +99,7 @@ fn a_worker_that_does_not_exit_is_killed_and_the_session_is_closed_all_the_same(
 }
 
 #[test]
-fn an_operators_signal_is_the_reason_only_if_it_kills() {
+fn operators_signal_is_the_reason_only_if_it_kills() {
     let mut bench = Bench::ready();
     bench.input(SessionInput::Kill { token: Token(3), signal: 15 });
     assert_eq!(bench.reply(3), Some(&Ok(SessionReply::Done)));
@@ -112,7 +112,7 @@ fn an_operators_signal_is_the_reason_only_if_it_kills() {
 }
 
 #[test]
-fn a_death_that_nobody_reports_is_recorded_after_its_deadline() {
+fn unreported_exit_is_recorded_after_its_deadline() {
     let mut bench = Bench::running();
     bench.input(SessionInput::Kill { token: Token(3), signal: 9 });
     bench.after(crate::deadlines::EXIT_MS);
@@ -139,10 +139,10 @@ fn an_idle_session_ends_but_not_while_something_runs() {
 }
 
 #[test]
-fn a_session_that_is_closed_before_it_is_made_is_made_and_closed() {
+fn session_that_is_closed_before_its_creation_is_created_and_closed() {
     let mut bench = Bench::new(rights(|_| {}), 0);
     bench.input(SessionInput::Close { token: Token(1), cause: CloseCause::Shutdown });
-    assert!(bench.reply(1).is_none(), "there is nothing to be closed yet");
+    assert!(bench.reply(1).is_none(), "there is no session to close yet");
     bench.input(SessionInput::Create { token: Token(2) });
     let Some(Ok(SessionReply::Session(record))) = bench.reply(1) else { panic!("{:?}", bench.replies) };
     assert_eq!(record.status, SessionStatus::Closed);

@@ -1,9 +1,9 @@
-//! Executions: answers, clocks, host calls, stops.
+//! Executions: replies, clocks, host calls, stops.
 
 use super::*;
 
 #[test]
-fn an_execution_is_answered_with_its_events_after_the_commit() {
+fn caller_gets_the_execution_with_its_events_after_the_commit() {
     let mut bench = Bench::running();
     bench.prints(10, "hello");
     bench.ends(Outcome::Ok);
@@ -37,7 +37,7 @@ fn the_caller_gets_the_first_lost_write_and_not_its_consequences() {
 }
 
 #[test]
-fn an_acknowledgement_goes_out_behind_every_few_executions() {
+fn acknowledgement_is_sent_after_every_few_executions() {
     let mut bench = Bench::running();
     let acked = |bench: &Bench| {
         let acks = bench.sent.iter().filter_map(|message| match message {
@@ -52,8 +52,8 @@ fn an_acknowledgement_goes_out_behind_every_few_executions() {
         bench.execute(token);
         let now = acked(&bench);
         if now.len() > before.len() {
-            assert_eq!(now.last(), Some(&committed), "all that is committed");
-            // Behind the job, so that the worker is not woken up for it alone.
+            assert_eq!(now.last(), Some(&committed), "everything committed");
+            // After `Execute`, so that the worker is not woken for the acknowledgement alone.
             assert!(matches!(bench.sent[..], [.., ToWorker::Execute(_), ToWorker::Ack { .. }]));
         }
         assert!(committed - now.last().unwrap_or(&0) < 8, "a worker never keeps more than a few: {now:?}");
@@ -62,7 +62,7 @@ fn an_acknowledgement_goes_out_behind_every_few_executions() {
 }
 
 #[test]
-fn output_that_a_worker_keeps_is_acknowledged_behind_the_next_execution() {
+fn kept_output_is_acknowledged_after_the_next_execution() {
     let mut bench = Bench::running();
     bench.prints(10, &"x".repeat(4_096));
     bench.ends(Outcome::Ok);
@@ -97,7 +97,7 @@ fn outcomes_have_their_status_and_code() {
         let mut bench = Bench::running();
         bench.ends(outcome.clone());
         assert_eq!((bench.ended().status, bench.code().as_str()), (status, code), "{outcome:?}");
-        assert!(!bench.killed, "{outcome:?}: after a soft limit the session lives on");
+        assert!(!bench.killed, "{outcome:?}: a soft limit does not end the session");
         bench.execute(3);
         assert_eq!(bench.machine.running(), Some(EXECUTION));
     }
@@ -111,7 +111,7 @@ fn a_second_execution_is_refused_at_once() {
 }
 
 #[test]
-fn the_wall_clock_stands_still_during_a_host_call() {
+fn the_wall_clock_is_paused_during_a_host_call() {
     let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 1_000));
     bench.after(400);
     bench.calls(1);
@@ -129,7 +129,7 @@ fn the_wall_clock_stands_still_during_a_host_call() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_fails_the_call_and_not_the_session() {
+fn host_without_a_reply_fails_the_call_and_not_the_session() {
     let mut bench = Bench::running();
     bench.calls(1);
     bench.after(crate::deadlines::HOST_CALL_MS);
@@ -154,7 +154,7 @@ fn a_module_that_is_not_granted_never_reaches_the_host() {
 }
 
 #[test]
-fn our_own_record_decides_between_timeout_and_cancelled() {
+fn machines_own_record_decides_between_timeout_and_cancelled() {
     let mut cancelled = Bench::running();
     cancelled.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     assert_eq!(cancelled.reply(3), Some(&Ok(SessionReply::Done)));
@@ -164,11 +164,11 @@ fn our_own_record_decides_between_timeout_and_cancelled() {
     late.after(10);
     late.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     late.ends(Outcome::Interrupted);
-    assert_eq!(late.ended().status, ExecutionStatus::Timeout, "the first reason stands");
+    assert_eq!(late.ended().status, ExecutionStatus::Timeout, "the first reason is kept");
 }
 
 #[test]
-fn a_cancel_answers_the_pending_host_call() {
+fn cancel_fails_the_pending_host_call() {
     let mut bench = Bench::running();
     bench.calls(1);
     bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
@@ -180,7 +180,7 @@ fn a_cancel_answers_the_pending_host_call() {
 }
 
 #[test]
-fn an_interruption_is_repeated_because_the_first_may_come_before_the_execution_begins() {
+fn interrupt_is_repeated_because_the_first_may_arrive_before_the_execution_begins() {
     let mut bench = Bench::running();
     bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
     for repeated in 2..5 {
@@ -208,7 +208,7 @@ fn cpu_time_is_judged_by_the_kernels_clock() {
 }
 
 #[test]
-fn a_result_that_is_larger_than_all_output_may_be_is_dropped_and_said_so() {
+fn result_above_the_output_limit_is_dropped_with_a_note() {
     let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.max_output_kb = 1));
     let result = JsonText::from_untrusted(format!("\"{}\"", "x".repeat(2_000)));
     bench.on_worker_message(FromWorker::Done(Box::new(Done { result: Some(result), ..done(Outcome::Ok) })));

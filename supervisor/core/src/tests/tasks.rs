@@ -34,11 +34,11 @@ impl Bench {
     }
 
     fn task(&self) -> TaskRow {
-        let asked = self.writes.iter().rev().find_map(|write| match write {
+        let written = self.writes.iter().rev().find_map(|write| match write {
             Write::TaskInsert(row) => Some(TaskRow::clone(row)),
             _ => None,
         });
-        asked.expect("a question was written")
+        written.expect("a task was written")
     }
 
     fn outcomes(&self) -> Vec<TaskOutcome> {
@@ -79,8 +79,8 @@ fn the_caller_gets_the_pause_and_the_submitter_the_end() {
     assert_eq!((record.status, record.metrics.events), (ExecutionStatus::Waiting, 3));
     let last = events.iter().flatten().flat_map(|batch| batch.iter()).last().expect("there are events");
     let task = bench.task().id;
-    let asked = EventPayload::Task { task_id: task, prompt: "which one?".to_owned() };
-    assert_eq!(last.payload, asked);
+    let expected = EventPayload::Task { task_id: task, prompt: "which one?".to_owned() };
+    assert_eq!(last.payload, expected);
     bench.submits_to(3, Some(task), "that one");
     assert_eq!(bench.answered(), Some(&TaskAnswer::Text("that one".to_owned())));
     assert_eq!(bench.reply(3), None, "it runs");
@@ -93,7 +93,7 @@ fn the_caller_gets_the_pause_and_the_submitter_the_end() {
 }
 
 #[test]
-fn only_the_first_answer_to_the_right_task_is_taken() {
+fn only_the_first_answer_to_the_right_task_is_accepted() {
     let mut bench = Bench::running();
     bench.submits(3, "early");
     assert_eq!(bench.reply(3), Some(&not_pending()));
@@ -132,7 +132,7 @@ fn an_answer_that_does_not_fit_is_refused_and_counted() {
 }
 
 #[test]
-fn a_task_whose_time_is_over_has_its_default_or_fails() {
+fn expired_task_gets_its_default_or_fails() {
     let mut patient = Bench::running();
     patient.on_task(1, 1, Some(r#"{"timeout_ms":500,"default":[1]}"#));
     patient.after(499);
@@ -170,7 +170,7 @@ fn neither_clock_runs_while_an_answer_is_awaited() {
     bench.after(599);
     assert_eq!(bench.interrupts, 0);
     bench.after(1);
-    assert_eq!(bench.interrupts, 1, "what was left of the limit is over");
+    assert_eq!(bench.interrupts, 1, "the rest of the limit is used up");
     bench.ends(Outcome::Interrupted);
     assert_eq!(bench.code(), "WALL_LIMIT");
     assert_eq!(bench.ended().metrics.host_wait_ms, 30 * 24 * 3_600_000);
@@ -224,7 +224,7 @@ fn a_session_that_waits_is_busy_and_not_idle() {
 }
 
 #[test]
-fn a_template_that_switches_it_off_is_obeyed_whatever_the_worker_does() {
+fn template_without_tasks_is_enforced_against_any_worker() {
     let mut policy = EffectivePolicy::clone(&rights(|_| {}));
     policy.wire.disabled_globals.push("CC".to_owned());
     let mut bench = Bench::running_with(Arc::new(policy));
@@ -233,12 +233,12 @@ fn a_template_that_switches_it_off_is_obeyed_whatever_the_worker_does() {
 }
 
 #[test]
-fn tasks_that_no_honest_worker_asks_are_violations() {
+fn tasks_that_no_honest_worker_sends_are_violations() {
     let long = |bytes: usize| HostRequest::Ask { number: 1, prompt: "x".repeat(bytes), options: None };
     let call = |call, request| FromWorker::HostCall { execution: EXECUTION, call, request };
     for (name, lie) in [
         ("too long", call(1, long(PROMPT_BYTES + 1))),
-        ("options that are no JSON", call(1, task(1, Some("{")))),
+        ("options that are not JSON", call(1, task(1, Some("{")))),
         ("number 0", call(1, task(0, None))),
         ("number 2 first", call(1, task(2, None))),
         ("call 2 first", call(2, task(1, None))),

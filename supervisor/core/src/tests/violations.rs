@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_no_honest_worker_says_is_a_violation() {
+fn message_that_no_honest_worker_sends_is_a_violation() {
     let stranger = ExecutionId::from_bytes([9; 16]);
     let event = |payload| vec![WorkerEvent { at_us: 0, payload }];
     let broken = JsonText::from_untrusted("{\"a\":".to_owned());
@@ -37,7 +37,10 @@ fn what_no_honest_worker_says_is_a_violation() {
         ),
         ("json", FromWorker::Events { execution: EXECUTION, events: event(broken_value) }),
         ("result", FromWorker::Done(Box::new(Done { result: Some(broken), ..done(Outcome::Ok) }))),
-        ("done of a stranger", FromWorker::Done(Box::new(Done { execution: stranger, ..done(Outcome::Ok) }))),
+        (
+            "done of an unknown execution",
+            FromWorker::Done(Box::new(Done { execution: stranger, ..done(Outcome::Ok) })),
+        ),
         ("pids", FromWorker::Done(Box::new(done(Outcome::Limit(LimitKind::Pids))))),
         ("exit 0", FromWorker::Done(Box::new(done(Outcome::Exit { code: 0 })))),
         ("call 2 first", FromWorker::HostCall { execution: EXECUTION, call: 2, request: exists() }),
@@ -58,7 +61,7 @@ fn what_no_honest_worker_says_is_a_violation() {
 }
 
 #[test]
-fn sequences_and_repetitions_are_judged() {
+fn sequence_numbers_and_repetitions_are_checked() {
     for step in [0, 2] {
         let mut bench = Bench::running();
         bench.seq = bench.seq - 1 + step;
@@ -116,7 +119,7 @@ fn output_beyond_the_workers_own_limit_ends_the_worker() {
 }
 
 #[test]
-fn a_worker_that_hangs_up_and_lives_on_is_killed() {
+fn worker_that_closes_its_channel_and_does_not_exit_is_killed() {
     let mut bench = Bench::ready();
     bench.input(SessionInput::ChannelFailed(ChannelFault::Closed));
     assert!(!bench.killed);
@@ -127,7 +130,7 @@ fn a_worker_that_hangs_up_and_lives_on_is_killed() {
 }
 
 #[test]
-fn numbers_and_texts_of_a_worker_are_cut_to_what_can_be_stored() {
+fn numbers_and_texts_of_a_worker_are_capped_at_what_can_be_stored() {
     let mut bench = Bench::running();
     let message = "é".repeat(1024 * 1024);
     let usage = Usage { cpu_us: u64::MAX, heap_bytes: u64::MAX, heap_peak_bytes: u64::MAX };

@@ -10,18 +10,18 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Comparisons for one answer: a tenth of a second or so. A list of a million numbers takes two million.
+/// Comparisons for one answer: about 0.1 s. A list of a million numbers takes two million.
 const FUEL: u64 = 4_000_000;
-/// Deepest nesting of schemas inside of schemas, references counted: enough for values as deep as the parser lets them be.
+/// Deepest nesting of schemas in schemas, references included: enough for values as deep as the parser accepts.
 const DEPTH: usize = 512;
-/// What is shown of a name or a value (characters).
+/// Longest part of a name or value that a message shows (characters).
 const SHOWN: usize = 60;
-/// What is shown of a list of values.
+/// Most values of a list that a message shows.
 const SHOWN_VALUES: usize = 12;
 
 /// A value does not fit.
 pub(super) enum SchemaMismatch {
-    /// Where and why, in words. Alternatives may still fit.
+    /// Position and reason. Alternatives may still fit.
     Here(String),
     /// The budget is exhausted: the result is unknown.
     TooMuch(&'static str),
@@ -38,7 +38,7 @@ impl SchemaMismatch {
 
 type Verdict = Result<(), SchemaMismatch>;
 
-/// Where in the answer.
+/// Position in the answer.
 pub(super) enum ValuePath<'a> {
     Top,
     Key(&'a ValuePath<'a>, &'a str),
@@ -58,7 +58,7 @@ impl fmt::Display for ValuePath<'_> {
     }
 }
 
-/// One answer before its schema.
+/// Validation of one answer against its schema.
 pub(super) struct Judge<'s> {
     root: &'s Value,
     fuel: u64,
@@ -76,9 +76,9 @@ impl<'s> Judge<'s> {
                 self.fuel = left;
                 Ok(())
             }
-            None => Err(SchemaMismatch::TooMuch(
-                "answer takes too long to be checked: it is too large for its schema",
-            )),
+            None => {
+                Err(SchemaMismatch::TooMuch("answer takes too long to check: it is too large for its schema"))
+            }
         }
     }
 
@@ -92,12 +92,12 @@ impl<'s> Judge<'s> {
         self.spend(1)?;
         if depth > DEPTH {
             return Err(SchemaMismatch::TooMuch(
-                "answer cannot be checked: its schema goes round in circles",
+                "answer cannot be checked: its schema refers to itself without end",
             ));
         }
         let fields = match schema {
             Value::Object(fields) => fields,
-            Value::Bool(false) => return Err(SchemaMismatch::Here(format!("{path} must not be there"))),
+            Value::Bool(false) => return Err(SchemaMismatch::Here(format!("{path} is not allowed"))),
             _ => return Ok(()),
         };
         self.kind(fields, value, path)?;
@@ -114,7 +114,7 @@ impl<'s> Judge<'s> {
         self.combined(fields, value, path, depth)
     }
 
-    /// Whether it fits, where it is no error if it does not.
+    /// Whether the value fits, where a mismatch is not an error.
     fn would(
         &mut self,
         schema: &'s Value,
@@ -158,7 +158,7 @@ impl<'s> Judge<'s> {
         }
     }
 
-    /// Equal by value, numbers by what they are worth, as JSON Schema has it.
+    /// Equality by value, numbers by their numeric value, as JSON Schema defines it.
     fn same(&mut self, a: &Value, b: &Value) -> Result<bool, SchemaMismatch> {
         self.spend(1)?;
         match (a, b) {
@@ -219,7 +219,7 @@ impl<'s> Judge<'s> {
     fn matches(&mut self, pattern: &'s str, text: &str) -> Result<bool, SchemaMismatch> {
         self.spend(1 + text.len() * (1 + pattern.len() / 8) / 8)?;
         let compiled = self.patterns.entry(pattern).or_insert_with(|| patterns::compile(pattern).ok());
-        // It was compiled when the schema was checked.
+        // The pattern was compiled when the schema was checked.
         Ok(compiled.as_ref().is_some_and(|pattern| pattern.is_match(text)))
     }
 
@@ -295,9 +295,9 @@ impl<'s> Judge<'s> {
                 found += usize::from(self.would(schema, item, &ValuePath::Item(path, index), depth)?);
             }
             if fields.get("minContains").is_none() && found == 0 {
-                return Err(SchemaMismatch::Here(format!("{path} has no item that it must contain")));
+                return Err(SchemaMismatch::Here(format!("{path} lacks an item that matches `contains`")));
             }
-            count(fields, path, "items that it must contain", ["minContains", "maxContains"], found)?;
+            count(fields, path, "items that match `contains`", ["minContains", "maxContains"], found)?;
         }
         if fields.get("uniqueItems") == Some(&Value::Bool(true)) {
             let mut seen = HashSet::new();
@@ -306,7 +306,7 @@ impl<'s> Judge<'s> {
                 canonical(item, &mut text);
                 self.spend(1 + text.len() / 16)?;
                 if !seen.insert(text) {
-                    return Err(SchemaMismatch::Here(format!("{path} must not have an item twice")));
+                    return Err(SchemaMismatch::Here(format!("{path} must not have the same item twice")));
                 }
             }
         }
@@ -340,7 +340,7 @@ impl<'s> Judge<'s> {
         if let Some(schema) = fields.get("not")
             && self.would(schema, value, path, depth)?
         {
-            return Err(SchemaMismatch::Here(format!("{path} is what it must not be")));
+            return Err(SchemaMismatch::Here(format!("{path} fits the schema of `not`")));
         }
         let Some(condition) = fields.get("if") else { return Ok(()) };
         let branch = if self.would(condition, value, path, depth)? { "then" } else { "else" };
@@ -395,7 +395,7 @@ fn bounds(fields: &Map<String, Value>, path: &ValuePath<'_>, number: f64) -> Ver
     Ok(())
 }
 
-/// A text that is the same for equal values: names in order, numbers by what they are worth.
+/// A text that is the same for equal values: names in order, numbers by their numeric value.
 fn canonical(value: &Value, out: &mut String) {
     match value {
         Value::Number(number) => match number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15) {
@@ -432,7 +432,7 @@ fn canonical(value: &Value, out: &mut String) {
     }
 }
 
-/// The first of some values.
+/// The first values of a list.
 fn shown(values: &[Value]) -> String {
     let mut parts: Vec<String> = values.iter().take(SHOWN_VALUES).map(short).collect();
     if values.len() > SHOWN_VALUES {
@@ -441,7 +441,7 @@ fn shown(values: &[Value]) -> String {
     format!("[{}]", parts.join(","))
 }
 
-/// A value of which not more is shown than fits a line.
+/// A value, shortened to fit a line.
 fn short(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().nth(SHOWN).is_some() => {

@@ -1,4 +1,4 @@
-//! Patterns of schemas, in the notation of JavaScript, matched in time of text times pattern.
+//! Patterns of schemas in JavaScript's notation; matching takes time linear in text times pattern.
 //!
 //! Owns: the translation from JavaScript's notation to the matcher's. Look-around and back-references have no linear-time
 //! matching: a pattern with them is refused.
@@ -10,7 +10,7 @@ const COMPILED_BYTES: usize = 1 << 20;
 /// Deepest nesting of a pattern.
 const NESTING: u32 = 64;
 
-/// A pattern; in words why it cannot be used.
+/// Compiles a pattern; on error the reason.
 pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
     let shown = || pattern.chars().take(100).collect::<String>();
     RegexBuilder::new(&translated(pattern))
@@ -27,7 +27,7 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
         })
 }
 
-/// The same pattern as the matcher writes it.
+/// The same pattern in the matcher's notation.
 fn translated(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut in_class = false;
@@ -49,7 +49,7 @@ fn translated(pattern: &str) -> String {
                 in_class = true;
                 out.push('[');
             }
-            // Inside of a class these mean nothing in JavaScript.
+            // These characters have no special meaning in a class of JavaScript.
             '[' | '&' | '~' if in_class => out.extend(['\\', char]),
             ']' => {
                 in_class = false;

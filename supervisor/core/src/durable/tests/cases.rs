@@ -18,7 +18,7 @@ fn on_messages(world: &mut World) {
     }
 }
 
-/// The store takes everything.
+/// The store accepts every batch.
 fn store_all(world: &mut World) {
     while let Some((id, batch)) = world.writing.pop_front() {
         world.rows.apply(batch);
@@ -26,7 +26,7 @@ fn store_all(world: &mut World) {
     }
 }
 
-/// A world with a warm worker behind its first task.
+/// A world with a warm worker at its first task.
 fn warm() -> World {
     let mut world = World::new(1);
     world.begin();
@@ -36,12 +36,12 @@ fn warm() -> World {
     world
 }
 
-/// How often a program goes on until it is ended, and with which code.
-fn turns_until_its_end(world: &mut World, said: &FromDurable) -> (u32, String) {
+/// Number of segments until the program is ended, and the error code.
+fn turns_until_its_end(world: &mut World, message: &FromDurable) -> (u32, String) {
     for turn in 1..20_000 {
         world.now.cpu_us += 900;
         world.now.mono_ms += 1;
-        world.step(DurableInput::Message(said.clone()));
+        world.step(DurableInput::Message(message.clone()));
         let record = world.machine.as_ref().expect("a machine").record();
         if let Some(error) = &record.error {
             return (turn, error.code.clone());
@@ -51,7 +51,7 @@ fn turns_until_its_end(world: &mut World, said: &FromDurable) -> (u32, String) {
         }
         world.sent.clear();
     }
-    panic!("it goes on for ever");
+    panic!("it never ends");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_refused_change_of_a_variable_is_reported_at_once() {
 }
 
 #[test]
-fn a_worker_cannot_say_more_than_may_be_stored() {
+fn worker_that_sends_more_than_may_be_stored_is_killed() {
     use vm_system_protocol::durable::{MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES};
     let long = |bytes: usize| "x".repeat(bytes + 1);
     for cause in [
@@ -107,12 +107,12 @@ fn a_worker_cannot_say_more_than_may_be_stored() {
         let mut world = running();
         let stop = Stop { cause, cpu_us: 1, heap_bytes: 1 };
         world.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
-        assert!(world.dying && world.writing.is_empty(), "it is taken for one that breaks the protocol");
+        assert!(world.dying && world.writing.is_empty(), "it counts as a protocol violation");
     }
 }
 
 #[test]
-fn a_program_whose_worker_dies_again_and_again_is_given_up() {
+fn program_with_repeated_worker_exits_is_given_up() {
     let mut world = World::new(1);
     world.begin();
     world.each_ends(|| DurableInput::Exited(WorkerExitStatus::Signaled(11)));
@@ -123,7 +123,7 @@ fn a_program_whose_worker_dies_again_and_again_is_given_up() {
 }
 
 #[test]
-fn a_worker_that_speaks_out_of_turn_is_killed() {
+fn worker_that_sends_out_of_turn_is_killed() {
     let mut world = World::new(1);
     world.begin();
     while world.worker.is_none() {
@@ -153,7 +153,7 @@ fn an_answer_that_comes_while_the_last_worker_ends_is_stored_with_the_checkpoint
 }
 
 #[test]
-fn where_nothing_is_kept_warm_a_worker_ends_while_its_checkpoint_is_being_stored() {
+fn worker_that_is_not_kept_warm_exits_while_its_checkpoint_is_being_stored() {
     let mut world = World::new(1);
     world.warm_ms = 0;
     world.begin();
@@ -166,7 +166,7 @@ fn where_nothing_is_kept_warm_a_worker_ends_while_its_checkpoint_is_being_stored
 }
 
 #[test]
-fn a_state_that_is_too_large_ends_its_execution_and_what_else_was_in_the_batch_is_stored() {
+fn state_that_is_too_large_ends_its_execution_and_the_rest_of_the_batch_is_stored() {
     let mut world = warm();
     world.machine.as_mut().expect("a machine").spec.limits.max_state_mb = 1;
     let kept = world.rows.checkpoints.len();
@@ -183,18 +183,18 @@ fn a_state_that_is_too_large_ends_its_execution_and_what_else_was_in_the_batch_i
     store_all(&mut world);
     world.exited(WorkerExitStatus::Signaled(9));
     let machine = world.machine.as_ref().expect("a machine");
-    assert!(machine.is_released(), "nobody waits: {machine:?}");
+    assert!(machine.is_released(), "no caller waits: {machine:?}");
     let record = world.rows.record.expect("a row");
     let error = record.error.expect("an error");
     assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "MEMORY_LIMIT"));
-    assert_eq!(world.rows.tasks.len(), 1, "the question that came of it was never stored");
+    assert_eq!(world.rows.tasks.len(), 1, "the task of that state was never stored");
     assert_eq!(world.rows.tasks[0].outcome, Some(TaskOutcome::Answered));
     assert_eq!(record.metrics.events, world.rows.events.len() as u64);
     assert_eq!(world.rows.checkpoints.len(), kept);
 }
 
 #[test]
-fn a_state_is_weighed_after_as_much_as_the_largest_has_whoever_writes_it() {
+fn state_is_measured_after_the_bytes_of_the_largest_state_also_by_a_new_machine() {
     let weighed = |found: Option<u64>| {
         let mut world = warm();
         let mut found = StoredExecution { unweighed: found, ..world.rows.found().expect("it waits") };
@@ -218,7 +218,7 @@ fn a_state_is_weighed_after_as_much_as_the_largest_has_whoever_writes_it() {
 }
 
 #[test]
-fn pages_that_no_state_has_and_more_than_any_state_has_are_refused() {
+fn impossible_pages_and_too_many_pages_are_refused() {
     let on_worker_message = |pages: Vec<StatePage>| {
         let mut world = running();
         world.machine.as_mut().expect("a machine").spec.limits.max_state_mb = 1;
@@ -252,7 +252,7 @@ fn submit(token: Token, text: &str) -> DurableInput {
 }
 
 #[test]
-fn an_answer_that_comes_while_a_variable_is_changed_is_taken_behind_that() {
+fn answer_that_arrives_while_a_variable_is_changed_is_used_after_that() {
     let mut world = warm();
     world.step(set(Token(100)));
     world.step(submit(Token(101), "yes"));
@@ -260,7 +260,7 @@ fn an_answer_that_comes_while_a_variable_is_changed_is_taken_behind_that() {
     world.step(DurableInput::Message(FromDurable::NotSet));
     assert_eq!(world.refused, [(Token(100), DurableRefusal::NoVariable)]);
     assert_eq!(world.worker.as_ref().expect("a worker").answers, ["yes"]);
-    // The same where the worker exits at it.
+    // The same if the worker exits during the change.
     let mut world = warm();
     world.step(set(Token(100)));
     world.step(submit(Token(101), "yes"));
@@ -293,7 +293,7 @@ fn a_change_of_a_variable_is_kept_when_its_worker_exits_during_a_write() {
 }
 
 #[test]
-fn an_execution_that_goes_on_after_a_failed_start_goes_on_after_the_exit_of_its_worker() {
+fn execution_continues_after_a_failed_start_and_the_exit_of_its_worker() {
     let mut world = warm();
     world.step(DurableInput::Pressure);
     world.exited(WorkerExitStatus::Signaled(9));
@@ -302,16 +302,16 @@ fn an_execution_that_goes_on_after_a_failed_start_goes_on_after_the_exit_of_its_
     writes(&mut world);
     world.step(submit(Token(101), "yes"));
     world.loading = None;
-    world.step(DurableInput::NotLoaded { why: "none is left".to_owned(), permanent: false });
+    world.step(DurableInput::NotLoaded { why: "no worker is left".to_owned(), permanent: false });
     world.step(DurableInput::Stored(WRITTEN));
-    assert!(world.loading.is_some(), "the answer is taken");
+    assert!(world.loading.is_some(), "the answer is accepted");
     world.spawned();
     world.exited(WorkerExitStatus::Signaled(11));
     assert!(world.loading.is_some(), "and tried again");
 }
 
 #[test]
-fn what_was_used_until_it_was_cancelled_is_on_record() {
+fn use_until_a_cancellation_is_recorded() {
     let mut world = running();
     world.now.mono_ms += 70;
     world.now.cpu_us += 5_000;
@@ -321,7 +321,7 @@ fn what_was_used_until_it_was_cancelled_is_on_record() {
 }
 
 #[test]
-fn time_in_which_nobody_listens_to_a_worker_is_not_its_own() {
+fn time_without_receiving_does_not_count_against_the_worker() {
     let deadline =
         |world: &World| world.machine.as_ref().expect("a machine").clock.hard_stop.expect("it runs");
     let mut world = running();
