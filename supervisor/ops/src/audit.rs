@@ -2,7 +2,7 @@
 //!
 //! A change gets its line from its handler. A refusal before the handler (a right, a role, a row of another owner, an invalid
 //! value) gets its line here, from the function through which every verb returns. Refusals cost their sender nothing, so
-//! their lines come out of a budget (`Budget`): above it they are counted, and the number gets a line instead. What an API
+//! their lines are taken from a budget (`Budget`): above it they are only counted, and one line has the number. What an API
 //! refuses by itself it reports with [`VerbHandler::refused`](super::VerbHandler).
 
 use super::verbs::Effect;
@@ -16,20 +16,20 @@ use vm_system_record::{AuditEntry, Owner, Write};
 
 /// The owner of lines of requests without a principal; no token and no user has this name.
 const NO_OWNER: &str = "(nobody)";
-/// Verb of a line with the number of refusals without lines of their own.
+/// Verb of a line with the number of unlisted refusals.
 const COUNT: &str = "refused";
 /// Outcome of such a line.
 const NOT_LISTED: &str = "NOT_LISTED";
-/// Longest subject (characters); it is the client's text.
+/// Longest subject (characters); the text comes from the client.
 const SUBJECT_CHARS: usize = 100;
 
-/// Lines of one owner at once, and the time in which one more is earned.
+/// Lines of one owner: most at once, and the time until one more is allowed.
 const OF_ONE: Rate = Rate { most: 30, each: Duration::from_secs(10) };
 /// Lines of all owners together.
 const OF_ALL: Rate = Rate { most: 300, each: Duration::from_secs(2) };
-/// Owners that are known at a time; the refusals of others are only in the log.
+/// Owners with a counter at a time; the refusals of others are only in the log.
 const OWNERS: usize = 1_024;
-/// Time between two lines with a number of one owner.
+/// Time between two such lines of one owner.
 const COUNT_EVERY: Duration = Duration::from_mins(1);
 
 impl Ops {
@@ -83,7 +83,7 @@ impl Ops {
         self.line(owner, api, verb, shown(subject), code).await;
     }
 
-    /// Writes the numbers that are due, of one owner or of all of them, before the log is read.
+    /// Writes the due numbers of one owner or of all owners, before the log is read.
     pub(super) async fn count_refusals(&self, caller: &Caller) {
         let of = (!caller.admin).then_some(&caller.owner);
         for (owner, uncounted) in self.refusals.due(of, Instant::now()) {
@@ -121,8 +121,8 @@ fn line(owner: &Owner, api: &str, verb: &str, subject: String, outcome: &str) ->
     }))
 }
 
-/// Whether a refusal is worth a line. "Not now" is none: the same request may succeed a moment later. A missing
-/// thing is one only if it may belong to another owner.
+/// Whether a refusal is worth a line. "Not now" is not: the same request may succeed a moment later. A missing
+/// thing is worth one only if it may belong to another owner.
 fn matters(changes: bool, admin: bool, code: ErrorCode) -> bool {
     match code {
         ErrorCode::SessionBusy
@@ -145,13 +145,13 @@ fn matters(changes: bool, admin: bool, code: ErrorCode) -> bool {
     }
 }
 
-/// A text of the client's as it is kept.
+/// The stored form of a client's text.
 fn shown(subject: &str) -> String {
     let printable = |char: char| if char.is_control() { '\u{fffd}' } else { char };
     subject.chars().take(SUBJECT_CHARS).map(printable).collect()
 }
 
-/// So many at once, and one more after each of these times.
+/// At most `most` at once, and one more after each `each`.
 #[derive(Clone, Copy)]
 struct Rate {
     most: u32,
@@ -191,13 +191,13 @@ struct OwnersBudget {
 /// What to do with a refusal.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It gets a line, after one with the number of those without.
+    /// It gets a line, after one with the number of unlisted refusals.
     List { uncounted: u64 },
     /// It has been counted.
     Count,
 }
 
-/// How many refusals get lines of their own.
+/// Limits how many refusals get lines of their own.
 #[derive(Default)]
 pub(super) struct Budget(Mutex<Budgets>);
 
@@ -234,7 +234,7 @@ impl Budget {
         Verdict::List { uncounted: budget.take(now) }
     }
 
-    /// The numbers of refusals without a line that may have one now.
+    /// The numbers of unlisted refusals that are due for a line.
     fn due(&self, of: Option<&Owner>, now: Instant) -> Vec<(Owner, u64)> {
         let mut budgets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut due: Vec<(Owner, u64)> = budgets
@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flood_of_one_gets_a_few_lines_and_a_number_and_takes_nothing_from_others() {
+    fn flood_of_one_owner_gets_a_few_lines_and_a_number_and_does_not_affect_others() {
         let (budget, begin) = (Budget::default(), Instant::now());
         let (mallory, alice) = (Owner::new("mallory"), Owner::new("alice"));
         let listed = |verdict| matches!(verdict, Verdict::List { .. });

@@ -10,7 +10,7 @@ use vm_system_protocol::model::{Capability, CapabilityKind, Engine, Settings, Te
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, Rejection, StoreError, TemplateRow, Write};
 
-/// Its id, on every machine.
+/// The same id on every machine.
 pub(super) const BUILT_IN: TemplateId = TemplateId::from_bytes(*b"\0\0\0\0\0\0\x80\0\x80\0\0\0\0cvm");
 /// Its name; no other template gets it.
 pub(super) const NAME: &str = "cvm";
@@ -31,7 +31,7 @@ pub(super) fn detail() -> TemplateDetail {
             built_in: true,
         },
         settings: Settings::default(),
-        // A caller that names a worktree for a program means that it works there.
+        // A caller names a worktree so that the program can use it.
         capabilities: vec![Capability {
             id: CapabilityId::from_bytes(*BUILT_IN.as_bytes()),
             vm_id: BUILT_IN,
@@ -49,12 +49,12 @@ pub(super) fn row() -> TemplateRow {
     TemplateRow { owner: owner(), detail: detail() }
 }
 
-/// No token and no uid can be called that.
+/// No token and no uid can have this name.
 fn owner() -> Owner {
     Owner::new("(system)")
 }
 
-/// Whether a reference that matches nothing else means this template: its name, its id, or a prefix of the id.
+/// Whether a reference that matches no other template means this one: by its name, its id, or a prefix of the id.
 pub(super) fn is_meant(reference: &str) -> bool {
     let id = BUILT_IN.to_string();
     reference == NAME
@@ -66,11 +66,11 @@ pub(super) fn not_changed(template: TemplateId) -> Result<(), OpError> {
     if template != BUILT_IN {
         return Ok(());
     }
-    Err(OpError::new(ErrorCode::NotPermitted, "the template `cvm` is built in: it is not changed and not deleted")
-        .with_hint("make your own with `vm-system template create --name NAME --engine cvm`, and start programs with `--template-id NAME`"))
+    Err(OpError::new(ErrorCode::NotPermitted, "the template `cvm` is built in: it cannot be changed or deleted")
+        .with_hint("create your own with `vm-system template create --name NAME --engine cvm`, and start programs with `--template-id NAME`"))
 }
 
-/// Refuses its name for others: programs would go on with the built-in one.
+/// Refuses the name for other templates: programs would continue with the built-in one.
 pub(super) fn name_is_free(name: &str) -> Result<(), OpError> {
     if name != NAME {
         return Ok(());
@@ -81,7 +81,7 @@ pub(super) fn name_is_free(name: &str) -> Result<(), OpError> {
 }
 
 impl Ops {
-    /// Its row is made when it is first needed.
+    /// The policy; the row is inserted when it is first needed.
     pub(super) async fn built_in(&self) -> Result<PolicySnapshot, OpError> {
         let detail = detail();
         let policy = PolicySnapshot::from(&detail);

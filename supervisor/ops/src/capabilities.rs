@@ -25,7 +25,7 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let name = name(new.kind, &new.name)?;
         let config = config(&new.config)?;
-        // A mistyped right would be one that is not there: what has no meaning is not stored.
+        // A mistyped right would have no effect: rows without a meaning are not stored.
         read_row(new.kind, &name, &config)
             .map_err(|error| invalid(error.message.clone()).with_hint(error.hint))?;
         let _deciding = self.deciding.lock().await;
@@ -78,11 +78,11 @@ fn name(kind: CapabilityKind, name: &str) -> Result<String, OpError> {
     if name.chars().any(char::is_control) {
         return Err(invalid("the capability's name contains control characters"));
     }
-    // As the names of modules themselves.
+    // As with the names of modules.
     Ok(if kind == CapabilityKind::Module { name.to_lowercase() } else { name.to_owned() })
 }
 
-/// The config as it is stored: compact, an object.
+/// The stored form of the config: a compact object.
 fn config(config: &JsonText) -> Result<JsonText, OpError> {
     if config.as_str().len() > CONFIG_BYTES {
         return Err(invalid(format!("the capability's config has more than {CONFIG_BYTES} bytes")));

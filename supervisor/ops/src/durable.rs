@@ -1,6 +1,6 @@
-//! Verbs of durable programs. Reading order: this file (their rows of the table of verbs, and what the others share), `programs`, `runs` (executions), `tasks`
+//! Verbs of durable programs. Reading order: this file (rows of the table of verbs, and shared functions), `programs`, `runs` (executions), `tasks`
 //! (tasks and their answers), `states` (checkpoints, inspecting, rewinding), `current` (a client's current execution),
-//! `archive` (the file of an export), `export`, `import` (a file that comes in parts), `imported` (what is made of it),
+//! `archive` (the file of an export), `export`, `import` (receiving a file in parts), `imported` (storing it),
 //! `plans` (plans, and the program that walks through one).
 
 mod archive;
@@ -149,11 +149,11 @@ impl Ops {
         // A prefix of an id, or something else: `by_prefix` has the error for both.
         let id = self.execution(call, reference).await?.execution.id;
         self.run_by_id(call, id).await?.ok_or_else(|| {
-            OpError::new(ErrorCode::EngineUnsupported, format!("execution {id} is not one of a program"))
+            OpError::new(ErrorCode::EngineUnsupported, format!("execution {id} does not belong to a program"))
         })
     }
 
-    /// Clients may call an execution by an id of their own; one that another has would leave open who is meant.
+    /// Clients may use an id as an execution's name; the id of another execution would be ambiguous.
     async fn is_no_id(&self, call: &VerbCall<'_>, name: Option<&str>) -> Result<(), OpError> {
         let Some(Ok(id)) = name.map(str::parse) else { return Ok(()) };
         if self.run_by_id(call, id).await?.is_none() {
@@ -169,7 +169,7 @@ impl Ops {
         Ok(rows.pop())
     }
 
-    /// The execution of a program that the caller may see. The store is not queried for one that has an owner task.
+    /// The execution of a program that the caller may see. No query of the store if the execution has an owner task.
     async fn identity(
         &self,
         call: &VerbCall<'_>,
@@ -191,7 +191,7 @@ fn identity_of(run: RunRow) -> (ExecutionId, Arc<RunIdentity>) {
     (row.execution.id, Arc::new(RunIdentity { owner, name, program, version, program_name }))
 }
 
-/// A name of a client's choice.
+/// A name chosen by a client.
 fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
     let name = name.trim();
     if name.is_empty() {
@@ -242,7 +242,7 @@ fn question(row: &TaskRow) -> Task {
     }
 }
 
-/// Why something was not done, as callers see it.
+/// The error for callers.
 fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
     let message = why.to_string();
     let details = serde_json::json!({ "execution_id": execution });
@@ -277,5 +277,5 @@ fn must_be_cvm(engine: Engine) -> Result<(), OpError> {
         return Ok(());
     }
     Err(OpError::new(ErrorCode::EngineUnsupported, "programs run with templates of engine cvm only")
-        .with_hint("make one with `vm-system template create --name NAME --engine cvm`"))
+        .with_hint("create one with `vm-system template create --name NAME --engine cvm`"))
 }

@@ -1,4 +1,4 @@
-//! Verbs about executions. Order of checks for a start: body, id, session row, path, live session, busy, file; one that
+//! Verbs about executions. Order of checks for a start: body, id, session row, path, live session, busy, file; a check that
 //! fails leaves no row.
 
 use super::errors::{invalid, not_found, stored};
@@ -21,7 +21,7 @@ use vm_system_runtime::{Follower, RuntimeError};
 const ARGS_BYTES: usize = 1 << 20;
 /// Most variables and most arguments.
 const ARGS_COUNT: usize = 10_000;
-/// Longest name of a text that the client has read itself (bytes).
+/// Longest name of a text that the client sends (bytes).
 const NAME_BYTES: usize = 4_096;
 /// Most rows of a list.
 const LIST_MAX: u32 = 1_000;
@@ -62,7 +62,7 @@ impl Ops {
         finished(execution)
     }
 
-    /// The session, if the caller may run this there, and what is to be run.
+    /// The session, if the caller may run the code in it, and the source.
     async fn runnable(
         &self,
         call: &VerbCall<'_>,
@@ -79,7 +79,7 @@ impl Ops {
         }
     }
 
-    /// Why nothing runs in a session that does not live.
+    /// Why code cannot run in a session without a worker.
     async fn unrunnable(&self, call: &VerbCall<'_>, id: SessionId, path: Result<(), OpError>) -> OpError {
         let looked = async {
             let row = self.session(call, &id.to_string()).await?;
@@ -88,7 +88,7 @@ impl Ops {
             if policy.is_some_and(|policy| policy.engine == Engine::Cvm) {
                 return Err(OpError::new(
                     ErrorCode::EngineUnsupported,
-                    "a cvm session runs its program and nothing else",
+                    "a cvm session runs only its program",
                 ));
             }
             Ok(not_ready(&row))
@@ -136,7 +136,7 @@ impl Ops {
         }
     }
 
-    /// As many as were requested and fit a response; a caller that wants more requests those after the last one.
+    /// The requested events as far as they fit a response; a caller gets more with the number of the last one.
     async fn some_events(&self, id: ExecutionId, after_seq: u64, limit: u32) -> Result<Vec<Event>, OpError> {
         let wanted = if limit == 0 { usize::MAX } else { limit as usize };
         let mut events: Vec<Event> = Vec::new();
@@ -160,7 +160,7 @@ impl Ops {
         }
     }
 
-    /// Passes on everything that is stored, page by page, until the receiver is closed.
+    /// Sends all stored events, page by page, until the receiver is closed.
     pub(super) async fn stored_events(
         &self,
         id: ExecutionId,
@@ -217,7 +217,7 @@ impl Ops {
                 biased;
                 Some(batch) = batches.recv() => {
                     *seen = batch.last().map_or(*seen, |last| last.seq);
-                    // It is published when it is stored: a reader now finds the task, or its end.
+                    // The event is published after its commit: a reader now finds the task, or its end.
                     if batch.iter().any(|event| matches!(event.payload, EventPayload::Task { .. })) {
                         return true;
                     }
@@ -239,7 +239,7 @@ impl Ops {
     }
 }
 
-/// Checks what needs no row and no file; returns the parsed `args`.
+/// Checks that need no row and no file; returns the parsed `args`.
 fn check_body(new: &NewExecution) -> Result<Value, OpError> {
     match new.kind {
         ExecutionKind::Repl => {
@@ -275,10 +275,10 @@ fn check_body(new: &NewExecution) -> Result<Value, OpError> {
     Ok(args)
 }
 
-/// What is to be run, of a body that was checked.
+/// The source of a body that was checked.
 fn source(new: &mut NewExecution) -> Result<Source, OpError> {
     match (new.input.take(), new.path.take()) {
-        // With a text of the client's own the path is only its name.
+        // If the client sends a text, the path is only its name.
         (Some(text), Some(file_name)) => Ok(Source::Text { text, file_name, format: None }),
         (Some(text), None) => {
             Ok(Source::Text { text, file_name: "repl".to_owned(), format: Some(SourceFormat::Script) })
@@ -290,7 +290,7 @@ fn source(new: &mut NewExecution) -> Result<Source, OpError> {
     }
 }
 
-/// What a program is started with.
+/// Checks the start parameters of a program.
 pub(super) fn check_program_inputs(args: &[String], env: &[(String, String)]) -> Result<(), OpError> {
     let bytes: usize = args.iter().map(String::len).sum();
     if args.len() > ARGS_COUNT || bytes > ARGS_BYTES {
@@ -307,7 +307,7 @@ fn check_env(env: &[(String, String)]) -> Result<(), OpError> {
     let mut names = HashSet::with_capacity(env.len());
     for (name, value) in env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(invalid(format!("env: {name:?} is not a variable")));
+            return Err(invalid(format!("env: {name:?} is not a valid variable name")));
         }
         if !names.insert(name) {
             return Err(invalid(format!("env: {name:?} is given twice")));

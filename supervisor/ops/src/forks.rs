@@ -39,15 +39,15 @@ impl Ops {
         match self.session(call, &id.to_string()).await {
             Ok(row) if row.session.engine == Engine::Cvm => OpError::new(
                 ErrorCode::EngineUnsupported,
-                "the session of a durable program is not forked: its program is",
+                "the session of a durable program cannot be forked, but its execution can",
             )
-            .with_hint("`program fork EXECUTION` goes on from any of its checkpoints"),
+            .with_hint("`program fork EXECUTION` continues from any of its checkpoints"),
             Ok(_) => self.not_live(call, id).await,
             Err(error) => error,
         }
     }
 
-    /// The sessions that a request forked before its supervisor exited; none if no commit was made.
+    /// The sessions that a request forked before its supervisor exited; none if nothing was committed.
     pub(super) async fn forks_made(
         &self,
         scope: &Scope,
@@ -64,7 +64,7 @@ impl Ops {
     }
 }
 
-/// The ids of the sessions that a request makes: derived from the first one, so that a repeated request finds all of them.
+/// The ids of the sessions that a request creates: derived from the first one, so that a repeated request finds all of them.
 fn children(first: Uuid, count: u32) -> impl Iterator<Item = SessionId> {
     let first = first.as_u128();
     // The lower half of a time-ordered id is random.
@@ -77,7 +77,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn one_id_gives_the_others_and_they_differ() {
+    fn the_first_id_determines_the_others_and_they_differ() {
         let first = Uuid::now_v7();
         let ids: HashSet<SessionId> = children(first, FORKS).collect();
         assert_eq!(ids.len(), FORKS as usize);

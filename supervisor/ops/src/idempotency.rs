@@ -1,6 +1,6 @@
 //! Idempotency keys: a repeated request gets the first response again. A key belongs to one owner and one request for 24 h.
 //!
-//! A key is claimed (committed) before the verb runs, with the id of the row that the verb will make; its response is stored
+//! A key is claimed (committed) before the verb runs, with the id of the row that the verb will insert; its response is stored
 //! after the verb. A repeated request waits while the verb runs. If the supervisor exited in between, the id decides: if the
 //! row exists, it is the response, and otherwise the verb runs now. Refusals that changed nothing release the key: the same
 //! request may succeed later. A submitted answer marks the key in its own commit: the same request never answers the
@@ -36,14 +36,14 @@ pub(super) struct InFlight(Mutex<HashMap<Name, Running>>);
 #[derive(Clone)]
 struct Running {
     request_hash: [u8; 32],
-    answer: watch::Receiver<Option<Arc<VerbResult>>>,
+    response: watch::Receiver<Option<Arc<VerbResult>>>,
 }
 
-/// Takes the key out of the table however the verb ends.
+/// Removes the key from the table however the verb ends.
 struct Entry<'a> {
     table: &'a InFlight,
     name: Name,
-    answer: watch::Sender<Option<Arc<VerbResult>>>,
+    response: watch::Sender<Option<Arc<VerbResult>>>,
 }
 
 impl Drop for Entry<'_> {
@@ -53,15 +53,15 @@ impl Drop for Entry<'_> {
 }
 
 impl InFlight {
-    /// The right to run the verb, or the run that is under way.
+    /// An entry that permits to run the verb, or the run that is under way.
     fn enter(&self, name: Name, request_hash: [u8; 32]) -> Result<Entry<'_>, Running> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = table.get(&name) {
             return Err(running.clone());
         }
-        let (answer, watched) = watch::channel(None);
-        table.insert(name.clone(), Running { request_hash, answer: watched });
-        Ok(Entry { table: self, name, answer })
+        let (response, watched) = watch::channel(None);
+        table.insert(name.clone(), Running { request_hash, response: watched });
+        Ok(Entry { table: self, name, response })
     }
 }
 
@@ -78,20 +78,20 @@ impl Ops {
         let name = (caller.owner.clone(), key.to_owned());
         match self.in_flight.enter(name, hash) {
             Ok(entry) => {
-                let answer = self.first(caller, op, &entry, hash, follower).await;
-                // No repeated request waits: fine.
-                let _ = entry.answer.send(Some(Arc::new(answer.clone())));
-                answer
+                let response = self.first(caller, op, &entry, hash, follower).await;
+                // No error if no repeated request waits.
+                let _ = entry.response.send(Some(Arc::new(response.clone())));
+                response
             }
             Err(running) if running.request_hash != hash => Err(mismatch(key)),
             Err(mut running) => {
-                let answer = match running.answer.wait_for(Option::is_some).await {
-                    Ok(answer) => answer.clone(),
+                let response = match running.response.wait_for(Option::is_some).await {
+                    Ok(response) => response.clone(),
                     Err(_) => None,
                 };
-                match answer {
-                    Some(answer) => self.again((*answer).clone(), follower).await,
-                    None => Err(OpError::new(ErrorCode::Internal, "the first request was broken off")
+                match response {
+                    Some(response) => self.again((*response).clone(), follower).await,
+                    None => Err(OpError::new(ErrorCode::Internal, "the first request was interrupted")
                         .with_hint("try again with the same key")),
                 }
             }
@@ -115,19 +115,19 @@ impl Ops {
             Some(KeyRow { reply, subject, .. }) => {
                 // None: a supervisor exited between claim and response, or the response was too large to keep.
                 let taken = reply.as_deref().and_then(execution_of);
-                let answer = match reply.as_deref().map(decode) {
+                let response = match reply.as_deref().map(decode) {
                     _ if let Some(id) = taken => {
-                        Some(self.stands(&repetition(caller, &op, subject), id).await)
+                        Some(self.after_answer(&repetition(caller, &op, subject), id).await)
                     }
-                    Some(Ok(answer)) => Some(answer),
+                    Some(Ok(response)) => Some(response),
                     undecodable => match self.made(caller, &op, subject).await? {
                         Some(reply) => Some(Ok(reply)),
-                        // It has a response, so it ran: never again.
+                        // A response exists, so the verb ran: do not run it again.
                         None => undecodable.transpose()?,
                     },
                 };
-                match answer {
-                    Some(answer) => return self.again(answer, follower).await,
+                match response {
+                    Some(response) => return self.again(response, follower).await,
                     None => subject,
                 }
             }
@@ -147,12 +147,12 @@ impl Ops {
             }
         };
         let durable = matches!(op, Op::Durable(_));
-        let answer = self.perform(caller, (Uuid::from_bytes(subject), Some(key)), follower, op).await;
-        self.keep(entry, &answer, durable).await;
-        answer
+        let response = self.perform(caller, (Uuid::from_bytes(subject), Some(key)), follower, op).await;
+        self.keep(entry, &response, durable).await;
+        response
     }
 
-    /// A file is sent anew when its import is repeated: what counts is the file, and not the id of the import.
+    /// A file is sent again when its import is repeated: the hash is of the file, not of the import's id.
     pub(super) fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
         if let Op::Durable(DurableOp::ImportEnd { import }) = op {
             return self.imports.fingerprint(caller, import);
@@ -161,11 +161,11 @@ impl Ops {
         Ok(Sha256::digest(bytes).into())
     }
 
-    /// Stores the response, or releases the key. A failure leaves the claim: the next request with it finds what was made.
-    async fn keep(&self, entry: &Entry<'_>, answer: &VerbResult, durable: bool) {
+    /// Stores the response, or releases the key. A failure leaves the claim: the next request with the key finds the row.
+    async fn keep(&self, entry: &Entry<'_>, response: &VerbResult, durable: bool) {
         let (owner, key) = entry.name.clone();
-        let write = match counts(answer, durable) {
-            OnRepeat::Replay => match codec::encode(answer, CONTROL_FRAME_BYTES) {
+        let write = match counts(response, durable) {
+            OnRepeat::Replay => match codec::encode(response, CONTROL_FRAME_BYTES) {
                 Ok(reply) => Write::KeyResponse { owner, key, reply },
                 // Too large to keep: the record itself is the response.
                 Err(_) => return,
@@ -178,7 +178,7 @@ impl Ops {
         }
     }
 
-    /// What the verb had made before the supervisor exited, if anything.
+    /// The reply from the row that the verb inserted before the supervisor exited, if it exists.
     async fn made(&self, caller: &Caller, op: &Op, subject: [u8; 16]) -> Result<Option<Reply>, OpError> {
         let scope = caller.scope();
         Ok(match op {
@@ -221,14 +221,14 @@ impl Ops {
     }
 
     /// The state of an execution to which an answer was submitted under this key.
-    async fn stands(&self, call: &VerbCall<'_>, id: ExecutionId) -> VerbResult {
+    async fn after_answer(&self, call: &VerbCall<'_>, id: ExecutionId) -> VerbResult {
         let made = self.run_made(call, id).await?;
         made.map(Reply::Durable).ok_or_else(|| not_found(Entity::Execution, &id.to_string()))
     }
 
-    /// A repeated response; a follower gets the events too.
-    async fn again(&self, answer: VerbResult, follower: Option<Follower>) -> VerbResult {
-        if let (Ok(Reply::Execution(execution)), Some(follower)) = (&answer, &follower)
+    /// Repeats a response; a follower gets the events too.
+    async fn again(&self, response: VerbResult, follower: Option<Follower>) -> VerbResult {
+        if let (Ok(Reply::Execution(execution)), Some(follower)) = (&response, &follower)
             && execution.events.is_none()
         {
             let id = execution.id;
@@ -236,17 +236,17 @@ impl Ops {
                 self.stored_events(id, 0, follower).await?;
             }
         }
-        // It waited for a task: the events until then.
-        if let (Ok(Reply::Durable(DurableReply::Run(run))), Some(follower)) = (&answer, follower)
+        // The execution waited for a task: the events until then.
+        if let (Ok(Reply::Durable(DurableReply::Run(run))), Some(follower)) = (&response, follower)
             && run.execution.events.is_none()
         {
             self.stored_events(run.execution.id, 0, &follower).await?;
         }
-        answer
+        response
     }
 }
 
-/// The call that reads what an earlier one with the same key has made.
+/// A call that reads the row of an earlier call with the same key.
 fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> VerbCall<'a> {
     VerbCall {
         caller,
@@ -278,30 +278,30 @@ fn decode(reply: &[u8]) -> Result<VerbResult, OpError> {
 /// Prefix of what a submitted answer stores under its key, in its own commit; the execution's id follows.
 const TAKEN: &[u8] = b"taken";
 
-/// The mark of an answer to a task of this execution, if the call has a key.
+/// The mark for an answer to a task of this execution, if the call has a key.
 pub(super) fn taken(call: &VerbCall<'_>, execution: ExecutionId) -> Option<Write> {
     let (owner, key) = (call.caller.owner.clone(), call.key?.to_owned());
     let reply = [TAKEN, execution.as_bytes()].concat();
     Some(Write::KeyResponse { owner, key, reply })
 }
 
-/// The execution of such a mark. No encoded response begins like one.
+/// The execution of such a mark. No encoded response begins like a mark.
 fn execution_of(reply: &[u8]) -> Option<ExecutionId> {
     reply.strip_prefix(TAKEN)?.try_into().ok().map(ExecutionId::from_bytes)
 }
 
-/// What a repeated request with the key gets.
+/// How a repeated request with the key is handled.
 pub(super) enum OnRepeat {
-    /// The same response: it succeeded, or it failed and left something behind that a repetition would double.
+    /// The same response: the verb succeeded, or failed after changes that a repetition would duplicate.
     Replay,
-    /// What was made, if anything, and otherwise the verb runs: it was cut short.
+    /// The row if it exists, otherwise the verb runs: the first run was interrupted.
     FindOrRun,
-    /// The verb runs: nothing was done.
+    /// The verb runs: nothing was changed.
     Run,
 }
 
-pub(super) fn counts(answer: &VerbResult, durable: bool) -> OnRepeat {
-    let Err(error) = answer else { return OnRepeat::Replay };
+pub(super) fn counts(response: &VerbResult, durable: bool) -> OnRepeat {
+    let Err(error) = response else { return OnRepeat::Replay };
     match error.code {
         ErrorCode::OutputLimitExceeded
         | ErrorCode::StartupFailed
@@ -309,12 +309,12 @@ pub(super) fn counts(answer: &VerbResult, durable: bool) -> OnRepeat {
         | ErrorCode::LibraryCorrupt
         // Counts as an attempt.
         | ErrorCode::AnswerInvalid => OnRepeat::Replay,
-        // What was taken or begun is stored, or will be.
+        // Accepted or started work is stored, or will be.
         ErrorCode::ShuttingDown => OnRepeat::FindOrRun,
         ErrorCode::CapacityExceeded | ErrorCode::StorageUnavailable if durable => OnRepeat::FindOrRun,
-        // It ran: the same request must not run it again.
+        // The code ran: the same request must not run it again.
         ErrorCode::StorageUnavailable if error.has_run() => OnRepeat::Replay,
-        // A session whose worker could not be made has a row.
+        // A session without a worker has a row.
         ErrorCode::CapacityExceeded if error.details.is_some() => OnRepeat::Replay,
         _ => OnRepeat::Run,
     }
@@ -328,7 +328,7 @@ fn mismatch(key: &str) -> OpError {
     .with_hint("a new request needs a new key")
 }
 
-/// The table in memory makes claims of this process unique: only another process with the same database could be in between.
+/// The table in memory makes claims of this process unique: only another process with the same database could interfere.
 fn claimed(error: StoreError) -> OpError {
     match error {
         StoreError::Rejected(Rejection::Conflict(Entity::Key)) => {

@@ -1,4 +1,4 @@
-//! Verbs of libraries: which are installed, and which of them a template's sessions get.
+//! Verbs of libraries: the installed ones, and those that a template's sessions get.
 //!
 //! Installed libraries belong to the operator, never to an owner: only administrators add and remove them, because their code
 //! runs in all sessions that name them, of all owners.
@@ -23,7 +23,7 @@ const INSTALLED: usize = 1_000;
 /// Libraries that a template may name: a session waits until all of them were evaluated.
 const PER_TEMPLATE: usize = 64;
 
-/// A copy of what is installed.
+/// A copy of the installed libraries' rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct InstalledLibraries {
     rows: Option<Arc<[LibraryRow]>>,
@@ -72,7 +72,7 @@ impl Ops {
         let present = &detail.template.libraries;
         let meant = present.iter().find(|present| *present == name);
         let meant = meant.or_else(|| present.iter().find(|present| id_of(present) == name));
-        // One that is not there is as good as removed.
+        // No error for a name that the template does not have.
         let name = meant.map_or(name, String::as_str).to_owned();
         let write = Write::LibraryRemove { template, name: name.clone(), at: now() };
         self.part_changed(call, template, write).await?;
@@ -161,7 +161,7 @@ impl Ops {
         Ok(Reply::LibraryChecks(blocking(check).await?))
     }
 
-    /// What the libraries that a template names are now.
+    /// The current versions of the libraries that a template names.
     pub(super) async fn libraries_of(&self, names: &[String]) -> Result<Libraries, OpError> {
         if names.is_empty() {
             return Ok(Libraries::Installed(LibrarySet::default()));
@@ -186,7 +186,7 @@ impl Ops {
         }
         let rows: Arc<[LibraryRow]> = self.store.libraries().await.map_err(stored)?.into();
         let mut kept = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
-        // What was read before a change is not kept after it.
+        // Rows that were read before a change are not kept after it.
         if kept.changes == known.changes {
             kept.rows = Some(Arc::clone(&rows));
         }
@@ -206,7 +206,7 @@ impl Ops {
         let (library_store, hash) = (self.library_store.clone(), row.hash);
         match blocking(move || library_store.remove(&hash)).await {
             Ok(Ok(())) => {}
-            // The next start sweeps it away.
+            // The next start deletes the file.
             Ok(Err(error)) => tracing::warn!(%error, library = row.name, "a removed library's file stays"),
             Err(error) => tracing::warn!(%error, library = row.name, "a removed library's file stays"),
         }
@@ -222,13 +222,12 @@ fn operator(call: &VerbCall<'_>) -> Result<(), OpError> {
     if call.caller.admin {
         return Ok(());
     }
-    let message =
-        "only an administrator installs and removes libraries: their code runs in the sessions of all owners";
+    let message = "only an administrator can install and remove libraries: their code runs in the sessions of all owners";
     Err(OpError::new(ErrorCode::NotPermitted, message))
 }
 
 fn unkept(error: &LibraryStoreError) -> OpError {
-    OpError::new(ErrorCode::StorageUnavailable, format!("the library cannot be kept: {error}"))
+    OpError::new(ErrorCode::StorageUnavailable, format!("the library cannot be stored: {error}"))
         .with_hint("nothing was changed; free some disk space, then try again")
 }
 
@@ -267,7 +266,7 @@ fn wanted(name: &str, rows: &[LibraryRow]) -> Result<(String, String), OpError> 
     let command = install_command(name);
     Err(not_found(Entity::Library, name)
         .with_details(&serde_json::json!({ "name": name, "command": command }))
-        .with_hint(format!("an administrator installs it: {command}")))
+        .with_hint(format!("an administrator can install it: {command}")))
 }
 
 /// `left-pad-1.3.0` → `left-pad`: everything before the first hyphen that a version could follow.

@@ -1,11 +1,11 @@
-//! The catalog of host modules, and which names are refused with which reason.
+//! The catalog of host modules, and why other names are refused.
 
 use super::OpsOptions;
 use super::errors::invalid;
 use vm_system_policy::NO_HTTP;
 use vm_system_protocol::control::{ErrorCode, ModuleInfo, OpError};
 
-/// Host modules that exist, with what they give.
+/// Host modules that exist, with a description.
 const AVAILABLE: &[(&str, &str)] = &[
     ("database", "SQLite databases of the session's workspace"),
     ("exec", "commands that the operator lists and a capability row names, in a jail of their own"),
@@ -13,7 +13,7 @@ const AVAILABLE: &[(&str, &str)] = &[
 ];
 /// Host modules that are planned, with what is missing.
 const KNOWN: &[(&str, &str)] = &[("http", NO_HTTP)];
-/// Why `exec` cannot be added where the operator lists nothing.
+/// Why `exec` cannot be added where the operator lists no commands.
 const NO_COMMANDS: &str = "the operator of this daemon lists no commands (serve --allow-exec NAME=/PATH)";
 /// Part of the language: always there, and switched off by a capability row of kind `global`.
 const BUILT_IN: &[&str] = &["console", "math", "json", "date", "array", "string", "object", "promise"];
@@ -30,7 +30,7 @@ pub(super) fn catalog(options: &OpsOptions) -> Vec<ModuleInfo> {
     AVAILABLE.iter().map(info).collect()
 }
 
-/// `exec` where there is nothing to run.
+/// Whether this is `exec` and the operator lists no commands.
 fn is_unlisted(name: &str, options: &OpsOptions) -> bool {
     name == "exec" && !options.commands_listed
 }
@@ -58,7 +58,7 @@ pub(super) fn checked(name: &str, options: &OpsOptions) -> Result<String, OpErro
         .with_hint(format!("available modules: {}", names.join(", "))))
 }
 
-/// As names are stored.
+/// The stored form of a name.
 pub(super) fn normal(name: &str) -> Result<String, OpError> {
     let name = name.trim().to_lowercase();
     if name.is_empty() {

@@ -29,8 +29,8 @@ pub(crate) const REPLY_BYTES: usize = 12 << 20;
 pub struct OpsOptions {
     /// The highest limits that templates may set.
     pub ceilings: Limits,
-    /// The operator has configured roots of worktrees. If not, only administrators name one: the supervisor would read
-    /// for others what they may not read themselves.
+    /// The operator has configured roots of worktrees. If not, only administrators name a worktree: the supervisor would
+    /// read files for others that they may not read themselves.
     pub worktrees_confined: bool,
     /// The operator lists commands for the `exec` module.
     pub commands_listed: bool,
@@ -54,7 +54,7 @@ pub struct Ops {
     pub(crate) refusals: audit::Budget,
     pub(crate) library_store: LibraryStore,
     pub(crate) installed: Mutex<InstalledLibraries>,
-    /// Held while a verb reads something, decides, and writes: two changes of one template, two installations.
+    /// Held while a verb reads, decides and writes: serializes changes of templates and installations.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
     pub(crate) stop: CancellationToken,
@@ -66,13 +66,12 @@ pub(crate) struct VerbCall<'a> {
     pub(crate) caller: &'a Caller,
     /// The verb's name in the audit log.
     pub(crate) verb: &'static str,
-    /// Id of what the verb makes.
+    /// Id of the row that the verb inserts.
     pub(crate) subject: Uuid,
-    /// Where the events of a followed execution go.
+    /// Receives the events of a followed execution.
     pub(crate) follower: Option<Follower>,
-    /// The audit log has a line about it.
+    /// The audit log has a line about the call.
     pub(crate) noted: AtomicBool,
-    /// The idempotency key that it has.
     pub(crate) key: Option<&'a str>,
 }
 
@@ -103,7 +102,7 @@ impl Ops {
         }
     }
 
-    /// Runs a verb; what it makes, if anything, gets this id. With its key, if it has one.
+    /// Runs a verb; a row that it inserts gets the id `subject`.
     pub(crate) async fn perform(
         &self,
         caller: &Caller,
@@ -156,7 +155,7 @@ pub(crate) fn page(list: ListPage, most: u32) -> Result<Page, OpError> {
     Ok(Page { limit, after })
 }
 
-/// How many of the requested rows a response has.
+/// The number of rows in a response.
 pub(crate) fn rows_of(limit: u32, most: u32) -> Result<u32, OpError> {
     if limit == 0 {
         return Err(errors::invalid("limit must be at least 1"));
@@ -164,7 +163,7 @@ pub(crate) fn rows_of(limit: u32, most: u32) -> Result<u32, OpError> {
     Ok(limit.min(most))
 }
 
-/// The first row in any case, further ones as far as they fit a response; `weight` is about a row's size (bytes).
+/// The first row in any case, more as far as they fit a response; `weight` is about a row's size (bytes).
 pub(crate) fn fitting<T>(rows: impl IntoIterator<Item = T>, weight: impl Fn(&T) -> usize) -> Vec<T> {
     let mut left = REPLY_BYTES;
     let fits = rows.into_iter().enumerate().map_while(|(place, row)| {

@@ -1,5 +1,5 @@
-//! The current policies of templates: every execution needs one, and they change rarely. All changes go through the verbs, so that a
-//! copy in memory is right as long as the verbs drop it.
+//! The current policies of templates: every execution needs one, and they change rarely. All changes go through the verbs, so a
+//! copy in memory is valid as long as the verbs invalidate it.
 
 use super::built_in::{self, BUILT_IN};
 use super::errors::stored;
@@ -12,7 +12,7 @@ use vm_system_protocol::model::{Limits, TemplateDetail};
 use vm_system_record::{Owner, PolicySnapshot, Scope, TemplateRow};
 use vm_system_store::StoreHandle;
 
-/// Entries that are kept of either kind; then all are dropped and loaded again as they are needed.
+/// Most entries of either kind; above it all are dropped, and loaded again when needed.
 const ENTRIES: usize = 20_000;
 
 pub(super) struct Policies {
@@ -35,7 +35,7 @@ struct Inner {
     /// `None`: deleted.
     templates: HashMap<TemplateId, Option<Arc<ActiveTemplate>>>,
     sessions: HashMap<SessionId, TemplateId>,
-    /// Counts changes, so that what was read before one is not kept after it.
+    /// Counts changes, so that rows that were read before a change are not kept after it.
     changes: u64,
 }
 
@@ -54,14 +54,14 @@ impl Policies {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After every change of a template.
+    /// To be called after every change of a template.
     pub(super) fn changed(&self, template: TemplateId) {
         let mut inner = self.inner();
         inner.changes += 1;
         inner.templates.remove(&template);
     }
 
-    /// A session was made from this template.
+    /// Notes the template of a new session.
     pub(super) fn made(&self, session: SessionId, template: TemplateId) {
         let mut inner = self.inner();
         if inner.sessions.len() >= ENTRIES {

@@ -10,13 +10,13 @@ fn is_secret(name: &str) -> bool {
     name.to_lowercase().contains("secret")
 }
 
-/// `args` as they are recorded. The text stays as it is where nothing is secret.
+/// The recorded form of `args`. Unchanged if nothing is secret.
 pub(super) fn args(args: &JsonText, parsed: &Value) -> JsonText {
     let mut clean = parsed.clone();
     if redact(&mut clean) { JsonText::from_value(&clean) } else { args.clone() }
 }
 
-/// Whether anything was replaced. Recursion is bounded: the parser takes at most 128 levels.
+/// Replaces secrets; returns whether there were any. Recursion is bounded: the parser accepts at most 128 levels.
 fn redact(value: &mut Value) -> bool {
     match value {
         Value::Object(fields) => {
@@ -42,7 +42,7 @@ fn redact(value: &mut Value) -> bool {
     }
 }
 
-/// `env` as it is recorded: an object.
+/// The recorded form of `env`: an object.
 pub(super) fn env(env: &[(String, String)]) -> JsonText {
     let shown = |(name, value): &(String, String)| {
         let value = if is_secret(name) { REDACTED } else { value.as_str() };

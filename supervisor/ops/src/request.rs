@@ -1,4 +1,4 @@
-//! What an API passes to the verbs, and [`VerbHandler`], by which it does so. Knows no transport.
+//! The requests that an API passes to the verbs, and the trait [`VerbHandler`]. Knows no transport.
 
 use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_record::{Owner, Scope};
@@ -9,7 +9,7 @@ use vm_system_store::BoxFuture;
 /// Who makes a request, and through which API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The principal; the rows that it makes belong to it.
+    /// The principal; new rows belong to it.
     pub owner: Owner,
     /// Sees and may do everything: root, the user that the supervisor runs as, and tokens of administrators.
     pub admin: bool,
@@ -22,12 +22,12 @@ impl Caller {
         if self.admin { Scope::All } else { Scope::Owner(self.owner.clone()) }
     }
 
-    /// Names are resolved among the caller's own things, whatever else it may see.
+    /// Names are resolved among the caller's own rows, even if it may see others.
     pub(super) fn own(&self) -> Scope {
         Scope::Owner(self.owner.clone())
     }
 
-    /// The principal as the rules for worktrees name it.
+    /// The principal in the form of the rules for worktrees.
     pub(super) fn worktree_client(&self) -> WorktreeClient {
         WorktreeClient::new(self.owner.as_str(), self.admin)
     }
@@ -47,7 +47,7 @@ pub struct VerbRequest {
     /// The verb.
     pub op: Op,
     /// Receives the events of `ExecStart` and `ExecEvents` requests that follow, in order and without a gap; the response then
-    /// has none. Closed when the client is gone or has lost interest: then following ends, the execution does not.
+    /// has none. When the receiver is closed, following ends and the execution continues.
     pub events: Option<Follower>,
 }
 
@@ -68,10 +68,10 @@ pub struct ApiRefusal {
 
 /// Handles verbs: [`Ops`](super::Ops), or a fake in tests.
 pub trait VerbHandler: Send + Sync + 'static {
-    /// Runs one verb to its end. The future must not be dropped half-way, also when the client disconnects.
+    /// Runs one verb to its end. The future must not be dropped before, not even when the client disconnects.
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>>;
 
-    /// Notes a refusal; the handler decides how much of it is kept.
+    /// Records a refusal; the handler decides how much of it is stored.
     fn refused(&self, refusal: ApiRefusal) -> BoxFuture<'_, ()> {
         let _ = refusal;
         Box::pin(std::future::ready(()))

@@ -1,6 +1,6 @@
-//! References: a whole id, a name where the thing has one, or a unique prefix of an id (at least 4 characters), among what
-//! the caller may see. Rows of others do not exist. A name means a thing of the caller's own: administrators, who may see all, reach
-//! what belongs to others by its id alone, so that no owner can take over a name that another one uses.
+//! References: a whole id, a name where the row has one, or a unique prefix of an id (at least 4 characters), among the rows that
+//! the caller may see. Rows of others do not exist. A name means a row of the caller's own: administrators, who may see all, reach
+//! rows of others by id only, so that no owner can take over a name that another one uses.
 
 use super::built_in::{self, BUILT_IN};
 use super::errors::{invalid, not_found, stored};
@@ -54,7 +54,7 @@ impl Ops {
         }
     }
 
-    /// As [`Ops::template`]; one that is named by its whole id is found without a query of the store each time.
+    /// As [`Ops::template`]; a whole id is usually resolved without a query of the store.
     pub(super) async fn known_template(
         &self,
         call: &VerbCall<'_>,
@@ -70,7 +70,7 @@ impl Ops {
             .ok_or_else(|| not_found(Entity::Template, reference))
     }
 
-    /// The id of a session. One that is named by its whole id is found without a query of the store.
+    /// The id of a session. A whole id is resolved without a query of the store.
     pub(super) async fn session_id(
         &self,
         call: &VerbCall<'_>,
@@ -125,7 +125,7 @@ impl Ops {
             None => None,
         };
         if row.is_none() {
-            // A client may call its execution by an id of its own.
+            // A client may use an id as its execution's name.
             row = self.store.execution_by_name(&call.caller.own(), reference).await.map_err(stored)?;
         }
         if row.is_none()
@@ -135,7 +135,7 @@ impl Ops {
             row = self.store.execution(&scope, ExecutionId::from_bytes(id)).await.map_err(stored)?;
         }
         let mut row = row.map(|row| *row).ok_or_else(|| unknown(call, Entity::Execution, reference))?;
-        // What the store could not take is still known to its owner task.
+        // The owner task still has a record that the store refused.
         if let Some(record) = self.runtime.degraded(row.execution.id) {
             row.execution = (*record).clone();
         }
@@ -152,18 +152,18 @@ impl Ops {
         let Some((from, to)) = prefix(reference) else { return Ok(None) };
         let scope = call.caller.scope();
         let found = self.store.ids(&scope, kind, from, to, CANDIDATES + 1).await.map_err(stored)?;
-        let many = || format!("{reference:?} begins the id of more than one {entity}");
+        let many = || format!("{reference:?} is a prefix of more than one {entity} id");
         one_of(&found, many, "give more characters of the id")
     }
 }
 
-/// The error for an unknown reference; for administrators it explains what names mean.
+/// The error for an unknown reference; administrators get a hint on names.
 pub(super) fn unknown(call: &VerbCall<'_>, entity: Entity, reference: &str) -> OpError {
     let error = not_found(entity, reference);
     if !call.caller.admin || error.hint.is_some() || prefix(reference).is_some() {
         return error;
     }
-    error.with_hint("a name means a thing of your own; what belongs to others is named by its id")
+    error.with_hint("a name means something of your own; use the id for what belongs to others")
 }
 
 /// The one id that was found, if any; an error with the candidates if there are more.
@@ -201,7 +201,7 @@ pub(super) fn among(
     match (found.next(), found.next()) {
         (Some((place, _)), None) => Ok(Some(place)),
         (None, _) => Ok(None),
-        (Some(_), Some(_)) => Err(invalid(format!("{reference:?} begins the id of more than one {what}"))
+        (Some(_), Some(_)) => Err(invalid(format!("{reference:?} is a prefix of more than one {what} id"))
             .with_hint("give more characters of the id")),
     }
 }

@@ -7,7 +7,7 @@ use vm_system_protocol::control::{
 };
 
 impl Ops {
-    /// The health of the supervisor: a store that takes no records refuses every verb that needs one.
+    /// The health of the supervisor: if the store cannot write, every verb that writes fails.
     pub(super) fn health(&self) -> Result<Reply, OpError> {
         match self.store.status().failing {
             None => Ok(Reply::Health(Health { status: "ok".to_owned() })),
@@ -19,7 +19,7 @@ impl Ops {
         }
     }
 
-    /// Live workers only, those of programs too, not rows; of others only for administrators.
+    /// Live workers, including those of programs, not rows; those of other owners only for administrators.
     pub(super) async fn runtime_summary(&self, call: &VerbCall<'_>) -> Reply {
         let mut ids = self.runtime.live_sessions();
         if !call.caller.admin {
@@ -57,8 +57,8 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let limit = rows_of(limit, LIST_ROWS)?;
         self.count_refusals(call.caller).await;
-        // Lines are not awaited where they are made: those that were made before this are to be seen. If the store cannot
-        // write, what it has is still the response.
+        // Lines are queued without waiting: an empty batch waits for those before it. If the store cannot
+        // write, the response is what it has.
         let _ = self.store.apply(Vec::new()).await;
         let rows = self.store.audit(&call.caller.scope(), before, limit).await.map_err(stored)?;
         let records = rows.into_iter().map(|(seq, entry)| AuditRecord {

@@ -48,9 +48,9 @@ impl Ops {
         if detail.template.engine == Engine::Cvm {
             return Err(OpError::new(
                 ErrorCode::EngineUnsupported,
-                "a cvm session is made together with the program that runs in it",
+                "a cvm session is created together with the program that runs in it",
             )
-            .with_hint("make sessions from templates with engine quickjs"));
+            .with_hint("create sessions from templates with engine quickjs"));
         }
         self.check_quota()?;
         let id = SessionId::from_uuid(call.subject);
@@ -98,12 +98,12 @@ impl Ops {
             durable,
         };
         let mut sessions = self.sessions_with(call, query, page).await?;
-        // A template is of one engine.
+        // A template has one engine.
         sessions.retain(|session| filter.engine.is_none() || (session.engine == Engine::Cvm) == durable);
         Ok(Reply::Sessions(fitting(sessions, weight)))
     }
 
-    /// Sessions as they are now. The stored status does not show whether a program has a process: few have, most wait.
+    /// Sessions with their current status. The stored status does not show whether a program has a process: most wait without one.
     async fn sessions_with(
         &self,
         call: &VerbCall<'_>,
@@ -123,7 +123,7 @@ impl Ops {
             let rows = self.store.sessions(&scope, query.clone(), piece).await.map_err(stored)?;
             let more = rows.len() >= piece.limit as usize;
             piece.after = rows.last().map(|row| place(&row.session));
-            let sessions = rows.into_iter().map(|row| as_it_is(row.session, &live));
+            let sessions = rows.into_iter().map(|row| current_status(row.session, &live));
             found.extend(sessions.filter(|session| wanted.is_none_or(|status| session.status == status)));
             if !more || found.len() >= most {
                 found.truncate(most);
@@ -132,7 +132,7 @@ impl Ops {
         }
     }
 
-    /// The sessions of programs that have a process: a few, whatever is stored.
+    /// The sessions of programs that have a process; only a few at a time.
     async fn living(
         &self,
         scope: &Scope,
@@ -144,13 +144,13 @@ impl Ops {
         for id in live {
             let Some(row) = self.store.session(scope, id).await.map_err(stored)? else { continue };
             let session = row.session;
-            let asked = session.status == SessionStatus::Ready
+            let matches = session.status == SessionStatus::Ready
                 && query.template.is_none_or(|template| session.template_id == template)
                 && query.workspace_id.as_ref().is_none_or(|id| session.workspace_id == *id)
                 && page
                     .after
                     .is_none_or(|after| (after.at, after.id) > (session.created_at, *session.id.as_bytes()));
-            if asked {
+            if matches {
                 found.push(session);
             }
         }
@@ -165,17 +165,17 @@ impl Ops {
         durables.map(|durables| durables.live_sessions().into_iter().collect()).unwrap_or_default()
     }
 
-    /// Those of the caller.
+    /// The caller's live sessions of programs.
     pub(super) async fn live_programs_of(&self, call: &VerbCall<'_>) -> Vec<SessionId> {
         let query = SessionQuery { durable: true, ..SessionQuery::default() };
         let living = self.living(&call.caller.scope(), &query, Page::ALL, self.live_programs()).await;
-        // If the store cannot be read, sessions of scripts are still to be seen.
+        // If the store cannot be read, sessions of scripts are still listed.
         living.unwrap_or_default().into_iter().map(|session| session.id).collect()
     }
 
     pub(super) async fn session_get(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let row = self.session(call, session).await?;
-        Ok(Reply::Session(Box::new(as_it_is(row.session, &self.live_programs()))))
+        Ok(Reply::Session(Box::new(current_status(row.session, &self.live_programs()))))
     }
 
     pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
@@ -185,7 +185,7 @@ impl Ops {
         if let Some(session) = result? {
             return Ok(Reply::Session(Box::new(session)));
         }
-        // It had ended before: closing is idempotent. One of a program has no worker of its own: it ends with it.
+        // The session had ended before: closing is idempotent. A program's session ends with its execution.
         self.close_program(call, id).await?;
         self.session_get(call, &id.to_string()).await
     }
@@ -215,7 +215,7 @@ impl Ops {
         result
     }
 
-    /// The id of a session that the caller may see. A live one costs no query.
+    /// The id of a session that the caller may see. No query if the session is live.
     pub(super) async fn visible(&self, call: &VerbCall<'_>, reference: &str) -> Result<SessionId, OpError> {
         let id = self.session_id(call, reference).await?;
         match self.runtime.session_owner(id) {
@@ -225,7 +225,7 @@ impl Ops {
         }
     }
 
-    /// Why a session that the caller may see takes nothing.
+    /// Why a session that the caller may see accepts no requests.
     pub(super) async fn not_live(&self, call: &VerbCall<'_>, id: SessionId) -> OpError {
         match self.session(call, &id.to_string()).await {
             Ok(row) => not_ready(&row),
@@ -247,7 +247,7 @@ pub(super) fn not_ready(row: &SessionRow) -> OpError {
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     OpError::new(ErrorCode::SessionNotReady, format!("session {} is {}{reason}", session.id, session.status))
         .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))
-        .with_hint("make a new session")
+        .with_hint("create a new session")
 }
 
 /// The position of a session in a list.
@@ -256,7 +256,7 @@ fn place(session: &Session) -> Cursor {
 }
 
 /// The stored status of a program's session does not show its process, which starts and exits with each step.
-fn as_it_is(mut session: Session, live: &HashSet<SessionId>) -> Session {
+fn current_status(mut session: Session, live: &HashSet<SessionId>) -> Session {
     if session.engine == Engine::Cvm && session.status == SessionStatus::Ready && !live.contains(&session.id)
     {
         session.status = SessionStatus::Waiting;
@@ -286,7 +286,7 @@ fn label(field: &str, value: &str) -> Result<(), OpError> {
     Ok(())
 }
 
-/// A name for people, as it is stored.
+/// The stored form of a session's name.
 fn session_name(name: &str) -> Result<String, OpError> {
     let name = name.trim();
     let chars = name.chars().count();
@@ -337,10 +337,10 @@ fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
     if problem == LibraryProblem::Failed {
         return error
             .with_details(&serde_json::json!({ "session_id": id, "library": library }))
-            .with_hint(format!("take {library} away from the template, or install a version that works"));
+            .with_hint(format!("remove {library} from the template, or install a version that works"));
     }
     let command = libraries::install_command(&library);
     error
         .with_details(&serde_json::json!({ "session_id": id, "library": library, "command": command }))
-        .with_hint(format!("an administrator installs it: {command}"))
+        .with_hint(format!("an administrator can install it: {command}"))
 }

@@ -55,12 +55,12 @@ pub(super) fn check(settings: &Settings, ceilings: &Limits) -> Result<(), OpErro
             "runtime.on_crash {:?} is not available in this version",
             wanted.as_str()
         ))
-        .with_hint("there is `close`: the session is crashed, and the client makes a new one"));
+        .with_hint("use `close`: the session ends as crashed, and the client creates a new one"));
     }
     limits(&settings.limits, ceilings)
 }
 
-/// What `current` is after a merge patch of it (see [`TemplateChange`](vm_system_protocol::control::TemplateChange)).
+/// `current` after a merge patch (see [`TemplateChange`](vm_system_protocol::control::TemplateChange)).
 pub(super) fn merged(current: &Settings, patch: &JsonText) -> Result<Settings, OpError> {
     let Some(Value::Object(mut patch)) = patch.to_value() else {
         return Err(malformed("settings must be an object"));
@@ -110,7 +110,7 @@ fn malformed(what: impl Into<String>) -> OpError {
     OpError::new(ErrorCode::InvalidRequest, what)
 }
 
-/// Limits that were allowed once are not above what the operator allows now.
+/// Lowers stored limits to the operator's current ceilings.
 pub(super) fn under_ceilings(limits: &mut Limits, ceilings: &Limits) {
     let fields = [
         (&mut limits.cpu_ms, ceilings.cpu_ms),

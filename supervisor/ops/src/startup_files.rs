@@ -1,4 +1,4 @@
-//! Startup files of templates. They are read when a session is made, from its worktree.
+//! Startup files of templates. They are read from the worktree when a session is created.
 
 use super::errors::{invalid, not_found, stored};
 use super::templates::has_parts;
@@ -93,7 +93,7 @@ fn mode(template: TemplateId, wanted: &str, settings: &Settings) -> Result<Start
     })
 }
 
-/// Settings that are about to change must not leave startup files behind that could not have been added.
+/// Refuses new settings under which an existing startup file could not have been added.
 pub(super) fn still_fit(files: &[StartupFile], settings: &Settings) -> Result<(), OpError> {
     if settings.runtime.esm {
         return Ok(());

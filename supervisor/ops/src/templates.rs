@@ -68,7 +68,7 @@ impl Ops {
         with_built_in: bool,
     ) -> Result<Reply, OpError> {
         let page = page(list, LIST_ROWS)?;
-        // Administrators see the row that the built-in one has.
+        // Administrators also see the stored row of the built-in template.
         let wider = Page { limit: page.limit.saturating_add(1), ..page };
         let rows = self.store.templates(&call.caller.scope(), wider).await.map_err(stored)?;
         let rows = rows.into_iter().filter(|row| row.detail.template.id != BUILT_IN);
@@ -143,7 +143,7 @@ impl Ops {
         name: &str,
     ) -> Result<Reply, OpError> {
         let id = self.template(call, template).await?.detail.template.id;
-        // Whatever it is called: a name that the catalog has lost must still be removable.
+        // No check of the catalog: a name that is no longer in it must still be removable.
         let name = modules::normal(name)?;
         let write = Write::ModuleRemove { template: id, name: name.clone(), at: now() };
         self.part_changed(call, id, write).await?;
@@ -162,7 +162,7 @@ impl Ops {
         self.template_get(call, &id.to_string()).await
     }
 
-    /// Applies a change of a template or its parts that the store has no reason of its own to refuse.
+    /// Applies a change of a template or its parts that the store does not reject.
     pub(super) async fn part_changed(
         &self,
         call: &VerbCall<'_>,
@@ -172,7 +172,7 @@ impl Ops {
         self.changed(call, id, write, stored).await
     }
 
-    /// Applies a change of a template or its parts; `refused` makes the error of the store's rejection.
+    /// Applies a change of a template or its parts; `refused` maps the store's rejection to an error.
     pub(super) async fn changed(
         &self,
         call: &VerbCall<'_>,
@@ -184,7 +184,7 @@ impl Ops {
             Ok(()) => self.store.apply(write).await.map_err(refused),
             Err(error) => Err(error),
         };
-        // Also after a failure: it is unknown what a failing disk has kept.
+        // Also after a failure: a failing disk may have stored the change.
         self.policies.changed(id);
         self.audit(call, id, &result).await;
         result.map(|_| ())
@@ -200,7 +200,7 @@ impl Ops {
             Err(error) if error.code == ErrorCode::TemplateNotFound && reference == AGENT_TEMPLATE => {}
             known => return known,
         }
-        // A verb of its own, with a line of its own in the audit log.
+        // A separate verb with its own line in the audit log.
         let create = VerbCall {
             caller: call.caller,
             verb: TEMPLATE_CREATE,
@@ -218,7 +218,7 @@ impl Ops {
         }
     }
 
-    /// New things are not admitted above the quota, so that what runs can still be recorded.
+    /// Nothing new is created above the quota, so that running executions can still be recorded.
     pub(super) fn check_quota(&self) -> Result<(), OpError> {
         let status = self.store.status();
         if !status.over_quota {
@@ -235,18 +235,18 @@ impl Ops {
 fn taken(error: StoreError, name: &str) -> OpError {
     match error {
         StoreError::Rejected(Rejection::Conflict(Entity::Template)) => {
-            OpError::new(ErrorCode::Conflict, format!("there is a template called {name:?} already"))
+            OpError::new(ErrorCode::Conflict, format!("a template named {name:?} exists already"))
                 .with_details(&serde_json::json!({ "name": name }))
         }
         other => stored(other),
     }
 }
 
-/// What only sessions of quickjs have.
+/// Refuses parts that only the quickjs engine has.
 pub(super) fn has_parts(engine: Engine, what: &str) -> Result<(), OpError> {
     if engine != Engine::Cvm {
         return Ok(());
     }
     Err(OpError::new(ErrorCode::EngineUnsupported, format!("the cvm engine has no {what}"))
-        .with_hint("make a template with engine quickjs"))
+        .with_hint("create a template with engine quickjs"))
 }

@@ -1,14 +1,14 @@
 //! The table of verbs: properties that do not depend on the caller ([`facts`]), and the handler of each (`dispatch`). A new
-//! verb has one row in both matches, and nowhere else. The verbs of durable programs have theirs in [`durable`].
+//! verb has one row in both matches, and nowhere else. The rows of durable programs' verbs are in [`durable`].
 
 use super::{Ops, VerbCall, durable, modules};
 use Effect::{Changes, Reads};
 use vm_system_protocol::control::{Op, OpError, Reply};
 
-/// Also of the template that a session makes for itself.
+/// Also used for the template that is created with a session.
 pub(super) const TEMPLATE_CREATE: &str = "template create";
 
-/// Whether a verb changes something that outlives its response.
+/// Whether a verb has effects beyond its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     /// A repetition does no harm.
@@ -72,8 +72,8 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
 }
 
 impl Ops {
-    /// Futures are boxed one by one, so that a request holds as much memory as its own verb needs. The two most frequent
-    /// verbs do without.
+    /// Futures are boxed one by one, so that a request uses only the memory of its own verb. The two most frequent
+    /// verbs are not boxed.
     pub(super) async fn dispatch(&self, call: &VerbCall<'_>, op: Op) -> Result<Reply, OpError> {
         match op {
             Op::TemplateCreate { name, engine, settings, modules } => {

@@ -1,5 +1,5 @@
 //! The file of an export: one JSON array with a record in each line. What is in it, and the chain of hashes that finds
-//! damage. Owns no checks of what records mean: that is `import`'s.
+//! damage. Does not check the meaning of records: `import` does.
 //!
 //! The chain begins with 32 zeros; each record makes it SHA-256(chain, line), where the line has neither the comma behind
 //! it nor its line break. The last record has the chain over all before it. It proves nothing about who wrote the file.
@@ -16,7 +16,7 @@ use vm_system_spawn::libraries::hex;
 /// Version of the file's format.
 pub(super) const FORMAT: u32 = 1;
 
-/// A line.
+/// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum ArchiveRecord {
@@ -37,7 +37,7 @@ pub(super) struct Header {
     /// `program` or `execution`.
     pub(super) kind: String,
     pub(super) format: u32,
-    /// What wrote the file.
+    /// The program that wrote the file.
     pub(super) writer: String,
     pub(super) exported_at: Timestamp,
 }
@@ -66,7 +66,7 @@ pub(super) struct VersionPart {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExecutionPart {
-    /// As it was where it comes from.
+    /// The id on the exporting machine.
     pub(super) id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) name: Option<String>,
@@ -124,7 +124,7 @@ pub(super) struct TaskPart {
 pub(super) struct PagePart {
     pub(super) page: u64,
     pub(super) checkpoint: u64,
-    /// None: the page is gone.
+    /// None: the page was deleted.
     pub(super) bytes: Option<Bytes>,
 }
 
@@ -171,7 +171,7 @@ impl Chain {
     }
 }
 
-/// Text that is being written.
+/// The part of the file that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Sheet {
     pub(super) text: String,

@@ -1,4 +1,4 @@
-//! Verbs of a client's current execution: the one that is meant when a request names none.
+//! Verbs of a client's current execution: the default of requests that name no execution.
 
 use super::checked_name;
 use crate::errors::stored;

@@ -1,5 +1,5 @@
-//! Export: the file of a program or an execution, a part at a time, each from where the one before ended. No state is
-//! kept in between.
+//! Export: the file of a program or an execution in parts; each part begins where the previous one ended. No state is
+//! kept between requests.
 
 use super::archive::{
     ArchiveRecord, Bytes, Chain, CheckpointPart, ExecutionPart, FORMAT, Header, PagePart, ProgramPart, Sheet,
@@ -17,10 +17,10 @@ use vm_system_protocol::model::ExecutionStatus;
 use vm_system_record::{Entity, RunRow, Scope, TaskOutcome, TaskRow};
 use vm_system_spawn::libraries::hex;
 
-/// Tasks and events that are read at once.
+/// Tasks or events per query.
 const ROWS: u32 = 256;
 
-/// How far it is: what comes next, if anything does.
+/// Where the next part begins; none at the end.
 type Next = Option<ExportPlace>;
 
 impl Ops {
@@ -31,7 +31,7 @@ impl Ops {
         reference: &str,
         after: Option<ExportCursor>,
     ) -> Result<DurableReply, OpError> {
-        // A name may mean another one by now.
+        // The name may belong to another one by now.
         let known = after.as_ref().map(|after| match kind {
             ArchiveKind::Program => ProgramId::from_bytes(after.id).to_string(),
             ArchiveKind::Execution => ExecutionId::from_bytes(after.id).to_string(),
@@ -78,7 +78,7 @@ impl Ops {
             put(sheet, &header("program"))?;
             put(sheet, &ArchiveRecord::Program(ProgramPart { name: program.name.clone() }))?;
         }
-        // Old ones may have been deleted, also since the part before; of very many the newest are what an import takes.
+        // Old versions may have been deleted, even since the previous part; an import accepts a bounded number, the newest ones.
         let kept = self.store.program_versions(program.id, None, VERSIONS as u32).await.map_err(stored)?;
         let mut more = false;
         for row in kept.into_iter().rev() {
@@ -114,11 +114,11 @@ impl Ops {
         }))
     }
 
-    /// What there is once: the program, the execution, the list of its checkpoints.
+    /// The single records: the program, the execution, the list of its checkpoints.
     async fn export_begin(&self, run: &RunRow, last: &mut u64, sheet: &mut Sheet) -> Result<Next, OpError> {
         let execution = &run.row.execution;
         if execution.status == ExecutionStatus::Running {
-            let message = "the execution runs: its state is nowhere whole before it waits or has ended";
+            let message = "the execution runs: its state can be exported when it waits or has ended";
             return Err(OpError::new(ErrorCode::SessionBusy, message).with_hint("try again later"));
         }
         put(sheet, &header("execution"))?;
@@ -196,23 +196,23 @@ impl Ops {
                     put(sheet, &ArchiveRecord::Page(PagePart { page, checkpoint, bytes }))?;
                 }
                 if next.is_none() {
-                    self.still_stands(run, last).await?;
+                    self.is_unchanged(run, last).await?;
                 }
                 Ok(next)
             }
         }
     }
 
-    /// Pages go only with their checkpoints: one that is still there was whole all the time.
-    async fn still_stands(&self, run: &RunRow, last: u64) -> Result<(), OpError> {
+    /// Pages are deleted only with their checkpoints: a checkpoint that still exists was complete all the time.
+    async fn is_unchanged(&self, run: &RunRow, last: u64) -> Result<(), OpError> {
         let newest = self.store.last_checkpoint(run.row.execution.id).await.map_err(stored)?;
-        // An answer that is stored by itself makes no checkpoint.
+        // An answer that is stored alone adds no checkpoint.
         let row = self.store.execution(&Scope::All, run.row.execution.id).await.map_err(stored)?;
         let runs = row.is_none_or(|row| row.execution.status == ExecutionStatus::Running);
         if !runs && newest.first().map_or(0, |row| row.seq) == last {
             return Ok(());
         }
-        let message = "the execution went on while it was exported: the file is not whole";
+        let message = "the execution continued while it was exported: the file is incomplete";
         Err(OpError::new(ErrorCode::SessionBusy, message).with_hint("try again"))
     }
 }

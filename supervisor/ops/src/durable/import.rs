@@ -1,5 +1,5 @@
-//! Import: a file that comes in parts. It is hostile: every record is checked as it comes, in bounded memory; what it
-//! describes is validated as a whole at its end, and a state is only accepted after a worker has restored it.
+//! Import: a file that arrives in parts. The file is hostile: every record is checked as it arrives, in bounded memory; the
+//! content is validated as a whole at the end, and a state is only accepted after a worker has restored it.
 
 mod bounds;
 mod budget;
@@ -28,17 +28,17 @@ use vm_system_spawn::libraries::hex;
 const LINE_BYTES: usize = 16 << 20;
 /// A file without further parts is dropped after this time.
 const IDLE: Duration = Duration::from_mins(1);
-/// What a record takes beside its content, roughly (bytes).
+/// Approximate memory of a record besides its content (bytes).
 const RECORD_BYTES: usize = 256;
 
-/// Files that are on their way.
+/// Files that are being received.
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     staged: Mutex<HashMap<Uuid, Staged>>,
     budget: ImportBudget,
 }
 
-/// One of them.
+/// A file that is being received.
 #[derive(Debug)]
 pub(super) struct Staged {
     owner: Owner,
@@ -55,11 +55,11 @@ impl Imports {
         self.staged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes one out: no other request can continue it meanwhile.
+    /// Takes a file out of the table: no other request can continue it meanwhile.
     fn take(&self, caller: &Caller, import: &str) -> Result<(Uuid, Staged), OpError> {
         let missing = || {
             OpError::new(ErrorCode::NotFound, "there is no such import under way")
-                .with_hint("files without further parts for a minute are dropped: begin anew")
+                .with_hint("files without further parts for a minute are dropped: start again")
         };
         let id = Uuid::try_parse(import).map_err(|_| missing())?;
         let mut staged = self.lock();
@@ -69,7 +69,7 @@ impl Imports {
         staged.remove(&id).map(|staged| (id, staged)).ok_or_else(missing)
     }
 
-    /// What makes two imports the same: the file, and what is to become of it.
+    /// Identifies repeated imports: a hash of the file and of the import's options.
     pub(crate) fn fingerprint(&self, caller: &Caller, import: &str) -> Result<[u8; 32], OpError> {
         let (id, staged) = self.take(caller, import)?;
         let new = codec::encode(&staged.new, CONTROL_FRAME_BYTES).map_err(|error| invalid(error.to_string()));
@@ -80,7 +80,7 @@ impl Imports {
         Ok(hash.finalize().into())
     }
 
-    /// Drops the files without further parts; returns how many are left.
+    /// Drops idle files; returns how many are left.
     fn forget_idle(&self) -> usize {
         let mut staged = self.lock();
         staged.retain(|_, staged| staged.touched.elapsed() < IDLE);
@@ -111,7 +111,7 @@ impl Ops {
         Ok(DurableReply::Importing(call.subject.to_string()))
     }
 
-    /// A part that cannot be used ends the import.
+    /// An invalid part ends the import.
     pub(super) fn import_part(
         &self,
         call: &VerbCall<'_>,
@@ -121,7 +121,7 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let (id, mut staged) = self.imports.take(call.caller, import)?;
         if staged.came != at || bytes.len() > PART_BYTES {
-            return Err(invalid(format!("parts of at most {PART_BYTES} bytes come in their order")));
+            return Err(invalid(format!("parts of at most {PART_BYTES} bytes must come in order")));
         }
         staged.reader.feed(bytes)?;
         staged.came += bytes.len() as u64;
@@ -142,8 +142,8 @@ impl Ops {
         let file = reader.whole()?;
         if new.kind.is_some_and(|kind| kind != file.kind) {
             return Err(match file.kind {
-                ArchiveKind::Program => invalid("the file is of a program and not of an execution"),
-                ArchiveKind::Execution => invalid("the file is of an execution and not of a program"),
+                ArchiveKind::Program => invalid("the file contains a program, not an execution"),
+                ArchiveKind::Execution => invalid("the file contains an execution, not a program"),
             });
         }
         let result = match file.kind {
@@ -155,7 +155,7 @@ impl Ops {
     }
 }
 
-/// Drops the files without further parts, as long as there are any.
+/// Drops idle files, as long as there are files.
 async fn watch(imports: Weak<Imports>) {
     loop {
         tokio::time::sleep(IDLE).await;
@@ -179,7 +179,7 @@ pub(super) struct ImportFile {
     pub(super) pages: BTreeMap<(u64, u64), Option<Vec<u8>>>,
 }
 
-/// Reads a file as it comes.
+/// Reads a file as it arrives.
 #[derive(Debug)]
 pub(super) struct Reader {
     max_source: usize,
@@ -188,13 +188,13 @@ pub(super) struct Reader {
     rest: Vec<u8>,
     line: u64,
     chain: Chain,
-    /// How far it is; see [`rank`].
+    /// Position in the file; see [`rank`].
     rank: u8,
     file: ImportFile,
     begun: bool,
     ended: bool,
     closed: bool,
-    /// What it takes in memory (bytes).
+    /// Approximate memory of the content (bytes).
     decoded_bytes: usize,
 }
 
@@ -241,14 +241,14 @@ impl Reader {
 
     fn wrong(&self, why: &str) -> OpError {
         invalid(format!("line {} of the file: {why}", self.line + 1))
-            .with_hint("the file is read line by line: one that was laid out anew cannot be imported")
+            .with_hint("the file is read line by line: a reformatted file cannot be imported")
     }
 
     fn take(&mut self, line: &[u8]) -> Result<(), OpError> {
         let line = line.trim_ascii();
         let result = match line {
             b"" => Ok(()),
-            _ if self.closed => Err("there is something behind the end".to_owned()),
+            _ if self.closed => Err("there is content after the end".to_owned()),
             b"[" if !self.begun => {
                 self.begun = true;
                 Ok(())
@@ -257,8 +257,8 @@ impl Reader {
                 self.closed = true;
                 Ok(())
             }
-            _ if !self.begun => Err("it is no file of an export".to_owned()),
-            _ if self.ended => Err("there is something behind the end".to_owned()),
+            _ if !self.begun => Err("it is not an exported file".to_owned()),
+            _ if self.ended => Err("there is content after the end".to_owned()),
             _ => self.record(line.strip_suffix(b",").unwrap_or(line)),
         };
         result.map_err(|why| self.wrong(&why))?;
@@ -273,7 +273,7 @@ impl Reader {
             || (once && rank == self.rank && rank > 0)
             || (self.chain.records == 0) != (rank == 0)
         {
-            return Err("records do not come in their order".to_owned());
+            return Err("records are out of order".to_owned());
         }
         self.rank = rank;
         if let ArchiveRecord::End(end) = record {
@@ -281,7 +281,7 @@ impl Reader {
             return self.judge(&end);
         }
         self.chain.add(line);
-        // Base64 takes a third more than the bytes that it encodes.
+        // Base64 is a third longer than the bytes that it encodes.
         self.decoded_bytes += RECORD_BYTES + line.len();
         self.keep(record)
     }
@@ -290,7 +290,7 @@ impl Reader {
         if end.records == self.chain.records && end.sha256 == hex(&self.chain.hash) {
             return Ok(());
         }
-        Err("the file is damaged: its hash is not the one that was written with it".to_owned())
+        Err("the file is damaged: its hash differs from the recorded one".to_owned())
     }
 
     fn keep(&mut self, record: ArchiveRecord) -> Result<(), String> {
@@ -298,14 +298,14 @@ impl Reader {
             ArchiveRecord::Header(header) => {
                 if header.format != FORMAT {
                     return Err(format!(
-                        "it has format {}, and only {FORMAT} is known: a newer vm-system wrote it",
+                        "its format is {}, and only {FORMAT} is supported: a newer vm-system wrote it",
                         header.format
                     ));
                 }
                 self.file.kind = match header.kind.as_str() {
                     "program" => ArchiveKind::Program,
                     "execution" => ArchiveKind::Execution,
-                    other => return Err(format!("{other:?} is no kind of file")),
+                    other => return Err(format!("{other:?} is not a known kind of file")),
                 };
             }
             ArchiveRecord::Program(program) => self.file.program = program.name,
@@ -318,11 +318,11 @@ impl Reader {
                 bounds::checkpoint(self.clock, &checkpoint)?;
                 let last = self.file.checkpoints.last().map_or(0, |last| last.seq);
                 if checkpoint.seq <= last {
-                    return Err("checkpoints do not come in their order".to_owned());
+                    return Err("checkpoints are out of order".to_owned());
                 }
                 if !["start", "pause", "effect", "steps", "edit", "end"].contains(&checkpoint.cause.as_str())
                 {
-                    return Err(format!("{:?} is no cause of a checkpoint", checkpoint.cause));
+                    return Err(format!("{:?} is not a cause of a checkpoint", checkpoint.cause));
                 }
                 self.file.checkpoints.push(checkpoint);
             }
@@ -350,19 +350,19 @@ impl Reader {
         }
         let hash: [u8; 32] = Sha256::digest(version.source.as_bytes()).into();
         if hex(&hash) != version.source_hash {
-            return Err("the source is not the one that its hash is of".to_owned());
+            return Err("the source does not match its hash".to_owned());
         }
         let is_run = self.file.kind == ArchiveKind::Execution;
         let fits = if is_run {
             let code = version.code.as_ref().map_or(0, |code| code.0.len());
             self.file.versions.is_empty() && (1..=CODE_BYTES).contains(&code)
         } else {
-            // Old ones may have been deleted before the export.
+            // Old versions may have been deleted before the export.
             let last = self.file.versions.last().map_or(0, |last| last.version);
             version.code.is_none() && version.version > last
         };
         if !fits {
-            return Err("it is not the version that belongs here".to_owned());
+            return Err("the version is out of order".to_owned());
         }
         self.file.versions.push(version);
         Ok(())
@@ -371,12 +371,12 @@ impl Reader {
     fn task(&mut self, task: TaskPart) -> Result<(), String> {
         let last = self.file.tasks.last();
         if last.is_some_and(|last| last.checkpoint >= task.checkpoint || last.ended_at.is_none()) {
-            return Err("tasks are not in their order".to_owned());
+            return Err("tasks are out of order".to_owned());
         }
         let outcome = task.outcome.as_deref().map(TaskOutcome::from_text);
         let known = outcome.is_none_or(|outcome| outcome.is_some());
         if !known || task.ended_at.is_some() != outcome.is_some() {
-            return Err("it is no task of this execution".to_owned());
+            return Err("it is not a task of this execution".to_owned());
         }
         bounds::task(self.clock, &task)?;
         self.file.tasks.push(task);
@@ -388,22 +388,22 @@ impl Reader {
         let version = (page.page, page.checkpoint);
         let behind = self.file.pages.last_key_value().is_none_or(|(last, _)| *last < version);
         if !behind || page.page > bounds::COUNT_MAX || !(1..=newest).contains(&page.checkpoint) {
-            return Err("pages do not come in their order, or belong to no checkpoint".to_owned());
+            return Err("pages are out of order, or belong to no checkpoint".to_owned());
         }
         let bytes = page.bytes.map(|bytes| bytes.0);
         if bytes.as_ref().is_some_and(Vec::is_empty) {
-            return Err("a page has nothing in it".to_owned());
+            return Err("a page is empty".to_owned());
         }
         self.file.pages.insert(version, bytes);
         Ok(())
     }
 
-    /// The file, if all of it has come.
+    /// The file, if it is complete.
     fn whole(mut self) -> Result<ImportFile, OpError> {
         let rest = std::mem::take(&mut self.rest);
         self.take(&rest)?;
         if !self.closed {
-            return Err(invalid("the file is not whole: its end is missing"));
+            return Err(invalid("the file is incomplete: its end is missing"));
         }
         Ok(self.file)
     }

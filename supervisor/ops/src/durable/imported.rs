@@ -63,7 +63,7 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let ImportFile { program, mut versions, execution, checkpoints, tasks, events, pages, .. } = file;
         let (Some(from), Some(mut version)) = (execution, versions.pop()) else {
-            return Err(invalid("the file has no execution, or not what it runs"));
+            return Err(invalid("the file has no execution, or not its program"));
         };
         consistent(&from, &checkpoints, &tasks)?;
         let name = new.name.as_deref().or(from.name.as_deref());
@@ -77,7 +77,7 @@ impl Ops {
             let state = newest(&pages).into_iter();
             let verdict = self.durables()?.verify(&policy, code.clone(), state).await?;
             verdict.map_err(|why| {
-                invalid(format!("no worker can go on with the state in the file: {why}"))
+                invalid(format!("no worker can restore the state in the file: {why}"))
                     .with_hint("is it larger than the template's `max_state_mb`?")
             })?;
         }
@@ -132,8 +132,8 @@ impl Ops {
         Ok(self.store.program_by_name(&scope, name).await.map_err(stored)?.map(|row| row.id))
     }
 
-    /// The importer's program with this very code; a new one where the name is free. Its newest version, which is the one that
-    /// is started, is what its source contains: any other program of the execution is an older one that only it has.
+    /// The importer's program with the same code; a new one where the name is free. The newest version, which is the one that
+    /// is started, has the file's source; code that differs from it becomes an older version that only the execution uses.
     async fn program_of(
         &self,
         owner: &Owner,
@@ -164,7 +164,8 @@ impl Ops {
                 return Ok((known, same.version));
             }
         }
-        Err(program_taken(name).with_hint("name the execution's program otherwise: `--program-name`"))
+        Err(program_taken(name)
+            .with_hint("choose another name for the execution's program: `--program-name`"))
     }
 }
 
@@ -185,21 +186,21 @@ fn program_version(owner: &Owner, id: ProgramId, name: &str, version: VersionPar
     }))
 }
 
-/// What cannot be seen in one record.
+/// Checks relations between records.
 fn consistent(
     from: &ExecutionPart,
     checkpoints: &[CheckpointPart],
     tasks: &[TaskPart],
 ) -> Result<(), OpError> {
-    let asks = tasks.last().is_some_and(|task| task.ended_at.is_none());
+    let pending = tasks.last().is_some_and(|task| task.ended_at.is_none());
     let fits = match from.status {
         ExecutionStatus::Waiting => {
-            let stands =
+            let at_pause =
                 checkpoints.last().is_some_and(|last| matches!(last.cause.as_str(), "pause" | "edit"));
-            asks && stands && from.ended_at.is_none()
+            pending && at_pause && from.ended_at.is_none()
         }
         ExecutionStatus::Running => false,
-        _ => !asks && from.ended_at.is_some(),
+        _ => !pending && from.ended_at.is_some(),
     };
     let newest = checkpoints.last().map_or(0, |last| last.seq);
     let args = from.args.to_value().is_some_and(|args| args.is_array());
@@ -207,7 +208,7 @@ fn consistent(
     if fits && args && env && tasks.last().is_none_or(|task| task.checkpoint <= newest) {
         return Ok(());
     }
-    Err(invalid("the parts of the file do not fit each other"))
+    Err(invalid("the parts of the file contradict each other"))
 }
 
 /// The newest version of each page.
@@ -236,11 +237,11 @@ fn record(
     record.metrics = from.metrics;
     // The next event gets the next number.
     record.metrics.events = events.len() as u64;
-    // What is on record is counted and not believed: it decides how much more may come, and who takes most.
+    // The size of the record is measured, not read from the file: it decides what may be added, and who uses most.
     let options = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len() as u64);
     let output: u64 = events.iter().map(|event| event.payload.output_bytes()).sum();
-    let asked: u64 = tasks.iter().map(|task| options(&task.schema) + options(&task.fallback)).sum();
-    record.metrics.output_bytes = output + asked;
+    let task_bytes: u64 = tasks.iter().map(|task| options(&task.schema) + options(&task.fallback)).sum();
+    record.metrics.output_bytes = output + task_bytes;
     record
 }
 

@@ -1,5 +1,5 @@
 //! Verbs of plans: compiling one, and the built-in program that walks through one. `crate::plans` owns the grammar; here are
-//! permissions, bounds, and which blocks earlier walks have done.
+//! permissions, bounds, and which blocks earlier walks have finished.
 
 use crate::errors::{invalid, stored};
 use crate::plans::{self, Plan};
@@ -11,16 +11,16 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::EventPayload;
 use vm_system_record::{Page, ProgramRow, RunRow};
 
-/// Earlier walks that are read.
+/// Earlier walks to look at.
 const WALKS: u32 = 20;
-/// Events that are read of each of them.
+/// Events to read of each walk.
 const EVENTS: usize = 10_000;
-/// Events that are read at a time.
+/// Events per query.
 const EVENTS_AT_A_TIME: u32 = 200;
-/// The variable with the blocks that are done.
+/// The environment variable with the finished blocks.
 const PLAN_DONE: &str = "PLAN_DONE";
 
-/// Compiles a plan; keeps nothing.
+/// Compiles a plan; stores nothing.
 pub(super) async fn check(text: PlanText) -> Result<DurableReply, OpError> {
     let bytes =
         text.text.len() + text.parts.iter().map(|(name, text)| name.len() + text.len()).sum::<usize>();
@@ -31,7 +31,7 @@ pub(super) async fn check(text: PlanText) -> Result<DurableReply, OpError> {
             plans::PLAN_BYTES
         )));
     }
-    // Some milliseconds, at most: not on a thread that others wait for.
+    // Up to some milliseconds: not on a thread of the runtime.
     let compiled = tokio::task::spawn_blocking(move || {
         let mut parts: HashMap<String, String> = text.parts.into_iter().collect();
         plans::compile(&text.file, &text.text, |name| parts.remove(name))
@@ -39,7 +39,7 @@ pub(super) async fn check(text: PlanText) -> Result<DurableReply, OpError> {
     let compiled = compiled.await.map_err(|error| OpError::new(ErrorCode::Internal, error.to_string()))?;
     let plan = compiled.map_err(|wrong| OpError::new(ErrorCode::PlanInvalid, wrong.to_string()))?;
     let value = serde_json::to_value(&plan)
-        .map_err(|error| OpError::new(ErrorCode::Internal, format!("a plan that is no JSON: {error}")))?;
+        .map_err(|error| OpError::new(ErrorCode::Internal, format!("the plan has no JSON form: {error}")))?;
     Ok(DurableReply::Plan(Box::new(CompiledPlan {
         valid: true,
         blocks: u32::try_from(plan.blocks.len()).unwrap_or(u32::MAX),
@@ -69,7 +69,7 @@ impl Ops {
         self.program_load(call, name, plans::executor(&plan, done), Some(false)).await
     }
 
-    /// Sets which blocks are done: those that were when its program was loaded, and those that earlier walks through
+    /// Sets which blocks are finished: those that were when its program was loaded, and those that earlier walks through
     /// a plan of the same mission have logged as done. A value from the caller is kept.
     pub(super) async fn remember_done(
         &self,
@@ -94,7 +94,7 @@ impl Ops {
                 counts
             };
             if counts {
-                self.said_done(row.execution.id, &mut done).await?;
+                self.logged_done(row.execution.id, &mut done).await?;
             }
         }
         let known: BTreeSet<&str> = plan.blocks.iter().map(|block| block.id.as_str()).collect();
@@ -106,7 +106,7 @@ impl Ops {
     }
 
     /// Adds the blocks that a walk has logged as done.
-    async fn said_done(&self, walk: ExecutionId, done: &mut BTreeSet<String>) -> Result<(), OpError> {
+    async fn logged_done(&self, walk: ExecutionId, done: &mut BTreeSet<String>) -> Result<(), OpError> {
         let (mut last, mut seen) = (0, 0);
         while seen < EVENTS {
             let events = self.store.events(walk, last, EVENTS_AT_A_TIME).await.map_err(stored)?;
@@ -121,7 +121,7 @@ impl Ops {
         Ok(())
     }
 
-    /// The plan of a version of a program, and what was done when it was loaded.
+    /// The plan of a version of a program, and the blocks that were finished when it was loaded.
     async fn walked(
         &self,
         program: &ProgramRow,

@@ -10,12 +10,12 @@ use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
 use vm_system_record::{NewProgramVersion, ProgramRow, Scope, Write};
 use vm_system_spawn::libraries::hex;
 
-/// Format of compiled code as it is recorded; the code itself has the version of the format.
+/// The recorded format of compiled code; the code itself contains its version.
 const CODE_FORMAT: u32 = 1;
-/// The same, of the built-in program that walks through a plan: a caller that starts one need not read its source to know.
+/// The recorded format of the built-in program that walks through a plan: callers can recognize it without its source.
 pub(super) const WALK_FORMAT: u32 = 2;
 
-/// Which of them a source is of.
+/// The recorded format for a source.
 pub(super) fn format_of(source: &str) -> u32 {
     if crate::plans::walks(source) { WALK_FORMAT } else { CODE_FORMAT }
 }
@@ -56,7 +56,7 @@ impl Ops {
         result?;
         let row = self.store.program_by_name(&Scope::Owner(owner), &name).await.map_err(stored)?;
         let row =
-            row.ok_or_else(|| OpError::new(ErrorCode::Conflict, "the program was deleted meanwhile"))?;
+            row.ok_or_else(|| OpError::new(ErrorCode::Conflict, "the program was deleted in the meantime"))?;
         Ok(DurableReply::Program(Box::new(shown(*row, None))))
     }
 
@@ -130,7 +130,7 @@ impl Ops {
 
 fn no_version(name: &str, version: u32) -> OpError {
     OpError::new(ErrorCode::ProgramNotFound, format!("program {name:?} has no version {version}"))
-        .with_hint("`vm-system program versions` lists those that there are")
+        .with_hint("`vm-system program versions` lists the existing versions")
 }
 
 fn shown(row: ProgramRow, source: Option<String>) -> Program {

@@ -69,7 +69,7 @@ impl Ops {
         Ok(run_reply(result?, &identity))
     }
 
-    /// The folder of an execution's files; empty = none.
+    /// Whether the caller may use this folder for an execution's files; empty = none.
     pub(super) async fn may_use(&self, call: &VerbCall<'_>, worktree_path: &str) -> Result<(), OpError> {
         if worktree_path.is_empty() {
             return Ok(());
@@ -98,7 +98,7 @@ impl Ops {
         }
     }
 
-    /// Ends an execution of a program; one that has ended is fine.
+    /// Ends an execution of a program; no error if it has ended.
     pub(crate) async fn cancel_program(&self, id: ExecutionId) -> Result<(), OpError> {
         match self.durables()?.cancel(id, Vec::new()).await {
             Ok(_) | Err(DurableRefusal::Ended) => Ok(()),
@@ -106,7 +106,7 @@ impl Ops {
         }
     }
 
-    /// Ends the execution that a session was made for; a session without one is fine.
+    /// Ends the execution that a session was created for; no error for a session without one.
     pub(crate) async fn close_program(&self, call: &VerbCall<'_>, session: SessionId) -> Result<(), OpError> {
         let policy = self.store.session_policy(session).await.map_err(stored)?;
         if policy.is_none_or(|policy| policy.engine != Engine::Cvm) {
@@ -130,7 +130,7 @@ impl Ops {
         Ok(DurableReply::Run(Box::new(shown(row, task.as_deref()))))
     }
 
-    /// Ends it if it has not ended, then deletes it.
+    /// Ends the execution if necessary, then deletes it.
     pub(super) async fn run_delete(
         &self,
         call: &VerbCall<'_>,

@@ -54,13 +54,14 @@ impl Ops {
         let (id, identity) = self.identity(call, reference).await?;
         if value.as_str().len() > VALUE_BYTES || !value.is_valid() {
             return Err(invalid("the value is not JSON, or too large")
-                .with_hint("a text needs quotes: '\"like this\"'"));
+                .with_hint("a string needs quotes: '\"like this\"'"));
         }
         let result = self.durables()?.set(id, frame, name, value).await.map_err(|why| match why {
-            DurableRefusal::NotPending | DurableRefusal::Ended => {
-                OpError::new(ErrorCode::TaskNotPending, "variables are changed while an execution waits")
-                    .with_details(&serde_json::json!({ "execution_id": id }))
-            }
+            DurableRefusal::NotPending | DurableRefusal::Ended => OpError::new(
+                ErrorCode::TaskNotPending,
+                "variables can only be changed while an execution waits",
+            )
+            .with_details(&serde_json::json!({ "execution_id": id })),
             why => refused(&why, id),
         });
         self.audit(call, id, &result).await;
@@ -83,13 +84,13 @@ impl Ops {
         let durables = self.durables()?;
         let result = match durables.cancel(old_id, writes.clone()).await {
             Ok(_) => Ok(()),
-            // It has ended: nothing is in the way.
+            // The execution has ended: the rows can be written directly.
             Err(DurableRefusal::Ended) => self.store.apply(writes).await.map(|_| ()).map_err(stored),
             Err(why) => Err(refused(&why, old_id)),
         };
         self.audit(call, old_id, &result).await;
         result?;
-        self.goes_on(call, id, rests).await
+        self.begin_branch(call, id, rests).await
     }
 
     pub(super) async fn branch_off(
@@ -117,12 +118,12 @@ impl Ops {
         });
         self.audit(call, old.row.execution.id, &result).await;
         result?;
-        self.goes_on(call, id, rests).await
+        self.begin_branch(call, id, rests).await
     }
 
-    /// A new execution at a checkpoint: loads it when it goes on by itself, now or when its task's deadline
-    /// is over.
-    async fn goes_on(
+    /// A new execution at a checkpoint: loads it if it continues by itself, now or when its task's deadline
+    /// has passed.
+    async fn begin_branch(
         &self,
         call: &VerbCall<'_>,
         id: ExecutionId,
@@ -137,8 +138,8 @@ impl Ops {
         }
     }
 
-    /// The writes that make an execution from a checkpoint of another one; its id, and whether nothing of it
-    /// goes on by itself.
+    /// The writes that create an execution from a checkpoint of another one; its id, and whether it does not
+    /// continue by itself.
     async fn branch(
         &self,
         call: &VerbCall<'_>,
@@ -168,17 +169,17 @@ impl Ops {
         writes.push(Write::CheckpointCopy { from: from.id, checkpoint: seq, to: id, at });
         let mut rests = waits;
         if waits {
-            let asked = self.store.task_of(from.id, Some(seq)).await.map_err(stored)?;
-            let asked = asked.ok_or_else(|| no_checkpoint(seq))?;
-            rests = asked.deadline.is_none();
+            let stored_task = self.store.task_of(from.id, Some(seq)).await.map_err(stored)?;
+            let stored_task = stored_task.ok_or_else(|| no_checkpoint(seq))?;
+            rests = stored_task.deadline.is_none();
             writes.push(Write::TaskInsert(Box::new(TaskRow {
                 id: TaskId::from_uuid(Uuid::now_v7()),
                 execution: id,
                 attempts: 0,
                 created_at: at,
-                // As much time as the first time.
-                deadline: asked.deadline.map(|deadline| {
-                    vm_system_protocol::time::Timestamp(at.0 + (deadline.0 - asked.created_at.0).max(0))
+                // As long as the original deadline.
+                deadline: stored_task.deadline.map(|deadline| {
+                    vm_system_protocol::time::Timestamp(at.0 + (deadline.0 - stored_task.created_at.0).max(0))
                 }),
                 ended_at: None,
                 outcome: None,
@@ -186,13 +187,13 @@ impl Ops {
                 checkpoint: seq,
                 first_attempt_at: None,
                 last_attempt_at: None,
-                ..*asked
+                ..*stored_task
             })));
         }
         Ok((id, rests))
     }
 
-    /// Number and cause of a checkpoint that is still kept; none given = the last one.
+    /// Number and cause of a stored checkpoint; without a number, of the last one.
     async fn checkpoint(&self, id: ExecutionId, wanted: Option<u64>) -> Result<(u64, String), OpError> {
         let rows = match wanted {
             Some(_) => self.store.checkpoints(id).await,
@@ -204,7 +205,7 @@ impl Ops {
             None => OpError::new(ErrorCode::NotFound, "the execution has no checkpoint"),
         })?;
         if wanted.is_some() && row.cause == "end" {
-            return Err(invalid("the execution has ended at this checkpoint: nothing goes on from there"));
+            return Err(invalid("the execution has ended at this checkpoint: it cannot continue from there"));
         }
         Ok((row.seq, row.cause))
     }
@@ -212,5 +213,5 @@ impl Ops {
 
 fn no_checkpoint(seq: u64) -> OpError {
     OpError::new(ErrorCode::NotFound, format!("there is no checkpoint {seq}"))
-        .with_hint("`vm-system program checkpoints` lists those that are kept")
+        .with_hint("`vm-system program checkpoints` lists the stored checkpoints")
 }

@@ -16,7 +16,7 @@ use vm_system_runtime::RuntimeError;
 const LIST_MAX: u32 = 10_000;
 /// Most tasks with a matching prefix in one response.
 const PROMPTS: usize = 1_000;
-/// Longest of them (bytes).
+/// Longest prefix (bytes).
 const PROMPT_BYTES: u32 = 4_096;
 /// Largest answer (bytes).
 pub(super) const ANSWER_BYTES: usize = 8 << 20;
@@ -42,7 +42,7 @@ impl Ops {
         bytes: u32,
     ) -> Result<DurableReply, OpError> {
         if executions.len() > PROMPTS || bytes > PROMPT_BYTES {
-            return Err(invalid(format!("at most {PROMPTS} beginnings of at most {PROMPT_BYTES} bytes")));
+            return Err(invalid(format!("at most {PROMPTS} prefixes of at most {PROMPT_BYTES} bytes")));
         }
         let prompts = self.store.prompts(&call.caller.scope(), executions, bytes).await;
         Ok(DurableReply::Prompts(prompts.map_err(stored)?))
@@ -56,7 +56,7 @@ impl Ops {
         let ExecutionRow { execution, name, .. } = match self.execution(call, reference).await {
             Ok(row) => row,
             Err(error) => {
-                let asker = self.asker(call, reference, error).await?.execution;
+                let asker = self.task_or(call, reference, error).await?.execution;
                 self.execution(call, &asker.to_string()).await?
             }
         };
@@ -75,8 +75,13 @@ impl Ops {
         })))
     }
 
-    /// The task of a reference that is no execution's name.
-    async fn asker(&self, call: &VerbCall<'_>, reference: &str, error: OpError) -> Result<TaskRow, OpError> {
+    /// The task of a reference that is not the name of an execution.
+    async fn task_or(
+        &self,
+        call: &VerbCall<'_>,
+        reference: &str,
+        error: OpError,
+    ) -> Result<TaskRow, OpError> {
         if error.code != ErrorCode::ExecutionNotFound {
             return Err(error);
         }
@@ -119,7 +124,7 @@ impl Ops {
         };
         let (asker, known, named) = match self.identity(call, reference).await {
             Err(error) if error.code == ErrorCode::ExecutionNotFound => {
-                let row = self.asker(call, reference, error).await?;
+                let row = self.task_or(call, reference, error).await?;
                 let asker = row.execution.to_string();
                 let known = self.identity(call, &asker).await;
                 (asker, known, Some(row.id))
@@ -129,7 +134,7 @@ impl Ops {
         if let (Some(task), Some(named)) = (task, named)
             && task != named
         {
-            return Err(invalid("two tasks are named"));
+            return Err(invalid("the request names two tasks"));
         }
         let given = (named.or(task), result);
         let (id, identity) = match known {
@@ -139,7 +144,7 @@ impl Ops {
             }
             Err(error) => return Err(error),
         };
-        // Stored with the answer: a line of its own would be a commit of its own.
+        // Stored with the answer: a separate write would be a separate commit.
         let mut with = vec![line_of(call, &id.to_string())];
         with.extend(idempotency::taken(call, id));
         let submitted = self.durables()?.submit(id, Arc::clone(&identity), given, wait, with).await;

@@ -5,7 +5,7 @@
 use super::lines::{PlanLines, Section, block_id, is_block_id, red_key};
 use super::{Block, Nature};
 
-/// What is wrong, and where.
+/// An error with its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlanProblem {
     pub line: usize,
@@ -23,12 +23,12 @@ impl PlanProblem {
 pub(super) struct ParsedPlanFile {
     /// Line and text of the first mission
     pub mission: Option<(usize, String)>,
-    /// Line and name of the files that it lists; none if it is no index
+    /// Line and name of the listed files; none if the file is no index
     pub files: Option<Vec<(usize, String)>>,
-    /// Where it lists them
+    /// Line of `<files>`
     pub files_line: usize,
     pub blocks: Vec<FoundBlock>,
-    /// What is wrong outside of whole blocks
+    /// Errors outside of complete blocks
     pub problems: Vec<PlanProblem>,
 }
 
@@ -42,7 +42,7 @@ struct Work {
     closed: bool,
 }
 
-/// A block as it is in its file.
+/// A block of a file.
 pub(super) struct FoundBlock {
     pub id: String,
     pub first_line: usize,
@@ -56,7 +56,7 @@ pub(super) struct FoundBlock {
     success: Option<(usize, Vec<String>, bool)>,
 }
 
-/// What ends a section of a block that is not closed.
+/// Line starts that end an unclosed section of a block.
 const STOPS: &[&str] = &["<block", "</block>", "<intro>", "<red>", "<actions>", "<success>"];
 /// The same outside of blocks.
 const OUTER_STOPS: &[&str] = &["<block", "<mission>", "<files>"];
@@ -95,7 +95,7 @@ fn unclosed(problems: &mut Vec<PlanProblem>, tag: &str, section: &Section<'_>) {
     }
 }
 
-/// Reads on to the end of the block, or to the line that begins another one.
+/// Reads to the end of the block, or to the line that begins another one.
 fn read_block<'t>(
     lines: &mut PlanLines<'t>,
     first_line: usize,
@@ -178,15 +178,15 @@ impl Work {
 }
 
 impl FoundBlock {
-    /// Adds what is wrong with it.
+    /// Adds the errors of the block.
     pub(super) fn check(&self, problems: &mut Vec<PlanProblem>) {
         let Self { id, first_line, .. } = self;
-        let mut say = |line: usize, message: String| problems.push(PlanProblem::new(line, message));
+        let mut add = |line: usize, message: String| problems.push(PlanProblem::new(line, message));
         if !is_block_id(id) {
-            say(*first_line, format!("Block id \"{id}\" must be NN-kebab-case format"));
+            add(*first_line, format!("Block id \"{id}\" must be NN-kebab-case format"));
         }
         if !self.closed {
-            say(*first_line, format!("Block \"{id}\" never closed with </block>"));
+            add(*first_line, format!("Block \"{id}\" never closed with </block>"));
         }
         let unclosed = [
             self.intro.as_ref().map(|(line, _, closed)| ("intro", *line, *closed)),
@@ -195,26 +195,26 @@ impl FoundBlock {
             self.success.as_ref().map(|(line, _, closed)| ("success", *line, *closed)),
         ];
         for (tag, line, _) in unclosed.into_iter().flatten().filter(|(_, _, closed)| !closed) {
-            say(line, format!("Block \"{id}\" has <{tag}> that is never closed with </{tag}>"));
+            add(line, format!("Block \"{id}\" has <{tag}> that is never closed with </{tag}>"));
         }
         match &self.intro {
-            None => say(*first_line, format!("Block \"{id}\" missing <intro> tag")),
+            None => add(*first_line, format!("Block \"{id}\" missing <intro> tag")),
             Some((line, text, _)) if text.is_empty() => {
-                say(*line, format!("Block \"{id}\" has empty <intro> tag"));
+                add(*line, format!("Block \"{id}\" has empty <intro> tag"));
             }
             Some(_) => {}
         }
         match (&self.red, &self.actions) {
-            (None, None) => say(*first_line, format!("Block \"{id}\" missing <red> or <actions> tag")),
+            (None, None) => add(*first_line, format!("Block \"{id}\" missing <red> or <actions> tag")),
             (Some(_), Some(actions)) => {
-                say(actions.line, format!("Block \"{id}\" has both <red> and <actions>"));
+                add(actions.line, format!("Block \"{id}\" has both <red> and <actions>"));
             }
             (Some(_), None) | (None, Some(_)) => {}
         }
         match &self.success {
-            None => say(*first_line, format!("Block \"{id}\" missing <success> tag")),
+            None => add(*first_line, format!("Block \"{id}\" missing <success> tag")),
             Some((line, items, _)) if items.is_empty() => {
-                say(*line, format!("Block \"{id}\" has <success> but no \"- [ ]\" items"));
+                add(*line, format!("Block \"{id}\" has <success> but no \"- [ ]\" items"));
             }
             Some(_) => {}
         }
@@ -223,7 +223,7 @@ impl FoundBlock {
         }
     }
 
-    /// The block of a plan, for one in which nothing is wrong.
+    /// The compiled block; only for blocks without errors.
     pub(super) fn compiled(self, file: &str) -> Block {
         let nature = if self.red.is_some() { Nature::Tddab } else { Nature::Step };
         let items = self.red.or(self.actions).map(|work| work.items).unwrap_or_default();

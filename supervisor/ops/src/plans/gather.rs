@@ -1,4 +1,4 @@
-//! The texts of a plan, as its files have them.
+//! Reads the texts of a plan from its files.
 //!
 //! Owns: which files a plan consists of, and how much of them there may be. Must not: open files itself, know permissions.
 
@@ -6,8 +6,8 @@ use super::{MOST_FILES, PLAN_BYTES, listed_files};
 use std::path::Path;
 use vm_system_protocol::control::PlanText;
 
-/// Reads a plan and the files that it lists, relative to it. `read` gives the text of a file of at most so many bytes; a listed
-/// file for which it has none is left out: the compiler of the plan reports it, with its line.
+/// Reads a plan and the files that it lists, relative to it. `read` returns the text of a file up to a number of bytes; a listed
+/// file without a text is left out: the compiler of the plan reports it with its line.
 pub fn gather<E>(
     file: &str,
     mut read: impl FnMut(&Path, usize) -> Result<Option<String>, E>,
@@ -18,7 +18,7 @@ pub fn gather<E>(
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut parts: Vec<(String, String)> = Vec::new();
     let listed = listed_files(&text);
-    // One that lists more is refused whatever is in them.
+    // A plan that lists more files is refused anyway.
     if listed.len() <= MOST_FILES {
         for name in listed {
             if parts.iter().any(|(known, _)| *known == name) {

@@ -39,12 +39,12 @@ impl<'t> PlanLines<'t> {
         Some((self.at, line))
     }
 
-    /// The number of the last line that was given.
+    /// The number of the last returned line.
     pub(super) fn number(&self) -> usize {
         self.at
     }
 
-    /// The section that `line`, the last one given, opens with `<tag>`. It ends at `</tag>`: at the start or the end of a line, or
+    /// The section that `line`, the last returned one, opens with `<tag>`. It ends at `</tag>`: at the start or the end of a line, or
     /// on the opening line. Without it, it ends where a line begins with one of `stops`, or with the text.
     pub(super) fn section(&mut self, line: &'t str, tag: &str, stops: &[&str]) -> Option<Section<'t>> {
         let rest = line.strip_prefix('<')?.strip_prefix(tag)?.strip_prefix('>')?;
@@ -96,7 +96,7 @@ pub fn is_block_id(id: &str) -> bool {
         })
 }
 
-/// What a test is called in code: letters, digits and spaces of its text, forty of them, as one lower-case word.
+/// The name of a test in code: the first forty letters, digits and spaces of its text, as one lower-case word.
 pub(super) fn red_key(text: &str) -> String {
     let kept: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == ' ').collect();
     let first: String = kept.trim().chars().take(40).collect();

@@ -1,7 +1,7 @@
 //! Plans: Markdown files whose tagged blocks a built-in program walks through with an agent, one task at a time.
 //!
 //! Owns: the grammar of plan files (version 1.1), errors with their lines, and the compiled plan. Must not: open files (the client
-//! that named a plan reads it, with its own rights), run anything, know APIs.
+//! that named a plan reads it, with its own rights), run code, know APIs.
 //!
 //! A tag counts at the start of a trimmed line; everything outside of tags is prose and ignored.
 //! ```text
@@ -38,10 +38,10 @@ pub const MOST_FILES: usize = 1000;
 pub const PLAN_BYTES: usize = 4 << 20;
 /// Reported errors of one file.
 const MOST_PROBLEMS: usize = 200;
-/// Longest message about one of them (bytes).
+/// Longest message about one error (bytes).
 const MESSAGE_BYTES: usize = 400;
 
-/// How a block is worked through.
+/// How a block is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Nature {
@@ -59,16 +59,16 @@ pub struct Block {
     pub id: String,
     /// The text of its heading; the id without one
     pub title: String,
-    /// How it is worked through
+    /// How it is carried out
     #[serde(rename = "type")]
     pub nature: Nature,
-    /// What it is about
+    /// Introduction
     pub intro: String,
-    /// Its tests or actions, an item a line, as they stand in the file
+    /// Tests or actions, one item per line, as in the file
     pub red: String,
-    /// What each test is called in code; empty for a block of actions
+    /// The name of each test in code; empty for a block of actions
     pub red_keys: Vec<String>,
-    /// When it is done, an item a line
+    /// Criteria of success, one item per line
     pub success: String,
     /// Its position: `See FILE lines A-B`
     pub plan_ref: String,
@@ -81,7 +81,7 @@ pub struct Plan {
     /// `step` if all blocks have actions, else `tddab`
     #[serde(rename = "type")]
     pub nature: Nature,
-    /// What all blocks serve
+    /// The purpose of all blocks
     pub mission: String,
     /// The file that was named
     pub source_file: String,
@@ -92,12 +92,12 @@ pub struct Plan {
     pub blocks: Vec<Block>,
 }
 
-/// What is wrong with a plan: a heading for each file, then `line N: message` each.
+/// The errors of a plan: a heading for each file, then lines `line N: message`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanErrors(String);
 
-/// The files that a plan lists, if it is an index: what [`compile`] will read.
+/// The files that a plan lists, if it is an index: [`compile`] will read them.
 pub fn listed_files(text: &str) -> Vec<String> {
     blocks::read(text).files.into_iter().flatten().map(|(_, name)| name).collect()
 }
@@ -114,29 +114,29 @@ pub fn executor(plan: &Plan, done: &[String]) -> String {
     format!("{EXECUTOR}\nconst PLAN = {plan};\nconst DONE = {done};\n")
 }
 
-/// How the source of the built-in program begins, in all its versions.
+/// The beginning of the built-in program's source, in all its versions.
 const MARK: &str = "// @planexecutor";
-/// What it prints when a block is done, and for one that was done before it.
-const SAYS_DONE: [&str; 2] = ["done: ", "done before: "];
+/// Prefixes of output lines: for a block that was finished now, and for one that was finished before.
+const DONE_PREFIXES: [&str; 2] = ["done: ", "done before: "];
 
 /// Whether a program is the built-in one.
 pub fn walks(source: &str) -> bool {
     source.starts_with(MARK)
 }
 
-/// The plan that such a program walks through, and the blocks that were done when it was loaded.
+/// The plan in such a program's source, and the blocks that were done when it was loaded.
 pub fn walked(source: &str) -> Option<(Plan, Vec<String>)> {
     let last =
         |name: &str| source.lines().rev().take(2).find_map(|line| line.strip_prefix(name)?.strip_suffix(';'));
     Some((Plan::from_json(last("const PLAN = ")?)?, done_blocks(last("const DONE = ")?)))
 }
 
-/// The block that is done, if this is a line of such a program's output for it.
+/// The finished block, if this line of such a program's output reports one.
 pub fn done_in(line: &str) -> Option<&str> {
-    SAYS_DONE.iter().find_map(|said| line.strip_prefix(said)).filter(|id| is_block_id(id))
+    DONE_PREFIXES.iter().find_map(|prefix| line.strip_prefix(prefix)).filter(|id| is_block_id(id))
 }
 
-/// Compiles a plan. `read` gives the text of a file that an index lists, by the name in the index, relative to it.
+/// Compiles a plan. `read` returns the text of a file that an index lists, by the name in the index, relative to it.
 pub fn compile(
     file: &str,
     text: &str,
@@ -181,18 +181,18 @@ pub fn compile(
             all.push(block.compiled(name));
         }
     }
-    let mut said = String::new();
+    let mut errors = String::new();
     if !problems.is_empty() {
-        report(&mut said, "Index plan validation failed:", &problems);
+        report(&mut errors, "Index plan validation failed:", &problems);
     }
     if !of_files.is_empty() {
-        if !said.is_empty() {
-            said.push('\n');
+        if !errors.is_empty() {
+            errors.push('\n');
         }
-        said.push_str(&of_files);
+        errors.push_str(&of_files);
     }
-    if !said.is_empty() {
-        return Err(PlanErrors(said));
+    if !errors.is_empty() {
+        return Err(PlanErrors(errors));
     }
     let names = files.into_iter().map(|(_, name)| name).collect();
     Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), Some(names), all))
@@ -202,9 +202,9 @@ fn one_file(file: &str, found: ParsedPlanFile) -> Result<Plan, PlanErrors> {
     let mut problems = mission_problems(&found);
     problems.extend(block_problems(&found));
     if !problems.is_empty() {
-        let mut said = String::new();
-        report(&mut said, "Plan validation failed:", &problems);
-        return Err(PlanErrors(said));
+        let mut errors = String::new();
+        report(&mut errors, "Plan validation failed:", &problems);
+        return Err(PlanErrors(errors));
     }
     let blocks = found.blocks.into_iter().map(|block| block.compiled(file)).collect();
     Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), None, blocks))
@@ -226,7 +226,7 @@ fn mission_problems(found: &ParsedPlanFile) -> Vec<PlanProblem> {
     }
 }
 
-/// What is wrong with the blocks of one file, by line.
+/// The errors of the blocks of one file, by line.
 fn block_problems(found: &ParsedPlanFile) -> Vec<PlanProblem> {
     let mut problems = found.problems.clone();
     if found.blocks.is_empty() && problems.is_empty() {
@@ -243,17 +243,17 @@ fn block_problems(found: &ParsedPlanFile) -> Vec<PlanProblem> {
     problems
 }
 
-fn report(said: &mut String, heading: &str, problems: &[PlanProblem]) {
-    if !said.is_empty() {
-        said.push('\n');
+fn report(errors: &mut String, heading: &str, problems: &[PlanProblem]) {
+    if !errors.is_empty() {
+        errors.push('\n');
     }
-    said.push_str(heading);
+    errors.push_str(heading);
     for PlanProblem { line, message } in problems.iter().take(MOST_PROBLEMS) {
-        // Ids and lines of the file are as long as they are.
+        // Ids and lines of the file have no length limit.
         let (short, rest) = message.split_at(message.floor_char_boundary(MESSAGE_BYTES));
-        let _ = write!(said, "\nline {line}: {short}{}", if rest.is_empty() { "" } else { "…" });
+        let _ = write!(errors, "\nline {line}: {short}{}", if rest.is_empty() { "" } else { "…" });
     }
     if let Some(more) = problems.len().checked_sub(MOST_PROBLEMS).filter(|more| *more > 0) {
-        let _ = write!(said, "\nand {more} more");
+        let _ = write!(errors, "\nand {more} more");
     }
 }

@@ -1,6 +1,6 @@
 //! Plans and progress that are files: `uplan.json`, `uplan-progress.json`.
 //!
-//! Owns: reading them back, also those of earlier programs. Must not: open files.
+//! Owns: parsing them, also in the formats of earlier programs. Must not: open files.
 
 use super::Plan;
 use super::lines::is_block_id;

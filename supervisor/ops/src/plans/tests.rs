@@ -52,7 +52,7 @@ over lines</intro>
 
 #[test]
 fn a_plan_is_compiled_with_keys_and_places() {
-    let plan = one(PLAN).expect("nothing is wrong");
+    let plan = one(PLAN).expect("the plan is valid");
     assert_eq!((plan.nature, plan.mission.as_str()), (Nature::Tddab, "Make the parser\nfast."));
     let [first, second] = &plan.blocks[..] else { panic!("two blocks: {plan:?}") };
     assert_eq!((first.id.as_str(), first.title.as_str()), ("01-first-steps", "The first steps"));
@@ -75,7 +75,7 @@ fn a_plan_is_compiled_with_keys_and_places() {
 
 #[test]
 fn the_stored_form_has_the_names_that_plan_files_have_had() {
-    let plan = one(PLAN).expect("nothing is wrong");
+    let plan = one(PLAN).expect("the plan is valid");
     let json = serde_json::to_value(&plan).expect("a plan is JSON");
     let names = |value: &serde_json::Value| {
         value.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()).unwrap_or_default()
@@ -96,7 +96,7 @@ fn line_ends_and_a_byte_order_mark_make_no_difference() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_with_its_line() {
+fn every_error_is_reported_with_its_line() {
     let wrong = "<mission></mission>
 <block id=\"1-x\">
 <intro></intro>
@@ -125,7 +125,7 @@ done
 <actions>- action: y</actions>
 <success>- [ ] z</success>
 ";
-    let said = "Plan validation failed:
+    let errors = "Plan validation failed:
 line 1: <mission> tag is empty
 line 2: Block id \"1-x\" must be NN-kebab-case format
 line 2: Block \"1-x\" missing <red> or <actions> tag
@@ -140,7 +140,7 @@ line 16: Block \"02-a\" has <actions> but no \"- action:\" lines
 line 21: Block \"03-never\" never closed with </block>
 line 22: Block \"03-never\" has <intro> that is never closed with </intro>
 line 26: Block \"03-never\" has both <red> and <actions>";
-    assert_eq!(one(wrong), Err(said.to_owned()));
+    assert_eq!(one(wrong), Err(errors.to_owned()));
     let nothing = "Plan validation failed:\nline 1: Missing <mission> tag\nline 1: No <block> tags found";
     assert_eq!(one("only prose"), Err(nothing.to_owned()));
 }
@@ -184,23 +184,23 @@ fn an_index_has_the_blocks_of_its_files_in_their_order() {
 }
 
 #[test]
-fn an_index_says_which_file_is_missing_wrong_or_repeats_an_id() {
-    let said = index(INDEX, &[("one.md", &block("01-a"))]).expect_err("a file is missing");
-    assert_eq!(said, "Index plan validation failed:\nline 4: Sub-file not found: parts/two.md");
-    let said =
+fn an_index_reports_missing_and_invalid_files_and_duplicate_ids() {
+    let errors = index(INDEX, &[("one.md", &block("01-a"))]).expect_err("a file is missing");
+    assert_eq!(errors, "Index plan validation failed:\nline 4: Sub-file not found: parts/two.md");
+    let errors =
         index(INDEX, &[("one.md", &block("01-a")), ("parts/two.md", &block("01-a"))]).expect_err("twice");
-    assert_eq!(said, "Index plan validation failed:\nline 4: Duplicate block id \"01-a\" in parts/two.md");
-    let said = index(INDEX, &[("one.md", &block("01-a")), ("parts/two.md", "")]).expect_err("no block");
-    assert_eq!(said, "Plan validation failed in parts/two.md:\nline 1: No <block> tags found");
-    let said = index("<files>\n</files>\n", &[]).expect_err("an empty index");
+    assert_eq!(errors, "Index plan validation failed:\nline 4: Duplicate block id \"01-a\" in parts/two.md");
+    let errors = index(INDEX, &[("one.md", &block("01-a")), ("parts/two.md", "")]).expect_err("no block");
+    assert_eq!(errors, "Plan validation failed in parts/two.md:\nline 1: No <block> tags found");
+    let errors = index("<files>\n</files>\n", &[]).expect_err("an empty index");
     assert_eq!(
-        said,
+        errors,
         "Index plan validation failed:\nline 1: Missing <mission> tag\nline 1: <files> has no \"- \" lines"
     );
     let both = format!("{INDEX}{}", block("01-own"));
-    let said =
+    let errors =
         index(&both, &[("one.md", &block("02-a")), ("parts/two.md", &block("03-b"))]).expect_err("both");
-    assert!(said.contains("line 7: an index with <files> has no <block> tags of its own"), "{said}");
+    assert!(errors.contains("line 7: an index with <files> has no <block> tags of its own"), "{errors}");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn long_files_of_open_tags_take_time_by_their_length() {
 
 #[test]
 fn a_stored_plan_is_the_plan_and_an_earlier_one_has_blocks_by_their_keys() {
-    let plan = one(PLAN).expect("nothing is wrong");
+    let plan = one(PLAN).expect("the plan is valid");
     let mut stored = serde_json::to_value(&plan).expect("a plan is JSON");
     assert_eq!(Plan::from_json(&stored.to_string()).as_ref(), Some(&plan));
     for block in stored["blocks"].as_array_mut().expect("a list") {
@@ -236,7 +236,7 @@ fn progress_is_read_from_lists_and_from_names_of_something_true() {
 
 #[test]
 fn the_program_of_a_plan_ends_with_the_plan_and_what_is_done() {
-    let plan = one(PLAN).expect("nothing is wrong");
+    let plan = one(PLAN).expect("the plan is valid");
     let source = executor(&plan, &["01-first-steps".to_owned()]);
     assert!(walks(&source) && !walks("function main() {}"));
     assert_eq!(walked(&source), Some((plan, vec!["01-first-steps".to_owned()])));
@@ -252,9 +252,9 @@ fn the_program_of_a_plan_ends_with_the_plan_and_what_is_done() {
 #[test]
 fn the_texts_of_a_plan_are_read_once_each_and_within_what_a_plan_may_have() {
     let text = "<mission>m</mission>\n<files>\n- a.md\n- b/c.md\n- a.md\n- gone.md\n</files>\n";
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     let read = |path: &Path, most: usize| {
-        asked.push((path.display().to_string(), most));
+        requested.push((path.display().to_string(), most));
         Ok::<_, ()>(match path.to_str() {
             Some("dir/index.md") => Some(text.to_owned()),
             Some("dir/gone.md") => None,
@@ -264,7 +264,7 @@ fn the_texts_of_a_plan_are_read_once_each_and_within_what_a_plan_may_have() {
     let plan = gather("dir/index.md", read).expect("readable").expect("there");
     let names: Vec<&str> = plan.parts.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["a.md", "b/c.md"]);
-    let left: Vec<usize> = asked.iter().map(|(_, most)| asked[0].1 - most).collect();
+    let left: Vec<usize> = requested.iter().map(|(_, most)| requested[0].1 - most).collect();
     assert_eq!(left, [0, text.len(), text.len() + 10, text.len() + 20]);
     assert_eq!(gather("none.md", |_, _| Ok::<_, ()>(None)), Ok(None));
     assert_eq!(gather("none.md", |_, _| Err("denied")), Err("denied"));
@@ -272,20 +272,23 @@ fn the_texts_of_a_plan_are_read_once_each_and_within_what_a_plan_may_have() {
 
 #[test]
 fn a_file_that_is_listed_twice_is_wrong() {
-    let said =
+    let errors =
         index("<mission>m</mission>\n<files>\n- one.md\n- one.md\n</files>", &[("one.md", &block("01-a"))]);
-    assert_eq!(said.expect_err("twice"), "Index plan validation failed:\nline 4: File listed twice: one.md");
+    assert_eq!(
+        errors.expect_err("twice"),
+        "Index plan validation failed:\nline 4: File listed twice: one.md"
+    );
 }
 
 #[test]
-fn not_everything_that_is_wrong_is_said_and_nothing_at_length() {
+fn number_and_length_of_errors_are_bounded() {
     let long = format!("<block id=\"{}\">\n", "x".repeat(100_000)).repeat(20);
     assert!(one(&long).expect_err("wrong").len() < 60_000);
     let many = "<block id=\"01-a\">\n</block>\n".repeat(50_000);
-    let said = one(&many).expect_err("wrong");
-    assert_eq!(said.lines().count(), MOST_PROBLEMS + 2);
-    assert!(said.ends_with(" more"), "{}", &said[said.len() - 30..]);
-    // Every block of a file that another one had before.
+    let errors = one(&many).expect_err("wrong");
+    assert_eq!(errors.lines().count(), MOST_PROBLEMS + 2);
+    assert!(errors.ends_with(" more"), "{}", &errors[errors.len() - 30..]);
+    // Every id of the second file is a duplicate.
     let files = [("one.md", many.as_str()), ("parts/two.md", many.as_str())];
     assert!(index(INDEX, &files).is_err());
 }
@@ -293,7 +296,7 @@ fn not_everything_that_is_wrong_is_said_and_nothing_at_length() {
 proptest! {
     /// Any text: a plan, or an error.
     #[test]
-    fn any_text_is_a_plan_or_says_why_not(
+    fn any_text_is_a_plan_or_an_error(
         parts in prop::collection::vec(
             prop::sample::select(vec![
                 "<mission>", "</mission>", "<files>", "</files>", "<block id=\"01-a\">", "<block id=\"", "<block", "</block>",

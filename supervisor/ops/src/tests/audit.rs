@@ -1,4 +1,4 @@
-//! Refusals that come before a handler has anything to note.
+//! Refusals before a handler writes a line of its own.
 
 use super::fake::{OpsBench, admin, bob, new_session};
 use crate::{ApiRefusal, Caller, VerbHandler as _};
@@ -40,7 +40,7 @@ async fn attempts_at_things_of_others_and_at_an_administrators_verbs_have_a_line
         format!("bob session get {session} SESSION_NOT_FOUND"),
     ];
     assert_eq!(log[..log.len() - before], expected);
-    // Each owner sees its own refusals, and none of others.
+    // Each owner sees only its own refusals.
     assert_eq!(lines(&bench, &bob()).await, expected);
 }
 

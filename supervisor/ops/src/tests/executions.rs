@@ -31,7 +31,7 @@ fn numbers(reply: Result<Reply, OpError>) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn execution_answers_with_its_events_and_is_found_again() {
+async fn execution_is_returned_with_its_events_and_found_again() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let made = execution(bench.request(repl(&session, "1")).await);
@@ -127,7 +127,7 @@ async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
 }
 
 #[tokio::test]
-async fn text_that_the_client_read_itself_may_have_any_name() {
+async fn text_from_the_client_may_have_any_name() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let new = NewExecution {
@@ -140,7 +140,7 @@ async fn text_that_the_client_read_itself_may_have_any_name() {
 }
 
 #[tokio::test]
-async fn script_that_throws_is_no_error_of_the_verb_but_too_much_output_is() {
+async fn exception_is_not_an_error_of_the_verb_but_too_much_output_is() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let fails = |code: &str| ExecutionError { code: code.to_owned(), message: "m".to_owned(), reason: None };
@@ -156,7 +156,7 @@ async fn script_that_throws_is_no_error_of_the_verb_but_too_much_output_is() {
 }
 
 #[tokio::test]
-async fn execution_that_nobody_waits_for_is_running_when_the_answer_comes() {
+async fn execution_without_wait_is_running_in_the_response() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let made = execution(bench.request(start(NewExecution { wait: false, ..new_execution(&session) })).await);
@@ -213,7 +213,7 @@ async fn execution_gets_the_policy_of_the_template_at_its_start() {
 }
 
 #[tokio::test]
-async fn follower_gets_the_events_and_the_answer_has_none() {
+async fn follower_gets_the_events_and_the_response_has_none() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let (follower, mut followed) = mpsc::channel::<Vec<Event>>(8);
@@ -223,7 +223,7 @@ async fn follower_gets_the_events_and_the_answer_has_none() {
     let expected: Vec<Event> = (1..=3).map(|seq| line(made.id, seq)).collect();
     assert_eq!(followed.recv().await, Some(expected.clone()));
     assert_eq!(followed.recv().await, None);
-    // Afterwards: from the store, behind what was seen.
+    // Afterwards from the store, after the last seen event.
     let (follower, mut followed) = mpsc::channel::<Vec<Event>>(8);
     let op = Op::ExecEvents { execution: made.id.to_string(), after_seq: 1, limit: 0, follow: true };
     let answer = bench.ops.call(&super::fake::alice(), op, None, Some(follower)).await;
@@ -252,7 +252,7 @@ async fn executions_of_others_do_not_exist() {
 }
 
 #[tokio::test]
-async fn record_that_the_store_could_not_take_is_shown_as_its_owner_knows_it() {
+async fn record_that_the_store_refused_comes_from_its_owner_task() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let made = execution(bench.request(repl(&session, "1")).await);

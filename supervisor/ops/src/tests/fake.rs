@@ -1,4 +1,4 @@
-//! A runtime without processes that keeps rows as the real one does, and verbs on top of it.
+//! A runtime without processes that stores rows like the real one, and verbs on top of it.
 
 use crate::{Caller, Ops, OpsOptions, RuntimeApi, RuntimeFacts, VerbHandler as _, VerbRequest};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use vm_system_runtime::{CreateSession, Follower, ForkSession, RuntimeError};
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{BoxFuture, Faults, StoreHandle, open_temporary};
 
-/// What the fake does next.
+/// The next actions of the fake.
 #[derive(Default)]
 pub(super) struct FakeScript {
     /// The next call is refused with this.
@@ -34,7 +34,7 @@ pub(super) struct FakeScript {
     pub(super) fail: Option<ExecutionError>,
     /// The next execution waits for this before it ends.
     pub(super) hold: Option<Arc<Notify>>,
-    /// Everything that was started, and the template's state as it was given.
+    /// Everything that was started, with the given policy.
     pub(super) started: Vec<(ExecuteRequest, Option<Arc<PolicySnapshot>>)>,
     live: BTreeMap<SessionId, Owner>,
     killed: Vec<(SessionId, i32)>,
@@ -316,7 +316,7 @@ fn store() -> (StoreHandle, Faults) {
     Faults::of(open_temporary().expect("a temporary folder can be made"))
 }
 
-/// The verbs, and all that is behind them.
+/// The verbs with a store and a fake runtime.
 pub(super) struct OpsBench {
     pub(super) ops: Arc<Ops>,
     pub(super) fake: Fake,
@@ -350,7 +350,7 @@ impl OpsBench {
         Self { ops, fake, store, faults, stop }
     }
 
-    /// A new supervisor on the same database: what was in memory is gone.
+    /// A new supervisor on the same database: memory is lost.
     pub(super) fn restarted(&self) -> Self {
         Self::on(self.store.clone(), self.faults.clone())
     }
@@ -399,7 +399,7 @@ impl OpsBench {
 }
 
 impl Ops {
-    /// One verb, as an API passes it on.
+    /// One verb, called like an API does.
     pub(super) async fn call(
         &self,
         caller: &Caller,

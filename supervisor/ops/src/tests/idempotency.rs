@@ -16,7 +16,7 @@ use vm_system_record::{KeyClaim, NewProgramVersion, PolicySnapshot, Write};
 use vm_system_runtime::RuntimeError;
 
 #[tokio::test]
-async fn same_key_gives_the_first_answer_again_also_after_a_restart() {
+async fn same_key_gets_the_first_response_again_also_after_a_restart() {
     let bench = OpsBench::new();
     let first = bench.request_with_key(template("t"), "k").await;
     assert!(first.is_ok());
@@ -39,7 +39,7 @@ async fn key_of_another_request_is_a_mismatch_and_of_another_owner_is_free() {
 }
 
 #[tokio::test]
-async fn questions_take_no_key() {
+async fn verbs_that_change_nothing_ignore_the_key() {
     let bench = OpsBench::new();
     assert_eq!(
         bench.request_with_key(Op::TemplateList { page: ListPage::default(), built_in: false }, "k").await,
@@ -49,7 +49,7 @@ async fn questions_take_no_key() {
 }
 
 #[tokio::test]
-async fn keys_that_are_no_keys_are_refused() {
+async fn malformed_keys_are_refused() {
     let bench = OpsBench::new();
     for key in ["", "a\nb", &"x".repeat(256)] {
         let error = bench.request_with_key(template("t"), key).await.expect_err("no key");
@@ -58,7 +58,7 @@ async fn keys_that_are_no_keys_are_refused() {
 }
 
 #[tokio::test]
-async fn refusal_that_left_nothing_gives_the_key_back() {
+async fn refusal_without_changes_releases_the_key() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     bench.fake.script().refuse = Some(RuntimeError::Refused(Refusal::Busy));
@@ -68,7 +68,7 @@ async fn refusal_that_left_nothing_gives_the_key_back() {
 }
 
 #[tokio::test]
-async fn failure_that_left_a_row_is_the_answer_again() {
+async fn failure_that_left_a_row_is_repeated() {
     let bench = OpsBench::new();
     bench.template("t").await;
     let create = || Op::SessionCreate(Box::new(new_session("t")));
@@ -79,7 +79,7 @@ async fn failure_that_left_a_row_is_the_answer_again() {
 }
 
 #[tokio::test]
-async fn repetition_during_the_run_waits_for_its_answer() {
+async fn repetition_during_the_run_waits_for_its_response() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let hold = Arc::new(Notify::new());
@@ -100,8 +100,8 @@ async fn repetition_during_the_run_waits_for_its_answer() {
     assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
 }
 
-/// Leaves a key as a supervisor does that exits between claim and response.
-async fn die_after_claim(bench: &OpsBench, op: &Op, subject: [u8; 16]) {
+/// Leaves a claimed key without a response, as a supervisor that exits in between.
+async fn exit_after_claim(bench: &OpsBench, op: &Op, subject: [u8; 16]) {
     let bytes = vm_system_protocol::codec::encode(op, usize::MAX).expect("any verb has an encoding");
     let claim = KeyClaim {
         owner: alice().owner,
@@ -116,12 +116,12 @@ async fn die_after_claim(bench: &OpsBench, op: &Op, subject: [u8; 16]) {
 }
 
 #[tokio::test]
-async fn what_was_made_before_a_death_is_the_answer_after_it() {
+async fn row_from_before_an_exit_is_the_response_after_it() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let Ok(Reply::Execution(ran)) = bench.request(repl(&session, "1")).await else { panic!("it runs") };
     let op = repl(&session, "1");
-    die_after_claim(&bench, &op, *ran.id.as_bytes()).await;
+    exit_after_claim(&bench, &op, *ran.id.as_bytes()).await;
     let after = bench.restarted();
     let expected = Ok(Reply::Execution(ran));
     assert_eq!(after.request_with_key(op.clone(), "k").await, expected);
@@ -130,10 +130,10 @@ async fn what_was_made_before_a_death_is_the_answer_after_it() {
 }
 
 #[tokio::test]
-async fn what_was_not_made_before_a_death_is_made_after_it_under_the_same_id() {
+async fn missing_row_is_created_after_an_exit_under_the_same_id() {
     let bench = OpsBench::new();
     let subject = uuid::Uuid::now_v7();
-    die_after_claim(&bench, &template("t"), subject.into_bytes()).await;
+    exit_after_claim(&bench, &template("t"), subject.into_bytes()).await;
     let made = bench.request_with_key(template("t"), "k").await;
     assert!(matches!(made, Ok(Reply::Template(template)) if *template.id.as_bytes() == subject.into_bytes()));
 }
@@ -163,7 +163,7 @@ async fn key_is_not_claimed_when_the_store_cannot_write() {
 }
 
 #[tokio::test]
-async fn what_ran_without_a_record_does_not_run_again_under_its_key() {
+async fn unrecorded_run_is_not_repeated_under_its_key() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let refusal = Refusal::Unrecorded("the disk reports an error".to_owned());
@@ -177,7 +177,7 @@ async fn what_ran_without_a_record_does_not_run_again_under_its_key() {
 
 /// As after an upgrade that has changed the encoding of responses.
 #[tokio::test]
-async fn stored_answer_that_cannot_be_read_is_given_from_the_record_and_never_runs_again() {
+async fn unreadable_response_is_replaced_by_the_record_and_the_verb_never_runs_again() {
     let bench = OpsBench::new();
     let session = bench.session().await;
     let first = bench.request_with_key(repl(&session, "1"), "k").await;
@@ -255,11 +255,11 @@ async fn answer_under_a_key_is_never_submitted_to_the_next_task() {
     bench
         .request_with_key(submit(), "k")
         .await
-        .expect_err("without the mark it is given, and nothing here takes it");
+        .expect_err("without the mark the answer is submitted, and the fake refuses it");
 }
 
 #[test]
-fn refusals_that_may_not_last_are_nobodys_last_word() {
+fn temporary_refusals_are_not_repeated() {
     let answer = |code, details: bool| {
         let error = vm_system_protocol::control::OpError::new(code, "no");
         Err(if details { error.with_details(&serde_json::json!({})) } else { error })
@@ -271,7 +271,7 @@ fn refusals_that_may_not_last_are_nobodys_last_word() {
         )
     };
     assert!(!lasts(ErrorCode::CapacityExceeded, true, true), "no worker was found");
-    assert!(lasts(ErrorCode::CapacityExceeded, true, false), "a session without a worker is there");
+    assert!(lasts(ErrorCode::CapacityExceeded, true, false), "a session without a worker exists");
     assert!(!lasts(ErrorCode::StorageUnavailable, true, true));
     assert!(!lasts(ErrorCode::ShuttingDown, true, true));
     assert!(lasts(ErrorCode::AnswerInvalid, true, true), "it counts as an attempt");

@@ -50,7 +50,7 @@ async fn catalog(bench: &OpsBench) -> Vec<LibraryInfo> {
 }
 
 #[tokio::test]
-async fn capability_is_kept_as_it_was_given_and_goes_by_its_id() {
+async fn capability_is_stored_unchanged_and_removed_by_its_id() {
     let bench = OpsBench::new();
     let id = bench.template("t").await;
     let added =
@@ -167,7 +167,7 @@ async fn cvm_templates_have_neither_startup_files_nor_libraries() {
     for op in [startup("c", "a.js", ""), add_library("c", "lodash")] {
         assert_eq!(bench.refused(op).await, ErrorCode::EngineUnsupported);
     }
-    bench.request(capability("c", CapabilityKind::Env, "A", "{}")).await.expect("rights are any engine's");
+    bench.request(capability("c", CapabilityKind::Env, "A", "{}")).await.expect("every engine has rights");
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn catalog_shows_what_is_installed_and_what_could_be() {
 }
 
 #[tokio::test]
-async fn libraries_that_cannot_be_are_refused() {
+async fn invalid_libraries_are_refused() {
     let bench = OpsBench::new();
     let huge = "x".repeat(vm_system_protocol::limits::LIBRARY_BYTES + 1);
     for (id, version, source) in
@@ -248,7 +248,7 @@ async fn libraries_that_cannot_be_are_refused() {
 }
 
 #[tokio::test]
-async fn session_may_ask_for_less_time_than_its_template_gives() {
+async fn session_may_request_less_time_than_its_template_permits() {
     let bench = OpsBench::new();
     let id = bench.template("t").await;
     let settings = Some(json(r#"{"runtime":{"ttl_s":100}}"#));

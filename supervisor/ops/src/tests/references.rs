@@ -41,7 +41,7 @@ async fn ambiguous_prefix_names_its_candidates() {
     for number in 0..7 {
         ids.push(bench.template(&format!("t{number}")).await);
     }
-    // Ids are time-ordered: these were made within the same minute, save at its turn.
+    // Ids are time-ordered: these are from about the same time.
     let prefix = &ids[0][..6];
     assert!(ids.iter().all(|id| id.starts_with(prefix)), "made within hours of each other");
     let error = bench.request(get(prefix)).await.expect_err("more than one begins like this");
@@ -52,7 +52,7 @@ async fn ambiguous_prefix_names_its_candidates() {
 }
 
 #[tokio::test]
-async fn references_that_can_be_nothing_are_refused() {
+async fn malformed_references_are_refused() {
     let bench = OpsBench::new();
     for reference in ["", "  ", &"x".repeat(1_000)] {
         for op in [
@@ -83,7 +83,7 @@ async fn session_and_execution_are_found_by_prefix() {
 }
 
 #[tokio::test]
-async fn session_is_found_by_its_name_the_living_one_first() {
+async fn session_is_found_by_its_name_the_live_one_first() {
     let bench = OpsBench::new();
     let template = bench.template("t").await;
     let make = async || {
@@ -118,20 +118,20 @@ async fn session_is_found_by_its_name_the_living_one_first() {
 }
 
 #[tokio::test]
-async fn a_name_means_ones_own_thing_for_administrators_too() {
+async fn name_means_a_row_of_the_callers_own_for_administrators_too() {
     let bench = OpsBench::new();
     let theirs = bench.template("backup").await;
     let get = |reference: &str| Op::TemplateGet { template: reference.to_owned() };
-    let ask = async |op| bench.ops.call(&admin(), op, None, None).await;
-    let error = ask(get("backup")).await.expect_err("it is Alice's");
+    let request = async |op| bench.ops.call(&admin(), op, None, None).await;
+    let error = request(get("backup")).await.expect_err("it is Alice's");
     assert_eq!(error.code, ErrorCode::TemplateNotFound);
     assert!(error.hint.is_some_and(|hint| hint.contains("by its id")), "what to do");
-    assert!(ask(get(&theirs)).await.is_ok(), "by its id");
-    assert!(ask(get(&theirs[..35])).await.is_ok(), "by the beginning of its id");
-    ask(template("backup")).await.expect("a name of the administrator's own");
-    assert_ne!(template_id(ask(get("backup")).await), theirs);
+    assert!(request(get(&theirs)).await.is_ok(), "by its id");
+    assert!(request(get(&theirs[..35])).await.is_ok(), "by the beginning of its id");
+    request(template("backup")).await.expect("a name of the administrator's own");
+    assert_ne!(template_id(request(get("backup")).await), theirs);
     let new = NewSession { name: Some("build".to_owned()), ..new_session(&theirs) };
     bench.request(Op::SessionCreate(Box::new(new))).await.expect("nothing is refused");
     let session = Op::SessionGet { session: "build".to_owned() };
-    assert_eq!(ask(session).await.expect_err("it is Alice's").code, ErrorCode::SessionNotFound);
+    assert_eq!(request(session).await.expect_err("it is Alice's").code, ErrorCode::SessionNotFound);
 }

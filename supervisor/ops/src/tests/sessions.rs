@@ -18,7 +18,7 @@ fn create(new: NewSession) -> Op {
 }
 
 #[tokio::test]
-async fn session_is_made_listed_closed_and_still_there() {
+async fn session_is_created_listed_closed_and_still_found() {
     let bench = OpsBench::new();
     let template = bench.template("t").await;
     let made = session(bench.request(create(new_session("t"))).await);
@@ -125,9 +125,9 @@ async fn sessions_of_others_do_not_exist() {
     assert_eq!(list, Ok(Reply::Sessions(Vec::new())));
     assert!(bench.fake.killed().is_empty());
     for op in verbs() {
-        // The second verb closes it; what follows finds it closed.
-        let answer = bench.ops.call(&admin(), op.clone(), None, None).await;
-        let code = answer.err().map(|error| error.code);
+        // The second verb closes the session; later verbs find it closed.
+        let response = bench.ops.call(&admin(), op.clone(), None, None).await;
+        let code = response.err().map(|error| error.code);
         assert!(matches!(code, None | Some(ErrorCode::SessionNotReady)), "{op:?}: {code:?}");
     }
 }
@@ -170,7 +170,7 @@ async fn sessions_are_listed_by_template_also_after_it_was_deleted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_said_and_not_taken_for_missing() {
+async fn unreadable_rows_are_errors_and_not_missing_rows() {
     let bench = OpsBench::new();
     let execution = bench.execution().await;
     let session = bench.session().await;
@@ -208,7 +208,7 @@ async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
     };
     assert_eq!(made.len(), 3);
     for session in &made {
-        // Theirs is what Alice sees.
+        // Alice sees the forks.
         let got = bench.request(Op::SessionGet { session: session.id.to_string() }).await;
         assert!(matches!(got, Ok(Reply::Session(_))), "{got:?}");
     }

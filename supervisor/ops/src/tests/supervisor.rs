@@ -4,7 +4,7 @@ use super::fake::{OpsBench, admin, bob};
 use vm_system_protocol::control::{ErrorCode, Health, ListPage, Op, Reply};
 
 #[tokio::test]
-async fn health_doctor_and_information_answer() {
+async fn health_doctor_and_information_reply() {
     let bench = OpsBench::new();
     assert_eq!(bench.request(Op::Health).await, Ok(Reply::Health(Health { status: "ok".to_owned() })));
     bench.faults.set(Some("the disk is full"));

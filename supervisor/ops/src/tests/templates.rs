@@ -39,7 +39,7 @@ async fn engine_alias_is_echoed_as_it_was_sent() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_names_are_refused() {
+async fn malformed_names_are_refused() {
     let bench = OpsBench::new();
     for name in ["", " \t ", "a\nb", "a\0b", &"x".repeat(201)] {
         assert_eq!(bench.refused(template(name)).await, ErrorCode::ValidationError, "{name:?}");
@@ -142,7 +142,7 @@ async fn null_resets_a_setting_or_a_whole_group() {
 }
 
 #[tokio::test]
-async fn change_that_is_not_of_settings_is_refused_by_its_place() {
+async fn change_of_an_unknown_setting_is_refused_with_its_position() {
     let bench = OpsBench::new();
     let id = bench.template("t").await;
     for (patch, place) in [
@@ -281,7 +281,7 @@ async fn changes_are_in_the_audit_log_with_their_outcome() {
     let bench = OpsBench::new();
     let id = bench.template("t").await;
     let _ = bench.request(template("t")).await;
-    // Its line is committed with the next urgent batch at the latest; that of this one may come later.
+    // Its line is committed with the next urgent batch at the latest; the line of this one may come later.
     bench.template("u").await;
     let log = bench.store.audit(&vm_system_record::Scope::All, None, 10).await.expect("readable");
     let lines: Vec<_> = log

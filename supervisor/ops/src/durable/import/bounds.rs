@@ -1,4 +1,4 @@
-//! The bounds of each record of an imported file: those that every exported record is within. Owns no order of records and no
+//! The bounds of each record of an imported file; every exported record is within them. Checks no order of records and no
 //! relation between them.
 
 use super::super::archive::{CheckpointPart, ExecutionPart, TaskPart, VersionPart};
@@ -13,9 +13,9 @@ use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{Event, EventPayload};
 use vm_system_protocol::time::Timestamp;
 
-/// The clock of the machine that wrote the file may be ahead of ours by (milliseconds): a day.
+/// How far the exporting machine's clock may be ahead of ours (milliseconds): a day.
 const SKEW_MS: i64 = 24 * 3_600_000;
-/// Largest number that counts something: JSON has it exactly, and nothing that counts on from it ends at the largest integer.
+/// Largest counter: JSON represents it exactly, and counting on from it does not overflow.
 pub(super) const COUNT_MAX: u64 = 1 << 53;
 /// Most rejected answers to one task.
 const ATTEMPTS_MAX: u32 = 1 << 31;
@@ -24,7 +24,7 @@ pub(in crate::durable) const VERSIONS: usize = 4_096;
 
 type Bounds = Result<(), String>;
 
-/// The time of the import, against which times of a file are checked.
+/// The time of the import; times in the file are compared with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImportTime(pub(super) Timestamp);
 
@@ -55,7 +55,7 @@ pub(super) fn execution(clock: ImportTime, part: &ExecutionPart) -> Bounds {
     let args: Option<Vec<String>> = serde_json::from_str(part.args.as_str()).ok();
     let env: Option<BTreeMap<String, String>> = serde_json::from_str(part.env.as_str()).ok();
     let (Some(args), Some(env)) = (args, env) else {
-        return Err("its args are no list of texts, or its env does not give texts to names".to_owned());
+        return Err("its args are not a list of strings, or its env is not an object of strings".to_owned());
     };
     check_program_inputs(&args, &env.into_iter().collect::<Vec<_>>()).map_err(|error| error.message)?;
     if part.result.as_ref().is_some_and(|result| result.as_str().len() > RESULT_BYTES || !result.is_valid()) {
@@ -95,14 +95,14 @@ pub(super) fn task(clock: ImportTime, part: &TaskPart) -> Bounds {
         clock.until(deadline, i64::try_from(TIMEOUT_MAX_MS).unwrap_or(i64::MAX).saturating_add(SKEW_MS))?;
     }
     let json = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len());
-    // As numbers are written again, options may have grown.
+    // Options may have become longer when numbers were written again.
     let options = json(&part.schema) + json(&part.fallback);
     if part.prompt.len() > PROMPT_BYTES || options > 2 * PROMPT_BYTES {
         return Err("the prompt of a task is too long".to_owned());
     }
     if part.attempts > ATTEMPTS_MAX || part.answer.as_ref().is_some_and(|answer| answer.len() > ANSWER_BYTES)
     {
-        return Err("a task has more or longer answers than are possible".to_owned());
+        return Err("a task has more or longer answers than possible".to_owned());
     }
     if part.fallback.as_ref().is_some_and(|json| !json.is_valid()) {
         return Err("its default is not JSON".to_owned());
@@ -118,7 +118,7 @@ pub(super) fn event(clock: ImportTime, event: &Event) -> Bounds {
     clock.past(event.ts)?;
     let most = match &event.payload {
         EventPayload::Task { .. } => PROMPT_BYTES,
-        // What is thrown has a message and a stack.
+        // An exception has a message and a stack.
         _ => EVENT_TEXT_BYTES + 2 * MESSAGE_BYTES,
     };
     let echo = if let EventPayload::InputEcho { text } = &event.payload { text.len() } else { 0 };

@@ -1,11 +1,11 @@
 //! The memory budget for files that are being imported: each has a reservation from its first part until it is stored or
-//! given up. Owns no file.
+//! given up. Does not hold the files.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_record::Owner;
 
-/// Memory of all of them together (bytes).
+/// Memory of all files together (bytes).
 const BYTES: usize = 512 << 20;
 /// Files at a time.
 const FILES: usize = 16;
@@ -34,13 +34,13 @@ impl ImportBudget {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A reservation for one more file; one owner has half of them at most.
+    /// A reservation for one more file; one owner has at most half of all reservations.
     pub(super) fn reserve(&self, owner: &Owner) -> Result<ImportReservation, OpError> {
         let mut taken = self.lock();
         let own = taken.iter().filter(|taken| taken.owner == *owner).count();
         if taken.len() >= FILES || own >= FILES / 2 {
             return Err(OpError::new(ErrorCode::CapacityExceeded, "too many files are being imported")
-                .with_hint("try again when one of them is done"));
+                .with_hint("try again when one of them is finished"));
         }
         let id = taken.iter().map(|taken| taken.id).max().map_or(0, |last| last + 1);
         taken.push(Taken { id, owner: owner.clone(), bytes: 0 });
@@ -49,7 +49,7 @@ impl ImportBudget {
 }
 
 impl ImportReservation {
-    /// The file takes this much now. A single file of an owner may take the whole budget; several share half of it.
+    /// Sets the file's current size. A single file of an owner may use the whole budget; several share half of it.
     pub(super) fn resize(&self, bytes: usize) -> Result<(), OpError> {
         let mut taken = self.budget.lock();
         let Some(index) = taken.iter().position(|taken| taken.id == self.id) else { return Ok(()) };
@@ -61,7 +61,7 @@ impl ImportReservation {
         let too_much = own.len() > 1 && own.iter().sum::<usize>() > BYTES / 2;
         if all > BYTES || too_much {
             let most = if too_much { BYTES / 2 } else { BYTES };
-            let message = format!("the files that are being imported take more than {} MiB", most >> 20);
+            let message = format!("the files that are being imported need more than {} MiB", most >> 20);
             return Err(OpError::new(ErrorCode::CapacityExceeded, message));
         }
         Ok(())
@@ -83,11 +83,11 @@ mod tests {
     fn reservation_lasts_until_dropped_and_one_owner_has_half_at_most() {
         let (budget, a, b) = (ImportBudget::default(), Owner::new("a"), Owner::new("b"));
         let first = budget.reserve(&a).expect("empty");
-        first.resize(BYTES).expect("one file may take everything");
+        first.resize(BYTES).expect("one file may use the whole budget");
         let other = budget.reserve(&b).expect("half is left");
-        assert!(other.resize(1).is_err(), "nothing is left beside it");
+        assert!(other.resize(1).is_err(), "the budget is used up");
         drop(first);
-        other.resize(BYTES).expect("it was given back");
+        other.resize(BYTES).expect("it was returned");
         other.resize(1).expect("less");
         let reservations: Vec<_> =
             (0..FILES / 2).map(|_| budget.reserve(&a).expect("half of them")).collect();

@@ -1,4 +1,4 @@
-//! Files that are damaged, cut, forged or laid out anew.
+//! Files that are damaged, truncated, forged or reformatted.
 
 use super::super::archive::{Bytes, Header, ProgramPart, Sheet};
 use super::*;
@@ -92,7 +92,7 @@ fn records() -> Vec<ArchiveRecord> {
     ]
 }
 
-/// A file with a hash that is right.
+/// A file with a valid hash.
 fn sealed(records: &[ArchiveRecord]) -> String {
     let mut sheet = Sheet::default();
     for record in records {
@@ -112,7 +112,7 @@ fn read(text: &[u8], part: usize) -> Result<ImportFile, OpError> {
 
 #[track_caller]
 fn refused(text: &str) -> String {
-    let error = read(text.as_bytes(), 4_096).expect_err("it is no such file");
+    let error = read(text.as_bytes(), 4_096).expect_err("it is not such a file");
     assert_eq!(error.code, ErrorCode::ValidationError, "{error:?}");
     error.message
 }
@@ -131,7 +131,7 @@ fn a_file_is_read_in_parts_of_any_size() {
 }
 
 #[test]
-fn a_file_that_is_cut_anywhere_is_refused() {
+fn file_that_is_truncated_anywhere_is_refused() {
     let text = sealed(&records());
     let end = text.trim_end().len();
     for at in 0..end {
@@ -207,7 +207,7 @@ fn lines_without_an_end_and_other_files_are_refused_early() {
 }
 
 #[test]
-fn numbers_and_times_that_nothing_here_could_have_made_are_refused() {
+fn impossible_numbers_and_times_are_refused() {
     let with = |at: usize, record: ArchiveRecord| {
         let mut forged = records();
         forged[at] = record;
@@ -220,7 +220,7 @@ fn numbers_and_times_that_nothing_here_could_have_made_are_refused() {
         change(&mut part);
         with(3, ArchiveRecord::Execution(part))
     };
-    let asked = |change: &dyn Fn(&mut TaskPart)| {
+    let refused_task = |change: &dyn Fn(&mut TaskPart)| {
         let mut part = task(6, false);
         change(&mut part);
         with(7, ArchiveRecord::Task(part))
@@ -228,13 +228,13 @@ fn numbers_and_times_that_nothing_here_could_have_made_are_refused() {
     let json = |text: String| JsonText::from_untrusted(text);
     let (late, early) = (Timestamp(i64::MAX), Timestamp(-1));
     let long = || "x".repeat(PROMPT_BYTES + 1);
-    asked(&|part| part.attempts = u32::MAX);
-    asked(&|part| part.created_at = late);
-    asked(&|part| part.created_at = early);
-    asked(&|part| part.deadline = Some(late));
-    asked(&|part| part.last_attempt_at = Some(late));
-    asked(&|part| part.prompt = long());
-    asked(&|part| part.fallback = Some(json(format!("{:?}", long().repeat(2)))));
+    refused_task(&|part| part.attempts = u32::MAX);
+    refused_task(&|part| part.created_at = late);
+    refused_task(&|part| part.created_at = early);
+    refused_task(&|part| part.deadline = Some(late));
+    refused_task(&|part| part.last_attempt_at = Some(late));
+    refused_task(&|part| part.prompt = long());
+    refused_task(&|part| part.fallback = Some(json(format!("{:?}", long().repeat(2)))));
     let answered = TaskPart { answer: Some("x".repeat(ANSWER_BYTES + 1)), ..task(4, true) };
     with(6, ArchiveRecord::Task(answered));
     execution(&|part| part.started_at = late);
