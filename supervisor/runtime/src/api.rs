@@ -13,39 +13,39 @@ use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_record::{Owner, PolicySnapshot, StoreError};
 use vm_system_spawn::{LibrarySet, SpawnConfig};
 
-/// How a runtime is set up.
+/// Configuration of a runtime.
 #[derive(Debug, Clone)]
 pub struct RuntimeConfig {
     /// The jail.
     pub spawn: SpawnConfig,
-    /// The processes that touch files for sessions.
+    /// The processes that carry out host calls.
     pub brokers: BrokerConfig,
     /// Where worktrees may be.
     pub roots: Roots,
-    /// Who names them.
+    /// Which client names a worktree.
     pub worktree_clients: WorktreeClients,
     /// Where the databases of workspaces are.
     pub workspaces: Workspaces,
-    /// What the operator offers to templates.
+    /// What the operator permits to templates.
     pub operator: Operator,
-    /// Sessions that may live at a time.
+    /// Most live sessions at a time.
     pub max_sessions: usize,
     /// Executions of durable programs.
     pub durable: super::DurableConfig,
 }
 
-/// The client as which each owner names a worktree now. A program opens its worktree again at each file call, long after the request that named
-/// it, and its owner may have lost a role or a token meanwhile.
+/// The client that an owner currently is when it names a worktree. A program opens its worktree again at each file call, long after the request that named
+/// it; its owner may have lost a role or a token in the meantime.
 #[derive(Clone)]
 pub struct WorktreeClients(Arc<dyn Fn(&Owner) -> WorktreeClient + Send + Sync>);
 
 impl WorktreeClients {
-    /// With a function that is called each time; it must not block.
+    /// `client` is called each time; it must not block.
     pub fn new(client: impl Fn(&Owner) -> WorktreeClient + Send + Sync + 'static) -> Self {
         Self(Arc::new(client))
     }
 
-    /// Of one owner.
+    /// The client of one owner.
     pub fn of(&self, owner: &Owner) -> WorktreeClient {
         (self.0)(owner)
     }
@@ -57,17 +57,17 @@ impl std::fmt::Debug for WorktreeClients {
     }
 }
 
-/// A session that is to be made.
+/// Parameters of a new session.
 #[derive(Debug, Clone)]
 pub struct CreateSession {
-    /// Its id, made by the caller.
+    /// Chosen by the caller.
     pub id: SessionId,
     pub owner: Owner,
-    /// A name that the client gave.
+    /// Chosen by the client.
     pub name: Option<String>,
     /// The template.
     pub template_id: TemplateId,
-    /// The template as it is now; the session keeps the copy.
+    /// The current template; the session keeps the copy.
     pub policy: Arc<PolicySnapshot>,
     /// A label of the client.
     pub workspace_id: String,
@@ -75,25 +75,25 @@ pub struct CreateSession {
     pub base_commit_oid: String,
     /// Absolute path of an existing folder.
     pub worktree_path: PathBuf,
-    /// Who names it.
+    /// The client that names it.
     pub worktree_client: WorktreeClient,
-    /// What its template's libraries are now.
+    /// The current libraries of its template.
     pub libraries: Libraries,
 }
 
-/// The libraries of a session that is to be made.
+/// The libraries of a new session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Libraries {
     /// All of them are installed.
     Installed(LibrarySet),
-    /// This one is not (`id-version`): the session cannot be.
+    /// This library is not installed (`id-version`): the session cannot be created.
     Missing(String),
 }
 
-/// Why the runtime did not do it.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
-    /// It does not live here: it has ended, or never was.
+    /// The session has ended, or never existed.
     #[error("the session is not live")]
     NotLive,
     /// The session's state machine refused the request.
@@ -102,8 +102,8 @@ pub enum RuntimeError {
     /// The worktree cannot be used.
     #[error(transparent)]
     Worktree(#[from] WorktreeError),
-    /// As many sessions as may live.
-    #[error("{0} sessions live already, the most that are allowed")]
+    /// The limit of live sessions is reached.
+    #[error("the limit of {0} live sessions is reached")]
     Full(usize),
     /// A session with this id exists.
     #[error("a session with this id is live")]
@@ -117,13 +117,13 @@ pub enum RuntimeError {
     /// The request contradicts itself.
     #[error("{0}")]
     Invalid(String),
-    /// The owner task is gone although it should not be.
+    /// The owner task ended unexpectedly.
     #[error("internal error: {0}")]
     Internal(String),
 }
 
 impl RuntimeError {
-    /// What clients match on.
+    /// The code that clients match on.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::NotLive => ErrorCode::SessionNotReady,
@@ -147,7 +147,7 @@ impl RuntimeError {
 }
 
 impl RuntimeError {
-    /// What to do about it, where its code alone is not enough.
+    /// What to do, where the code alone does not tell.
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Refused(Refusal::SpawnFailed(failure) | Refusal::Fork(failure)) => Some(failure.hint),

@@ -1,6 +1,6 @@
 //! Brokers: one jailed process per session that uses host modules, started on first use and ended with the session.
 //!
-//! A call comes here only after the effective policy allowed it; this module knows no policy, no worker and no store. Every
+//! Callers check the effective policy first; this module knows no policy, no worker and no store. Every
 //! wait has a deadline, every queue a bound, and a broker's messages are checked like those of any other process: a broker
 //! that is late, exits or breaks the protocol costs its caller an error, is killed, and is replaced on the next call.
 //!
@@ -30,14 +30,14 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits;
 use vm_system_protocol::worker::HostError;
 
-/// How brokers are run.
+/// Configuration of brokers.
 #[derive(Debug, Clone)]
 pub struct BrokerConfig {
     /// The binary that becomes the broker with the hidden mode `broker`.
     pub program: PathBuf,
-    /// A new broker must be ready within.
+    /// Longest start of a broker.
     pub start_deadline: Duration,
-    /// A call must have its reply within; the wait for a slot among all sessions counts apart.
+    /// Longest call; the wait for a slot among all sessions is not included.
     pub call_deadline: Duration,
     /// A broker without a call for this long is ended; the next call starts another.
     pub idle: Duration,
@@ -54,27 +54,27 @@ impl Default for BrokerConfig {
     }
 }
 
-/// One call with all that a broker needs for it.
+/// One call with everything that a broker needs for it.
 #[derive(Debug)]
 pub struct AllowedCall {
-    /// For which execution.
+    /// The execution that makes the call.
     pub execution: ExecutionId,
-    /// What, as the policy let it pass.
+    /// The call, as the policy permits it.
     pub request: BrokerCall,
-    /// The most that the execution's policy allows of its broker: the jail's walls permit no more.
+    /// The access that the execution's policy grants to its broker; the walls permit no more.
     pub access: BrokerAccess,
-    /// The files of a broker that has to be started.
+    /// The files, if a broker has to be started.
     pub worktree: Worktree,
     /// Where the databases of workspaces are.
     pub workspaces: Workspaces,
-    /// The workspace with the databases for a broker that has to be started.
+    /// The workspace with the databases, if a broker has to be started.
     pub workspace: WorkspaceKey,
 }
 
 /// Why a call has no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallFailure {
-    /// The broker's own error: there is no such file, it may not be changed, …
+    /// An error of the call: there is no such file, the file may not be changed, …
     Refused(HostError),
     /// No reply: the broker exited, was late, could not be spawned, is overloaded, or is being ended. The call may have been
     /// carried out.
@@ -95,12 +95,12 @@ pub struct Brokers {
     shared: Arc<Shared>,
 }
 
-/// What the owner tasks share with [`Brokers`].
+/// State that the owner tasks share with [`Brokers`].
 #[derive(Debug)]
 struct Shared {
     config: BrokerConfig,
     sessions: Mutex<HashMap<SessionId, Entry>>,
-    /// Bounds the replies that are in memory at a time.
+    /// Bounds the replies in memory.
     calls: Semaphore,
     live: AtomicUsize,
     tasks: TaskTracker,
@@ -136,13 +136,13 @@ impl Brokers {
         reply.await.unwrap_or_else(|_| Err(CallFailure::Unanswered(broker_error("the session has ended"))))
     }
 
-    /// Whether no call will get a reply any more: the supervisor is stopping.
+    /// Whether calls are refused because the supervisor is stopping.
     pub fn is_stopped(&self) -> bool {
         self.shared.stopped.is_cancelled()
     }
 
-    /// An execution of the session is over: its broker closes what that left open. Does not wait; a broker that does
-    /// not receive that closes them at the next call.
+    /// An execution of the session is over: its broker closes what the execution left open. Does not wait; a broker that does
+    /// not get the message closes it at the next call.
     pub fn execution_ended(&self, session: SessionId) {
         if let Some(entry) = self.shared.sessions().get(&session) {
             let _ = entry.jobs.try_send(BrokerJob::ExecutionEnded);
@@ -156,7 +156,7 @@ impl Brokers {
         }
     }
 
-    /// Ends all brokers and refuses new calls; returns when none is left or the deadline is over.
+    /// Ends all brokers and refuses new calls; returns when all have exited or at the deadline.
     pub async fn shutdown(&self, deadline: Duration) {
         self.shared.stopped.cancel();
         self.shared.sessions().clear();
@@ -174,11 +174,11 @@ impl Brokers {
 
 impl Shared {
     fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
-        // Nothing that holds the lock can leave the map half changed.
+        // No holder of the lock can leave the map half changed.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a job to the session's owner task, which is started if there is none. The whole of it under the lock, so
+    /// Sends a job to the session's owner task, which is started if necessary. All of it under the lock, so
     /// that an owner task cannot end between the look-up and the request.
     fn enqueue(self: &Arc<Self>, session: SessionId, job: BrokerJob) -> Result<(), HostError> {
         let mut sessions = self.sessions();
@@ -200,7 +200,7 @@ impl Shared {
         })
     }
 
-    /// An idle owner leaves: true if nothing came in meanwhile and it is no longer known.
+    /// Removes an idle owner task: true if its queue is empty and it is removed.
     fn retire(&self, session: SessionId, queue: &mpsc::Receiver<BrokerJob>) -> bool {
         let mut sessions = self.sessions();
         queue.is_empty() && sessions.remove(&session).is_some()

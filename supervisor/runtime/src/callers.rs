@@ -1,12 +1,12 @@
-//! Callers that wait for what their request comes to. The machine knows each by its [`Token`].
+//! Callers that wait for the result of a request. The machine identifies each by a [`Token`].
 
 use tokio::sync::oneshot;
 use vm_system_core::Token;
 
-/// Where an outcome goes.
+/// Receives the result of a request.
 pub(super) type Responder<T, E> = oneshot::Sender<Result<T, E>>;
 
-/// Callers of one owner task. A handful at most, so a list is quicker than a table.
+/// Callers of one owner task. Only a few, so a list is faster than a map.
 #[derive(Debug)]
 pub(super) struct Callers<T, E> {
     last: u64,
@@ -29,7 +29,7 @@ impl<T, E> Callers<T, E> {
 
     pub(super) fn reply(&mut self, token: Token, result: Result<T, E>) {
         if let Some(at) = self.waiting.iter().position(|(waiting, _)| *waiting == token) {
-            // A caller that has gone away does not matter.
+            // No error if the caller has left.
             let _ = self.waiting.swap_remove(at).1.send(result);
         }
     }

@@ -1,4 +1,4 @@
-//! Actions of the session machine, carried out. Nothing here waits: what takes time is begun, and polled by the owner task.
+//! Carries out the actions of the session machine. Nothing here waits: slow work is started, and polled by the owner task.
 
 use super::api::Libraries;
 use super::host;

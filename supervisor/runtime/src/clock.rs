@@ -1,5 +1,5 @@
-//! The clock of an owner task: what a machine is given as its [`Now`], and the alarm at its deadline. The CPU time is the last
-//! sample, so that it is still known once the worker has exited.
+//! The clock of an owner task: the [`Now`] of a machine, and the alarm at its deadline. The CPU time is the last
+//! sample, so that it is still available after the worker's exit.
 
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,7 @@ use tokio::time::{Instant, Sleep};
 use vm_system_core::Now;
 use vm_system_spawn::WorkerProcess;
 
-/// Time as a machine measures it.
+/// The time for a machine.
 #[derive(Debug)]
 pub(super) struct Clock {
     started: Instant,
@@ -37,8 +37,8 @@ impl Clock {
         }
     }
 
-    /// Sets the alarm to a machine's deadline (monotonic milliseconds). One that rings too early does no harm, so it is only ever
-    /// moved forward in time.
+    /// Sets the alarm to a machine's deadline (monotonic milliseconds). An early alarm does no harm, so the alarm is only ever
+    /// moved to an earlier time.
     pub(super) fn set_alarm(&mut self, deadline_ms: Option<u64>) {
         let Some(deadline_ms) = deadline_ms else { return };
         let at = self.started + Duration::from_millis(deadline_ms);
@@ -52,7 +52,7 @@ impl Clock {
         }
     }
 
-    /// Resolves when the alarm rings, once. Cancel safe.
+    /// Resolves once, at the time of the alarm. Cancel safe.
     pub(super) async fn alarm(&mut self) {
         match &mut self.alarm {
             Some((_, sleep)) => sleep.await,

@@ -1,4 +1,4 @@
-//! The host and the jail, wall by wall: what is in force, what this machine could do, what to do about the rest.
+//! The host and the jail, wall by wall: what is in force, what this host supports, what to do about the rest.
 
 use std::time::Duration;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer};
@@ -6,10 +6,10 @@ use vm_system_protocol::keeper::LayerReport;
 use vm_system_sandbox::step::Layer;
 use vm_system_spawn::{SandboxMode, SpawnConfig, Spawner, examine, is_wanted};
 
-/// An empty jail ends within.
+/// Longest end of an empty jail.
 const END: Duration = Duration::from_secs(2);
 
-/// Builds a jail, reports, and ends it. What prevents it is part of the report.
+/// Builds a jail, reports, and ends it. A failure is part of the report.
 pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
     match Spawner::start(config.clone()).await {
         Ok((jail, _events)) => {
@@ -21,7 +21,7 @@ pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
     }
 }
 
-/// About a jail, or why there is none.
+/// The report about a jail, or about why it could not be built.
 pub(super) async fn report(config: &SpawnConfig, jail: Result<&Spawner, String>) -> DoctorReport {
     let (layers, mut problem) = match jail {
         Ok(jail) => (layers(jail, config.sandbox), None),
@@ -31,12 +31,18 @@ pub(super) async fn report(config: &SpawnConfig, jail: Result<&Spawner, String>)
         problem.get_or_insert(error.to_string());
         Vec::new()
     });
-    let stands = layers.iter().all(|layer| layer.in_force || !layer.required);
+    let in_force = layers.iter().all(|layer| layer.in_force || !layer.required);
     let works = host.iter().all(|finding| finding.works || !finding.required);
-    DoctorReport { kernel: kernel_release(), ok: problem.is_none() && stands && works, problem, layers, host }
+    DoctorReport {
+        kernel: kernel_release(),
+        ok: problem.is_none() && in_force && works,
+        problem,
+        layers,
+        host,
+    }
 }
 
-/// The walls that the keeper found in force.
+/// The walls that the keeper reported as in force.
 pub(super) fn layers(jail: &Spawner, sandbox: SandboxMode) -> Vec<SandboxLayer> {
     jail.layers().iter().map(|report| layer(report, sandbox)).collect()
 }

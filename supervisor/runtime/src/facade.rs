@@ -1,4 +1,4 @@
-//! [`Runtime`]: the live sessions, and what the verbs do with them.
+//! [`Runtime`]: the live sessions, and the operations of the verbs on them.
 
 use super::api::{CreateSession, RuntimeConfig, RuntimeError};
 use super::durable::Durables;
@@ -44,10 +44,10 @@ struct Inner {
     tasks: TaskTracker,
 }
 
-/// Why the runtime did not come up.
+/// Why the runtime could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no jail.
+    /// The jail could not be built.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
     /// The sessions of an earlier supervisor could not be marked as crashed.
@@ -56,7 +56,7 @@ pub enum StartError {
 }
 
 impl Runtime {
-    /// Builds the jail and marks what an earlier supervisor left behind as `crashed(host_restart)`.
+    /// Builds the jail and marks the sessions of an earlier supervisor as `crashed(host_restart)`.
     pub async fn start(config: RuntimeConfig, store: StoreHandle) -> Result<Self, StartError> {
         let registry = Arc::new(Registry::default());
         let jails = Jails::start(config.spawn, Arc::clone(&registry)).await?;
@@ -97,7 +97,7 @@ impl Runtime {
         Ok(record)
     }
 
-    /// In which live session an execution runs.
+    /// The live session in which an execution runs.
     pub fn session_of_execution(&self, id: ExecutionId) -> Option<SessionId> {
         self.session_of(id).map(|live| live.id)
     }
@@ -107,12 +107,12 @@ impl Runtime {
         self.0.shared.registry.changes()
     }
 
-    /// The present jail: its keeper, zygotes and layers.
+    /// The current jail: its keeper, zygotes and walls.
     pub fn jail(&self) -> Spawner {
         self.0.shared.jails.present()
     }
 
-    /// Refuses new sessions, closes all, then kills what is left, and ends the jail and the brokers. All of it is over
+    /// Refuses new sessions, closes all, then kills the remaining ones, and ends the jail and the brokers. All have ended
     /// when this returns; the store is still open.
     pub async fn shutdown(&self, deadline: Duration) {
         let shared = &self.0.shared;
@@ -138,7 +138,7 @@ impl Runtime {
             .durables
             .shutdown(Duration::from_secs(1).max(until.saturating_duration_since(Instant::now())))
             .await;
-        // The jail takes every worker with it that is still there; their ends are recorded as they come.
+        // The remaining workers are killed with the jail; their ends are recorded as they are reported.
         let left = Duration::from_secs(1).max(until.saturating_duration_since(Instant::now()));
         tokio::join!(shared.jails.shutdown(left), shared.brokers.shutdown(left));
         let _ = tokio::time::timeout(left, self.0.tasks.wait()).await;
@@ -166,7 +166,7 @@ impl Runtime {
         &self.0.tasks
     }
 
-    /// Admits a session, if there may be one more.
+    /// Admits a session, up to the limit.
     pub(super) fn admit(&self, live: &Arc<LiveSession>) -> Result<(), RuntimeError> {
         let admitted = self.0.shared.registry.insert(Arc::clone(live), self.0.max_sessions);
         admitted.map_err(|refused| match refused {
@@ -239,10 +239,10 @@ impl RuntimeApi for Runtime {
     fn kill_session(&self, id: SessionId, signal: i32) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(async move {
             if !(1..=64).contains(&signal) {
-                return Err(RuntimeError::Invalid(format!("{signal} is not the number of a signal")));
+                return Err(RuntimeError::Invalid(format!("{signal} is not a signal number")));
             }
             if let Some(worker) = self.0.durables.worker(id) {
-                // Its program goes on from its last checkpoint.
+                // The program resumes from its last checkpoint.
                 return worker.process.signal(signal).map_err(|_| RuntimeError::NotLive);
             }
             let live = self.live(id)?;
@@ -324,7 +324,7 @@ impl RuntimeApi for Runtime {
             {
                 Ok(SessionReply::Executed(executed)) => Ok(Arc::unwrap_or_clone(executed.record)),
                 Ok(other) => Err(unexpected(&other)),
-                // It ended meanwhile.
+                // The execution ended meanwhile.
                 Err(RuntimeError::NotLive) => Err(not_pending()),
                 Err(error) => Err(error),
             }
@@ -391,7 +391,7 @@ impl RuntimeApi for Runtime {
     }
 }
 
-/// The way to an owner task.
+/// The queue of an owner task.
 pub(super) fn commands() -> (mpsc::Sender<Command>, mpsc::Receiver<Command>) {
     mpsc::channel(COMMANDS)
 }

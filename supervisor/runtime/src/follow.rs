@@ -1,4 +1,4 @@
-//! Following an execution without a gap: subscribe first, read the store after, then pass on what is newer.
+//! Following an execution without a gap: subscribe first, then read the store, then send newer events.
 
 use super::facade::Runtime;
 use super::followers::Batches;
@@ -10,13 +10,13 @@ use vm_system_protocol::model::{Event, Execution};
 use vm_system_record::is_last_page;
 use vm_system_store::StoreHandle;
 
-/// Where events go: in order, without a gap. A receiver that is gone ends the following, never the execution.
+/// Receives events in order, without a gap. A closed receiver ends the following, never the execution.
 pub type Follower = mpsc::Sender<Vec<Event>>;
 
 /// Events read from the store at a time.
 const PAGE: u32 = 1_000;
 
-/// Passes on what is newer than what was passed on before.
+/// Sends events that are newer than those sent before.
 pub(super) struct EventTail {
     last_seq: u64,
     follower: Follower,
@@ -35,7 +35,7 @@ impl EventTail {
         self.gone |= self.follower.send(events[newer..].to_vec()).await.is_err();
     }
 
-    /// Until the execution ends or the owner task lets a slow reader go.
+    /// Sends live events until the execution ends or the owner task drops a slow reader.
     pub(super) async fn live(&mut self, mut batches: Batches) {
         while !self.gone {
             tokio::select! {
@@ -43,13 +43,13 @@ impl EventTail {
                     Some(batch) => self.pass(&batch).await,
                     None => return,
                 },
-                // Also while nothing happens: the owner task must not wait for a reader that has left.
+                // Checked also without events: the owner task must not wait for a closed reader.
                 () = self.follower.closed() => self.gone = true,
             }
         }
     }
 
-    /// Until the response comes, and all events before it. All events are published before the response is sent.
+    /// Sends live events until the response. All events are published before the response is sent.
     pub(super) async fn live_until<T>(
         &mut self,
         mut batches: Batches,
@@ -69,17 +69,17 @@ impl EventTail {
         }
     }
 
-    /// Whether the follower is gone.
+    /// Whether the follower is closed.
     pub(super) fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// Whether events of an ended execution were not passed on.
+    /// Whether events of an ended execution were not sent.
     pub(super) fn is_behind(&self, record: &Execution) -> bool {
         !self.gone && self.last_seq < record.metrics.events
     }
 
-    /// Everything that is stored and newer.
+    /// Sends newer events from the store.
     pub(super) async fn stored(
         &mut self,
         store: &StoreHandle,
@@ -109,7 +109,7 @@ impl Runtime {
         };
         let mut tail = EventTail::new(after_seq, follower);
         loop {
-            // A store that cannot be read now: the live events still come, and the reader sees the hole by their numbers.
+            // If the store cannot be read now, live events are still sent, and the reader sees the gap in their numbers.
             if let Err(error) = tail.stored(self.store(), execution).await {
                 tracing::warn!(%execution, %error, "cannot read stored events");
             }
@@ -121,7 +121,7 @@ impl Runtime {
                 let _ = tail.stored(self.store(), execution).await;
                 return Some(());
             };
-            // It was too slow: from the store once more.
+            // The reader was too slow: read from the store again.
             batches = again;
         }
     }

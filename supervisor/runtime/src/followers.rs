@@ -1,5 +1,5 @@
-//! Who wants to see events as they are committed. A follower that is too slow is let go, and reads the store instead:
-//! no reader holds up a session.
+//! The followers that get events as they are committed. A slow follower is dropped, and reads the store instead:
+//! no reader delays a session.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ pub(super) fn channel() -> (mpsc::Sender<Arc<[Event]>>, Batches) {
     mpsc::channel(BEHIND)
 }
 
-/// Who follows which execution: of a session, or of all programs.
+/// The followers by execution: of a session, or of all programs.
 #[derive(Debug, Default)]
 pub(super) struct Followers {
     of: HashMap<ExecutionId, Vec<mpsc::Sender<Arc<[Event]>>>>,
-    /// Followers that were added since closed ones were removed, and how many there were then.
+    /// Followers added since closed ones were removed, and the number of followers at that time.
     added: usize,
     known: usize,
 }
@@ -30,7 +30,7 @@ impl Followers {
     pub(super) fn add(&mut self, execution: ExecutionId, follower: mpsc::Sender<Arc<[Event]>>) {
         self.added += 1;
         if self.added > self.known {
-            // Those of executions that were refused, and those who went away.
+            // Removes followers of refused executions and closed followers.
             self.of.retain(|_, followers| {
                 followers.retain(|follower| !follower.is_closed());
                 !followers.is_empty()

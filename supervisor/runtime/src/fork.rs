@@ -1,5 +1,5 @@
 //! Forks of a live session: the owner task has its worker fork, and
-//! [`RuntimeApi::fork_session`](crate::RuntimeApi::fork_session) makes sessions of the children.
+//! [`RuntimeApi::fork_session`](crate::RuntimeApi::fork_session) creates sessions with the children.
 
 use super::api::{Libraries, RuntimeError};
 use super::facade::Runtime;
@@ -23,7 +23,7 @@ use vm_system_protocol::model::Session;
 use vm_system_protocol::worker::ToWorker;
 use vm_system_spawn::{ForkError, ForkUnderWay, Spawner, WorkerHandle};
 
-/// A worker that was forked for a session that is still to be made, and what it has of its parent.
+/// A worker that was forked for a new session, with the facts that it inherits from its parent.
 #[derive(Debug)]
 pub(super) struct ForkedWorker {
     pub(super) handle: WorkerHandle,
@@ -34,14 +34,14 @@ pub(super) struct ForkedWorker {
 }
 
 impl ForkedWorker {
-    /// It is not wanted.
+    /// Kills the unneeded worker.
     fn end(self) {
         end(&self.handle);
     }
 }
 
 pub(super) fn end(handle: &WorkerHandle) {
-    // It may have exited already.
+    // The kill fails if the worker has exited already.
     let _ = handle.process.kill();
     handle.process.forget();
 }
@@ -52,7 +52,7 @@ pub(super) struct Forks {
     children: VecDeque<SessionId>,
     made: mpsc::Sender<ForkedWorker>,
     under_way: Option<ForkUnderWay>,
-    /// Its result was taken.
+    /// The result of the current fork was received.
     finished: bool,
     started: Option<WorkerHandle>,
     order: u64,
@@ -75,7 +75,7 @@ impl Forks {
     }
 }
 
-/// What came of the fork under way, if there is one. Cancel safe.
+/// The result of the current fork, if there is one. Cancel safe.
 pub(super) async fn next(forks: Option<&mut Forks>) -> Result<WorkerHandle, ForkError> {
     match forks {
         Some(forks) => poll_fn(|context| forks.poll(context)).await,
@@ -84,7 +84,7 @@ pub(super) async fn next(forks: Option<&mut Forks>) -> Result<WorkerHandle, Fork
 }
 
 impl SessionTask {
-    /// Lets the worker fork once, and sends it the order.
+    /// Permits the worker one fork, and orders it.
     pub(super) fn fork(&mut self, order: u64) {
         if let Some(requested) = self.forks.requested.take() {
             self.forks.current = Some(requested);
@@ -109,7 +109,7 @@ impl SessionTask {
         }
     }
 
-    /// There is a child, or there is none.
+    /// Handles the result of a fork.
     pub(super) fn forked(&mut self, result: Result<WorkerHandle, ForkError>, actions: &mut Vec<Action>) {
         let Some(forks) = &mut self.forks.current else {
             return drop(result.map(|unwanted| end(&unwanted)));
@@ -126,7 +126,7 @@ impl SessionTask {
         self.step(Input::ForkEnded { order, result }, actions);
     }
 
-    /// The child is the caller's.
+    /// Gives the child to the caller.
     pub(super) fn fork_taken(&mut self) {
         let (Some(forks), Some(jail)) = (&mut self.forks.current, &self.worker.jail) else { return };
         forks.under_way = None;
@@ -143,7 +143,7 @@ impl SessionTask {
         }
     }
 
-    /// A child that was not taken has no owner: it is killed.
+    /// Kills a child that was not taken.
     pub(super) fn forks_over(&mut self) {
         if let Some(forks) = self.forks.current.take()
             && let Some(unwanted) = forks.started
@@ -153,12 +153,12 @@ impl SessionTask {
     }
 }
 
-/// Sessions that are to be forked from a live one.
+/// A request to fork a live session.
 #[derive(Debug, Clone)]
 pub struct ForkSession {
-    /// The live one.
+    /// The live session.
     pub parent: SessionId,
-    /// The ids of those that are made, chosen by the caller; at least one.
+    /// The ids of the new sessions, chosen by the caller; at least one.
     pub children: Vec<SessionId>,
 }
 
@@ -167,7 +167,7 @@ impl Runtime {
     pub(super) async fn fork(&self, request: ForkSession) -> Result<Vec<Session>, RuntimeError> {
         let parent = self.live(request.parent)?;
         let runtime = self.clone();
-        // The caller may go away in the middle; the workers must not be left without an owner.
+        // The caller may drop the future; the workers must not be left without an owner.
         let forks = self.tasks().spawn(async move { runtime.fork_all(&parent, request.children).await });
         forks.await.map_err(|error| RuntimeError::Internal(error.to_string()))?
     }
@@ -198,7 +198,7 @@ impl Runtime {
         Err(refused)
     }
 
-    /// Admits all of them among the live sessions, before the first is made.
+    /// Admits all new sessions before the first is created.
     fn reserve(&self, parent: &LiveSession, ids: &[SessionId]) -> Result<Vec<Reserved>, RuntimeError> {
         let mut reserved: Vec<Reserved> = Vec::with_capacity(ids.len());
         for id in ids {
@@ -234,7 +234,7 @@ impl Runtime {
             match self.created(response.take()).await {
                 Ok(session) => sessions.push(session),
                 Err(error) => {
-                    tracing::warn!(session = %live.id, %error, "a fork did not get ready");
+                    tracing::warn!(session = %live.id, %error, "a fork did not become ready");
                     failure.get_or_insert(error);
                 }
             }
@@ -271,7 +271,7 @@ fn forked_task(
     let ForkedWorker { handle, jail, parent: record, worktree } = forked;
     let policy = live.policy(None, &shared.operator);
     let spec = super::specs::spec_of_fork(live, &record, &policy, forked_from(parent.id));
-    // Its memory has its parent's libraries in it already.
+    // Its memory contains the parent's libraries already.
     let libraries = Libraries::Installed(vm_system_spawn::LibrarySet::default());
     let machine = SessionMachine::new(spec);
     let mut task = SessionTask::new(machine, (shared, live), inbox, worktree, libraries);

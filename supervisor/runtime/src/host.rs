@@ -1,6 +1,6 @@
-//! What a session requests of the host: files to run, modules, calls of the `fs` module. The policy was checked before.
+//! Host calls and files of a session: files to run, modules, calls of host modules. The policy was checked before.
 
-use super::memory::{Reservation, largest_answer};
+use super::memory::{Reservation, largest_reply};
 use super::task::RuntimeContext;
 use crate::brokers::AllowedCall;
 use crate::workspaces::WorkspaceKey;
@@ -18,7 +18,7 @@ use vm_system_protocol::worker::{HostError, HostReply, SourceFormat};
 /// A host call that is under way; dropping it gives up the result.
 pub(super) type HostCallFuture = Pin<Box<dyn Future<Output = Input> + Send>>;
 
-/// Reads a file that is to be run.
+/// Reads a file to run.
 pub(super) fn load_source(
     shared: Arc<RuntimeContext>,
     worktree: Worktree,
@@ -96,7 +96,7 @@ async fn broker_call(
     policy: &EffectivePolicy,
 ) -> Result<HostReply, HostError> {
     let HostCaller { session, execution, workspace, reservation } = caller;
-    let held = shared.budget.wait(largest_answer(&request)).await;
+    let held = shared.budget.wait(largest_reply(&request)).await;
     let call = AllowedCall {
         execution,
         request,

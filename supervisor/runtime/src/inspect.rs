@@ -7,7 +7,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{SessionInspection, SessionStatus};
 use vm_system_spawn::WorkerProcess;
 
-/// What the owner task knows.
+/// The facts from the owner task.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) status: SessionStatus,
@@ -20,7 +20,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Of a program's worker. It is never adopted, and reports no size of its heap between two checkpoints.
+    /// Facts of a program's worker, which is never adopted and does not report its heap size between checkpoints.
     pub(super) fn of_program(worker: ProgramWorker) -> Self {
         Self {
             status: SessionStatus::Ready,
@@ -33,7 +33,7 @@ impl Facts {
     }
 }
 
-/// Adds what the kernel knows; `None` if there is no worker.
+/// Adds the facts from the kernel; `None` without a worker.
 pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspection> {
     let process = facts.process?;
     let pid = process.pid();
@@ -62,11 +62,11 @@ pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspect
         heartbeat_age_ms: u64::try_from(facts.silent_for.as_millis()).unwrap_or(u64::MAX),
         adopted: facts.adopted,
     };
-    // The pid is the worker's only if the worker still runs after everything was read.
+    // The pid belonged to the worker if the worker still runs after everything was read.
     process.signal(0).is_ok().then_some(inspection)
 }
 
-/// `name=inode` of those that are not ours.
+/// `name=inode` of the namespaces that are not ours.
 fn namespaces(pid: u32) -> Vec<String> {
     let link = |process: &str, name: &str| fs::read_link(format!("/proc/{process}/ns/{name}")).ok();
     ["user", "pid", "net", "ipc", "uts", "mnt", "cgroup", "time"]

@@ -1,5 +1,5 @@
-//! The jail that new workers are started in. One that loses its keeper or its zygotes is replaced; workers of the old one
-//! that still live keep it up.
+//! The jail that new workers are started in. A jail that loses its keeper or its zygotes is replaced; workers of the old jail
+//! that still run keep it running.
 
 use super::registry::Registry;
 use super::task::Command;
@@ -10,15 +10,15 @@ use tokio_util::sync::CancellationToken;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner};
 
-/// First and longest pause before another jail is tried.
+/// First and longest pause before another attempt to build a jail.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The present jail.
+/// The current jail.
 #[derive(Debug)]
 pub(super) struct Jails {
     present: Mutex<Spawner>,
-    /// How many jails there were; changes when the present one does.
+    /// Number of jails so far; changes when the current one is replaced.
     count: watch::Sender<u64>,
     config: SpawnConfig,
     stop: CancellationToken,
@@ -35,7 +35,7 @@ impl Jails {
         Ok(jails)
     }
 
-    /// What every jail is built by.
+    /// The configuration of every jail.
     pub(super) fn config(&self) -> &SpawnConfig {
         &self.config
     }
@@ -45,12 +45,12 @@ impl Jails {
         self.present.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes when the present jail is another one. To be taken before [`Self::present`].
+    /// Changes when the jail is replaced. To be called before [`Self::present`].
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
     }
 
-    /// Ends the present jail; older ones end with their last worker.
+    /// Ends the current jail; older ones end with their last worker.
     pub(super) async fn shutdown(&self, deadline: Duration) {
         self.stop.cancel();
         let present = self.present();
@@ -66,7 +66,7 @@ impl Jails {
             match event {
                 Some(SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost) | None => {
                     tracing::warn!(?event, "the jail is lost; building another");
-                    // While it is built and afterwards the old one's workers live on, and may still break its rules.
+                    // The workers of the old jail continue, and may still make forbidden calls.
                     tokio::spawn(relay_rest(Arc::clone(&registry), events));
                     let Some(next) = self.replace().await else { return };
                     events = next;
@@ -97,19 +97,19 @@ impl Jails {
     }
 }
 
-/// What a lost jail still reports of its workers; ends with the last of them.
+/// Relays the reports of a lost jail's workers; ends with the last worker.
 async fn relay_rest(registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
     while let Some(event) = events.recv().await {
         relay(&registry, event).await;
     }
 }
 
-/// Reports to a session what its worker did.
+/// Sends a report about a worker to its session.
 async fn relay(registry: &Registry, event: SpawnEvent) {
     match event {
         SpawnEvent::UnorderedFork { pid } => {
             if let Some(live) = registry.by_pid(pid) {
-                let what = "tried to make a process".to_owned();
+                let what = "tried to create a process".to_owned();
                 let _ = live.commands.send(Command::Violation(what)).await;
             }
         }
@@ -117,13 +117,13 @@ async fn relay(registry: &Registry, event: SpawnEvent) {
             if let Some(live) = registry.by_pid(pid) {
                 let _ = live.commands.send(Command::Forbidden(call)).await;
             } else {
-                // A program's worker, for which the owner task finds the name at its exit; a zygote; or one that is not
-                // known yet.
+                // A program's worker: the owner task looks the call up at its exit. Or a zygote, or a worker that is not
+                // registered yet.
                 registry.note_forbidden(pid, call);
                 let _ = PidFd::open(pid).and_then(|process| process.kill());
             }
         }
-        // Of a jail that is replaced already.
+        // From a jail that is replaced already.
         SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost => {}
     }
 }

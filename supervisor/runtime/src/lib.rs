@@ -1,23 +1,23 @@
 //! Live sessions: one owner task each, which drives [`vm_system_core`] with real time, processes and the store.
 //!
-//! The machine decides, this module carries out. Owns no rule about sessions; knows no API, no SQL, no wall of the jail.
+//! The machine decides, this crate carries out. Owns no rule about sessions; knows no API, no SQL, no wall of the jail.
 //! An owner task never waits for one thing only: sending to a worker, submitting to the store, host calls and the
 //! worker's messages are all polled side by side, so that a stopped worker or a slow disk never keeps it from receiving
 //! `cancel` or `kill`.
 //!
 //! Reading order:
 //! - [`api`]: requests and errors ([`CreateSession`], [`RuntimeError`]; code is run by a [`vm_system_core::ExecuteRequest`])
-//! - [`interface`]: [`RuntimeApi`], what the verbs do with live sessions; [`facade`]: [`Runtime`], which does it
-//! - [`specs`]: what the machine of a session is made from
+//! - [`interface`]: [`RuntimeApi`], the operations of the verbs on live sessions; [`facade`]: [`Runtime`], the implementation
+//! - [`specs`]: the parameters of a session's machine
 //! - [`registry`]: the live sessions and executions
-//! - [`task`]: what all sessions share, and requests to an owner task
+//! - [`task`]: shared state of all sessions, and requests to an owner task
 //! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
-//! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: what both kinds of owner task have: time, callers, the store,
+//! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: parts of both kinds of owner task: time, callers, the store,
 //!   a worker
-//! - [`memory`], [`host`], [`followers`]: what is a session's own
-//! - [`fork`]: sessions out of a live one
+//! - [`memory`], [`host`], [`followers`]: parts of a session's owner task
+//! - [`fork`]: sessions forked from a live one
 //! - [`jails`]: keepers and zygotes, replaced when they exit
-//! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
+//! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
 
 mod api;

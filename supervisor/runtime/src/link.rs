@@ -1,4 +1,4 @@
-//! A running worker and the channel to it, as both owner tasks use it. Knows no message and decides nothing.
+//! A running worker and its channel, for both kinds of owner task. Knows no message and decides nothing.
 
 use super::memory::Reservation;
 use super::outbox::Outbox;
@@ -20,7 +20,7 @@ pub(super) struct WorkerLink {
     pub(super) outbox: Outbox,
     receiver: WorkerReceiver,
     exited: Exit,
-    /// Nothing more is received: only its exit is still to come.
+    /// Nothing more is received: only the exit follows.
     closed: bool,
     last_received: LastReceived,
 }
@@ -38,7 +38,7 @@ impl LastReceived {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// For how long nothing was received.
+    /// Time since the last message.
     pub(super) fn elapsed(&self) -> Duration {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
@@ -55,7 +55,7 @@ pub(super) enum LinkEvent {
 }
 
 impl WorkerLink {
-    /// The reservation is given back whenever everything is sent.
+    /// `reservation` is released whenever everything is sent.
     pub(super) fn new(handle: WorkerHandle, reservation: Reservation) -> Self {
         let WorkerHandle { sender, receiver, process } = handle;
         let watched = process.clone();
@@ -73,13 +73,13 @@ impl WorkerLink {
         &self.last_received
     }
 
-    /// The next event; sends what is in the outbox meanwhile. Messages are received if `receive` is set and the worker takes
+    /// The next event; sends the outbox meanwhile. Messages are received if `receive` is set and the worker reads
     /// what is sent to it, and always before the exit. Cancel safe.
     pub(super) async fn next(&mut self, receive: bool) -> LinkEvent {
         let Self { outbox, receiver, exited, closed, last_received, .. } = self;
         let receive = receive && !*closed;
         let event = {
-            // Made once for the whole wait: what it registers with the reactor lasts as long as it does.
+            // Created once for the whole wait: its registration with the reactor ends with it.
             let mut received = pin!(receiver.recv());
             poll_fn(move |context| {
                 if let Poll::Ready(error) = outbox.drive(context) {
@@ -106,7 +106,7 @@ impl WorkerLink {
         event
     }
 
-    /// A message that a worker sent before its exit; none if there are no more, or none comes in time.
+    /// A message that a worker sent before its exit; none if there are no more, or none arrives in time.
     pub(super) async fn final_message(&mut self, until: Instant) -> Option<Received> {
         if self.closed {
             return None;

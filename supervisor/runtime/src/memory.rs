@@ -1,5 +1,5 @@
-//! The memory budget for replies that are on their way to workers. A worker that does not read its replies keeps its reservation,
-//! for as long as it may; so many of them keep others waiting, and do not take all memory of the machine.
+//! The memory budget for replies that are being sent to workers. A worker that does not read its replies keeps its reservation
+//! until its write deadline: many such workers delay others, but do not use up the machine's memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -10,7 +10,7 @@ use vm_system_protocol::limits::ANSWERS_MIB;
 #[derive(Debug, Clone)]
 pub(super) struct MemoryBudget(Arc<Semaphore>);
 
-/// What one session holds.
+/// The reservations of one session.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reservation(Arc<Mutex<Vec<OwnedSemaphorePermit>>>);
 
@@ -19,7 +19,7 @@ impl MemoryBudget {
         Self(Arc::new(Semaphore::new(ANSWERS_MIB)))
     }
 
-    /// Reserves memory for a reply of at most so many bytes.
+    /// Reserves memory for a reply of at most this many bytes.
     pub(super) async fn wait(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let mebibytes = usize::try_from(bytes >> 20).unwrap_or(ANSWERS_MIB).clamp(1, ANSWERS_MIB);
         Arc::clone(&self.0).acquire_many_owned(u32::try_from(mebibytes).unwrap_or(u32::MAX)).await.ok()
@@ -27,19 +27,19 @@ impl MemoryBudget {
 }
 
 impl Reservation {
-    /// For a reply that is about to be sent.
+    /// Keeps the reservation of a reply until it is sent.
     pub(super) fn hold(&self, permit: Option<OwnedSemaphorePermit>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(permit);
     }
 
-    /// Everything is sent.
+    /// Releases all reservations: everything is sent.
     pub(super) fn give_back(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
 /// The largest reply of a broker (bytes).
-pub(super) fn largest_answer(call: &BrokerCall) -> u64 {
+pub(super) fn largest_reply(call: &BrokerCall) -> u64 {
     match call {
         BrokerCall::Fs { request: FsRequest::ReadFile { .. }, terms } => terms.max_file_bytes,
         BrokerCall::Fs { request: FsRequest::ReadDir { .. }, terms } => u64::from(terms.max_entries) * 256,
@@ -54,7 +54,7 @@ mod tests {
     use super::{MemoryBudget, Reservation};
 
     #[tokio::test]
-    async fn a_reservation_that_is_not_given_back_lets_others_wait() {
+    async fn unreleased_reservation_makes_others_wait() {
         let (budget, reservation) = (MemoryBudget::new(), Reservation::default());
         reservation.hold(budget.wait(u64::MAX).await);
         let mut other = Box::pin(budget.wait(0));

@@ -1,4 +1,4 @@
-//! Messages to a worker, in order. A worker that does not read keeps the outbox busy, never its owner.
+//! Messages to a worker, in order. A worker that does not read blocks the outbox, never its owner task.
 
 use super::memory::Reservation;
 use std::collections::VecDeque;
@@ -11,11 +11,11 @@ use vm_system_spawn::{WorkerChannelError, WorkerSender};
 
 type Sending = Pin<Box<dyn Future<Output = (WorkerSender, Result<(), WorkerChannelError>)> + Send>>;
 
-/// Messages that wait; behind them nothing more is received.
+/// Waiting messages at which nothing more is received from the worker.
 const QUEUE: usize = 16;
 
-/// The queue is short for a worker that keeps to the rules: a job, a host reply, an acknowledgement, the end. One that calls
-/// and does not read its replies is not received from until it does.
+/// The queue of a correct worker is short: a job, a host reply, an acknowledgement, the end. From a worker that makes calls
+/// and does not read the replies nothing is received until it reads.
 pub(super) struct Outbox {
     sender: Option<WorkerSender>,
     sending: Option<Sending>,
@@ -24,23 +24,23 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// The reservation is given back whenever nothing is left to be sent.
+    /// `reservation` is released whenever everything is sent.
     pub(super) fn new(sender: WorkerSender, reservation: Reservation) -> Self {
         Self { sender: Some(sender), sending: None, queue: VecDeque::new(), reservation }
     }
 
-    /// Whether so much waits that the worker's next message has to wait too.
+    /// Whether the queue is full and nothing may be received from the worker.
     pub(super) fn is_behind(&self) -> bool {
         self.queue.len() >= QUEUE
     }
 
-    /// Sends it now if the worker takes it at once, later if not. The error of a failed send comes from
+    /// Sends the message now if the socket accepts it, later if not. The error of a failed send comes from
     /// [`Outbox::drive`].
     pub(super) fn push(&mut self, message: ToWorker) -> Option<WorkerChannelError> {
         self.push_with(message, None)
     }
 
-    /// As [`Outbox::push`], with a descriptor that goes along.
+    /// As [`Outbox::push`], with a descriptor.
     pub(super) fn push_with(&mut self, message: ToWorker, fd: Option<OwnedFd>) -> Option<WorkerChannelError> {
         self.queue.push_back((message, fd));
         match self.drive(&mut Context::from_waker(Waker::noop())) {
@@ -49,7 +49,7 @@ impl Outbox {
         }
     }
 
-    /// Goes on sending; resolves only with an error, after which nothing is sent any more.
+    /// Continues to send; resolves only with an error, after which nothing more is sent.
     pub(super) fn drive(&mut self, context: &mut Context<'_>) -> Poll<WorkerChannelError> {
         loop {
             if let Some(sending) = &mut self.sending {
@@ -93,7 +93,7 @@ mod tests {
         let mut outbox = Outbox::new(WorkerSender::over(ours).expect("a socket"), Reservation::default());
         let mut said = 0_u32;
         while !outbox.is_behind() {
-            assert!(said < 1_000_000, "the socket takes everything");
+            assert!(said < 1_000_000, "the socket accepts everything");
             assert!(outbox.push(ToWorker::Shutdown).is_none());
             said += 1;
         }
@@ -116,6 +116,6 @@ mod tests {
             if outbox.sending.is_some() { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
         })
         .await;
-        drop(reader.join().expect("it has read everything"));
+        drop(reader.join().expect("the reader got everything"));
     }
 }

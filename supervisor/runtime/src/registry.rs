@@ -1,4 +1,4 @@
-//! The live sessions, and which executions run in them. Locks are held for a look-up only, never across an await.
+//! The live sessions and their running executions. Locks are held for a look-up only, never across an await.
 
 use super::task::Command;
 use std::collections::{HashMap, VecDeque};
@@ -10,13 +10,13 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::Execution;
 use vm_system_record::{Owner, PolicySnapshot};
 
-/// Records that are returned instead of those in the store. A store that fails for longer stops executions anyway.
+/// Most records that are returned instead of the stored ones. A store that fails for longer stops executions anyway.
 const DEGRADED: usize = 10_000;
 
 /// Forbidden calls that wait for the exit of their process.
 const FORBIDDEN: usize = 64;
 
-/// What callers need to know of a live session without a request to its owner task.
+/// Facts about a live session that need no request to its owner task.
 #[derive(Debug)]
 pub(super) struct LiveSession {
     pub(super) id: SessionId,
@@ -28,7 +28,7 @@ pub(super) struct LiveSession {
     cached: Mutex<Option<Cached>>,
 }
 
-/// The policy for one state of the template. Templates change rarely: the same `Arc` means the same state.
+/// The policy for one state of the template. The same `Arc` means the same state.
 #[derive(Debug)]
 struct Cached {
     template: Option<Arc<PolicySnapshot>>,
@@ -45,12 +45,12 @@ impl LiveSession {
         Self { id, owner, commands, pid: AtomicU32::new(0), snapshot, cached: Mutex::new(None) }
     }
 
-    /// Of a session that is forked from this one: the same owner, the same rights.
+    /// The entry of a session that is forked from this one: the same owner, the same rights.
     pub(super) fn for_fork(&self, id: SessionId, commands: mpsc::Sender<Command>) -> Self {
         Self::new(id, self.owner.clone(), commands, Arc::clone(&self.snapshot))
     }
 
-    /// The session's template as it was when the session was made.
+    /// The session's copy of its template.
     pub(super) fn snapshot(&self) -> &Arc<PolicySnapshot> {
         &self.snapshot
     }
@@ -96,7 +96,7 @@ pub(super) struct Registry {
     sessions: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
     executions: Mutex<HashMap<ExecutionId, Arc<LiveSession>>>,
     degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
-    /// Forbidden calls of processes that are no session's, by pid, until their exit is known.
+    /// Forbidden calls of processes without a session, by pid, until their exit is reported.
     forbidden: Mutex<VecDeque<(u32, String)>>,
     stopping: AtomicBool,
     changed: watch::Sender<()>,
@@ -104,7 +104,7 @@ pub(super) struct Registry {
     pub(super) executions_started: AtomicU64,
 }
 
-/// Why a session is not taken in.
+/// Why a session was not admitted.
 pub(super) enum AdmissionError {
     Full,
     Duplicate,
@@ -134,12 +134,12 @@ impl Registry {
         }
     }
 
-    /// Sees that sessions end, that records are degraded or restored, and that jails are replaced.
+    /// Changes when a session ends, a record is degraded or restored, or a jail is replaced.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Notifies those who watch.
+    /// Notifies the receivers of [`Self::changes`].
     pub(super) fn has_changed(&self) {
         self.changed.send_replace(());
     }
@@ -195,7 +195,7 @@ impl Registry {
         self.has_changed();
     }
 
-    /// A process that is no session's made a call that its filter does not know, and is to be killed.
+    /// A process without a session made a forbidden call, and is to be killed.
     pub(super) fn note_forbidden(&self, pid: u32, call: String) {
         let mut forbidden = lock(&self.forbidden);
         if forbidden.len() >= FORBIDDEN {
@@ -204,7 +204,7 @@ impl Registry {
         forbidden.push_back((pid, call));
     }
 
-    /// The forbidden call that such a process made, once.
+    /// Takes the forbidden call that such a process made.
     pub(super) fn take_forbidden(&self, pid: u32) -> Option<String> {
         let mut forbidden = lock(&self.forbidden);
         let at = forbidden.iter().rposition(|(of, _)| *of == pid)?;

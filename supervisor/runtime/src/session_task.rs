@@ -1,5 +1,5 @@
-//! The owner task of one session: everything that happens to it comes through here, one thing at a time. Decides nothing about
-//! sessions and carries nothing out: [`super::carry_out`] does that, and never waits.
+//! The owner task of one session: all of its events are handled here, one at a time. Decides nothing about
+//! sessions and carries out no action: [`super::carry_out`] does that, and never waits.
 
 use super::api::Libraries;
 use super::callers::Callers;
@@ -27,7 +27,7 @@ use vm_system_core::{
 use vm_system_record::StoreError;
 use vm_system_spawn::{ForkError, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess};
 
-/// What a worker sent before its exit is read within this time.
+/// Longest time to read the messages that a worker sent before its exit.
 const FINAL_MESSAGES: Duration = Duration::from_secs(1);
 
 type Spawning = Pin<Box<dyn Future<Output = Result<WorkerHandle, SpawnError>> + Send>>;
@@ -43,7 +43,7 @@ pub(super) struct SessionTask {
     pub(super) worker: SessionWorker,
     pub(super) forks: ForkRequests,
     pub(super) host: HostCalls,
-    /// Inputs that came out of carrying out an action.
+    /// Inputs that result from actions.
     pub(super) next: Vec<Input>,
     pub(super) released: bool,
     inbox: mpsc::Receiver<Command>,
@@ -54,31 +54,31 @@ pub(super) struct SessionTask {
 pub(super) struct SessionWorker {
     pub(super) libraries: Libraries,
     pub(super) spawning: Option<Spawning>,
-    /// The worker of a forked session, until the machine wants one, and its jail.
+    /// The worker of a forked session with its jail, until the machine requests a worker.
     pub(super) unassigned: Option<(WorkerHandle, Spawner)>,
     pub(super) link: Option<WorkerLink>,
-    /// The last one; kept when it has exited.
+    /// The last process; kept after its exit.
     pub(super) process: Option<WorkerProcess>,
-    /// The jail of the worker; it must not end before it.
+    /// The jail of the worker; it must not end before the worker.
     pub(super) jail: Option<Spawner>,
 }
 
 /// Requests to fork the session.
 #[derive(Default)]
 pub(super) struct ForkRequests {
-    /// What the machine has not decided on.
+    /// A request that the machine has not accepted or refused yet.
     pub(super) requested: Option<Forks>,
     pub(super) current: Option<Forks>,
 }
 
-/// What the worker wants of the host.
+/// Files and host calls for the worker.
 pub(super) struct HostCalls {
     pub(super) worktree: Worktree,
     pub(super) work: Option<HostCallFuture>,
     pub(super) reservation: Reservation,
 }
 
-/// What woke the task up.
+/// The event that woke the task.
 enum Woken {
     Input(Input),
     Command(Option<Command>),
@@ -121,7 +121,7 @@ impl SessionTask {
         }
     }
 
-    /// Runs as long as the session.
+    /// Runs until the session has ended.
     pub(super) async fn run(mut self) {
         let mut actions = Vec::new();
         while !self.released {
@@ -146,7 +146,7 @@ impl SessionTask {
                 Woken::Link(event) => self.step(link_input(event), &mut actions),
             }
         }
-        self.let_go();
+        self.release();
     }
 
     async fn wait(&mut self) -> Woken {
@@ -164,13 +164,13 @@ impl SessionTask {
         }
     }
 
-    /// Drives the machine, and itself with what comes of that.
+    /// Drives the machine with an input, and with the results of its actions.
     pub(super) fn step(&mut self, input: Input, actions: &mut Vec<Action>) {
         self.next.push(input);
         while !self.next.is_empty() {
             for input in std::mem::take(&mut self.next) {
-                // Only where an execution may end or be over its limit: the kernel is queried for it. The next one begins
-                // where the last one ended; the little that a worker does between them counts for it.
+                // Only where an execution may end or exceed its limit: a sample queries the kernel. The next execution begins
+                // where the last one ended; the little CPU time between them counts for it.
                 if matches!(input, Input::Message { .. } | Input::Tick)
                     && let Some(link) = &self.worker.link
                 {
@@ -178,7 +178,7 @@ impl SessionTask {
                 }
                 self.machine.step(input, self.clock.now(), actions);
                 if self.machine.is_released() {
-                    // Before the replies: a caller that receives the end of a session no longer finds it live.
+                    // Before the replies: a caller that gets the end of a session must not find it live.
                     self.shared.registry.remove(self.live.id);
                 }
                 for action in actions.drain(..) {
@@ -196,7 +196,7 @@ impl SessionTask {
                 self.forks.requested = Some(Forks::new(children, made));
                 let token = self.callers.add(responder);
                 self.step(Input::Fork { token, count }, actions);
-                // If it was refused, the caller knows by now.
+                // A refused request has its reply by now.
                 self.forks.requested = None;
                 return;
             }
@@ -217,7 +217,7 @@ impl SessionTask {
             Command::Forbidden(call) => Input::ForbiddenCall(call),
             Command::Violation(what) => Input::ChannelFailed(ChannelFault::Violation(what)),
             Command::Follow { execution, responder } => {
-                // Until its end is published: before, the last events may not be in the store yet.
+                // Until the end is published: before that, the last events may not be in the store.
                 let runs = self.shared.registry.session_of(execution).is_some();
                 let _ = responder.send(runs.then(|| {
                     let (follower, batches) = followers::channel();
@@ -276,8 +276,8 @@ impl SessionTask {
         self.step(Input::Exited(crate::task::exit_status(exit)), actions);
     }
 
-    /// Everything of this session that is elsewhere.
-    fn let_go(&mut self) {
+    /// Removes this session from shared tables.
+    fn release(&mut self) {
         self.shared.brokers.end(self.live.id);
         self.forks_over();
         if let Some((handle, _)) = self.worker.unassigned.take() {

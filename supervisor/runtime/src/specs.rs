@@ -1,4 +1,4 @@
-//! What the machine of a session is made from.
+//! The parameters of a session's machine.
 
 use super::api::CreateSession;
 use super::registry::LiveSession;
@@ -19,7 +19,7 @@ pub(super) fn timestamp() -> Timestamp {
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A session that is to be made, as its machine needs it.
+/// The parameters for the machine of a new session.
 pub(super) fn spec(request: &CreateSession, policy: &Arc<EffectivePolicy>) -> SessionSpec {
     let settings = &request.policy.settings;
     SessionSpec {
@@ -55,7 +55,7 @@ fn start_of(session: SessionId, policy: &EffectivePolicy, console: bool) -> Star
     Start { session, limits: policy.wire.limits.clone(), random_seed: seed(), console }
 }
 
-/// A session that goes on from where its parent is: the same worktree and rights, no name, no startup files.
+/// The parameters for a forked session: the parent's worktree and rights, no name, no startup files.
 pub(super) fn spec_of_fork(
     live: &LiveSession,
     parent: &Session,
@@ -94,7 +94,7 @@ fn seed() -> [u8; 32] {
 fn startup(file: &StartupFile) -> ExecuteRequest {
     let format = match file.mode {
         StartupMode::Import => Some(as_module(&file.path)),
-        // A script even where files of other kinds are modules.
+        // A script even where modules are the default.
         StartupMode::Eval => Some(run_file_format(&file.path, false)),
     };
     ExecuteRequest {

@@ -1,4 +1,4 @@
-//! What all sessions share, requests to an owner task, and errors from below as inputs of the machines.
+//! Shared state of all sessions, requests to an owner task, and errors of lower layers as inputs of the machines.
 
 use super::api::{RuntimeError, WorktreeClients};
 use super::callers::Responder;
@@ -26,10 +26,10 @@ use vm_system_protocol::model::Event;
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
 use vm_system_store::StoreHandle;
 
-/// Files of all sessions that are opened or read at a time.
+/// Most files of all sessions that are opened or read at a time.
 pub(super) const FILES: usize = 64;
 
-/// What all sessions share.
+/// Shared state of all sessions.
 #[derive(Debug)]
 pub(super) struct RuntimeContext {
     pub(super) store: StoreHandle,
@@ -46,7 +46,7 @@ pub(super) struct RuntimeContext {
 }
 
 impl RuntimeContext {
-    /// Does blocking work on files, when it is its turn. `None`: the runtime is ending.
+    /// Does blocking work on files, after a wait for a slot. `None`: the runtime is stopping.
     pub(super) async fn files<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -55,7 +55,7 @@ impl RuntimeContext {
         tokio::task::spawn_blocking(work).await.ok()
     }
 
-    /// Opens a worktree, if it is one that the operator lets the client use.
+    /// Opens a worktree, if the operator permits it to the client.
     pub(super) async fn open_worktree(
         &self,
         path: PathBuf,
@@ -117,7 +117,7 @@ pub(super) enum Command {
     Forbidden(String),
 }
 
-/// Where the result of a request goes.
+/// Receives the result of a request.
 pub(super) type SessionResponder = Responder<SessionReply, Refusal>;
 
 /// The machine's input when no worker was started.
@@ -159,9 +159,9 @@ fn library_failure(error: &LibraryError) -> LibraryFailure {
     LibraryFailure { library: error.library().to_owned(), problem, text: error.to_string() }
 }
 
-/// How a worker exited, as the machines take it.
-pub(super) fn exit_status(death: WorkerExit) -> WorkerExitStatus {
-    match death {
+/// The exit status for the machines.
+pub(super) fn exit_status(exit: WorkerExit) -> WorkerExitStatus {
+    match exit {
         WorkerExit::Exited(code) => WorkerExitStatus::Exited(code),
         WorkerExit::Signaled(signal) => WorkerExitStatus::Signaled(signal),
         WorkerExit::KeeperLost => WorkerExitStatus::KeeperLost,

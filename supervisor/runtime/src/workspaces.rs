@@ -1,5 +1,5 @@
-//! The folders in which the databases of workspaces lie: `STATE_DIR/workspaces/<name>`, one for each owner, workspace and
-//! user of the worktree. Knows nothing of what is in them; only brokers open the files.
+//! The folders of workspaces' databases: `STATE_DIR/workspaces/<name>`, one for each owner, workspace and
+//! user of the worktree. Knows nothing of the content; only brokers open the files.
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where the folders are.
+/// The parent folder.
 #[derive(Debug, Clone, Default)]
 pub struct Workspaces(Option<Arc<PathBuf>>);
 
@@ -26,12 +26,12 @@ pub struct WorkspaceKey {
 }
 
 impl Workspaces {
-    /// Beneath `root`, which is made on first use; `None`: there are no folders, only databases in memory.
+    /// Folders beneath `root`, which is created on first use; `None`: no folders, only databases in memory.
     pub fn new(root: Option<PathBuf>) -> Self {
         Self(root.map(Arc::new))
     }
 
-    /// The folder of a workspace, made if it is not there, that belongs to the owner of `worktree`: the user that a
+    /// The folder of a workspace, created if missing, that belongs to the owner of `worktree`: the user that a
     /// broker of root becomes.
     pub fn open(&self, workspace: &WorkspaceKey, worktree: impl AsFd) -> io::Result<Option<OwnedFd>> {
         let Some(root) = &self.0 else { return Ok(None) };
@@ -55,7 +55,7 @@ fn make(path: &std::path::Path) -> Result<(), Errno> {
     }
 }
 
-/// A name of fixed length, whatever the labels are; their lengths keep two of them apart.
+/// A name of fixed length for labels of any length; their lengths make it unambiguous.
 fn name(workspace: &WorkspaceKey, uid: u32) -> String {
     let WorkspaceKey { owner, id } = workspace;
     let digest = Sha256::digest(format!("{}:{owner}{}:{id}{uid}", owner.len(), id.len()));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_made_once_and_a_link_in_its_place_is_not_followed() {
+    fn folder_is_created_once_and_a_link_in_its_place_is_not_followed() {
         let place = tempfile::tempdir().expect("tempdir");
         let root = place.path().join("workspaces");
         let workspaces = Workspaces::new(Some(root.clone()));

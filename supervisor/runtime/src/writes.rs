@@ -1,4 +1,4 @@
-//! Batches on their way to the store, in order, and what came of them. Knows nothing of what is in a batch.
+//! Batches that are being written to the store, in order, and their outcomes. Knows nothing of a batch's content.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -10,7 +10,7 @@ use vm_system_store::{StoreHandle, Ticket, Urgency};
 
 type Submitting = Pin<Box<dyn Future<Output = Result<Ticket, StoreError>> + Send>>;
 
-/// Batches of one owner task, each with a note for when its outcome is known. One is handed over at a time, so that the store
+/// Batches of one owner task, each with a note for its outcome. One batch is submitted at a time, so that the store
 /// keeps their order; while the store's queue is full, only the batches wait for it: the owner task stops
 /// receiving from its worker ([`Writes::is_behind`]), and so bounds them.
 pub(super) struct Writes<N> {
@@ -20,7 +20,7 @@ pub(super) struct Writes<N> {
     tickets: VecDeque<(WriteId, N, Ticket)>,
 }
 
-/// What came of a batch.
+/// The outcome of a batch.
 pub(super) struct WriteOutcome<N> {
     pub(super) id: WriteId,
     pub(super) note: N,
@@ -32,7 +32,7 @@ impl<N> Writes<N> {
         Self { store, queue: VecDeque::new(), submitting: None, tickets: VecDeque::new() }
     }
 
-    /// Takes a batch, and submits it now if the store's queue is not full.
+    /// Queues a batch, and submits it now if the store's queue is not full.
     pub(super) fn push(
         &mut self,
         (id, note): (WriteId, N),
@@ -46,7 +46,7 @@ impl<N> Writes<N> {
         }
     }
 
-    /// Whether the store has not taken all of it into its queue.
+    /// Whether a batch is not in the store's queue yet.
     pub(super) fn is_behind(&self) -> bool {
         self.submitting.is_some() || !self.queue.is_empty()
     }
@@ -73,7 +73,7 @@ impl<N> Writes<N> {
         }
     }
 
-    /// Resolves only with a batch that the store does not take.
+    /// Resolves only with a batch that the store refuses.
     fn hand_over(&mut self, context: &mut Context<'_>) -> Poll<WriteOutcome<N>> {
         loop {
             if let Some((_, _, submitting)) = &mut self.submitting {

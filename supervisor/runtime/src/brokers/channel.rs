@@ -1,5 +1,5 @@
 //! Frames on a broker's socket, the supervisor's side: `length u32` (little endian), then one encoded value. Memory grows
-//! with what arrives, never with what is announced.
+//! with the bytes that arrive, never with the announced length.
 
 use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -14,13 +14,13 @@ const LARGE_BYTES: usize = 1 << 20;
 /// The channel cannot be used any more.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BrokerChannelError {
-    /// The other side is gone.
+    /// The broker has closed its end.
     #[error("it ended")]
     Closed,
-    /// The socket.
+    /// Error of the socket.
     #[error("its channel failed: {0}")]
     Io(#[source] io::Error),
-    /// It said something that is no message.
+    /// The bytes are not a valid message.
     #[error("it broke the protocol: {0}")]
     Violation(#[from] CodecError),
 }
@@ -36,7 +36,7 @@ impl From<io::Error> for BrokerChannelError {
     }
 }
 
-/// The supervisor's end.
+/// The supervisor's end of the channel.
 #[derive(Debug)]
 pub(super) struct Channel {
     stream: UnixStream,

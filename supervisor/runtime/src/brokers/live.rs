@@ -1,5 +1,5 @@
-//! One broker process with its channel: start, walls seen from outside, exchange of one call, end. Whoever holds a `ConnectedBroker` must
-//! end it: dropping it closes the channel, at which the process ends by itself, but nobody reaps it.
+//! One broker process with its channel: start, check of its walls from outside, exchange of one call, end. The holder of a `ConnectedBroker` must
+//! end it: dropping it closes the channel and the process exits by itself, but it is not reaped.
 
 use super::channel::{BrokerChannelError, Channel};
 use super::{AllowedCall, BrokerConfig};
@@ -17,27 +17,27 @@ use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_spawn::broker::{BrokerFiles, BrokerProcess};
 
-/// Why a broker is of no use. Always the end of that process.
+/// Why a broker failed. Its process is always ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BrokerFailure {
     /// The process could not be started.
     #[error("it could not be started: {0}")]
     Start(#[from] io::Error),
-    /// It could not put up its walls; says which.
+    /// A wall could not be installed; the name of the wall or the error.
     #[error("it could not be jailed: {0}")]
     NotJailed(String),
-    /// Its channel.
+    /// The channel failed.
     #[error(transparent)]
     Channel(#[from] BrokerChannelError),
-    /// It answered something that was not asked.
+    /// The reply does not match the call.
     #[error("it broke the protocol: {0}")]
     Violation(&'static str),
-    /// It did not answer in time.
+    /// No reply within the deadline.
     #[error("it did not reply within {0} ms")]
     Late(u128),
 }
 
-/// A broker behind its walls.
+/// A broker process with its channel.
 #[derive(Debug)]
 pub(super) struct ConnectedBroker {
     process: BrokerProcess,
@@ -46,7 +46,7 @@ pub(super) struct ConnectedBroker {
 }
 
 impl ConnectedBroker {
-    /// Starts a process; it is of no use before [`ConnectedBroker::ready`].
+    /// Starts a process; usable after [`ConnectedBroker::ready`].
     pub(super) fn start(config: &BrokerConfig, call: &AllowedCall) -> Result<Self, BrokerFailure> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -59,7 +59,7 @@ impl ConnectedBroker {
         Ok(Self { process, channel, calls: 0 })
     }
 
-    /// Starts the process of one command. Its walls are put up around the command, fail closed, and are not its own.
+    /// Starts the process of one command. It installs the walls around the command, not around itself, and fails closed.
     pub(super) fn start_command(config: &BrokerConfig, call: &AllowedCall) -> Result<Self, BrokerFailure> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -68,7 +68,7 @@ impl ConnectedBroker {
         Ok(Self { process, channel, calls: 0 })
     }
 
-    /// Waits until the process of a command takes its order.
+    /// Waits until the process of a command is ready for its call.
     pub(super) async fn command_ready(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
         match timeout(config.start_deadline, self.channel.receive()).await {
             Ok(Ok(FromBroker::Ready)) => Ok(()),
@@ -78,7 +78,7 @@ impl ConnectedBroker {
         }
     }
 
-    /// Waits until it says that it is jailed, which is then checked from outside.
+    /// Waits until the broker reports that it is jailed, and checks that from outside.
     pub(super) async fn ready(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
         match timeout(config.start_deadline, self.channel.receive()).await {
             Ok(Ok(FromBroker::Ready)) => match self.process.missing_wall() {
@@ -92,7 +92,7 @@ impl ConnectedBroker {
         }
     }
 
-    /// One call and its answer; the answer must be of the kind that was asked for and within the caps.
+    /// One call and its reply; the reply must be of the requested kind and within the caps.
     pub(super) async fn exchange(
         &mut self,
         config: &BrokerConfig,
@@ -124,18 +124,17 @@ impl ConnectedBroker {
         }
     }
 
-    /// Notifies it that an execution has ended.
+    /// Notifies the broker that an execution has ended.
     pub(super) async fn execution_ended(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
         let sent = timeout(config.call_deadline, self.channel.send(&ToBroker::ExecutionEnded)).await;
         Ok(sent.map_err(|_| BrokerFailure::Late(config.call_deadline.as_millis()))??)
     }
 
-    /// Waits until the process ends by itself and reaps it; cancel safe before that.
+    /// Waits until the process exits by itself and reaps it; cancel safe until the exit.
     pub(super) async fn ended(&mut self) -> io::Result<ExitStatus> {
         self.process.ended().await
     }
 
-    /// The process's pid.
     pub(super) fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -157,7 +156,7 @@ fn files_of(call: &AllowedCall) -> BrokerFiles<'_> {
     BrokerFiles { worktree: worktree.as_fd(), user: worktree.user(), cross_mounts: worktree.cross_mounts() }
 }
 
-/// What an answer to this request must look like.
+/// The check of a reply to this request.
 fn expectation(request: &BrokerCall) -> Box<dyn Fn(&BrokerReply) -> bool + Send> {
     match request {
         BrokerCall::Fs { request, terms } => {

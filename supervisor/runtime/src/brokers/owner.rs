@@ -1,7 +1,7 @@
 //! One task per session with a broker: owns the process, serves one call after the other, replaces it when it failed.
 //!
 //! ```text
-//! no process ──call──▶ starting ──ready──▶ idle ──call──▶ busy ──answer──▶ idle
+//! no process ──call──▶ starting ──ready──▶ idle ──call──▶ busy ──reply───▶ idle
 //!      ▲                  │                 │               │
 //!      └──────────────────┴── dead, late, wrong, unused ◀───┘      session ended: kill, reap, leave
 //! ```
@@ -28,16 +28,16 @@ const FAILURE_WINDOW: Duration = Duration::from_mins(1);
 
 type BrokerResult = Result<BrokerReply, CallFailure>;
 
-/// What is asked of a session's broker.
+/// A job for a session's broker.
 #[derive(Debug)]
 pub(super) enum BrokerJob {
-    /// Do this.
+    /// Carry out a call.
     Call(Box<Work>),
     /// Close what the execution left open.
     ExecutionEnded,
 }
 
-/// One call on its way.
+/// A call with its caller.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) call: AllowedCall,
@@ -50,9 +50,9 @@ pub(super) struct BrokerTask {
     session: SessionId,
     stop: CancellationToken,
     broker: Option<ConnectedBroker>,
-    /// The process of the command that runs.
+    /// The process of the running command.
     command: Option<ConnectedBroker>,
-    /// What the walls of the living broker leave.
+    /// The access that the running broker's walls permit.
     access: BrokerAccess,
     /// The files that the running broker was started for.
     worktree: Option<Worktree>,
@@ -73,7 +73,7 @@ impl BrokerTask {
         }
     }
 
-    /// Runs until the session ends or nobody calls any more.
+    /// Runs until the session ends or the broker is unused.
     pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<BrokerJob>) {
         let stop = self.stop.clone();
         loop {
@@ -86,7 +86,7 @@ impl BrokerTask {
                         () = self.serve(job) => {}
                     }
                 }
-                why = died(&mut self.broker) => {
+                why = exit_of(&mut self.broker) => {
                     self.shared.live.fetch_sub(1, Ordering::Relaxed);
                     self.broker = None;
                     self.note_failure(&why);
@@ -120,7 +120,7 @@ impl BrokerTask {
                 message: "EAGAIN: too many calls are under way, try again".to_owned(),
             })),
         };
-        // Nobody waits any more: the execution has ended.
+        // The send fails if the execution has ended: no caller waits.
         let _ = responder.send(result);
     }
 
@@ -140,14 +140,14 @@ impl BrokerTask {
         let is_for_this = self.access == call.access
             && self.worktree.as_ref().is_some_and(|worktree| worktree.is_same(&call.worktree));
         if self.broker.is_some() && !is_for_this {
-            // The policy, the folder or its owner's rights have changed: other walls, another process.
+            // The policy, the folder or its owner's rights have changed: other walls need another process.
             self.discard().await;
         }
         if self.broker.is_none() {
             self.start(&call).await.map_err(CallFailure::Unanswered)?;
         }
         let Some(broker) = &mut self.broker else {
-            return Err(CallFailure::Unanswered(broker_error("the broker is gone")));
+            return Err(CallFailure::Unanswered(broker_error("the broker has exited")));
         };
         let failure = match broker.exchange(&shared.config, call.execution, call.request).await {
             Ok(reply) => return reply.map_err(CallFailure::Refused),
@@ -177,7 +177,7 @@ impl BrokerTask {
                 self.access = call.access;
                 self.worktree = Some(call.worktree.clone());
                 shared.live.fetch_add(1, Ordering::Relaxed);
-                // Owned before anything is awaited: if the session ends meanwhile, the process is still reaped.
+                // Stored before the first await: if the session ends meanwhile, the process is still reaped.
                 let broker = self.broker.insert(broker);
                 tracing::debug!(session = %self.session, pid = broker.pid(), "broker started");
                 broker.ready(&shared.config).await
@@ -190,13 +190,13 @@ impl BrokerTask {
         Err(broker_error(&format!("the broker is not available: {failure}")))
     }
 
-    /// A command has a process of its own, which ends with it.
+    /// A command has a process of its own, which exits with it.
     async fn run_command(&mut self, call: AllowedCall) -> BrokerResult {
         let shared = Arc::clone(&self.shared);
         let result = match ConnectedBroker::start_command(&shared.config, &call) {
             Ok(started) => {
                 shared.live.fetch_add(1, Ordering::Relaxed);
-                // Owned before anything is awaited: if the session ends meanwhile, the process is still reaped.
+                // Stored before the first await: if the session ends meanwhile, the process is still reaped.
                 let command = self.command.insert(started);
                 match command.command_ready(&shared.config).await {
                     Ok(()) => command.exchange(&shared.config, call.execution, call.request).await,
@@ -237,8 +237,8 @@ impl BrokerTask {
     }
 }
 
-/// How the broker ended by itself; never, if there is none.
-async fn died(broker: &mut Option<ConnectedBroker>) -> String {
+/// How the broker exited by itself; pending for ever without a broker.
+async fn exit_of(broker: &mut Option<ConnectedBroker>) -> String {
     let Some(broker) = broker else { return std::future::pending().await };
     match broker.ended().await {
         Ok(ending) => format!("it ended: {ending:?}"),

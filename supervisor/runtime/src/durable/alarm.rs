@@ -1,5 +1,5 @@
-//! Wakes executions without a request: after a start of the supervisor every execution that has something to do by its
-//! rows, and at any time the tasks with an expired deadline. Only as many at a time as workers can be started.
+//! Wakes executions without a request: after a start of the supervisor every execution with the stored status `running`,
+//! and at any time those with an expired task. At most as many at a time as workers can be started.
 
 use super::Durables;
 use super::live::{QueuedRequest, RunRequest};
@@ -12,17 +12,17 @@ use tokio::sync::oneshot;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::time::Timestamp;
 
-/// Rows that are read at a time.
+/// Rows per query.
 const ROWS: u32 = 256;
-/// What did not go on, for want of a worker or of the store, is tried again after this long.
+/// First time until a retry for an execution that did not continue, because no worker or no store was available.
 const AGAIN: Duration = Duration::from_secs(5);
-/// What does not go on however often it is tried is tried at least this often.
+/// Longest time until a retry.
 const AGAIN_MAX: Duration = Duration::from_mins(1);
-/// The store's clock and ours may differ by a little.
+/// Allowance for a difference between the store's clock and ours.
 const LATE: Duration = Duration::from_millis(2);
 
-/// What was woken and is met again where it stood: it is woken again, each time after a longer while. So what can never go on
-/// costs little, and what comes behind it does not wait for it.
+/// Back-off for executions that were woken and did not continue. An execution that can never continue
+/// costs little, and others do not wait for it.
 #[derive(Debug)]
 struct Patience<K> {
     woken: HashMap<K, Woken>,
@@ -33,7 +33,7 @@ struct Patience<K> {
 struct Woken {
     again: Instant,
     pause: Duration,
-    /// When it was met last.
+    /// The last round in which it was found.
     round: u64,
 }
 
@@ -42,7 +42,7 @@ impl<K: Eq + Hash> Patience<K> {
         Self { woken: HashMap::new(), round: 0 }
     }
 
-    /// Whether it is to be woken now.
+    /// Whether to wake the execution now.
     fn is_time(&mut self, key: K, now: Instant) -> bool {
         let round = self.round;
         match self.woken.entry(key) {
@@ -63,14 +63,14 @@ impl<K: Eq + Hash> Patience<K> {
         }
     }
 
-    /// It is at work.
+    /// Notes that the execution has an owner task.
     fn is_met(&mut self, key: &K) {
         if let Some(woken) = self.woken.get_mut(key) {
             woken.round = self.round;
         }
     }
 
-    /// All rows were read: an execution that was not met has gone on.
+    /// All rows were read: an execution that was not found has continued.
     fn end_round(&mut self) {
         let round = self.round;
         self.woken.retain(|_, woken| woken.round == round);
@@ -87,22 +87,22 @@ pub(super) async fn run(durables: Arc<Durables>) {
 }
 
 async fn forever(durables: &Arc<Durables>) {
-    // Each by itself: a task with an expired deadline does not wait behind all that a restart has to wake.
-    tokio::join!(run_what_runs(durables), expire_what_is_due(durables));
+    // Independently: an expired task does not wait for all executions that a restart has to wake.
+    tokio::join!(wake_running(durables), expire_due_tasks(durables));
 }
 
-async fn run_what_runs(durables: &Arc<Durables>) {
+async fn wake_running(durables: &Arc<Durables>) {
     let mut patience = Patience::new();
     loop {
-        everything_that_runs(durables, &mut patience).await;
+        wake_all_running(durables, &mut patience).await;
         tokio::time::sleep(AGAIN).await;
     }
 }
 
-async fn expire_what_is_due(durables: &Arc<Durables>) {
+async fn expire_due_tasks(durables: &Arc<Durables>) {
     let mut patience = Patience::new();
     loop {
-        let pause = match everything_that_is_due(durables, &mut patience).await {
+        let pause = match wake_all_due(durables, &mut patience).await {
             Some(until) => until_next(durables, until).await,
             None => AGAIN,
         };
@@ -113,7 +113,7 @@ async fn expire_what_is_due(durables: &Arc<Durables>) {
     }
 }
 
-/// Wakes executions one by one as workers of others are loaded.
+/// Wakes an execution; waits until fewer are being loaded.
 async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
     let Ok(permit) = Arc::clone(&durables.wakes).acquire_owned().await else { return false };
     let (responder, _) = oneshot::channel();
@@ -121,15 +121,15 @@ async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
     durables.hand_over(execution, None, command).is_ok()
 }
 
-/// As far as the store returns rows.
-async fn everything_that_runs(durables: &Arc<Durables>, patience: &mut Patience<ExecutionId>) {
+/// Stops at an error of the store.
+async fn wake_all_running(durables: &Arc<Durables>, patience: &mut Patience<ExecutionId>) {
     let mut after = ExecutionId::from_bytes([0; 16]);
     loop {
         let Ok(ids) = durables.shared.store.running_programs(after, ROWS).await else { return };
         let last = ids.last().copied();
         for id in ids {
             let id = ExecutionId::from_bytes(id);
-            // One that has an owner goes on already.
+            // An execution with an owner task runs already.
             let at_work =
                 super::live::lock(&durables.live).get(&id).is_some_and(super::live::LiveRun::is_alive);
             if at_work {
@@ -146,11 +146,8 @@ async fn everything_that_runs(durables: &Arc<Durables>, patience: &mut Patience<
     patience.end_round();
 }
 
-/// Up to which time everything was woken; none if the store failed.
-async fn everything_that_is_due(
-    durables: &Arc<Durables>,
-    patience: &mut Patience<TaskId>,
-) -> Option<Timestamp> {
+/// The time up to which every expired task was handled; none if the store failed.
+async fn wake_all_due(durables: &Arc<Durables>, patience: &mut Patience<TaskId>) -> Option<Timestamp> {
     let until = now();
     let mut after = None;
     loop {
@@ -193,7 +190,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn what_does_not_go_on_is_woken_more_and_more_rarely_and_what_went_on_at_once() {
+    fn back_off_grows_for_an_execution_that_does_not_continue_and_is_reset_when_it_does() {
         let (mut patience, begin) = (Patience::new(), Instant::now());
         let mut woken = Vec::new();
         for second in 0..600 {
@@ -206,11 +203,11 @@ mod tests {
         assert_eq!(woken[..5], [0, 5, 15, 35, 75]);
         let pauses = woken.windows(2).map(|pair| pair[1] - pair[0]);
         assert_eq!(pauses.max(), Some(AGAIN_MAX.as_secs()));
-        // A round without it: it has gone on, and may be woken for something else.
+        // A round without the execution: it has continued, and may be woken again at once.
         patience.end_round();
         assert!(patience.is_time("stuck", begin) && !patience.is_time("stuck", begin));
         patience.is_met(&"stuck");
         patience.end_round();
-        assert!(patience.is_time("stuck", begin + AGAIN), "one at work is remembered");
+        assert!(patience.is_time("stuck", begin + AGAIN), "an execution with an owner task keeps its entry");
     }
 }

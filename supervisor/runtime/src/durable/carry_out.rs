@@ -1,4 +1,4 @@
-//! Actions of the durable machine, carried out. Nothing here waits: what takes time is begun, and polled by the owner task.
+//! Carries out the actions of the durable machine. Nothing here waits: slow work is started, and polled by the owner task.
 
 use super::files;
 use super::follow::News;
@@ -17,10 +17,10 @@ use vm_system_record::Batch;
 use vm_system_store::Urgency;
 
 impl RunTask {
-    /// Drives the machine with an input, and with what comes of carrying out its actions.
+    /// Drives the machine with an input, and with the results of its actions.
     pub(super) fn step(&mut self, machine: &mut DurableMachine, context: &ProgramContext, input: Input) {
         let mut actions = Vec::new();
-        // It costs two system calls; what is only gathered ends no segment and begins none.
+        // A sample costs two system calls; gathered messages neither end nor begin a segment.
         if !matches!(&input, Input::Message(FromDurable::Pages(_) | FromDurable::Events(_)))
             && let Some(worker) = &self.worker
         {
@@ -43,7 +43,7 @@ impl RunTask {
         }
     }
 
-    /// What the worker has sent takes memory until it is stored.
+    /// Reserves memory for received pages until they are stored.
     fn reserve_pages(&mut self, machine: &DurableMachine) -> Option<Input> {
         let gathered = (machine.gathered_bytes(), machine.gathered_most());
         let stored = self.writes.is_empty();
@@ -67,7 +67,7 @@ impl RunTask {
                 let seconds = total_ms.div_ceil(1_000);
                 if let Some(worker) = self.worker.as_mut().filter(|worker| worker.allowed_s != seconds) {
                     worker.allowed_s = seconds;
-                    // One that has exited needs no limit.
+                    // A worker that has exited needs no limit.
                     let _ = worker.link.process.allow_cpu(Duration::from_secs(seconds));
                 }
             }
@@ -81,7 +81,7 @@ impl RunTask {
             Action::LetGo => return self.let_worker_go(),
             Action::Write { id, batch } => {
                 let news = News::of(&batch);
-                // A batch that the store refuses at once is an input as any other.
+                // A batch that the store refuses at once is an input like any other.
                 let failed = self.writes.push((id, news), Batch(batch), Urgency::Now);
                 return failed.map(|outcome| self.written(outcome));
             }
@@ -115,7 +115,7 @@ impl RunTask {
         }
     }
 
-    /// To this execution it has exited: the next one may be started while it ends.
+    /// Releases the worker: for this execution it has exited, and the next one may be started while it ends.
     fn let_worker_go(&mut self) -> Option<Input> {
         self.files.under_way = None;
         self.pages.acquiring = None;

@@ -1,26 +1,26 @@
-//! Compiled programs that are kept in memory: the most recently used ones, within a bound. Knows no store.
+//! A cache of compiled programs: the most recently used ones, within a bound. Knows no store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use vm_system_protocol::ids::ProgramId;
 
-/// What is kept at most (bytes). One that is larger is not kept.
+/// Size of the cache (bytes). Larger code is not cached.
 const BYTES: usize = 64 << 20;
-/// Versions that are kept at most: evicting one goes through all of them.
+/// Most entries: an eviction scans all of them.
 const VERSIONS: usize = 1_024;
 
 /// A version of a program.
 type Version = (ProgramId, u32);
 
-/// Its compiled form, opaque.
+/// The compiled form, opaque.
 type Code = Arc<Vec<u8>>;
 
-/// What is kept.
+/// The cache.
 #[derive(Debug, Default)]
 pub(super) struct Codes {
     kept: HashMap<Version, (Code, u64)>,
     bytes: usize,
-    /// Counts uses: the smaller, the longer ago.
+    /// Counts uses: a smaller number is an older use.
     uses: u64,
 }
 
@@ -76,7 +76,7 @@ mod tests {
         let kept = [0, 1, 2, 3].map(|number| codes.get(version(number)).is_some());
         assert_eq!(kept, [true, false, true, true]);
         codes.keep(version(3), &Arc::new(vec![0; BYTES + 1]));
-        assert!(codes.get(version(3)).is_none(), "what does not fit is not kept");
+        assert!(codes.get(version(3)).is_none(), "code that does not fit is not cached");
         assert_eq!(codes.bytes, 2 * third.len());
     }
 

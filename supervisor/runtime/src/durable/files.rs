@@ -1,5 +1,5 @@
-//! The calls of `fs` in durable programs, by the broker beneath the execution's worktree. What is not there or not allowed is a
-//! value of the call (`null`, `false`, `[]`), as in the original; a call that failed for another reason throws an `Error`. A call
+//! The calls of `fs` in durable programs, carried out by the broker beneath the execution's worktree. A missing or forbidden file is a
+//! value (`null`, `false`, `[]`), as in the original; a call that failed for another reason throws an `Error`. A call
 //! whose broker exited is repeated: its failure would be in the program's state for ever.
 
 use super::filter::Filter;
@@ -8,7 +8,7 @@ use super::live::lock;
 use super::task::ProgramContext;
 use crate::RuntimeError;
 use crate::brokers::{AllowedCall, CallFailure};
-use crate::memory::{Reservation, largest_answer};
+use crate::memory::{Reservation, largest_reply};
 use crate::task::RuntimeContext;
 use crate::workspaces::{WorkspaceKey, Workspaces};
 use crate::worktree::Worktree;
@@ -25,19 +25,19 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
 use vm_system_protocol::worker::HostRequest;
 
-/// A list takes at most so long, and the last folder's call.
+/// Longest time of a list, without the call for the last folder.
 const LIST: Duration = Duration::from_mins(1);
 
-/// A broker that does not answer is asked again for so long: brokers that die one after the other are made again after a
+/// How long a call without a reply is repeated: after repeated exits brokers are started again after a
 /// minute ([`crate::brokers`]).
-const ASKED_AGAIN: Duration = Duration::from_secs(90);
-/// The first pause before that, …
+const RETRY_FOR: Duration = Duration::from_secs(90);
+/// The first pause before a repetition, …
 const PAUSE: Duration = Duration::from_millis(10);
 /// … which doubles up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Errors of a broker that are about the path and the rights to it: what is not there, or not allowed. All others (an i/o
-/// error, a full disk, no more descriptors, a call that the host forbids) say nothing about the file.
+/// Errors of a broker about the path and the rights to it: missing or forbidden files. All others (an I/O
+/// error, a full disk, no more descriptors, a call that the host forbids) are not about the file.
 const ABOUT_THE_FILE: [&str; 11] = [
     "EACCES",
     "EBUSY",
@@ -52,10 +52,10 @@ const ABOUT_THE_FILE: [&str; 11] = [
     "EROFS",
 ];
 
-/// What an execution used of its files: since a client last answered it, and in all.
+/// An execution's use of files: since the last submitted answer, and in total.
 pub(super) type Used = Arc<Mutex<(HostUsage, SessionUsage)>>;
 
-/// A question has ended: so much waiting (milliseconds) gives as much of the limits back as of all others.
+/// Restores limits of files after a task that waited this long (milliseconds), in the same proportion as the other limits.
 pub(super) fn give_back(used: &Used, policy: &EffectivePolicy, waited_ms: u64) {
     let Some(rights) = &policy.fs else { return };
     let share = |most: u64| {
@@ -66,8 +66,8 @@ pub(super) fn give_back(used: &Used, policy: &EffectivePolicy, waited_ms: u64) {
     lock(used).0.give_back("fs", calls, bytes);
 }
 
-/// Makes a call; JSON of its result, or the message of an `Error`. An effect that was made before and is made again after a
-/// crash leaves the same: a file is written whole.
+/// Carries out a call; JSON of its result, or the message of an `Error`. An effect that is repeated after a
+/// crash has the same result: files are written as a whole.
 pub(super) async fn call(
     shared: Arc<RuntimeContext>,
     (execution, session): (ExecutionId, SessionId),
@@ -98,15 +98,15 @@ pub(super) async fn call(
     Ok(JsonText::from_value(&result))
 }
 
-/// The supervisor is ending: the program gets no result, and makes the call again when it goes on.
+/// The supervisor is stopping: the program gets no result, and repeats the call when it resumes.
 async fn stopping<T>() -> T {
     std::future::pending().await
 }
 
-/// Longest text that a program is given, as JSON (bytes): what a message can carry.
+/// Longest text for a program, as JSON (bytes): the capacity of a message.
 const TEXT_BYTES: usize = HOST_MESSAGE_BYTES - 4096;
 
-/// How long a text is as JSON (bytes).
+/// Length of a text as JSON (bytes).
 fn quoted(text: &str) -> usize {
     let more = |byte: u8| match byte {
         b'"' | b'\\' => 1,
@@ -127,7 +127,7 @@ struct Files {
 }
 
 impl Files {
-    /// A path as the broker takes it: relative to the worktree.
+    /// The path for the broker: relative to the worktree.
     fn relative(&self, path: &str) -> Option<String> {
         let path = match path.strip_prefix(self.context.worktree.trim_end_matches('/')) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
@@ -137,7 +137,7 @@ impl Files {
         (!path.starts_with('/')).then(|| if path.is_empty() { ".".to_owned() } else { path.to_owned() })
     }
 
-    /// `None`: it is not there or not allowed. An error: the call could not be carried out.
+    /// `None`: missing or forbidden. An error: the call could not be carried out.
     async fn request(&self, request: FsRequest) -> Result<Option<FsReply>, String> {
         let policy = &self.context.policy;
         let permit = {
@@ -146,7 +146,7 @@ impl Files {
             judge(policy, HostRequest::Fs(request), usage, session)
         };
         let Ok(Permit::Broker(request)) = permit else { return Ok(None) };
-        let held = self.shared.budget.wait(largest_answer(&request)).await;
+        let held = self.shared.budget.wait(largest_reply(&request)).await;
         let reply = self.call_broker(request).await;
         let bytes = match &reply {
             Ok(BrokerReply::Fs(FsReply::Bytes(bytes))) => bytes.len(),
@@ -169,10 +169,10 @@ impl Files {
         }
     }
 
-    /// What a broker says, the first or one of its successors: reading changes nothing, folders are made and files are
-    /// written whole, so that each call may be made twice.
+    /// The reply of a broker or of one of its successors: reading changes nothing, folders are created and files are
+    /// written as a whole, so each call may be repeated.
     async fn call_broker(&self, request: BrokerCall) -> Result<BrokerReply, CallFailure> {
-        let until = Instant::now() + ASKED_AGAIN;
+        let until = Instant::now() + RETRY_FOR;
         let mut pause = PAUSE;
         loop {
             let call = AllowedCall {
@@ -180,7 +180,7 @@ impl Files {
                 request: request.clone(),
                 access: self.context.policy.broker_access(),
                 worktree: self.worktree.clone(),
-                // Programs have no database.
+                // Programs have no databases.
                 workspaces: Workspaces::default(),
                 workspace: WorkspaceKey { owner: String::new(), id: String::new() },
             };
@@ -189,7 +189,7 @@ impl Files {
                     return stopping().await;
                 }
                 Err(CallFailure::Unanswered(error)) if Instant::now() + pause < until => {
-                    tracing::debug!(session = %self.session, %error.message, "a file call is made again");
+                    tracing::debug!(session = %self.session, %error.message, "a file call is repeated");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -198,7 +198,7 @@ impl Files {
         }
     }
 
-    /// Makes folders on the way; replaces what is there. Whether it is written.
+    /// Creates missing folders; replaces an existing file. Returns whether the file is written.
     async fn write(&self, args: &[Value]) -> Result<bool, String> {
         let text = |i: usize| args.get(i).and_then(Value::as_str);
         let Some((path, data)) = text(0).and_then(|path| self.relative(path)).zip(text(1)) else {
@@ -229,13 +229,13 @@ impl Files {
         })
     }
 
-    /// Paths beneath a folder, sorted, a folder before its content; links are left out, and what is in folders that may not be
+    /// Paths beneath a folder, sorted, a folder before its content; without links, and without the content of folders that may not be
     /// read. A list that is too long or takes too long is empty.
     async fn list(&self, args: &[Value]) -> Result<Value, String> {
         let path = args.first().and_then(Value::as_str).unwrap_or(".");
         let filter = args.get(1).and_then(|o| o.get("filter")).and_then(Value::as_str).map(Filter::new);
         let whole = match (self.relative(path), filter) {
-            // A pattern that is none.
+            // An invalid pattern.
             (None, _) | (_, Some(None)) => None,
             (Some(start), filter) => self.walk(start, args.get(1), filter.flatten()).await?,
         };

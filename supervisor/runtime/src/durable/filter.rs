@@ -1,10 +1,10 @@
-//! Patterns of `fs.listFiles`: what a program requests of a folder. A program is not trusted: its pattern has a bounded length,
-//! and matching takes time in proportion to the lengths of pattern and path, out of an allowance that a whole list has.
+//! Patterns of `fs.listFiles`. A program is not trusted: its pattern has a bounded length,
+//! and matching takes time in proportion to the lengths of pattern and path, from a budget of the whole list.
 //! Must not know files.
 
-/// Longest pattern (bytes); no name fits a longer one that could not fit a shorter one.
+/// Longest pattern (bytes); a longer one is not needed for any path.
 const PATTERN_BYTES: usize = 4096;
-/// What one list may take: characters of its paths times pieces of its pattern.
+/// Budget of one list: characters of its paths times pieces of its pattern.
 const WORK: u64 = 50_000_000;
 
 /// A piece of a pattern.
@@ -18,17 +18,17 @@ enum Piece {
     Star,
     /// `**`: any characters.
     All,
-    /// `**/`, which is also nothing at all.
+    /// `**/`, which also matches nothing.
     Folders,
-    /// Behind [`Piece::Folders`]: names, up to the end of one of them.
+    /// After [`Piece::Folders`]: names, up to the end of one of them.
     Through,
 }
 
-/// A pattern, and what is left of its allowance.
+/// A pattern, and the rest of its budget.
 #[derive(Debug)]
 pub(super) struct Filter {
     pieces: Vec<Piece>,
-    /// Which pieces may come next; one more than there are pieces, the last one means that all are done.
+    /// The pieces that may come next; the entry after the last piece means a complete match.
     now: Vec<bool>,
     next: Vec<bool>,
     left: u64,
@@ -64,7 +64,7 @@ impl Filter {
         Some(Self { pieces, now: vec![false; places], next: vec![false; places], left: WORK })
     }
 
-    /// Whether a path fits. `None`: the allowance is used up.
+    /// Whether a path matches. `None`: the budget is used up.
     pub(super) fn fits(&mut self, path: &str) -> Option<bool> {
         self.now.fill(false);
         self.now[0] = true;
@@ -79,7 +79,7 @@ impl Filter {
         Some(self.now[self.pieces.len()])
     }
 
-    /// Pieces that may match nothing lead on to the next ones.
+    /// After a piece that may match nothing the next piece is possible too.
     fn skip(&mut self) {
         for (at, piece) in self.pieces.iter().enumerate() {
             if self.now[at] {
@@ -92,7 +92,7 @@ impl Filter {
         }
     }
 
-    /// One character; whether anything can still come of it.
+    /// Consumes one character; returns whether a match is still possible.
     fn take(&mut self, character: char) -> bool {
         self.next.fill(false);
         let name = character != '/';
@@ -120,7 +120,7 @@ mod tests {
     use super::{Filter, PATTERN_BYTES, WORK};
 
     fn fits(pattern: &str, path: &str) -> bool {
-        Filter::new(pattern).expect("not too long").fits(path).expect("within its allowance")
+        Filter::new(pattern).expect("not too long").fits(path).expect("within its budget")
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_that_are_tried_again_take_the_product_of_both_lengths() {
+    fn stars_cost_at_most_the_product_of_both_lengths() {
         let pattern = "**/*a?*b*".repeat(PATTERN_BYTES / 16);
         let path = "aaab/".repeat(PATTERN_BYTES / 5);
         let mut filter = Filter::new(&pattern).expect("not too long");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_an_allowance() {
+    fn list_has_a_budget() {
         let mut filter = Filter::new("*a?").expect("not too long");
         filter.left = 4 * 2 * 3;
         assert_eq!([(); 3].map(|()| filter.fits("aaa")), [Some(true), Some(true), None]);

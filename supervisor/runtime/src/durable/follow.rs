@@ -1,5 +1,5 @@
-//! Following executions of programs: what is committed goes to the followers. A follower may wait for months while its
-//! execution waits, and takes no more than its entry in this table.
+//! Following executions of programs: committed events are sent to the followers. A follower may wait for months while its
+//! execution waits, and uses only its entry in this table.
 
 use super::Durables;
 use super::live::lock;
@@ -11,10 +11,10 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, ExecutionKind};
 use vm_system_record::{Scope, Write};
 
-/// After this long a store that could not be read is read again.
+/// Time until a failed read of the store is retried.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What followers get of a batch once it is stored.
+/// The part of a stored batch that followers get.
 #[derive(Debug, Default)]
 pub(super) struct News {
     events: Vec<Arc<[Event]>>,
@@ -35,7 +35,7 @@ impl News {
     }
 }
 
-/// Who follows which execution.
+/// The followers by execution.
 #[derive(Debug, Default)]
 pub(super) struct Following(Mutex<Followers>);
 
@@ -62,8 +62,8 @@ impl Following {
 }
 
 impl Durables {
-    /// Passes on the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
-    /// when it has ended, the follower is gone, or the supervisor stops. `None`: there is no unfinished execution of a
+    /// Sends the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
+    /// when it has ended, the follower is closed, or the supervisor stops. `None`: there is no unfinished execution of a
     /// program with this id; everything is in the store.
     pub(crate) async fn follow(
         &self,
@@ -75,13 +75,13 @@ impl Durables {
         let store = &self.shared.store;
         let mut is_first = true;
         loop {
-            // First of all: what is stored from here on is published, what was stored before is read.
+            // First: events that are stored from now on are published, earlier ones are read from the store.
             let batches = self.following.add(execution);
             let record = match store.execution(&Scope::All, execution).await {
                 Ok(record) => record,
-                // That means nothing for the execution.
+                // An error of the read is not the end of the execution.
                 Err(error) => {
-                    tracing::warn!(%execution, %error, "cannot see whether it has ended");
+                    tracing::warn!(%execution, %error, "cannot read whether it has ended");
                     tokio::select! {
                         () = tokio::time::sleep(AGAIN) => {}
                         () = self.stop.cancelled() => break,
@@ -99,7 +99,7 @@ impl Durables {
                 return None;
             }
             is_first = false;
-            // A store that cannot be read now: the reader sees the hole by the numbers of what still comes.
+            // If the store cannot be read now, the reader sees the gap in the numbers of later events.
             if let Err(error) = tail.stored(store, execution).await {
                 tracing::warn!(%execution, %error, "cannot read stored events");
             }
@@ -113,7 +113,7 @@ impl Durables {
             if tail.is_gone() {
                 break;
             }
-            // It has ended, or the reader was too slow and goes on from the store.
+            // The execution has ended, or the reader was too slow and continues from the store.
         }
         Some(())
     }

@@ -15,14 +15,14 @@ use vm_system_record::{Entity, Rejection, StoreError};
 use vm_system_spawn::{Received, WorkerChannelError, WorkerExit};
 
 impl RunTask {
-    /// None: the machine need not know.
+    /// None: no input for the machine.
     pub(super) fn input(&mut self, woken: Woken) -> Option<Input> {
         Some(match woken {
             Woken::QueuedRequest(None) | Woken::Stop => Input::Stop,
             Woken::QueuedRequest(Some(command)) => self.command(command),
             Woken::Started(started) => self.started(started),
             Woken::Link(LinkEvent::Received(received)) => self.received(received),
-            // Its exit is still to come.
+            // Its exit follows.
             Woken::Link(LinkEvent::ReceiveFailed(WorkerChannelError::Closed)) => return None,
             Woken::Link(LinkEvent::ReceiveFailed(error)) => Input::Violation(format!("{:?}", fault(error))),
             Woken::Link(LinkEvent::SendFailed(error)) => {
@@ -70,7 +70,7 @@ impl RunTask {
                 if unwanted {
                     let _ = handle.process.kill();
                 }
-                // Of an earlier process with this number.
+                // From an earlier process with this pid.
                 drop(self.durables.shared.registry.take_forbidden(handle.process.pid()));
                 let link = WorkerLink::new(handle, self.files.reservation.clone());
                 let worker = ProgramWorker {
@@ -98,7 +98,7 @@ impl RunTask {
     }
 
     fn received(&mut self, received: Received) -> Input {
-        // It is loaded: others may be started. How many there are at a time is bounded by the slots.
+        // The worker is loaded: others may be started. The slots bound the number of workers.
         self.permit = None;
         if let Some(worker) = &mut self.worker {
             worker.start_permit = None;
@@ -134,7 +134,7 @@ impl RunTask {
         }
     }
 
-    /// A worker that takes nothing more has exited, or is to: its exit is an input.
+    /// A worker that cannot be sent to has exited, or will: its exit is an input.
     pub(super) fn cannot_send(&self, error: &WorkerChannelError) {
         if let Some(worker) = &self.worker {
             tracing::debug!(execution = %self.execution, %error, "cannot send to a worker");
@@ -149,7 +149,7 @@ fn not_stored(write: WriteId, error: &StoreError) -> Input {
         StoreError::Rejected(Rejection::TooLarge(_)) => Unstored::TooLarge,
         _ => Unstored::Failed,
     };
-    // That the name of an execution is taken is its caller's affair; no other refusal should ever happen.
+    // A taken name of an execution is the caller's error; no other refusal should ever happen.
     let named = matches!(error, StoreError::Rejected(Rejection::Conflict(Entity::Execution)));
     if matches!(error, StoreError::Rejected(_)) && !named && why != Unstored::TooLarge {
         tracing::error!(%error, "the store refuses a step of a durable execution");

@@ -1,4 +1,4 @@
-//! What `fs.listFiles` gathers: paths beneath a folder, within bounds of its own. Work that needs no waiting: it is done where
+//! The paths that `fs.listFiles` gathers beneath a folder, within bounds of its own. CPU work without waiting: it runs where
 //! threads may be kept busy. Must not know brokers.
 
 use super::filter::Filter;
@@ -6,18 +6,18 @@ use serde_json::Value;
 use vm_system_protocol::broker::{DirEntry, FileKind};
 use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_LIST_BYTES};
 
-/// A list that is being made.
+/// A list in progress.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// Comes before each path.
+    /// Prefix of each path.
     root: String,
     recursive: bool,
     filter: Option<Filter>,
-    /// Relative to the folder that is listed.
+    /// Relative to the listed folder.
     found: Vec<String>,
-    /// Still to be read.
+    /// Folders still to be read.
     folders: Vec<String>,
-    /// All of both that there ever was, as it is shown.
+    /// Total size of all entries of both, in their output form.
     bytes: usize,
 }
 
@@ -26,12 +26,12 @@ impl Listing {
         Self { root, recursive, filter, found: Vec::new(), folders: vec![String::new()], bytes: 0 }
     }
 
-    /// The folder to be read next, relative to the one that is listed; empty = this one itself.
+    /// The folder to be read next, relative to the listed one; empty = the listed one.
     pub(super) fn next_folder(&mut self) -> Option<String> {
         self.folders.pop()
     }
 
-    /// What is in a folder. `None`: more than one list may have.
+    /// Adds the content of a folder. `None`: the list is too large.
     pub(super) fn take(mut self, folder: &str, entries: Vec<DirEntry>) -> Option<Self> {
         for entry in entries {
             let folders = match entry.kind {

@@ -1,4 +1,4 @@
-//! Which executions have an owner task. Finding one and handing it something is one step, so that none can leave in
+//! The owner tasks of executions. Finding one and sending it a request is one step, so that a task cannot end in
 //! between.
 
 use super::files::Used;
@@ -16,7 +16,7 @@ use vm_system_record::{Owner as Principal, Write};
 /// Commands that may wait for an owner task.
 const COMMANDS: usize = 32;
 
-/// Executions of which it is known what they used of their limits; of more, some begin anew.
+/// Most executions with a remembered use of their limits; beyond that, some start with full limits.
 const REMEMBERED: usize = 100_000;
 
 /// A request to an owner task.
@@ -29,7 +29,7 @@ pub(super) enum RunRequest {
     Wake,
 }
 
-/// Where the result of a request goes.
+/// Receives the result of a request.
 pub(super) type RunResponder = oneshot::Sender<Result<RunStatus, DurableRefusal>>;
 
 /// A request with its caller.
@@ -37,7 +37,7 @@ pub(super) type RunResponder = oneshot::Sender<Result<RunStatus, DurableRefusal>
 pub(super) struct QueuedRequest {
     pub(super) request: RunRequest,
     pub(super) responder: RunResponder,
-    /// Held until its worker is loaded, or nothing is to be done: bounds what is woken at a time.
+    /// Held until the worker is loaded, or nothing is to be done: bounds the executions that are woken at a time.
     pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct QueuedRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunIdentity {
     pub owner: Principal,
-    /// The name that a client gave.
+    /// Chosen by the client.
     pub name: Option<String>,
     /// The program that it runs.
     pub program: ProgramId,
@@ -59,7 +59,7 @@ pub struct RunIdentity {
 #[derive(Debug)]
 pub(super) struct LiveRun {
     commands: mpsc::Sender<QueuedRequest>,
-    /// What it is, if a caller has named it.
+    /// Its identity, if a caller has supplied it.
     identity: Option<Arc<RunIdentity>>,
 }
 
@@ -92,7 +92,7 @@ impl Durables {
         response.await.unwrap_or(Err(DurableRefusal::Stopping))
     }
 
-    /// An owner task for an execution that begins.
+    /// Starts an owner task for a new execution.
     pub(super) fn begin(
         self: &Arc<Self>,
         execution: ExecutionId,
@@ -129,7 +129,7 @@ impl Durables {
             LiveRun { commands, identity: None }
         };
         let live = live.entry(execution).or_insert_with(begin);
-        // One that leaves takes itself out first: only one that failed is still here.
+        // A task removes itself before it ends: an entry without a running task has failed.
         if !live.is_alive() {
             *live = begin();
         }
@@ -141,13 +141,13 @@ impl Durables {
             .map_err(|_| DurableRefusal::NoWorker("it is busy; try again".to_owned()))
     }
 
-    /// An owner task that has nothing left to do leaves; false if there is a new request.
+    /// Removes an owner task without work; false if there is a new request.
     pub(super) fn retire(&self, execution: ExecutionId, inbox: &mpsc::Receiver<QueuedRequest>) -> bool {
         let mut live = lock(&self.live);
         inbox.is_empty() && live.remove(&execution).is_some()
     }
 
-    /// Identity of an execution, if it has an owner task and a caller has named it.
+    /// Identity of an execution, if it has an owner task and a caller has supplied it.
     pub fn identity(&self, execution: ExecutionId) -> Option<Arc<RunIdentity>> {
         lock(&self.live).get(&execution).and_then(|live| live.identity.clone())
     }
@@ -159,7 +159,7 @@ impl Durables {
         }
     }
 
-    /// An execution as its rows describe it.
+    /// The stored execution as a machine.
     pub(super) async fn find(
         &self,
         execution: ExecutionId,
@@ -171,7 +171,7 @@ impl Durables {
         Ok((machine, context, whole, Arc::new(Mutex::new((files, life)))))
     }
 
-    /// What an execution has used of its limits, until it has a machine again.
+    /// Keeps an execution's use of its limits until it has a machine again.
     pub(super) fn remember(&self, execution: ExecutionId, machine: &DurableMachine, used: &Used) {
         let Some(spent) = machine.spent() else { return };
         let files = lock(used).0.clone();

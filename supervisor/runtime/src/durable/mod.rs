@@ -1,15 +1,15 @@
 //! Executions of durable programs: an owner task for each one that runs or has a warm worker, which drives
-//! [`vm_system_core::durable`] with real time, processes and the store. One that waits has no task, no process, no memory.
+//! [`vm_system_core::durable`] with real time, processes and the store. A waiting execution has no owner task, no process, no memory.
 //!
 //! Reading order:
 //! - this file: [`Durables`], its requests
-//! - `live`: which executions have an owner task; finding or making one
-//! - `task`: the owner task; `inputs`: what happens to it; `carry_out`: what it does
-//! - `worker`: starts of workers: a process that was sent code and pages
-//! - `code`: compiled programs that are kept in memory
+//! - `live`: the owner tasks; finding or starting one
+//! - `task`: the owner task; `inputs`: events as inputs; `carry_out`: actions
+//! - `worker`: starts workers and sends them code and pages
+//! - `code`: a cache of compiled programs
 //! - `stored`: an execution loaded from the store
-//! - `files`, `listing`, `filter`: the calls of `fs`; what a list has of folders; which paths it shows
-//! - `pages`: the memory budget for what workers have sent of their states
+//! - `files`, `listing`, `filter`: the calls of `fs`; lists of folders; patterns of lists
+//! - `pages`: the memory budget for received pages
 //! - `single_request`: workers for one request: compiling, inspecting a state
 //! - `alarm`: wakes executions after a start of the supervisor and at the deadlines of tasks
 
@@ -51,20 +51,20 @@ use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
 use vm_system_record::{PolicySnapshot, StoreError, TemplateRow, Write};
 use vm_system_spawn::WorkerProcess;
 
-/// How durable executions are run.
+/// Configuration of durable executions.
 #[derive(Debug, Clone)]
 pub struct DurableConfig {
     /// How long a worker is kept after a pause, for an answer that comes at once.
     pub warm: Duration,
-    /// Workers of durable executions at a time; more wait for their turn.
+    /// Most workers of durable executions at a time; others wait.
     pub workers: usize,
-    /// Workers that are being started and loaded at a time.
+    /// Most workers that are being started and loaded at a time.
     pub starts: usize,
-    /// A checkpoint after so much computing without another one.
+    /// A checkpoint after computing this long without one.
     pub checkpoint: Duration,
-    /// A checkpoint after so many instructions without another one.
+    /// A checkpoint after this many instructions without one.
     pub checkpoint_steps: u64,
-    /// Checkpoints of an execution that are kept to go back to; 0 = all.
+    /// Earlier checkpoints that are kept for a rewind; 0 = all.
     pub history: u64,
 }
 
@@ -81,25 +81,24 @@ impl Default for DurableConfig {
     }
 }
 
-/// A program that is to be run.
+/// Parameters of a new execution of a program.
 #[derive(Debug, Clone)]
 pub struct StartProgram {
-    /// The record as it begins.
+    /// The initial record.
     pub record: Execution,
-    /// What it is besides its record.
     pub identity: Arc<RunIdentity>,
-    /// What the session keeps of its template.
+    /// The session's copy of the template.
     pub policy: Arc<PolicySnapshot>,
-    /// Folder of its files; empty = none.
+    /// Empty = no files.
     pub worktree_path: String,
-    /// What it is started with.
+    /// Start parameters.
     pub fresh: Fresh,
 }
 
-/// Texts that are compiled at a time: one that takes long leaves the other slot free for short ones.
+/// Compilations at a time: a long one leaves the other slot free for short ones.
 const COMPILATIONS: usize = 2;
-/// States that are inspected at a time: restoring a large one takes a while.
-const LOOKS: usize = 4;
+/// Inspections at a time: restoring a large state is slow.
+const INSPECTIONS: usize = 4;
 
 /// A program's running worker.
 #[derive(Debug, Clone)]
@@ -120,18 +119,18 @@ pub struct Durables {
     slots: Arc<Semaphore>,
     starts: Arc<Semaphore>,
     wakes: Arc<Semaphore>,
-    /// Texts that are compiled at a time.
+    /// Bounds the compilations at a time.
     compilations: Semaphore,
-    /// Bounds the states that are inspected at a time.
+    /// Bounds the inspections at a time.
     inspections: Semaphore,
     /// Running workers, for inspection and signals.
     workers: Mutex<HashMap<SessionId, ProgramWorker>>,
-    /// What executions without an owner task that wait for a task with a deadline have used of their limits; as long as this
+    /// Use of limits by executions without an owner task that wait for a task with a deadline; kept as long as this
     /// daemon runs.
     spent: Mutex<HashMap<ExecutionId, (Spent, HostUsage)>>,
-    /// The memory of pages that are not stored yet.
+    /// The memory budget for pages that are not stored yet.
     page_budget: pages::PageBudget,
-    /// An execution waits for a worker: those that are only kept warm are to go.
+    /// An execution waits for a worker: warm workers are to be released.
     pressure: Notify,
     /// Wakes the alarm: there are new rows for it.
     alarm: Notify,
@@ -152,7 +151,7 @@ impl Durables {
             starts: Arc::new(Semaphore::new(config.starts.max(1))),
             wakes: Arc::new(Semaphore::new(2 * config.starts.max(1))),
             compilations: Semaphore::new(COMPILATIONS),
-            inspections: Semaphore::new(LOOKS),
+            inspections: Semaphore::new(INSPECTIONS),
             page_budget: pages::PageBudget::new(),
             pressure: Notify::new(),
             alarm: Notify::new(),
@@ -164,7 +163,7 @@ impl Durables {
         durables
     }
 
-    /// Compiles a text in a worker of its own.
+    /// Compiles a source in a worker of its own.
     pub async fn compile(
         &self,
         source: String,
@@ -174,7 +173,7 @@ impl Durables {
         single_request::compile(self, source, file_name, typescript).await
     }
 
-    /// Runs a program: to its first stop, or (without `wait`) until its beginning is stored.
+    /// Runs a program to its first pause or end, or (without `wait`) until its start is stored.
     pub async fn run(self: &Arc<Self>, start: StartProgram, wait: bool) -> Result<RunStatus, DurableRefusal> {
         let policy = Arc::new(policy(&start.policy, None, &self.shared.operator));
         let spec = self.spec(&start.record, &policy);
@@ -189,7 +188,7 @@ impl Durables {
         response.await.unwrap_or(Err(DurableRefusal::Stopping))
     }
 
-    /// Submits the answer to a task and runs the program: to its next stop, or (without `wait`) until the answer is stored. The
+    /// Submits the answer to a task and runs the program to its next pause or end, or (without `wait`) until the answer is stored. The
     /// writes become durable together with the answer.
     pub async fn submit(
         self: &Arc<Self>,
@@ -222,20 +221,20 @@ impl Durables {
         self.request(execution, None, RunRequest::Cancel { with }).await
     }
 
-    /// Lets an execution go on if there is something to do.
+    /// Continues an execution if there is something to do.
     pub fn wake(self: &Arc<Self>, execution: ExecutionId) {
         let (responder, _) = oneshot::channel();
         if let Err(error) = self.hand_over(execution, None, QueuedRequest::new(RunRequest::Wake, responder)) {
-            tracing::warn!(%execution, %error, "an execution does not go on; it is tried again");
+            tracing::warn!(%execution, %error, "an execution does not continue; it is retried");
         }
     }
 
-    /// The inside of a program as of a checkpoint.
+    /// Frames and variables of a program at a checkpoint.
     pub async fn look(&self, execution: ExecutionId, checkpoint: u64) -> Result<ProgramState, RuntimeError> {
         single_request::inspect(self, execution, checkpoint).await
     }
 
-    /// Whether a worker with these limits can go on with such a state; the error is the reason as text.
+    /// Whether a worker with these limits can restore such a state; the inner error is the reason as text.
     pub async fn verify(
         &self,
         snapshot: &PolicySnapshot,
@@ -246,12 +245,12 @@ impl Durables {
         single_request::verify(self, limits, code, pages).await
     }
 
-    /// The worker that an execution has now, by its session; none while it waits for long.
+    /// The running worker of an execution, by its session; none during a long wait.
     pub(super) fn worker(&self, session: SessionId) -> Option<ProgramWorker> {
         live::lock(&self.workers).get(&session).cloned()
     }
 
-    /// Whether a client's programs may work in a folder: what they would find out at their first file, days later perhaps.
+    /// Whether a client's programs may use a folder; otherwise the error would come with the first file call, perhaps days later.
     pub async fn check_worktree(&self, path: PathBuf, client: WorktreeClient) -> Result<(), RuntimeError> {
         self.shared.open_worktree(path, client).await.map(|_| ())
     }
@@ -266,7 +265,7 @@ impl Durables {
         live::lock(&self.live).len()
     }
 
-    /// What was taken is stored, workers end; what waits goes on after the next start.
+    /// Accepted requests are stored and workers end; waiting executions resume after the next start.
     pub(super) async fn shutdown(&self, deadline: Duration) {
         self.stop.cancel();
         self.tasks.close();
@@ -287,7 +286,7 @@ impl Durables {
         }
     }
 
-    /// A version's code; the most recent ones are kept.
+    /// A version's code, from the cache or the store.
     async fn code(&self, program: ProgramId, version: u32) -> Result<Option<Arc<Vec<u8>>>, StoreError> {
         if let Some(code) = live::lock(&self.code).get((program, version)) {
             return Ok(Some(code));
@@ -299,7 +298,7 @@ impl Durables {
     }
 }
 
-/// The rights of a session now. `fs` is part of the engine: capability rows narrow what it reads and grant what it writes.
+/// The current rights of a session. `fs` is part of the engine: capability rows narrow what it reads and grant what it writes.
 fn policy(snapshot: &PolicySnapshot, template: Option<&TemplateRow>, operator: &Operator) -> EffectivePolicy {
     let modules = || vec!["fs".to_owned()];
     let mine = Snapshot {

@@ -1,5 +1,5 @@
 //! The memory budget for pages that workers have sent and that are not stored yet. A small part needs no reservation; a worker that
-//! sends more has reserved all that it may send, or nothing is received from it until it has: so none waits for a reservation
+//! sends more has reserved all that it may send, or nothing is received from it until it has: no worker waits for a reservation
 //! while it holds memory that others wait for.
 
 use std::future::Future;
@@ -18,11 +18,11 @@ type Acquiring = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Sen
 #[derive(Debug)]
 pub(super) struct PageBudget(Arc<Semaphore>);
 
-/// What one execution has of it.
+/// The reservation of one execution.
 #[derive(Default)]
 pub(super) struct PageReservation {
     held: Option<OwnedSemaphorePermit>,
-    /// Waits for it.
+    /// The pending reservation.
     pub(super) acquiring: Option<Acquiring>,
 }
 
@@ -35,14 +35,14 @@ impl PageBudget {
 /// Whether the worker's messages are received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Not until there is memory for what it may send.
+    /// Paused until there is memory for what the worker may send.
     Waits,
-    /// Again: what it would have needed memory for is stored.
+    /// Resumed: the pages that needed memory are stored.
     GoesOn,
 }
 
 impl PageReservation {
-    /// After each step: so much is gathered and may be (bytes), and everything before it is stored, or not.
+    /// To be called after each step with the gathered bytes and their upper bound, and whether earlier pages are stored.
     pub(super) fn adjust(
         &mut self,
         budget: &PageBudget,
@@ -60,7 +60,7 @@ impl PageReservation {
         waited.then_some(Change::GoesOn)
     }
 
-    /// Reserves so many bytes; true if it begins to wait for that.
+    /// Reserves this many bytes; true if it begins to wait.
     fn needs(&mut self, budget: &PageBudget, most: u64) -> bool {
         if self.held.is_some() || self.acquiring.is_some() {
             return false;
@@ -79,12 +79,12 @@ impl PageReservation {
         self.acquiring.is_some()
     }
 
-    /// It is there.
+    /// The reservation succeeded.
     pub(super) fn has(&mut self, held: Option<OwnedSemaphorePermit>) {
         (self.held, self.acquiring) = (held, None);
     }
 
-    /// Everything that was sent is stored.
+    /// Releases the reservation: all received pages are stored.
     fn give_back(&mut self) {
         (self.held, self.acquiring) = (None, None);
     }
@@ -95,11 +95,11 @@ mod tests {
     use super::{BUDGET_MIB, Change, FREE_BYTES, PageBudget, PageReservation};
 
     #[tokio::test]
-    async fn a_worker_whose_pages_are_stored_while_it_waits_for_memory_goes_on() {
+    async fn worker_is_resumed_when_its_pages_are_stored_while_it_waits_for_memory() {
         let budget = PageBudget::new();
         let [mut first, mut second] = [(); 2].map(|()| PageReservation::default());
         let (more, most) = (FREE_BYTES + 1, u64::MAX);
-        assert_eq!(first.adjust(&budget, (more, most), true), None, "there is memory for it");
+        assert_eq!(first.adjust(&budget, (more, most), true), None, "there is enough memory");
         assert_eq!(second.adjust(&budget, (more, most), true), Some(Change::Waits));
         assert_eq!(second.adjust(&budget, (more, most), true), None, "it waits already");
         assert_eq!(second.adjust(&budget, (0, most), false), None, "not stored yet");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_worker_that_cannot_reserve_everything_has_reserved_nothing_and_is_next() {
+    async fn worker_that_cannot_reserve_everything_holds_nothing_and_is_next() {
         let budget = PageBudget::new();
         let half = u64::from(BUDGET_MIB / 2 + 1) << 20;
         let [mut first, mut second, mut third] = [(); 3].map(|()| PageReservation::default());
@@ -123,7 +123,7 @@ mod tests {
         assert!(second.needs(&budget, half) && !second.needs(&budget, half), "it begins to wait once");
         let mut acquiring = second.acquiring.take().expect("it waits");
         assert!(is_pending(&mut acquiring).await);
-        assert!(third.needs(&budget, 1), "not before those who came before");
+        assert!(third.needs(&budget, 1), "not before earlier ones");
         first.give_back();
         second.has(acquiring.await);
         assert!(!second.is_waiting());
@@ -131,7 +131,10 @@ mod tests {
         third.has(acquiring.await);
         second.give_back();
         third.give_back();
-        assert!(!first.needs(&budget, u64::MAX), "one that may send more than the budget has all of it");
+        assert!(
+            !first.needs(&budget, u64::MAX),
+            "a worker that may send more than the budget reserves all of it"
+        );
     }
 
     async fn is_pending(acquiring: &mut super::Acquiring) -> bool {

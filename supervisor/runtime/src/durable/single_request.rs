@@ -15,7 +15,7 @@ use vm_system_spawn::{Spawner, WorkerChannelError, WorkerHandle, WorkerKind, Wor
 
 /// A request must have its reply within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// What compiling may use.
+/// Memory and CPU time of a compilation.
 const COMPILE_BYTES: u64 = 512 << 20;
 const COMPILE_CPU: Duration = Duration::from_secs(20);
 
@@ -36,13 +36,15 @@ async fn receive(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError>
             FromWorker::Durable(message) => Ok(*message),
             _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
         },
-        Ok(Err(error)) => Err(RuntimeError::Internal(format!("the worker exited at it: {error}"))),
+        Ok(Err(error)) => {
+            Err(RuntimeError::Internal(format!("the worker exited during the request: {error}")))
+        }
         Err(_) => Err(RuntimeError::Internal("the worker did not reply in time".to_owned())),
     }
 }
 
-/// A worker without code, and what it holds until it exits. Its slot among those that are being started is given back:
-/// how long it takes for its reply concerns no other worker.
+/// A worker without code, with the slot and jail that it holds until it exits. The start slot is released:
+/// other workers do not wait for its reply.
 async fn blank(
     durables: &Durables,
     limits: &WorkerLimits,
@@ -60,12 +62,12 @@ pub(super) async fn compile(
     file_name: String,
     typescript: Option<bool>,
 ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
-    // Before a worker's slot: a queue of texts must not fill the slots of programs.
+    // Acquired before a worker's slot: waiting compilations must not fill the slots of programs.
     let _permit = durables.compilations.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
     let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
     let (mut handle, slot, jail) = blank(durables, &limits).await?;
-    let question = order(ToDurable::Compile { source, file_name, typescript });
-    let reply = match handle.sender.send(&question).await {
+    let request = order(ToDurable::Compile { source, file_name, typescript });
+    let reply = match handle.sender.send(&request).await {
         Ok(()) => receive(&mut handle).await,
         Err(error) => Err(WorkerStartError::from(error).into()),
     };
@@ -100,15 +102,15 @@ pub(super) async fn inspect(
         limits: spec.limits,
     };
     let _permit = durables.inspections.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
-    // The slot among those that are being started is given back at once: restoring may take long.
+    // The start slot is released at once: restoring may take long.
     let LoadedWorker { mut handle, start_permit, slot, jail, .. } = durables.start_worker(order_).await?;
     drop(start_permit);
     let reply = request_states(&mut handle).await;
     durables.end(handle.process.clone(), (handle, slot, jail));
-    // A large state is read in parts: none of them may have been deleted meanwhile.
+    // A large state is read in parts: no part may have been deleted meanwhile.
     let kept = store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
     if !kept.iter().any(|row| row.seq == checkpoint) {
-        return Err(RuntimeError::Invalid("the checkpoint is no longer kept".to_owned()));
+        return Err(RuntimeError::Invalid("the checkpoint was deleted".to_owned()));
     }
     match reply? {
         FromDurable::View(view) => Ok(*view),
@@ -137,7 +139,7 @@ pub(super) async fn verify(
     }
 }
 
-/// Code, pages in batches, and the order to make a state of them.
+/// Sends code, pages in batches, and the message to restore the state.
 async fn send_job(
     handle: &mut WorkerHandle,
     code: Vec<u8>,

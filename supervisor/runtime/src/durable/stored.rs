@@ -12,7 +12,7 @@ fn failed(error: &StoreError) -> DurableRefusal {
     DurableRefusal::Storage(error.to_string())
 }
 
-/// The whole state of a checkpoint.
+/// The complete state of a checkpoint.
 pub(super) type StoredState = (u64, Part);
 
 pub(super) async fn load(

@@ -1,6 +1,6 @@
 //! The owner task of one execution: all its events are handled here, one at a time. Its loop waits for
-//! all of them at once and nowhere else: [`super::carry_out`] never waits, so a deadline is never passed because the store or a
-//! worker takes its time.
+//! all of them at once and nowhere else: [`super::carry_out`] never waits, so a deadline is never missed because the store or a
+//! worker is slow.
 
 use super::Durables;
 use super::files::Used;
@@ -26,7 +26,7 @@ use vm_system_protocol::model::ExecutionStatus;
 use vm_system_record::Owner as Principal;
 use vm_system_spawn::Spawner;
 
-/// What an execution runs, and on which files.
+/// Program and files of an execution.
 #[derive(Debug, Clone)]
 pub(super) struct ProgramContext {
     pub(super) program: (ProgramId, u32),
@@ -39,7 +39,7 @@ pub(super) struct ProgramContext {
 /// A worker that is being started and loaded.
 pub(super) struct Starting {
     pub(super) worker: Pin<Box<dyn Future<Output = Result<LoadedWorker, WorkerStartError>> + Send>>,
-    /// It is to be killed as soon as it is there.
+    /// To be killed as soon as it is started.
     pub(super) unwanted: bool,
 }
 
@@ -61,7 +61,7 @@ type FileCall = Pin<Box<dyn Future<Output = Result<JsonText, String>> + Send>>;
 pub(super) struct FileCalls {
     pub(super) under_way: Option<FileCall>,
     pub(super) used: Used,
-    /// Waiting that has given limits of files back already (milliseconds).
+    /// Waiting time that has restored limits of files already (milliseconds).
     pub(super) refilled_ms: u64,
     /// Memory of a result that is not sent to the worker yet.
     pub(super) reservation: Reservation,
@@ -78,14 +78,14 @@ pub(super) struct RunTask {
     pub(super) worker: Option<RunWorker>,
     pub(super) files: FileCalls,
     pub(super) pages: PageReservation,
-    /// What was read of the state with everything else, for the first worker.
+    /// The state, if it was read together with the rows, for the first worker.
     pub(super) whole: Option<StoredState>,
-    /// Held until a worker is loaded, or nothing is to be done: bounds what is woken at a time.
+    /// Held until a worker is loaded, or nothing is to be done: bounds the executions that are woken at a time.
     pub(super) permit: Option<OwnedSemaphorePermit>,
     inbox: mpsc::Receiver<QueuedRequest>,
 }
 
-/// What woke the task up.
+/// The event that woke the task.
 pub(super) enum Woken {
     QueuedRequest(Option<QueuedRequest>),
     Started(Result<LoadedWorker, WorkerStartError>),
@@ -154,7 +154,7 @@ impl RunTask {
                     self.durables.shared.brokers.end(machine.record().session_id);
                     return;
                 }
-                // There is another request: from what is stored, whatever this machine thought.
+                // There is another request: a new machine from the stored rows handles it.
                 match self.durables.find(self.execution).await {
                     Ok((found, _, whole, used)) => {
                         (machine, self.whole, self.files.used) = (found, whole, used);
@@ -186,25 +186,25 @@ impl RunTask {
         let Self { inbox, worker, starting, files, writes, clock, durables, pages, .. } = self;
         let behind = writes.is_behind();
         let receive = !behind && !pages.is_waiting();
-        // One that lets go takes nothing more: what is requested meanwhile is requested of what is stored. And while the store
-        // takes no batch, requests wait where their number is bounded: the machine would only put them off.
-        let takes_commands = !stopping && !behind && !machine.is_leaving();
+        // A leaving machine accepts no requests: they are for the machine from the stored rows. And while the store
+        // accepts no batch, requests wait in the bounded queue: the machine would only defer them.
+        let accepts_commands = !stopping && !behind && !machine.is_leaving();
         tokio::select! {
             biased;
             outcome = writes.next() => Woken::Written(outcome),
             () = durables.stop.cancelled(), if !stopping => Woken::Stop,
-            command = inbox.recv(), if takes_commands => Woken::QueuedRequest(command),
+            command = inbox.recv(), if accepts_commands => Woken::QueuedRequest(command),
             started = maybe(starting.as_mut().map(|starting| &mut starting.worker)) => Woken::Started(started),
             called = maybe(files.under_way.as_mut()) => Woken::Called(called),
             reserved = maybe(pages.acquiring.as_mut()) => Woken::PagesReserved(reserved),
-            // Before the worker's messages: it must not be able to put a deadline off.
+            // Before the worker's messages: a worker must not be able to delay a deadline.
             () = clock.alarm() => Woken::Tick,
             event = next_event(worker.as_mut().map(|worker| &mut worker.link), receive) => Woken::Link(event),
             () = durables.pressure.notified() => Woken::Pressure,
         }
     }
 
-    /// The worker of this execution is not inspected any more.
+    /// Removes the worker of this execution from the table for inspection.
     pub(super) fn forget_worker(&self, session: SessionId) {
         lock(&self.durables.workers).remove(&session);
     }

@@ -1,4 +1,4 @@
-//! Starts of workers: a process that was sent a program's code and the pages to go on from.
+//! Starts workers, and sends them a program's code and the pages of the state to resume.
 
 use super::Durables;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use vm_system_spawn::{
     SpawnError, Spawner, WorkerChannelError, WorkerHandle, WorkerKind, WorkerLimits, WorkerProcess,
 };
 
-/// Starts that are tried for one worker.
+/// Attempts to start one worker.
 const TRIES: u32 = 3;
-/// How long a start waits for a jail instead of a lost one.
+/// How long a start waits for the replacement of a lost jail.
 const NEXT_JAIL: Duration = Duration::from_secs(2);
 
-/// A state of at most so many bytes is made of its pages in a fraction of a millisecond.
+/// A state of at most this size is restored in a fraction of a millisecond (bytes).
 const SMALL_BYTES: usize = 64 << 10;
 
 /// Pages by number.
@@ -30,7 +30,7 @@ fn bytes(part: &Part) -> usize {
     part.iter().map(|(_, page)| page.len()).sum()
 }
 
-/// A worker that is to be started.
+/// Parameters of a worker to start.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) execution: ExecutionId,
@@ -38,35 +38,35 @@ pub(super) struct Order {
     pub(super) session: SessionId,
     pub(super) program: (ProgramId, u32),
     pub(super) from: LoadFrom,
-    /// All of these pages, if they have been read.
+    /// All pages of the state, if they have been read.
     pub(super) pages: Option<Part>,
     pub(super) limits: Limits,
     pub(super) life: DurableLimits,
 }
 
-/// A worker that was sent everything.
+/// A worker that was sent code and pages.
 pub(super) struct LoadedWorker {
     /// Its session.
     pub(super) session: SessionId,
     pub(super) handle: WorkerHandle,
-    /// Its state is small.
+    /// The state is small (at most [`SMALL_BYTES`]).
     pub(super) small: bool,
     /// The jail that it runs in.
     pub(super) jail: Spawner,
-    /// One of the slots of all workers.
+    /// The slot among all workers.
     pub(super) slot: OwnedSemaphorePermit,
-    /// One of the slots of those that are being started; given back once its state is restored.
+    /// The start slot; released once the state is restored.
     pub(super) start_permit: OwnedSemaphorePermit,
 }
 
-/// Why there is none.
+/// Why no worker was started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkerStartError {
     #[error("{0}")]
     Spawn(#[from] SpawnError),
     #[error("{0}")]
     Store(#[from] StoreError),
-    #[error("it could not be sent what to do: {0}")]
+    #[error("it could not be sent its program: {0}")]
     Channel(#[from] WorkerChannelError),
     #[error("its program is not in the store")]
     NoCode,
@@ -75,12 +75,12 @@ pub(super) enum WorkerStartError {
 }
 
 impl WorkerStartError {
-    /// Another try may do.
+    /// Whether a retry may succeed.
     fn may_pass(&self) -> bool {
         matches!(self, Self::Spawn(_) | Self::Channel(_))
     }
 
-    /// It takes another jail.
+    /// Whether a retry needs another jail.
     fn is_of_the_jail(&self) -> bool {
         matches!(self, Self::Spawn(SpawnError::KeeperLost | SpawnError::NoZygote))
     }
@@ -96,17 +96,17 @@ impl From<WorkerStartError> for DurableRefusal {
     }
 }
 
-/// An order for a worker.
+/// A message of the durable engine for a worker.
 pub(super) fn order(what: ToDurable) -> ToWorker {
     ToWorker::Durable(Box::new(what))
 }
 
-/// A worker's name in its jail, which no other has: a session's next worker may be started while its last one exits.
+/// A unique name of a worker in its jail: a session's next worker may be started while the previous one exits.
 pub(super) fn name() -> SessionId {
     SessionId::from_uuid(Uuid::now_v7())
 }
 
-/// A worker's hard stop behind the engine's own limit: the state, its copies while pages are made, and `mem_mb` for the
+/// A worker's hard memory limit above the engine's own limit: the state, its copies while pages are written, and `mem_mb` for the
 /// rest.
 pub(super) fn memory(limits: &Limits) -> WorkerLimits {
     let mib = u64::from(limits.mem_mb) + 4 * u64::from(limits.max_state_mb);
@@ -114,9 +114,9 @@ pub(super) fn memory(limits: &Limits) -> WorkerLimits {
 }
 
 impl Durables {
-    /// Ends a worker that is not needed any more, without waiting for it. What it holds is given back when it has exited.
+    /// Ends a worker that is not needed any more, without waiting for it. `holds` is dropped when it has exited.
     pub(super) fn end(&self, process: WorkerProcess, holds: impl Send + 'static) {
-        // It has exited already if it cannot be killed.
+        // The kill fails only if the worker has exited already.
         let _ = process.kill();
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
@@ -127,7 +127,7 @@ impl Durables {
         });
     }
 
-    /// The slots of a worker; executions that only keep one warm are to let it go.
+    /// The slots of a worker; if none is free, warm workers are released.
     pub(super) async fn start_slot(
         &self,
     ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), WorkerStartError> {
@@ -142,8 +142,8 @@ impl Durables {
         Ok((slot, start_permit))
     }
 
-    /// Starts a worker and sends it everything that it has to know. A jail or a worker that exits meanwhile is no reason to give
-    /// up: there is another one soon.
+    /// Starts a worker and sends it code and pages. The exit of a jail or a worker meanwhile is no reason to give
+    /// up: it is retried.
     pub(super) async fn start_worker(&self, order: Order) -> Result<LoadedWorker, WorkerStartError> {
         let (slot, start_permit) = self.start_slot().await?;
         let (program, version) = order.program;
@@ -170,7 +170,7 @@ impl Durables {
                 return Err(error);
             }
             if error.is_of_the_jail() {
-                // Without another one the next try reports why.
+                // Without a new jail the next attempt reports why.
                 let _ = tokio::time::timeout(NEXT_JAIL, jails.changed()).await;
             }
         }
@@ -222,7 +222,7 @@ impl Durables {
                 handle.sender.send(&pages).await?;
                 break;
             };
-            // The next part is read while this one is taken.
+            // The next part is read while this one is sent.
             let (sent, next) = tokio::join!(handle.sender.send(&pages), self.part(what, Some(behind)));
             sent?;
             part = next?;
@@ -230,7 +230,7 @@ impl Durables {
         Ok(handle.sender.send(&order(ToDurable::Restore)).await?)
     }
 
-    /// Some pages of the state to go on from; fewer bytes than a message holds: they are the last.
+    /// The next pages of the state; less than a message's capacity means that they are the last.
     async fn part(&self, what: &Order, behind: Option<u64>) -> Result<Part, StoreError> {
         let LoadFrom::Checkpoint(checkpoint) = what.from else { return Ok(Part::new()) };
         if let (Some(all), None) = (&what.pages, behind) {

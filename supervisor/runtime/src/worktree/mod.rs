@@ -1,7 +1,7 @@
-//! The folder whose files a session may run: opened once, everything beneath it through that handle.
+//! The folder with the files of a session: opened once, everything beneath it through that handle.
 //!
-//! A path is judged twice: lexically ([`clean_relative`]), and by the kernel at the moment of opening (`openat2` with
-//! `RESOLVE_BENEATH`), so that a link that is swapped after a check changes nothing. Reads are capped, of regular files
+//! A path is checked twice: lexically ([`clean_relative`]), and by the kernel at the moment of opening (`openat2` with
+//! `RESOLVE_BENEATH`), so that a link that is replaced after a check has no effect. Reads are capped, of regular files
 //! only, and never wait for a peer (a FIFO is opened non-blocking and then refused). All of it blocks: callers use the
 //! blocking pool, never the reactor. Knows nothing of JavaScript: a module's format depends on its name alone.
 

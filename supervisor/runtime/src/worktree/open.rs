@@ -16,7 +16,7 @@ use vm_system_sandbox::reader::as_user;
 /// Times a path is looked up again when folders above it are moved in the same moment (`openat2` says EAGAIN).
 pub(super) const RACES: u32 = 16;
 
-/// How the folder itself is opened.
+/// Flags for opening the folder itself.
 pub(super) const FOLDER: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 /// A worktree or one of its files cannot be used.
@@ -28,23 +28,23 @@ pub enum WorktreeError {
     /// There is no regular file of this name.
     #[error("{0}")]
     NotFound(String),
-    /// Larger than what may be read.
-    #[error("{path:?} has {size} bytes, at most {cap} are read")]
+    /// The file is larger than permitted.
+    #[error("{path:?} has {size} bytes, the limit is {cap}")]
     TooLarge {
         /// Relative to the worktree.
         path: String,
-        /// Its size, or the part of it that was seen (bytes).
+        /// Its size, or the part that was read (bytes).
         size: u64,
         /// The cap (bytes).
         cap: u64,
     },
-    /// It is there, but cannot be read as text.
+    /// The file cannot be read as text.
     #[error("{0}")]
     Unreadable(String),
-    /// The worktree itself: not absolute, not there, not a folder.
+    /// The worktree itself: not absolute, missing, or not a folder.
     #[error("{0}")]
     Worktree(String),
-    /// The worktree is outside the operator's roots, or not this client's to name.
+    /// The worktree is outside the operator's roots, or not permitted to this client.
     #[error("{0}")]
     NotPermitted(String),
 }
@@ -56,7 +56,7 @@ pub struct Worktree(Arc<Opened>);
 #[derive(Debug)]
 struct Opened {
     handle: OwnedFd,
-    /// The owner of the folder, whose rights are taken on for its files; `None`: the supervisor's own rights.
+    /// The owner of the folder; files are opened with its rights. `None`: the supervisor's own rights.
     user: Option<Arc<Identity>>,
     cross_mounts: bool,
     /// Device and inode of the folder.
@@ -92,14 +92,14 @@ impl Worktree {
         walked.try_into().map_err(|errno: Errno| unusable(path, errno))
     }
 
-    /// As [`Worktree::open`] for an administrator with what is cached already; `None` where something would have to be
-    /// asked, or for any error. Does not block.
+    /// As [`Worktree::open`] for an administrator, from caches only; `None` where a disk, a server or the group database
+    /// would have to be queried, or for any error. Does not block.
     pub fn open_cached(path: &Path, roots: &Roots, client: &WorktreeClient) -> Option<Self> {
         let asked = *client == WorktreeClient::Administrator && path.is_absolute();
         if asked { roots.walk_cached(path)?.try_into().ok() } else { None }
     }
 
-    /// A folder of the operator's own, by any path, with our own rights. Blocks.
+    /// A folder of the operator, by any path, with our own rights. Blocks.
     pub fn of_operator(path: &Path) -> Result<Self, WorktreeError> {
         let opened = nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty());
         let handle = opened.map_err(|errno| unusable(path, errno))?;
@@ -107,7 +107,7 @@ impl Worktree {
         walked.try_into().map_err(|errno| unusable(path, errno))
     }
 
-    /// The user whose rights a process takes on that uses the files; `None`: the supervisor's own.
+    /// The user as which a process uses the files; `None`: the supervisor's own.
     pub fn user(&self) -> Option<&Identity> {
         self.0.user.as_deref()
     }
@@ -117,7 +117,7 @@ impl Worktree {
         self.0.cross_mounts
     }
 
-    /// Whether it is the same folder, used with the same rights: a process that was started for one may serve the other.
+    /// Whether both are the same folder with the same rights: a process that was started for one may serve the other.
     pub fn is_same(&self, other: &Self) -> bool {
         self.0.folder == other.0.folder
             && self.0.user == other.0.user
@@ -135,7 +135,7 @@ impl Worktree {
         })
     }
 
-    /// Does work that opens files with the rights of the folder's owner, as brokers do, if we are root.
+    /// Runs `work` with the rights of the folder's owner, like a broker, if we are root.
     pub(super) fn as_owner<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, WorktreeError> + Send,
@@ -147,7 +147,7 @@ impl Worktree {
     }
 
     /// The bytes of a regular file, and when it was changed (nanoseconds since the Unix epoch). `path` is clean. Blocks. With our
-    /// own rights: for folders of the operator's.
+    /// own rights: for folders of the operator.
     pub fn read_bytes(&self, path: &str, cap: u64) -> Result<(Vec<u8>, i128), WorktreeError> {
         match self.look(path, true)? {
             PathTarget::File(file, size) => {
@@ -162,7 +162,7 @@ impl Worktree {
         }
     }
 
-    /// What a path leads to; through links if they are to be followed, and never out of the worktree.
+    /// The target of a path; through links if they are to be followed, and never out of the worktree.
     pub(super) fn look(&self, path: &str, links: bool) -> Result<PathTarget, WorktreeError> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let mut resolve = beneath_only(self.0.cross_mounts);
@@ -183,7 +183,7 @@ impl Worktree {
                 return Err(WorktreeError::InvalidPath(format!("{path:?} {why}")));
             }
             Err(Errno::ELOOP) if !links => {
-                let why = "is a link or behind one, which is not followed where path patterns are in force";
+                let why = "is a link or below one; links are not followed where path patterns are in force";
                 return Err(WorktreeError::InvalidPath(format!("{path:?} {why}")));
             }
             Err(Errno::ELOOP) => {
@@ -205,7 +205,7 @@ impl Worktree {
     }
 }
 
-/// What a path leads to.
+/// The target of a path.
 pub(super) enum PathTarget {
     File(File, u64),
     Folder,
@@ -225,7 +225,7 @@ fn read_bytes(file: File, path: &str, size: u64, cap: u64) -> Result<Vec<u8>, Wo
     if size > cap {
         return Err(too_large(size));
     }
-    // The file may grow while it is read: one byte more than allowed shows that.
+    // The file may grow while it is read: one byte above the limit detects that.
     let mut bytes = Vec::with_capacity(size as usize + 1);
     file.take(cap + 1)
         .read_to_end(&mut bytes)

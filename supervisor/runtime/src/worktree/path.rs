@@ -1,8 +1,8 @@
-//! Paths as text: what they mean without looking at any file.
+//! Paths as text, without access to files.
 
 use super::open::WorktreeError;
 
-/// Longest path that is looked at (bytes); the kernel's own limit.
+/// Longest accepted path (bytes); the kernel's own limit.
 const PATH_BYTES: usize = 4_096;
 
 /// `./a//b.js` → `a/b.js`. Absolute, blank, with `..` or NUL: [`WorktreeError::InvalidPath`].

@@ -7,9 +7,9 @@ use vm_system_policy::paths::{CleanPath, PathRules};
 use vm_system_protocol::model::Resolver;
 use vm_system_protocol::worker::{HostError, SourceFormat};
 
-/// Longest specifier that is looked at (bytes).
+/// Longest accepted specifier (bytes).
 const SPECIFIER_BYTES: usize = 4_096;
-/// Files that are tried for one specifier.
+/// Most files that are tried for one specifier.
 const TRIES: usize = 1_000;
 
 /// The file that a specifier means.
@@ -19,16 +19,15 @@ pub struct Resolved {
     pub path: String,
     /// Its text.
     pub source: String,
-    /// How it is read.
     pub format: SourceFormat,
 }
 
-/// What is asked for.
+/// A request for a module.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// As written.
+    /// As written in the source.
     pub specifier: &'a str,
-    /// The asking file, relative to the worktree; empty for repl input.
+    /// The requesting file, relative to the worktree; empty for repl input.
     pub referrer: &'a str,
     /// `import` (true) or `require` (false).
     pub import: bool,
@@ -36,7 +35,7 @@ pub struct Wanted<'a> {
     pub esm: bool,
     /// Largest source (bytes).
     pub cap: u64,
-    /// What may be loaded; `None`: nothing.
+    /// The files that may be loaded; `None`: no files.
     pub load: Option<&'a PathRules>,
 }
 
@@ -108,7 +107,7 @@ fn bases(resolver: &Resolver, wanted: Wanted<'_>) -> Result<Vec<String>, HostErr
         ["./", "../"].iter().any(|start| specifier.starts_with(start)) || [".", ".."].contains(&specifier);
     let mut bases = Vec::with_capacity(resolver.roots.len() + 1);
     if relative && !wanted.referrer.is_empty() {
-        // The referrer is a worker's word; `join` keeps it inside.
+        // The referrer comes from the worker; `join` keeps it inside the worktree.
         bases.extend(join("", folder_of(wanted.referrer)));
         if bases.iter().all(|base| join(base, specifier).is_none()) {
             let why = "it is outside the worktree";
@@ -152,7 +151,7 @@ fn not_found(specifier: &str, referrer: &str) -> HostError {
 
 fn not_among_paths(specifier: &str) -> HostError {
     let shown: String = specifier.chars().take(200).collect();
-    let why = "there is none among the paths that the template lets be read (capability fs read)";
+    let why = "no such file among the paths that the template permits to read (capability fs read)";
     error("MODULE_NOT_ALLOWED", format!("Cannot find module '{shown}': {why}"))
 }
 

@@ -1,4 +1,4 @@
-//! Which folders may be worktrees: the operator's roots, who may name a folder beneath them, and the walk from a root's handle
+//! Which folders may be worktrees: the operator's roots, the clients that may name a folder beneath them, and the walk from a root's handle
 //! to that folder.
 //!
 //! The kernel walks every path (`openat2`), from a handle that was opened when the supervisor started, and refuses each step
@@ -31,28 +31,28 @@ const IDENTITIES: usize = 1_024;
 pub struct RootSettings {
     /// An absolute path of an existing folder.
     pub path: PathBuf,
-    /// Who may name a folder beneath it, besides administrators: `uid:NUMBER` or `user:NAME` for a user of this machine, else the
+    /// Clients that may name a folder beneath it, besides administrators: `uid:NUMBER` or `user:NAME` for a user of this machine, else the
     /// name of a token. `None`: each user the folders that it owns; no token.
     pub owners: Option<Vec<String>>,
     /// Folders of other mounts beneath it may be used, too. A user who can mount there can then block a broker for ever.
     pub cross_mounts: bool,
 }
 
-/// Who names a worktree.
+/// The client that names a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorktreeClient {
     /// Names any folder beneath any root.
     Administrator,
     /// A user of this machine.
     User(u32),
-    /// The bearer of a token, which stands for no user of this machine.
+    /// The bearer of a token; no user of this machine.
     Token(String),
-    /// The bearer of a token that was taken back: names none.
+    /// The bearer of a revoked token: may name no folder.
     Revoked,
 }
 
 impl WorktreeClient {
-    /// From the owner of rows: `uid:NUMBER` for a user of this machine, else the name of a token.
+    /// The client of an owner of rows: `uid:NUMBER` for a user of this machine, else the name of a token.
     pub fn new(owner: &str, admin: bool) -> Self {
         if admin {
             return Self::Administrator;
@@ -64,7 +64,7 @@ impl WorktreeClient {
     }
 }
 
-/// Begins the name of an owner that is a user of this machine; the names of tokens have no colon.
+/// Prefix of an owner that is a user of this machine; names of tokens have no colon.
 const UID: &str = "uid:";
 
 /// The operator's roots. Clones share them.
@@ -79,7 +79,7 @@ struct Shared {
 
 #[derive(Debug)]
 pub(super) struct Root {
-    /// As configured; it may lead through links, which the operator chose.
+    /// As configured; may contain links, which the operator chose.
     configured: PathBuf,
     /// With all links resolved. Paths are compared with this one, whichever a client uses.
     resolved: PathBuf,
@@ -88,16 +88,16 @@ pub(super) struct Root {
     cross_mounts: bool,
 }
 
-/// A folder that was opened, and what its files are used with.
+/// An opened folder, and the rights for its files.
 pub(super) struct Walked {
     pub(super) handle: OwnedFd,
-    /// The user whose rights are taken on for its files; `None`: the supervisor's own rights.
+    /// The user as which its files are used; `None`: the supervisor's own rights.
     pub(super) user: Option<Arc<Identity>>,
     pub(super) cross_mounts: bool,
 }
 
 impl Roots {
-    /// Opens each root. Fails if one of them is not there, or names a user that does not exist. Without any: one at `/`, for
+    /// Opens each root. Fails if a root does not exist, or names a user that does not exist. Without any: one at `/`, for
     /// administrators only; a supervisor of root then crosses no mount, since it walks with rights that users do not have.
     pub fn new(settings: &[RootSettings]) -> Result<Self, WorktreeError> {
         let everywhere =
@@ -117,7 +117,7 @@ impl Roots {
         let outside = || outside(path);
         let resolved = self.resolve(path).ok_or_else(outside)?;
         let (root, beneath) = self.find(&resolved).ok_or_else(outside)?;
-        // What another root says of its folders holds for a folder above it, too.
+        // The rules of another root also apply to a folder above it.
         let holds_a_root = |other: &Root| other.resolved != resolved && other.resolved.starts_with(&resolved);
         if *client != WorktreeClient::Administrator && self.0.roots.iter().any(holds_a_root) {
             return Err(outside());
@@ -139,7 +139,7 @@ impl Roots {
     }
 
     /// As [`Roots::walk`] for an administrator, from what the kernel and the supervisor have cached; `None` where a disk, a
-    /// server or the group database would have to be asked, or for any error. Does not block.
+    /// server or the group database would have to be queried, or for any error. Does not block.
     pub(super) fn walk_cached(&self, path: &Path) -> Option<Walked> {
         let resolved = self.resolve(path)?;
         let (root, beneath) = self.find(&resolved)?;
@@ -150,7 +150,7 @@ impl Roots {
         Some(Walked { handle, user, cross_mounts: root.cross_mounts })
     }
 
-    /// A path with the links of a root's configured path resolved. One with `..` has none: its text would not say where it leads.
+    /// A path with the links of a root's configured path resolved. None for a path with `..`: its text does not determine its target.
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
         if path.components().any(|component| component == Component::ParentDir) {
             return None;
@@ -171,7 +171,7 @@ impl Roots {
         Some((root, if rest.as_os_str().is_empty() { Path::new(".") } else { rest }))
     }
 
-    /// A folder that the user owns, reached through folders that it may search: with the user's own rights where we can take
+    /// A folder that the user owns, reached through folders that the user may search: with the user's own rights where we can take
     /// them on, else by the modes of the folders.
     fn walk_of_user(
         &self,
@@ -198,7 +198,7 @@ impl Roots {
         Ok(handle)
     }
 
-    /// The owner of a folder, where its rights must be taken on for the folder's files.
+    /// The owner of a folder, if the folder's files must be used with its rights.
     fn user_of(&self, folder: &OwnedFd) -> io::Result<Option<Arc<Identity>>> {
         let uid = fstat(folder)?.st_uid;
         if !can_become(uid) {
@@ -264,7 +264,7 @@ impl Root {
         }
     }
 
-    /// One folder after the other, each only if the mode of the one above lets `user` pass: the walk shows nothing that the
+    /// One folder after the other, each only if the mode of the one above lets `user` search: the walk reveals nothing that the
     /// user could not see. Follows no link.
     pub(super) fn walk_by_modes(&self, beneath: &Path, user: &Identity) -> nix::Result<OwnedFd> {
         let mut folder = self.handle.try_clone().map_err(|_| Errno::EMFILE)?;
@@ -277,7 +277,7 @@ impl Root {
             match may_search(user, folder.as_fd()) {
                 Ok(true) => {}
                 Ok(false) => return Err(Errno::EACCES),
-                // What an access control list says is not known here.
+                // Access control lists are not evaluated here.
                 Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(Errno::EOPNOTSUPP),
                 Err(error) => return Err(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))),
             }
@@ -288,7 +288,7 @@ impl Root {
     }
 }
 
-/// An entry of `owners` as rows name their owner.
+/// An entry of `owners` in the form of the rows' owner.
 fn owner_name(entry: &str) -> Result<String, String> {
     if let Some(name) = entry.strip_prefix("user:") {
         return match nix::unistd::User::from_name(name) {

@@ -122,7 +122,7 @@ fn worktrees_outside_the_operators_roots_are_refused_wherever_links_point() {
 }
 
 #[test]
-fn nobody_learns_what_is_outside_of_the_operators_roots() {
+fn errors_reveal_nothing_outside_of_the_operators_roots() {
     let (allowed, other) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
     fs::write(other.path().join("file"), "").expect("a file");
     fs::write(allowed.path().join("file"), "").expect("a file");
@@ -149,7 +149,7 @@ fn nobody_learns_what_is_outside_of_the_operators_roots() {
 }
 
 #[test]
-fn relative_specifiers_start_at_the_asking_file() {
+fn relative_specifiers_start_at_the_requesting_file() {
     let (_dir, worktree) = worktree();
     let resolver = Resolver::default();
     let found = |specifier, referrer| find(&worktree, &resolver, specifier, referrer);
@@ -161,7 +161,7 @@ fn relative_specifiers_start_at_the_asking_file() {
     assert_eq!(found("./lib/deep/b", "").as_deref(), Ok("lib/deep/b.js"));
     assert_eq!(found("../../x", "lib/a.js"), Err("MODULE_NOT_ALLOWED".to_owned()));
     assert_eq!(found("./nothing", "lib/a.js"), Err("MODULE_NOT_FOUND".to_owned()));
-    assert_eq!(found("./a", "../../../etc/x.js"), Err("MODULE_NOT_ALLOWED".to_owned()), "a lying referrer");
+    assert_eq!(found("./a", "../../../etc/x.js"), Err("MODULE_NOT_ALLOWED".to_owned()), "a forged referrer");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_referrer_has_a_length() {
 }
 
 #[test]
-fn what_the_worktrees_owner_may_not_read_is_closed_to_a_daemon_of_root() {
+fn file_that_the_worktrees_owner_may_not_read_is_closed_to_a_daemon_of_root() {
     if !nix::unistd::geteuid().is_root() {
         vm_system_testkit::skip("root", "only root can read what others closed");
         return;
@@ -250,7 +250,7 @@ fn open_to_all(path: &Path) {
 }
 
 #[test]
-fn links_of_proc_and_other_mounts_lead_nowhere() {
+fn links_of_proc_and_other_mounts_are_refused() {
     let dir = TempDir::new().expect("a folder");
     symlink("/proc/self/root", dir.path().join("link")).expect("a link");
     symlink(format!("/proc/{}/cwd", std::process::id()), dir.path().join("cwd")).expect("a link");
@@ -305,24 +305,25 @@ fn a_user_names_only_folders_that_it_owns_and_can_reach() {
         let is_link = other.is_symlink();
         assert_eq!(open(other, &unlisted).is_ok(), !is_link, "an administrator names any folder: {other:?}");
     }
-    // What a path's text does not say: `..`, and links, even to a folder of the user's own.
+    // Not determined by a path's text: `..`, and links, even to a folder of the user.
     symlink("alice", dir.path().join("own-link")).expect("a link");
     for unclear in [dir.path().join("own-link"), own.join("../alice"), own.join("../bob")] {
         refused(&unlisted, &unclear);
         assert!(matches!(open(&unclear, &unlisted), Err(WorktreeError::NotPermitted(_))), "{unclear:?}");
     }
-    // A root with owners is theirs alone; a daemon of root still takes on the user's rights.
+    // Only the owners may use a root with owners; a daemon of root still uses the user's rights.
     let of =
         |owner: &str| roots(&[RootSettings { owners: Some(vec![owner.to_owned()]), ..settings.clone() }]);
     refused(&of("uid:2"), &own);
     refused(&of("uid:1"), &bobs);
     assert!(named(&of("uid:1"), &own).is_ok());
-    let name = nix::unistd::User::from_uid(ALICE.into()).expect("NSS answers").expect("a system user").name;
+    let name =
+        nix::unistd::User::from_uid(ALICE.into()).expect("an entry in NSS").expect("a system user").name;
     assert!(named(&of(&format!("user:{name}")), &own).is_ok());
     // The longest path decides.
     let nested = [settings.clone(), RootSettings { owners: Some(Vec::new()), ..root(&own) }];
     refused(&roots(&nested), &own);
-    // A folder above another root has what that root closes.
+    // A folder above another root contains what that root closes.
     fs::create_dir(own.join("inner")).expect("a folder");
     let inner = [settings.clone(), RootSettings { owners: Some(Vec::new()), ..root(&own.join("inner")) }];
     refused(&roots(&inner), &own);
@@ -365,13 +366,13 @@ fn without_a_users_rights_the_modes_of_the_folders_decide() {
     assert_eq!(walk("open/own"), None);
     assert_eq!(walk("."), None);
     assert_eq!(walk("closed/own"), Some(nix::errno::Errno::EACCES));
-    assert_eq!(walk("closed/nothing"), Some(nix::errno::Errno::EACCES), "it learns nothing of what is in it");
+    assert_eq!(walk("closed/nothing"), Some(nix::errno::Errno::EACCES), "the content is not revealed");
     assert_eq!(walk("link/own"), Some(nix::errno::Errno::ELOOP));
     assert_eq!(walk("open/../open"), Some(nix::errno::Errno::EXDEV));
 }
 
 #[test]
-fn the_bearer_of_a_token_that_was_taken_back_names_no_folder() {
+fn bearer_of_a_revoked_token_names_no_folder() {
     let dir = TempDir::new().expect("a folder");
     let listed = roots(&[RootSettings { owners: Some(vec!["ci".to_owned()]), ..root(dir.path()) }]);
     assert!(Worktree::open(dir.path(), &listed, &WorktreeClient::Token("ci".to_owned())).is_ok());
