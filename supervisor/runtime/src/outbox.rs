@@ -91,16 +91,16 @@ mod tests {
     async fn nothing_is_received_from_a_worker_that_does_not_read() {
         let (ours, theirs) = vm_system_sandbox::socket::pair().expect("a pair of sockets");
         let mut outbox = Outbox::new(WorkerSender::over(ours).expect("a socket"), Reservation::default());
-        let mut said = 0_u32;
+        let mut sent = 0_u32;
         while !outbox.is_behind() {
-            assert!(said < 1_000_000, "the socket accepts everything");
+            assert!(sent < 1_000_000, "the socket accepts everything");
             assert!(outbox.push(ToWorker::Shutdown).is_none());
-            said += 1;
+            sent += 1;
         }
         assert_eq!(outbox.queue.len(), QUEUE);
         let reader = std::thread::spawn(move || {
             let mut buffer = [0_u8; 4_096];
-            for _ in 0..said {
+            for _ in 0..sent {
                 nix::unistd::read(&theirs, &mut buffer).expect("a message");
             }
             theirs

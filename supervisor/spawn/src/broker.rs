@@ -12,7 +12,7 @@ use vm_system_sandbox::inspect;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::{self, ExitStatus};
 
-/// The hidden mode of the binary that plays the broker.
+/// The hidden mode of a broker.
 const MODE: &str = "broker";
 
 /// The hidden mode for one command.
@@ -23,7 +23,7 @@ const COMMAND_MODE: &str = "broker-exec";
 pub struct BrokerFiles<'a> {
     /// The worktree's folder.
     pub worktree: BorrowedFd<'a>,
-    /// The user that the process becomes; `None`: it stays who we are.
+    /// The user that the process becomes; `None`: the supervisor's user.
     pub user: Option<&'a Identity>,
     /// Folders of other mounts beneath the worktree may be entered.
     pub cross_mounts: bool,
@@ -44,8 +44,8 @@ pub struct BrokerProcess {
 }
 
 impl BrokerProcess {
-    /// Starts `program broker` with its end of the channel, the worktree's handle, and that of the workspace's databases
-    /// if there is one; nothing else of ours. The arguments say for what it is needed, and which user it becomes.
+    /// Starts `program broker` with its end of the channel, the worktree's handle, and the handle of the workspace's databases
+    /// if there is one; no other descriptor. The arguments name the access and the user that it becomes.
     pub fn start(
         program: &Path,
         access: BrokerAccess,
@@ -83,19 +83,18 @@ impl BrokerProcess {
     }
 
     fn spawned(pid: u32) -> io::Result<Self> {
-        // Our own child that nobody has reaped: the number is still its.
+        // Our own child, not reaped yet: the pid is still valid.
         let pidfd = PidFd::open(pid)?;
         let end = crate::reactor::watch(pidfd.try_clone()?.into(), Interest::READABLE)?;
         Ok(Self { pid, pidfd, end })
     }
 
-    /// Its pid.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Which wall is missing, as seen from outside; `None` also where `/proc` hides the process and its own report must
-    /// do.
+    /// The first wall that is missing, seen from outside; `None` also where `/proc` hides the process and its own report must
+    /// suffice.
     pub fn missing_wall(&self) -> Option<&'static str> {
         let status = inspect::status(self.pid).ok()?;
         if status.seccomp != 2 {
@@ -109,14 +108,14 @@ impl BrokerProcess {
         }
     }
 
-    /// SIGKILL; a process that has ended already is fine.
+    /// SIGKILL; no error if the process has exited already.
     pub fn kill(&self) -> io::Result<()> {
         self.pidfd.kill()
     }
 
-    /// Waits for its end and reaps it. To be called to the end once; cancel safe before that.
+    /// Waits for the exit and reaps the process. Must complete once; cancel safe before that.
     pub async fn ended(&mut self) -> io::Result<ExitStatus> {
-        // Readable means ended: the wait below does not block.
+        // Readable means exited: the wait below does not block.
         let _readable = self.end.readable().await?;
         process::wait_for(self.pid)
     }

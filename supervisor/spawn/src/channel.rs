@@ -14,7 +14,7 @@ use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, MESSAGE_MS, WORKER_MESSAGE_
 use vm_system_protocol::packet::{Message, Reassembler, pieces};
 use vm_system_protocol::worker::{FromWorker, ToWorker};
 
-/// The channel is over.
+/// The channel has failed, unless the variant permits to continue.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerChannelError {
     /// The worker's end is closed: it has exited or is exiting ([`super::WorkerProcess::exited`] returns how).
@@ -23,7 +23,7 @@ pub enum WorkerChannelError {
     /// The worker broke the protocol, with the details.
     #[error("protocol violation: {0}")]
     Violation(String),
-    /// The worker did not take a message in time.
+    /// The worker did not receive a message in time.
     #[error("the worker does not read its channel")]
     WriteTimeout,
     /// A message that had begun was not completed in time.
@@ -57,21 +57,21 @@ pub struct WorkerSender {
 }
 
 impl WorkerSender {
-    /// Sends one message; waits at most `WRITE_MS` for a worker that does not read. Not cancel safe: a message cut in
-    /// the middle ends the channel.
+    /// Sends one message; waits at most `WRITE_MS` for a worker that does not read. Not cancel safe: an incomplete
+    /// message ends the channel.
     pub async fn send(&mut self, message: &ToWorker) -> Result<(), WorkerChannelError> {
         let bytes = encoded(message)?;
         self.write(&bytes).await
     }
 
-    /// As [`WorkerSender::send`]; while the worker takes it, it is in memory once.
+    /// As [`WorkerSender::send`]; the message is dropped once it is encoded, so that it is in memory only once.
     pub async fn send_away(&mut self, message: ToWorker) -> Result<(), WorkerChannelError> {
         let bytes = encoded(&message)?;
         drop(message);
         self.write(&bytes).await
     }
 
-    /// As [`WorkerSender::send_away`], with a descriptor beside the message's first packet.
+    /// As [`WorkerSender::send_away`], with a descriptor in the message's first packet.
     pub async fn send_with(&mut self, message: ToWorker, fd: OwnedFd) -> Result<(), WorkerChannelError> {
         let bytes = encoded(&message)?;
         self.write_with(&bytes, Some(fd)).await
@@ -107,7 +107,7 @@ fn on_send(error: io::Error) -> WorkerChannelError {
 }
 
 impl WorkerSender {
-    /// Of a channel without a handshake: for tests of what sends.
+    /// The sender of a channel without a handshake, for tests.
     #[doc(hidden)]
     pub fn over(socket: OwnedFd) -> io::Result<Self> {
         Ok(split(packets::register(socket)?).0)
@@ -117,7 +117,7 @@ impl WorkerSender {
 /// One message of a worker.
 #[derive(Debug)]
 pub struct Received {
-    /// Its number, to be acknowledged once it is committed.
+    /// The sequence number, to be acknowledged once the message is committed.
     pub seq: u64,
     /// Hostile input.
     pub message: FromWorker,
@@ -128,14 +128,14 @@ pub struct Received {
 pub struct WorkerReceiver {
     socket: Arc<AsyncFd<OwnedFd>>,
     incoming: Reassembler,
-    /// When the message under way must be complete.
+    /// Deadline of the incomplete message.
     must_be_complete: Option<Instant>,
     /// Dropped after this worker's first message: the next worker of its kind is prestarted.
     successor: Option<Successor>,
 }
 
 impl WorkerReceiver {
-    /// Sets what is dropped as soon as the worker has sent its first message.
+    /// Sets the value that is dropped after the worker's first message.
     pub(super) fn succeeded_by(&mut self, successor: Option<Successor>) {
         self.successor = successor;
     }

@@ -11,7 +11,7 @@ pub use vm_system_sandbox::namespaces::Ids as ServiceIds;
 /// `nobody` and `nogroup`, on every distribution.
 const NOBODY: ServiceIds = ServiceIds { uid: 65534, gid: 65534 };
 
-/// Which walls are built. Chosen by the operator only.
+/// The walls to install. Chosen by the operator only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SandboxMode {
     /// All.
@@ -30,15 +30,15 @@ impl SandboxMode {
     }
 }
 
-/// How a keeper is started.
+/// Configuration of a keeper.
 #[derive(Debug, Clone)]
 pub struct SpawnConfig {
-    /// The binary that knows the hidden modes.
+    /// The binary with the hidden modes.
     pub program: PathBuf,
     pub sandbox: SandboxMode,
     /// The user and group to change to when started as root.
     pub service_ids: ServiceIds,
-    /// Socket by which a later supervisor adopts the keeper; the path must not exist. `None`: no adoption.
+    /// Socket through which a later supervisor adopts the keeper; the path must not exist. `None`: no adoption.
     pub socket_path: Option<PathBuf>,
     /// Secret that a later supervisor must present.
     pub token: [u8; 32],
@@ -69,10 +69,10 @@ impl SpawnConfig {
     }
 }
 
-/// A worker's hard stops, behind the soft limits that its engine keeps.
+/// A worker's hard limits, above the soft limits of its engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerLimits {
-    /// Heap (bytes); what the process needs besides is added.
+    /// Heap (bytes); the process's other memory is added.
     pub memory_bytes: u64,
     /// CPU time of its whole life. `None`: set per execution with [`super::WorkerProcess::allow_cpu`].
     pub cpu: Option<Duration>,

@@ -35,7 +35,7 @@ pub(super) struct Control {
 #[derive(Debug, Default)]
 struct Waiting {
     kept: HashMap<SessionId, oneshot::Sender<()>>,
-    /// Living workers by their pid in the jail.
+    /// Running workers by their pid in the jail.
     alive: HashMap<u32, Alive>,
     lost: bool,
 }
@@ -71,7 +71,7 @@ impl Control {
         Some(watcher)
     }
 
-    /// Whether a living worker has this pid in the jail.
+    /// Whether a running worker has this pid in the jail.
     pub(super) fn knows(&self, inner_pid: u32) -> bool {
         lock(&self.waiting).alive.contains_key(&inner_pid)
     }
@@ -92,11 +92,11 @@ impl Control {
 
     pub(super) fn forget(&self, session: SessionId) {
         let Ok(bytes) = encode(&ToKeeper::Forget { session }, KEEPER_MESSAGE_BYTES) else { return };
-        // A keeper that is so far behind keeps the entry; it costs two descriptors until it ends.
+        // A keeper with a full queue keeps the entry; the cost is two descriptors until it exits.
         let _ = socket::send(self.socket.get_ref(), &[&bytes], &[], Wait::No);
     }
 
-    /// Reads until the keeper is gone; then everything that waits is notified.
+    /// Reads until the keeper has exited; then notifies all waiting tasks.
     pub(super) async fn listen(&self, events: mpsc::Sender<SpawnEvent>) {
         loop {
             let message = packets::receive(&self.socket, |got, bytes| {
@@ -104,7 +104,7 @@ impl Control {
             });
             match message.await {
                 Ok(Some(message)) => self.on_message(&message),
-                // The end, or nonsense: either way there is no keeper to work with.
+                // End of the channel or an invalid message: the keeper cannot be used any more.
                 Ok(None) | Err(_) => break,
             }
         }

@@ -10,17 +10,15 @@ pub enum SpawnError {
     /// The keeper's program could not be executed.
     #[error("cannot start the keeper ({program}): {error}")]
     Exec {
-        /// What was to be executed.
+        /// The program.
         program: String,
-        /// Why it was not.
         error: io::Error,
     },
-    /// A socket could not be made, bound or used.
+    /// A socket could not be created, bound or used.
     #[error("cannot {what}: {error}")]
     Io {
-        /// What was tried.
+        /// The failed operation.
         what: &'static str,
-        /// Why it failed.
         error: io::Error,
     },
     /// A wall could not be built.
@@ -40,8 +38,8 @@ pub enum SpawnError {
         /// What was wrong.
         what: String,
     },
-    /// The process that was to try the walls did not answer.
-    #[error("the process that tries this machine's walls {what}")]
+    /// The process that tests the walls did not report.
+    #[error("the process that tests this machine's walls {what}")]
     Examiner {
         /// What it did instead.
         what: &'static str,
@@ -57,14 +55,9 @@ pub enum SpawnError {
     WorkerSilent(&'static str),
     /// The limits could not be set from outside.
     #[error("cannot set the resource limits of process {pid} of the jail: {error}")]
-    Rlimit {
-        /// The worker.
-        pid: u32,
-        /// Why not.
-        error: io::Error,
-    },
+    Rlimit { pid: u32, error: io::Error },
     /// The keeper exited, and all its workers.
-    #[error("the keeper is gone")]
+    #[error("the keeper has exited")]
     KeeperLost,
     /// A library of the session cannot be loaded: no worker is started without it.
     #[error(transparent)]
@@ -77,7 +70,7 @@ pub enum SpawnError {
         /// What it did instead of forking.
         what: &'static str,
     },
-    /// No zygote is left to fork from; live workers go on.
+    /// No zygote is left to fork from; running workers continue.
     #[error("no zygote is left in this jail")]
     NoZygote,
 }
@@ -85,10 +78,10 @@ pub enum SpawnError {
 /// What is wrong with a library.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LibraryError {
-    /// It is not installed.
+    /// The library is not installed.
     #[error("the library {0} is not installed")]
     NotInstalled(String),
-    /// Its source is not what was installed.
+    /// The source differs from what was installed.
     #[error("the library {name} is damaged: {problem}")]
     Corrupt {
         /// `id-version`.
@@ -96,12 +89,12 @@ pub enum LibraryError {
         /// What was found.
         problem: String,
     },
-    /// It did not evaluate.
+    /// The evaluation failed.
     #[error("the library {name} failed: {message}")]
     Failed {
         /// `id-version`.
         name: String,
-        /// What it threw, or which limit it hit.
+        /// The exception, or the exceeded limit.
         message: String,
     },
 }
@@ -116,7 +109,7 @@ impl LibraryError {
 }
 
 impl SpawnError {
-    /// Whether trying again later helps: processes, descriptors, memory or time ran short, or a jail is being replaced.
+    /// Whether a later retry may help: processes, descriptors, memory or time ran short, or a jail is being replaced.
     pub fn is_temporary(&self) -> bool {
         let is_short = |error: &io::Error| {
             let short = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
@@ -125,7 +118,7 @@ impl SpawnError {
         match self {
             Self::Exec { error, .. } | Self::Io { error, .. } | Self::Fork(error) => is_short(error),
             Self::Jail(failure) => is_short(&io::Error::from_raw_os_error(failure.errno)),
-            // It exited meanwhile.
+            // The worker exited meanwhile.
             Self::Rlimit { error, .. } => error.raw_os_error() == Some(libc::ESRCH),
             Self::KeeperSilent { .. }
             | Self::WorkerSilent(_)
@@ -137,12 +130,12 @@ impl SpawnError {
         }
     }
 
-    /// What to do about it, where the message does not contain it.
+    /// What to do, where the message does not contain it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Rlimit { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => RLIMIT_HINT,
-            Self::Library(_) => "`vm-system libs verify` shows which libraries are as they were installed",
-            Self::Exec { .. } => "is the binary still there, and executable for the service user?",
+            Self::Library(_) => "`vm-system libs verify` shows which libraries are damaged",
+            Self::Exec { .. } => "does the binary still exist, and may the service user execute it?",
             Self::KeeperLost | Self::NoZygote => "another jail is being built: try again in a moment",
             _ if self.is_temporary() => {
                 "processes, descriptors or memory may be short (LimitNPROC=, LimitNOFILE=, MemoryMax=): try again later"
@@ -156,8 +149,8 @@ impl SpawnError {
     }
 }
 
-/// Root drops to the service user before it makes the jail. With user namespaces it owns the workers' namespace and may
-/// limit them by that; without, only one user or the capability allows it.
+/// Root changes to the service user before it builds the jail. With user namespaces it owns the workers' namespace and may
+/// therefore limit them; without, it needs the same user or the capability.
 const RLIMIT_HINT: &str = "without user namespaces a supervisor of root needs CAP_SYS_RESOURCE to limit its workers: \
      give it that capability, start it as the service user instead of root, or do without `--sandbox no-userns`";
 

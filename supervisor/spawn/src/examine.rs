@@ -17,7 +17,7 @@ use vm_system_sandbox::{process, socket};
 /// The hidden mode of the binary that tries the walls.
 const MODE: &str = "examine";
 
-/// What this machine can do, wall by wall, for sessions with this configuration.
+/// The walls that this host supports for sessions with this configuration.
 pub async fn examine(config: &SpawnConfig) -> Result<Vec<HostFinding>, SpawnError> {
     let io = SpawnError::io;
     let (ours, its) = socket::pair().map_err(io("make the examiner's channel"))?;
@@ -31,25 +31,25 @@ pub async fn examine(config: &SpawnConfig) -> Result<Vec<HostFinding>, SpawnErro
     let found =
         packets::receive(&ours, |got, bytes| (got.len > 0).then(|| decode::<Vec<HostFinding>>(bytes)));
     let found = timeout(Duration::from_millis(HELLO_MS), found).await;
-    // It has sent its report, or is too late; its children end with it or by themselves.
+    // The report is there, or too late; its children exit with it or by themselves.
     if let Ok(pidfd) = pidfd {
         let _ = pidfd.kill();
     }
     let _ = process::wait_for(pid);
     let silent = |what| SpawnError::Examiner { what };
-    match found.map_err(|_| silent("said nothing in time"))?.map_err(io("read the examiner's channel"))? {
+    match found.map_err(|_| silent("did not report in time"))?.map_err(io("read the examiner's channel"))? {
         Some(Ok(mut findings)) => {
             for finding in &mut findings {
                 finding.required &= is_wanted(&finding.name, config.sandbox);
             }
             Ok(findings)
         }
-        Some(Err(_)) => Err(silent("said something else")),
+        Some(Err(_)) => Err(silent("sent another message")),
         None => Err(silent("exited")),
     }
 }
 
-/// Whether a wall belongs to the mode at all.
+/// Whether a wall belongs to the mode.
 pub fn is_wanted(layer: &str, sandbox: SandboxMode) -> bool {
     let of_namespaces = [Layer::Namespaces, Layer::NoNestedNamespaces, Layer::EmptyRoot];
     sandbox == SandboxMode::Full || of_namespaces.iter().all(|wall| wall.name() != layer)

@@ -40,13 +40,13 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::socket::{self, Wait};
 use vm_system_sandbox::{inspect, rlimit};
 
-/// Marks are above it, so that no ordinary limit is taken for one.
+/// Marks are above this value, so that no ordinary limit looks like a mark.
 const MARKS: u64 = 1 << 62;
 
-/// Why there is no child.
+/// Why a fork failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ForkError {
-    /// It could not be forked; its parent is intact.
+    /// The worker could not be forked; it is intact.
     #[error(transparent)]
     Failed(#[from] SpawnError),
     /// Parent or child violated the protocol or missed a deadline. Both are killed.
@@ -60,8 +60,8 @@ impl ForkError {
     }
 }
 
-/// A fork that was allowed. Resolves when the child is a worker of its own, or when there will be none. To be dropped
-/// only when the parent has reported the result of its fork or was killed: from then on hidden children are searched. A
+/// A permitted fork. Resolves when the child is a worker, or when the fork has failed. To be dropped
+/// only when the parent has reported the result of its fork or was killed: hidden children are searched after that. A
 /// child that is not taken is killed.
 #[derive(Debug)]
 pub struct ForkUnderWay {
@@ -80,7 +80,7 @@ impl Future for ForkUnderWay {
     }
 }
 
-/// Allows one fork; returns the descriptor to be sent with the order.
+/// Permits one fork; returns the descriptor to send with the order.
 pub(super) fn begin(
     jail: &Arc<Jail>,
     parent: &WorkerProcess,
@@ -93,14 +93,14 @@ pub(super) fn begin(
     let mark = MARKS + jail.forks.fetch_add(1, Ordering::Relaxed);
     let parent = Parent { pid: parent.pid(), pidfd: Arc::clone(parent.pidfd()), mark };
     let marked = rlimit::mark(parent.pid, mark)
-        // It was marked by its pid: only now is the process certain.
+        // The mark was set by pid: this check makes sure that the process is still the same.
         .and_then(|()| parent.pidfd.signal(0));
     marked.map_err(|error| SpawnError::Rlimit { pid: parent.pid, error })?;
     jail.orders.add(parent.pid);
     let (result_sender, result) = oneshot::channel();
     let (over, is_over) = oneshot::channel();
     let fork = SessionFork { jail: Arc::clone(jail), parent, child };
-    // The caller may be cancelled at any time; a fork that was begun is completed.
+    // The caller may be cancelled at any time; a permitted fork is completed.
     tokio::spawn(fork.see_through(way, result_sender, is_over));
     Ok((ForkUnderWay { result, _over: over }, childs))
 }
@@ -129,7 +129,7 @@ impl SessionFork {
         let unused = failed && self.jail.orders.take(self.parent.pid);
         if unused && self.parent.pidfd.is_alive() && matches!(result, Err(ForkError::Failed(_))) {
             // A correct worker tries to fork, and then the order is used.
-            result = Err(ForkError::violation("it let go of the child's way and did not fork"));
+            result = Err(ForkError::violation("it closed the child's socket and did not fork"));
         }
         let violated = matches!(result, Err(ForkError::Violation(_)));
         if let Err(error) = &result {
@@ -145,7 +145,7 @@ impl SessionFork {
         }
         if failed && !unused {
             if !violated {
-                // Its clone may not have come back yet.
+                // Its clone may not have returned yet.
                 let _ = over.await;
             }
             self.search().await;
@@ -155,10 +155,10 @@ impl SessionFork {
     async fn deliver(&self, way: AsyncFd<OwnedFd>) -> Result<WorkerHandle, ForkError> {
         let child = match receive_hello(&way).await {
             Ok(child) => child,
-            // It could not clone, or its child exited at once: it reports which.
+            // The clone failed, or the child exited at once: the parent reports which.
             Err(HelloFailure::Closed) => return Err(SpawnError::WorkerSilent("exited").into()),
             Err(HelloFailure::Other(error)) => {
-                return Err(ForkError::Violation(format!("no child introduced itself: {error}")));
+                return Err(ForkError::Violation(format!("no child sent a valid hello: {error}")));
             }
         };
         let result = self.raise(&way, &child).await;
@@ -168,7 +168,7 @@ impl SessionFork {
         result
     }
 
-    /// From the first hello to a worker of its own.
+    /// From the first hello to an independent worker.
     async fn raise(
         &self,
         way: &AsyncFd<OwnedFd>,
@@ -180,8 +180,8 @@ impl SessionFork {
         let welcome = Hello::ours().to_packet();
         let sent = packets::send(way, &[&welcome], &[its.as_fd()], deadline).await;
         drop(its);
-        // The child exited before it had a channel of its own.
-        sent.map_err(|_| ForkError::violation("the child left before it had a channel"))?;
+        // The child exited before it had its own channel.
+        sent.map_err(|_| ForkError::violation("the child exited before it had a channel"))?;
         let again = match receive_hello(&ours).await {
             Ok(again) => again,
             Err(HelloFailure::Closed) => {
@@ -196,7 +196,7 @@ impl SessionFork {
             return Err(ForkError::violation("another process sent the hello on the child's channel"));
         }
         if speaks(way) {
-            return Err(ForkError::violation("another message arrived in the child's name"));
+            return Err(ForkError::violation("another message arrived on the child's socket"));
         }
         let settled = self.jail.settle(self.child, None, ours, child, None).await;
         if settled.is_err() {
@@ -208,20 +208,20 @@ impl SessionFork {
     /// The sender of the first hello must be a new process of the jail, forked by this order.
     fn examine(&self, child: &UnassignedWorker) -> Result<(), ForkError> {
         if child.pids.here == self.parent.pid {
-            return Err(ForkError::violation("it introduced itself as its child"));
+            return Err(ForkError::violation("it sent the hello of its child"));
         }
         if self.jail.control.knows(child.pids.inner) {
-            return Err(ForkError::violation("another worker introduced itself as its child"));
+            return Err(ForkError::violation("another worker sent the hello of its child"));
         }
         match rlimit::mark_of(child.pids.here) {
             Ok(mark) if mark == self.parent.mark => Ok(()),
-            Ok(_) => Err(ForkError::violation("a stranger introduced itself as its child")),
+            Ok(_) => Err(ForkError::violation("another process sent the hello of its child")),
             // It exited meanwhile.
-            Err(_) => Err(ForkError::violation("the child left before it had a channel")),
+            Err(_) => Err(ForkError::violation("the child exited before it had a channel")),
         }
     }
 
-    /// Kills children of this order that sent no hello. Inspects every process: only after a failure.
+    /// Kills children of this order that sent no hello. Inspects every process, so it is only called after a failure.
     async fn search(&self) {
         let (keeper, parent, mark) = (self.jail.pid, self.parent.pid, self.parent.mark);
         let hidden = tokio::task::spawn_blocking(move || end_hidden(keeper, parent, mark)).await;
@@ -231,13 +231,13 @@ impl SessionFork {
     }
 }
 
-/// Whether more than the first hello arrived over the way.
+/// Whether more than the first hello arrived on the socket.
 fn speaks(way: &AsyncFd<OwnedFd>) -> bool {
     let mut buffer = [0; 1];
     socket::receive(way.get_ref(), &mut buffer, Wait::No).is_ok_and(|got| got.len > 0)
 }
 
-/// How many processes had the mark, besides the parent; they are killed.
+/// Kills all processes with the mark except the parent; returns their number.
 fn end_hidden(keeper: u32, parent: u32, mark: u64) -> usize {
     let Ok(processes) = inspect::processes() else { return 0 };
     let mut hidden = 0;
@@ -247,12 +247,12 @@ fn end_hidden(keeper: u32, parent: u32, mark: u64) -> usize {
             continue;
         }
         let Ok(process) = PidFd::open(pid) else { continue };
-        // Inspected by pid: it is the process of the pidfd if both checks give the same result.
-        // One that has ended and is still to be reaped has no memory.
+        // Inspected by pid: it is the process of the pidfd if both checks have the same result.
+        // A process that has exited and is not reaped has no memory.
         let lives = |status: inspect::Status| status.ppid == keeper && status.mapped_bytes > 0;
         let is_ours = inspect::status(pid).is_ok_and(lives);
         if is_ours && rlimit::mark_of(pid).ok() == Some(mark) && process.is_alive() {
-            tracing::warn!(pid, "a child that did not introduce itself is killed");
+            tracing::warn!(pid, "a child without a hello is killed");
             let _ = process.kill();
             hidden += 1;
         }

@@ -38,7 +38,7 @@ pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
         Some(path) => socket::bind_at(path).map_err(make("bind the keeper's socket"))?,
         None => socket::unconnected().map_err(make("make the keeper's socket"))?,
     };
-    // No supervisor can adopt a keeper without an address: it has no grace.
+    // No supervisor can adopt a keeper without an address: no grace.
     let grace = config.socket_path.as_ref().map_or(Duration::ZERO, |_| config.grace);
     let begin = ToKeeper::Begin { token: config.token, grace_ms: grace.as_millis() as u64 };
     let begin = encode(&begin, KEEPER_MESSAGE_BYTES)
@@ -59,7 +59,7 @@ pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
     Ok(Started { control, zygote, pid, pidfd, layers })
 }
 
-/// The process that was executed; it leaves as soon as the first process of the jail runs.
+/// The executed process; it exits as soon as the first process of the jail runs.
 struct Child {
     pid: u32,
     pidfd: Option<PidFd>,
@@ -68,7 +68,7 @@ struct Child {
 impl Child {
     fn reap(self) {
         if let Some(pidfd) = self.pidfd {
-            // It has left already, unless something is very wrong.
+            // It has exited already in the normal case.
             let _ = pidfd.kill();
         }
         let _ = process::wait_for(self.pid);
@@ -97,11 +97,11 @@ async fn handshake(control: &AsyncFd<OwnedFd>) -> Result<(PidFd, Vec<LayerReport
         (Some(keeper), Some(Ok(FromKeeper::Ready { layers }))) => Ok((keeper, layers)),
         (_, Some(Ok(FromKeeper::Failed(failure)))) => Err(SpawnError::Jail(failure)),
         (_, None) => Err(SpawnError::KeeperSilent { what: "exited" }),
-        _ => Err(SpawnError::KeeperSilent { what: "said something else than ready" }),
+        _ => Err(SpawnError::KeeperSilent { what: "sent another message than ready" }),
     }
 }
 
-/// Whether the packet is the hello of a version that we speak.
+/// Checks that the packet is a hello of our protocol version.
 pub(super) fn check_hello(who: &'static str, packet: &[u8]) -> Result<(), SpawnError> {
     let wrong = |what: String| Err(SpawnError::WrongHello { who, what });
     if packet.is_empty() {
@@ -115,7 +115,7 @@ pub(super) fn check_hello(who: &'static str, packet: &[u8]) -> Result<(), SpawnE
 }
 
 /// Inspects a process of the jail from outside: walls first, then whether its namespaces are its own. Where `/proc`
-/// hides it (`ProtectProc=invisible`) the keeper's self-test has to do.
+/// hides the process (`ProtectProc=invisible`) the keeper's self-test has to suffice.
 pub(super) fn inspect_process(pid: u32, sandbox: SandboxMode) -> Result<Option<inspect::Status>, SpawnError> {
     let namespaces = sandbox == SandboxMode::Full;
     let status = match inspect::verify(pid, inspect::Expected { namespaces }) {
@@ -125,7 +125,7 @@ pub(super) fn inspect_process(pid: u32, sandbox: SandboxMode) -> Result<Option<i
                 std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied
             ) =>
         {
-            tracing::warn!(pid, %error, "a jailed process cannot be seen in /proc; the keeper's self-test stands in");
+            tracing::warn!(pid, %error, "a jailed process cannot be seen in /proc; relying on the keeper's self-test");
             return Ok(None);
         }
         status => status?,

@@ -6,12 +6,12 @@ use std::fmt;
 use std::sync::Arc;
 use vm_system_protocol::limits::LIBRARY_SET_BYTES;
 
-/// What a worker is forked with.
+/// Engine and libraries of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum WorkerKind {
-    /// The engine of sessions, and these libraries.
+    /// The engine of sessions with these libraries.
     Session(LibrarySet),
-    /// What all durable programs share.
+    /// The durable engine.
     Program,
 }
 
@@ -21,7 +21,7 @@ impl WorkerKind {
         Self::Session(LibrarySet::default())
     }
 
-    /// Whether the zygotes that are always there have all of it.
+    /// Whether the permanent zygotes are of this kind.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self, Self::Session(libraries) if libraries.is_empty())
     }

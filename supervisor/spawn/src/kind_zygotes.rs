@@ -2,7 +2,7 @@
 //! request for its kind, and ended when its kind is idle or when there are too many.
 //!
 //! Their code is the operator's (only administrators install libraries) or our own, so workers of all owners share them. The
-//! keeper does not keep them: they end with this supervisor, and the next one starts its own. A zygote that is broken by its
+//! keeper does not hold them: they end with this supervisor, and the next supervisor starts its own. A zygote that is broken by its
 //! libraries affects only sessions with that set.
 
 use super::control::lock;
@@ -18,9 +18,9 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 use vm_system_protocol::limits::{HELLO_MS, LIBRARY_SET_MS};
 
-/// Kinds that have a zygote at a time.
+/// Most zygotes of further kinds at a time.
 const KINDS_MAX: usize = 16;
-/// The zygote of a kind without requests for this long is ended.
+/// A zygote without requests for this long is ended.
 const IDLE: Duration = Duration::from_mins(10);
 /// How often idle zygotes are searched.
 pub(super) const SWEEP: Duration = Duration::from_mins(1);
@@ -36,7 +36,7 @@ struct Slot {
     forks: Arc<AtomicU64>,
 }
 
-/// A zygote with everything loaded, and the task that waits for its exit.
+/// A zygote with its libraries or realm loaded, and the task that waits for its exit.
 #[derive(Debug)]
 pub(super) struct PreparedZygote {
     zygote: Arc<Zygote>,
@@ -53,12 +53,12 @@ impl PreparedZygote {
 
 impl Drop for PreparedZygote {
     fn drop(&mut self) {
-        // Its channel closes with the last fork that is under way, and it ends.
+        // The channel closes after the last pending fork, and the zygote exits.
         self.listening.abort();
     }
 }
 
-/// The zygotes of one jail beyond those that are always there.
+/// The zygotes of one jail besides the permanent ones.
 #[derive(Debug)]
 pub(super) struct KindZygotes {
     slots: Mutex<HashMap<WorkerKind, Slot>>,
@@ -72,7 +72,7 @@ impl Default for KindZygotes {
     }
 }
 
-/// Public description of such a zygote.
+/// Description of a zygote of a further kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindZygoteInfo {
     pub kind: WorkerKind,
@@ -143,7 +143,7 @@ impl KindZygotes {
         lock(&self.slots).retain(|_, slot| now.saturating_duration_since(slot.last_used) < IDLE);
     }
 
-    /// Those that are alive, without those that are being started.
+    /// The running zygotes, without those that are being started.
     pub(super) fn infos(&self) -> Vec<KindZygoteInfo> {
         let kind_zygotes = lock(&self.slots);
         let infos = |(kind, slot): (&WorkerKind, &Slot)| {
@@ -163,7 +163,7 @@ mod tests {
     use super::super::kind::{Library, LibrarySet};
     use super::*;
 
-    /// The first is that of programs: it has no reserved slot.
+    /// Kind 0 is the kind of programs: it has no reserved slot.
     fn set(n: usize) -> WorkerKind {
         if n == 0 {
             return WorkerKind::Program;

@@ -1,6 +1,6 @@
-//! Allows exactly the ordered forks. Every clone of a jailed process is a seccomp notification that waits here for its
+//! Permits exactly the ordered forks. Every clone of a jailed process is a seccomp notification that waits here for its
 //! response: the kernel reports the caller, the table holds the fork orders. A process in any other call that its filter does
-//! not know stays in it until it is killed; it is reported here with the call's name.
+//! not permit stays in the call until it is killed; the call is reported by name.
 
 use super::control::lock;
 use super::spawner::SpawnEvent;
@@ -16,7 +16,7 @@ use vm_system_sandbox::seccomp::names;
 use vm_system_sandbox::seccomp::notify::{CallNotification, Listener, NotifiedCall};
 use vm_system_sandbox::socket::PollSet;
 
-/// A process with this many forks without an order is killed at once, so that refusals cost a bounded time.
+/// A process with this many forks without an order is killed at once: the cost of refusals is bounded.
 const MOST_REFUSALS: u32 = 16;
 /// Processes whose refusals are counted; beyond it counting starts anew.
 const MOST_OFFENDERS: usize = 256;
@@ -24,12 +24,12 @@ const MOST_OFFENDERS: usize = 256;
 /// The receiver of the event about a forbidden call has this long to kill the process; then it is killed here.
 const FORBIDDEN_GRACE: Duration = Duration::from_secs(1);
 
-/// Forks that were ordered and have not happened yet, by the pid on the host of the process that is to fork.
+/// Ordered forks that have not happened yet, by the host pid of the process that is to fork.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Orders(Arc<Mutex<HashMap<u32, u32>>>);
 
 impl Orders {
-    /// Allows this process one fork.
+    /// Permits this process one fork.
     pub(super) fn add(&self, pid: u32) {
         *lock(&self.0).entry(pid).or_default() += 1;
     }
@@ -39,7 +39,7 @@ impl Orders {
         lock(&self.0).remove(&pid);
     }
 
-    /// Takes back one fork that will not happen any more.
+    /// Removes one permitted fork; false if there is none.
     pub(super) fn take(&self, pid: u32) -> bool {
         let mut orders = lock(&self.0);
         match orders.get_mut(&pid) {
@@ -100,7 +100,7 @@ fn next(listener: &Listener) -> io::Result<Next> {
 fn report(pid: u32, number: i32, events: &mpsc::Sender<SpawnEvent>) {
     let call = names::name(number);
     tracing::warn!(pid, call, "a jailed process made a forbidden system call");
-    // It waits in the call, so the pid is still its own; no process: it has exited already.
+    // The process waits in the call, so the pid is still valid; an error means that it has exited.
     let Ok(process) = PidFd::open(pid) else { return };
     if events.try_send(SpawnEvent::ForbiddenCall { pid, call }).is_err() {
         let _ = process.kill();
@@ -131,7 +131,7 @@ fn judge(
     let count = refusals.entry(pid).or_default();
     *count += 1;
     if *count > MOST_REFUSALS {
-        // It waits for our response, so the pid is still its own.
+        // The process waits for our response, so the pid is still valid.
         let _ = PidFd::open(pid).and_then(|pidfd| pidfd.kill());
         refusals.remove(&pid);
     } else if *count == 1 {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_allows_one_fork_of_one_process() {
+    fn order_permits_one_fork_of_one_process() {
         let orders = Orders::default();
         orders.add(7);
         orders.add(7);

@@ -13,7 +13,7 @@ thread_local! {
     static BUFFER: std::cell::RefCell<Vec<u8>> = std::cell::RefCell::new(vec![0; PACKET_BYTES]);
 }
 
-/// Registers our end of a socket with the runtime: for reading alone. Else each message that the peer reads would wake
+/// Registers our end of a socket with the runtime, for reading only. Otherwise each message that the peer reads would wake
 /// this task because the socket is writable again.
 pub(super) fn register(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     socket::set_nonblocking(&socket)?;
@@ -57,7 +57,7 @@ pub(super) async fn send(
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
         result => return result,
     }
-    // Rare: the peer is behind. A descriptor of its own, watched for as long as it takes.
+    // Rare: the peer does not read fast enough. A separate descriptor, watched until it is writable.
     let full = crate::reactor::watch(socket.get_ref().try_clone()?, Interest::WRITABLE)?;
     loop {
         let mut guard = tokio::time::timeout_at(deadline, full.writable())

@@ -17,19 +17,19 @@ pub use vm_system_sandbox::inspect::Memory;
 use super::control::Control;
 use crate::reactor::watch;
 
-/// After a worker's exit the keeper reports its wait status within this time, or never.
-const STATUS_PATIENCE: Duration = Duration::from_secs(2);
+/// Longest wait for the keeper's report of a wait status after a worker's exit.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How a worker exited, as the kernel reports it. The closing reason is decided in `core`, which knows what was done to it.
+/// How a worker exited, as the kernel reports it. `core` derives the closing reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerExit {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal: SIGSYS is seccomp, SIGXCPU the CPU limit.
     Signaled(i32),
-    /// With its keeper.
+    /// Together with its keeper.
     KeeperLost,
-    /// It has exited, and its wait status is unknown.
+    /// Exited with an unknown wait status.
     Unknown,
 }
 
@@ -108,11 +108,11 @@ impl WorkerProcess {
         tokio::select! {
             biased;
             exit = reported => return exit,
-            // The kernel reports its exit, but the keeper may be slow, stopped or gone.
+            // The pidfd reports the exit, but the keeper may be slow, stopped or may have exited.
             () = self.wait_for_exit() => {}
         }
         let mut exit = self.0.exit.clone();
-        match timeout(STATUS_PATIENCE, exit.wait_for(Option::is_some)).await {
+        match timeout(STATUS_TIMEOUT, exit.wait_for(Option::is_some)).await {
             Ok(Ok(exit)) => exit.unwrap_or(WorkerExit::Unknown),
             Ok(Err(_)) | Err(_) => self.0.pidfd.ending().map_or(WorkerExit::Unknown, WorkerExit::from),
         }
@@ -134,7 +134,7 @@ impl WorkerProcess {
         self.0.pidfd.cpu_time(self.0.pid)
     }
 
-    /// Moves the hard stop of its total CPU time (whole seconds, rounded up, one more for the polite limit).
+    /// Sets the hard limit of its total CPU time (whole seconds, rounded up, one more for the soft limit).
     pub fn allow_cpu(&self, total: Duration) -> io::Result<()> {
         rlimit::limit_cpu(self.0.pid, total)?;
         self.0.pidfd.signal(0)
@@ -145,8 +145,8 @@ impl WorkerProcess {
         inspect::memory(&self.0.pidfd)
     }
 
-    /// Its exit is recorded: the keeper drops its channel and wait status. To be called once for every worker,
-    /// else the keeper's tables grow.
+    /// The exit is recorded: the keeper drops the worker's channel and wait status. To be called once for every worker,
+    /// otherwise the keeper's tables grow.
     pub fn forget(&self) {
         self.0.control.forget(self.0.session);
     }

@@ -1,6 +1,6 @@
-//! Descriptors and the runtime's reactor: what is watched, and for what. Knows no protocol.
+//! Registers descriptors with the runtime's reactor. Knows no protocol.
 //!
-//! Reading order: [`sys`] (registering), [`stream`] (a byte stream that is watched for reading alone).
+//! Reading order: [`sys`] (registering), [`stream`] (a byte stream that is watched for reading only).
 
 mod stream;
 mod sys;

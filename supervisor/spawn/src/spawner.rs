@@ -42,9 +42,9 @@ const RESERVE_PAUSE: Duration = Duration::from_millis(200);
 pub enum SpawnEvent {
     /// The keeper exited, and every worker with it. Start another jail.
     KeeperLost,
-    /// No zygote is left; live workers go on. Start another jail beside this one for new workers.
+    /// No zygote is left; running workers continue. Start another jail for new workers.
     ZygotesLost,
-    /// A jailed process made a call that its filter does not know. It waits in the call and is to be killed.
+    /// A jailed process made a forbidden call. It waits in the call and is to be killed.
     ForbiddenCall {
         /// Its pid on the host.
         pid: u32,
@@ -66,7 +66,7 @@ pub struct WorkerHandle {
     pub process: WorkerProcess,
 }
 
-/// A jail that is up. Cheap to clone; dropping the last one closes the keeper's channel, and the grace begins.
+/// A running jail. Cheap to clone; dropping the last clone closes the keeper's channel, and the grace begins.
 #[derive(Debug, Clone)]
 pub struct Spawner(Arc<Inner>);
 
@@ -84,7 +84,7 @@ impl Drop for Inner {
     }
 }
 
-/// What the tasks of a jail share.
+/// Shared state of a jail's tasks.
 #[derive(Debug)]
 pub(super) struct Jail {
     sandbox: SandboxMode,
@@ -120,7 +120,7 @@ impl Spawner {
         let keeper = started.pidfd.try_clone().map_err(SpawnError::io("watch the keeper"))?;
         let jail = Self::assemble(&config, started).await;
         if jail.is_err() {
-            // Half a jail must not wait for its grace to end.
+            // An incomplete jail must not run until its grace ends.
             let _ = keeper.kill();
         }
         jail
@@ -131,15 +131,15 @@ impl Spawner {
         started: keeper::Started,
     ) -> Result<(Self, mpsc::Receiver<SpawnEvent>), SpawnError> {
         if config.sandbox == SandboxMode::Full && !inspect::verify_namespaces(started.pid)? {
-            tracing::warn!("the keeper's namespaces cannot be seen in /proc; its self-test stands in");
+            tracing::warn!("the keeper's namespaces cannot be seen in /proc; relying on its self-test");
         }
         let orders = Orders::default();
         let (zygote, listener) =
             zygote::welcome(started.zygote, FIRST_ZYGOTE, config.sandbox, orders.clone()).await?;
-        // Better now than at the first session.
+        // Checked here, not only at the first session.
         let pid = zygote.pids.here;
         rlimit::may_limit(pid).map_err(|error| SpawnError::Rlimit { pid, error })?;
-        let listener = listener.ok_or(SpawnError::WorkerSilent("zygote brought no listener"))?;
+        let listener = listener.ok_or(SpawnError::WorkerSilent("zygote sent no listener"))?;
         let forks = SpawnError::io("watch for forks");
         let own_listener =
             listener.try_clone().and_then(|own| Ok((own, watch(listener.try_clone()?.into(), READABLE)?)));
@@ -180,7 +180,7 @@ impl Spawner {
     }
 
     /// Starts a worker: forked by the zygote of its kind, identified by the kernel, inspected from outside, limited, and
-    /// kept by the keeper. It has sent its hello and nothing else. Not cancel safe: a start that is dropped in the middle may
+    /// registered with the keeper. It has sent its hello and nothing else. Not cancel safe: a start that is dropped may
     /// leave an unknown worker until the jail ends.
     pub async fn spawn_worker(
         &self,
@@ -189,7 +189,7 @@ impl Spawner {
         kind: &WorkerKind,
     ) -> Result<WorkerHandle, SpawnError> {
         match self.0.jail.spawn_worker(session, limits, kind).await {
-            // The zygote exited at this moment; its successor takes over.
+            // The zygote exited meanwhile; its successor takes over.
             Err(SpawnError::NoZygote | SpawnError::ZygoteFailed { what: EXITED, .. }) => {
                 self.0.jail.spawn_worker(session, limits, kind).await
             }
@@ -197,7 +197,7 @@ impl Spawner {
         }
     }
 
-    /// Lets a worker fork once: the child is to be this session's worker.
+    /// Permits a worker one fork: the child becomes this session's worker.
     pub fn fork_worker(
         &self,
         parent: &WorkerProcess,
@@ -206,7 +206,7 @@ impl Spawner {
         fork::begin(&self.0.jail, parent, child)
     }
 
-    /// The walls as the keeper found them.
+    /// The walls as reported by the keeper.
     pub fn layers(&self) -> &[LayerReport] {
         &self.0.jail.layers
     }
@@ -278,11 +278,11 @@ impl Jail {
         self.kind_zygotes.note_use(kind);
         let mut result = self.settle(session, Some(limits), ours, &worker, mapped_before).await;
         if let Ok(handle) = &mut result {
-            // The next request is to get a prestarted worker.
+            // So that the next request gets a prestarted worker.
             let successor = self.pool.as_ref().map(|pool| pool.successor(kind));
             handle.receiver.succeeded_by(successor);
         } else {
-            // It is unassigned and known to the keeper alone: it must not stay.
+            // An unassigned worker that only the keeper holds must not stay.
             let _ = worker.pidfd.kill();
             self.control.forget(session);
         }
@@ -297,8 +297,8 @@ impl Jail {
         if kind.is_plain() {
             return fork_from(self.current_zygote()?.as_ref()).await;
         }
-        let zygote = self.kind_zygotes.get(kind, || self.make_zygote(kind)).await?;
-        // The exit of this zygote does not concern the jail.
+        let zygote = self.kind_zygotes.get(kind, || self.start_kind_zygote(kind)).await?;
+        // The exit of this zygote does not affect the jail.
         fork_from(&zygote).await.map_err(|error| match error {
             SpawnError::NoZygote => SpawnError::ZygoteFailed { kind: kind.to_string(), what: EXITED },
             error => error,
@@ -308,14 +308,15 @@ impl Jail {
     /// Prestarts workers, one at a time, whenever one is due.
     async fn run_worker_pool(self: Arc<Self>, pool: Arc<WorkerPool>) {
         loop {
-            let kind = pool.wanted().await;
+            let kind = pool.due_kind().await;
             let made = self.prestart_worker(&kind).await;
-            let made = made.inspect_err(|error| tracing::debug!(%error, "no worker of {kind} is kept ready"));
+            let made =
+                made.inspect_err(|error| tracing::debug!(%error, "no worker of {kind} was prestarted"));
             pool.put(&kind, made.ok());
         }
     }
 
-    /// Starts no zygote: only a request for a worker does.
+    /// Does not start a zygote: only a request for a worker does.
     async fn prestart_worker(&self, kind: &WorkerKind) -> Result<PrestartedWorker, SpawnError> {
         let zygote = if kind.is_plain() {
             self.current_zygote()?
@@ -335,7 +336,7 @@ impl Jail {
     }
 
     /// Registers the worker with the keeper, and meanwhile inspects it (unless `mapped_before` has the result of an earlier
-    /// inspection) and limits it; without `limits` it keeps the inherited ones. It is not assigned before all of that is done.
+    /// inspection) and limits it; without `limits` it keeps the inherited ones. It is assigned after all of that.
     pub(super) async fn settle(
         &self,
         session: SessionId,
@@ -357,7 +358,7 @@ impl Jail {
         if let Some(limits) = limits {
             let limited = rlimit::limit_memory(pid, limits.memory_bytes, mapped)
                 .and_then(|()| limits.cpu.map_or(Ok(()), |cpu| rlimit::limit_cpu(pid, cpu)))
-                // The limits were set by pid: only now is the process certain.
+                // The limits were set by pid: this check makes sure that the process is still the same.
                 .and_then(|()| worker.pidfd.signal(0));
             limited.map_err(|error| SpawnError::Rlimit { pid, error })?;
         }
@@ -373,7 +374,7 @@ impl Jail {
     fn inspect_worker(&self, worker: &UnassignedWorker) -> Result<u64, SpawnError> {
         let pid = worker.pids.here;
         let Some(status) = inspect_process(pid, self.sandbox)? else { return Ok(0) };
-        // A sender that is no fork of ours is not in the jail: its parent must be the keeper.
+        // The parent of a process of the jail is the keeper.
         if status.ppid != self.pid {
             let what = format!("its parent is {}, the keeper is {}", status.ppid, self.pid);
             return Err(inspect::InspectError::NotJailed { pid, what }.into());
@@ -400,12 +401,12 @@ impl Jail {
         self.control.send(&keep, &fds).await.map_err(|_| SpawnError::KeeperLost)
     }
 
-    /// Keeps a reserve beside the zygote that forks, and waits for the exit of either, until none is left.
-    async fn maintain_zygotes(self: Arc<Self>, wants_reserve: bool) {
+    /// Keeps a reserve zygote besides the one that forks, and waits for the exit of either, until none is left.
+    async fn maintain_zygotes(self: Arc<Self>, with_reserve: bool) {
         while let Ok(current) = self.current_zygote() {
             let mut reserve = lock(&self.zygotes).reserve.clone();
-            if wants_reserve && reserve.is_none() {
-                match self.make_reserve_zygote(&current).await {
+            if with_reserve && reserve.is_none() {
+                match self.start_reserve_zygote(&current).await {
                     Ok(raised) => reserve = Some(raised),
                     // The jail has ended meanwhile, which is reported elsewhere.
                     Err(SpawnError::NoZygote | SpawnError::KeeperLost) => {}
@@ -420,7 +421,7 @@ impl Jail {
                 () = current.listen() => {}
                 () = reserve.listen() => {
                     lock(&self.zygotes).reserve.take_if(|zygote| zygote.number == reserve.number);
-                    // Avoids a busy loop if something kills it again and again.
+                    // Avoids a busy loop if the reserve is killed repeatedly.
                     let _ = timeout(RESERVE_PAUSE, current.listen()).await;
                 }
             }
@@ -441,7 +442,7 @@ impl Jail {
     }
 
     /// Starts a zygote for workers of this kind.
-    async fn make_zygote(&self, kind: &WorkerKind) -> Result<PreparedZygote, SpawnError> {
+    async fn start_kind_zygote(&self, kind: &WorkerKind) -> Result<PreparedZygote, SpawnError> {
         let sources = match kind {
             WorkerKind::Session(libraries) => libraries.sources(&self.library_store).await?,
             WorkerKind::Program => Vec::new(),
@@ -463,7 +464,7 @@ impl Jail {
         };
         if let Err(error) = prepared.await {
             let has_exited = matches!(error, SpawnError::NoZygote) || !zygote.pidfd.is_alive();
-            // It may be in a loop that nothing ends.
+            // The zygote may be in an endless loop.
             let _ = zygote.pidfd.kill();
             return Err(match error {
                 SpawnError::Library(_) => error,
@@ -475,7 +476,7 @@ impl Jail {
         Ok(PreparedZygote::new(Arc::new(zygote)))
     }
 
-    /// Has a zygote make another one of itself.
+    /// Has a zygote fork another zygote.
     async fn fork_zygote(&self, parent: &Zygote) -> Result<Zygote, SpawnError> {
         let (ours, worker_end) = channel()?;
         let ordered = parent.order(worker_end, true).await?;
@@ -489,7 +490,7 @@ impl Jail {
         }
     }
 
-    async fn make_reserve_zygote(&self, parent: &Arc<Zygote>) -> Result<Arc<Zygote>, SpawnError> {
+    async fn start_reserve_zygote(&self, parent: &Arc<Zygote>) -> Result<Arc<Zygote>, SpawnError> {
         let zygote = self.fork_zygote(parent).await?;
         self.keep_zygote(&zygote).await?;
         let zygote = Arc::new(zygote);
@@ -517,7 +518,7 @@ pub(super) struct UnassignedWorker {
 
 /// Why no hello was received.
 pub(super) enum HelloFailure {
-    /// Its end of the channel was closed.
+    /// The worker's end of the channel was closed.
     Closed,
     Other(SpawnError),
 }

@@ -1,5 +1,5 @@
-//! The pool of prestarted workers: one of each recently requested kind, so that a request does not wait for a start. Decides who
-//! takes one and when the next is due; the spawner starts them.
+//! The pool of prestarted workers: one of each recently requested kind, so that a request does not wait for a start. Decides which request
+//! gets a worker and when the next one is due; the spawner starts them.
 //!
 //! ```text
 //!          first message of the last one          started
@@ -7,10 +7,10 @@
 //!    ▲                                              │ taken by a waiting request
 //!    └──────────────── the start fails   ◀──────────┘
 //! ```
-//! - It has run only our code, is identified by the kernel and was inspected from outside, like every unassigned worker. What
+//! - A prestarted worker has run only our code, is identified by the kernel and was inspected from outside, like every unassigned worker. What
 //!   belongs to a session (limits, the registration with the keeper) is added when it is taken.
-//! - The keeper does not keep it: it exits when its channel closes, which only we hold. Its exit is not reported.
-//! - The next one is started after the first message of the last one: not while that needs the processor. One at a time; a
+//! - The keeper does not hold it: it exits when its channel closes, which only we hold. Its exit is not reported.
+//! - The next one is started after the first message of the last one, which needs the processor before. One at a time; a
 //!   request that finds none ready or starting has one started for itself.
 //! - A worker of a zygote that has exited is not used: both may have failed for one reason.
 
@@ -27,14 +27,14 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use vm_system_sandbox::socket;
 
-/// Kinds that have one at a time: the most recently requested.
+/// Number of kinds with a prestarted worker: the most recently requested ones.
 const KINDS: usize = 4;
-/// A kind without requests for this long has none.
+/// A kind without requests for this long loses its prestarted worker.
 const IDLE: Duration = Duration::from_mins(10);
 
 /// A prestarted worker.
 pub(super) struct PrestartedWorker {
-    /// Its zygote, which is not kept alive by this.
+    /// Weak: the pool does not keep the zygote.
     pub(super) zygote: Weak<Zygote>,
     /// Our end of its channel.
     pub(super) ours: AsyncFd<OwnedFd>,
@@ -44,7 +44,7 @@ pub(super) struct PrestartedWorker {
 }
 
 impl PrestartedWorker {
-    /// Whether it can be assigned: it is alive, and so is its zygote. Polls the descriptors, because an exit may not have been
+    /// Whether the worker can be assigned: it is alive, and so is its zygote. Polls the descriptors, because an exit may not have been
     /// noticed yet. An unassigned worker sends nothing, so its channel is readable only after its exit.
     fn is_usable(&self) -> bool {
         let Some(zygote) = self.zygote.upgrade().filter(|zygote| !zygote.is_lost()) else { return false };
@@ -59,9 +59,9 @@ impl PrestartedWorker {
 enum SlotState {
     #[default]
     Empty,
-    /// One is to be started.
+    /// A worker is to be started.
     Due,
-    /// One is being started, with the request that waits for it, if any.
+    /// A worker is being started, with the request that waits for it, if any.
     Making(Option<oneshot::Sender<PrestartedWorker>>),
     Ready(Box<PrestartedWorker>),
 }
@@ -81,7 +81,7 @@ struct Table {
 #[derive(Default)]
 pub(super) struct WorkerPool {
     table: Mutex<Table>,
-    /// One is due.
+    /// Notified when a worker is due.
     due: Notify,
 }
 
@@ -95,10 +95,10 @@ impl std::fmt::Debug for WorkerPool {
 enum TakeResult {
     Nothing,
     Ready(Box<PrestartedWorker>),
-    OnItsWay(oneshot::Receiver<PrestartedWorker>),
+    Starting(oneshot::Receiver<PrestartedWorker>),
 }
 
-/// Has the next one started once it is dropped: when its worker has sent a message, or never will.
+/// Makes the next worker due when dropped: after the first message of this one, or its exit.
 #[derive(Debug)]
 pub(super) struct Successor {
     pool: Weak<WorkerPool>,
@@ -120,7 +120,7 @@ impl WorkerPool {
             TakeResult::Nothing => return None,
             TakeResult::Ready(ready) => *ready,
             // A start has its own deadlines.
-            TakeResult::OnItsWay(ready) => ready.await.ok()?,
+            TakeResult::Starting(ready) => ready.await.ok()?,
         };
         ready.is_usable().then_some(ready)
     }
@@ -130,13 +130,13 @@ impl WorkerPool {
         let Some(known) = table.kinds.get_mut(kind) else { return TakeResult::Nothing };
         known.last_used = now;
         match std::mem::take(&mut known.state) {
-            // The worker that is started instead makes the next one due.
+            // The worker that the request starts makes the next one due.
             SlotState::Empty | SlotState::Due => TakeResult::Nothing,
             SlotState::Ready(ready) => TakeResult::Ready(ready),
             SlotState::Making(None) => {
                 let (sender, receiver) = oneshot::channel();
                 known.state = SlotState::Making(Some(sender));
-                TakeResult::OnItsWay(receiver)
+                TakeResult::Starting(receiver)
             }
             taken @ SlotState::Making(Some(_)) => {
                 known.state = taken;
@@ -145,7 +145,7 @@ impl WorkerPool {
         }
     }
 
-    /// For a worker that was just started: the next of its kind is due after its first message.
+    /// For a new worker: the next one of its kind is due after its first message.
     pub(super) fn successor(self: &Arc<Self>, kind: &WorkerKind) -> Successor {
         Successor { pool: Arc::downgrade(self), kind: kind.clone() }
     }
@@ -177,8 +177,8 @@ impl WorkerPool {
         is_empty
     }
 
-    /// Waits until one is to be started, and returns its kind. The caller starts it and [puts](Self::put) it here.
-    pub(super) async fn wanted(&self) -> WorkerKind {
+    /// Waits until a worker is due, and returns its kind. The caller starts it and [puts](Self::put) it here.
+    pub(super) async fn due_kind(&self) -> WorkerKind {
         loop {
             if let Some(kind) = self.next_due() {
                 return kind;
@@ -210,7 +210,7 @@ impl WorkerPool {
         }
     }
 
-    /// Ends those of idle kinds, and those that are not usable.
+    /// Ends workers of idle kinds, and unusable ones.
     pub(super) fn sweep(&self, now: Instant) {
         let mut table = lock(&self.table);
         table.kinds.retain(|_, known| now.saturating_duration_since(known.last_used) < IDLE);
@@ -221,7 +221,7 @@ impl WorkerPool {
         }
     }
 
-    /// Ends all of them for good.
+    /// Ends all prestarted workers; no more are started.
     pub(super) fn close(&self) {
         let kinds = {
             let mut table = lock(&self.table);
@@ -230,13 +230,13 @@ impl WorkerPool {
         };
         for known in kinds.into_values() {
             if let SlotState::Ready(ready) = known.state {
-                // It would exit by itself; this way it is certain.
+                // It would exit by itself; the kill makes it certain.
                 let _ = ready.worker.pidfd.kill();
             }
         }
     }
 
-    /// Their pids on the host.
+    /// Pids on the host.
     pub(super) fn pids(&self) -> Vec<u32> {
         let table = lock(&self.table);
         let pid = |known: &Kind| match &known.state {

@@ -26,8 +26,8 @@ use vm_system_sandbox::socket;
 
 /// The text for a zygote that exited; the next request starts another one.
 pub(super) const EXITED: &str = "exited";
-/// After the worker's channel closed, the zygote reports why within this time, or never.
-const REASON_PATIENCE: Duration = Duration::from_millis(200);
+/// Longest wait for the zygote's report after the worker's channel closed.
+const REASON_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A zygote that has reported that it is ready.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Zygote {
     lost: AtomicBool,
 }
 
-/// Takes a new zygote's hello and ready; the first one brings the listener.
+/// Receives a new zygote's hello and ready; the first zygote sends the listener.
 pub(super) async fn welcome(
     socket: AsyncFd<OwnedFd>,
     number: u32,
@@ -50,7 +50,7 @@ pub(super) async fn welcome(
     orders: Orders,
 ) -> Result<(Zygote, Option<Listener>), SpawnError> {
     let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
-    let silent = || SpawnError::WorkerSilent("zygote said nothing");
+    let silent = || SpawnError::WorkerSilent("zygote sent nothing");
     let greeting = timeout_at(deadline, greet(&socket)).await.map_err(|_| silent())??;
     // From now on only this process can send here, and no descriptor is expected any more.
     socket::trust_senders(&socket).map_err(SpawnError::io("set up the zygote's channel"))?;
@@ -90,7 +90,7 @@ async fn greet(socket: &AsyncFd<OwnedFd>) -> Result<Greeting, SpawnError> {
     }
 }
 
-/// A fork that was ordered.
+/// An ordered fork.
 pub(super) struct Ordered<'a> {
     zygote: &'a Zygote,
     order: u64,
@@ -106,8 +106,8 @@ impl Zygote {
         self.lost.load(Ordering::Acquire)
     }
 
-    /// Marks it as lost: it takes no more orders; the next attempt uses its successor.
-    fn is_no_more(&self) -> SpawnError {
+    /// Marks the zygote as lost: it gets no more orders; the next attempt uses its successor.
+    fn mark_lost(&self) -> SpawnError {
         self.lost.store(true, Ordering::Release);
         SpawnError::NoZygote
     }
@@ -115,7 +115,7 @@ impl Zygote {
     /// The error for a packet that could not be sent.
     fn unless_exited(&self, error: io::Error, otherwise: impl FnOnce(io::Error) -> SpawnError) -> SpawnError {
         match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.is_no_more(),
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.mark_lost(),
             _ => otherwise(error),
         }
     }
@@ -129,7 +129,7 @@ impl Zygote {
         let order = self.next_order.fetch_add(1, Ordering::Relaxed);
         let (sender, failure) = oneshot::channel();
         lock(&self.failures).insert(order, sender);
-        // From here on dropping `ordered` cleans up.
+        // From here on dropping `ordered` removes the order.
         let ordered = Ordered { zygote: self, order, failure };
         let bytes = encode(&ToZygote::Fork { order, as_zygote }, ZYGOTE_MESSAGE_BYTES)
             .map_err(|error| SpawnError::Fork(io::Error::other(error)))?;
@@ -146,7 +146,7 @@ impl Zygote {
     /// Sends a new zygote its libraries and waits until they are evaluated. To be called before [`listen`](Self::listen).
     pub(super) async fn load_libraries(&self, libraries: &[(Library, String)]) -> Result<(), SpawnError> {
         let write = Instant::now() + Duration::from_millis(WRITE_MS);
-        let gone = |error| SpawnError::Io { what: "give a zygote its libraries", error };
+        let gone = |error| SpawnError::Io { what: "send a zygote its libraries", error };
         for (library, source) in libraries {
             let Library { name, id, global, .. } = library.clone();
             let source_bytes = source.len() as u64;
@@ -164,7 +164,7 @@ impl Zygote {
         match self.reply(LIBRARY_SET_MS).await {
             Ok(Some(FromZygote::Loaded)) => Ok(()),
             Ok(Some(FromZygote::LibraryFailed { name, message })) => {
-                // It is as untrusted as a worker: name and length of its message may be anything.
+                // As untrusted as a worker: name and length of its message are arbitrary.
                 let known = libraries.iter().find(|(library, _)| library.name == name);
                 let name = known
                     .map_or_else(|| failed("").library().to_owned(), |(library, _)| library.name.clone());
@@ -188,7 +188,7 @@ impl Zygote {
         }
     }
 
-    /// Its message within this time (milliseconds); `None`: an invalid message, or it has exited.
+    /// The zygote's message within this time (milliseconds); `None`: an invalid message, or it has exited.
     async fn reply(&self, patience_ms: u64) -> Result<Option<FromZygote>, Elapsed> {
         let reply = packets::receive(&self.socket, |got, bytes| {
             (got.len > 0 && !got.truncated).then(|| decode::<FromZygote>(bytes).ok()).flatten()
@@ -203,7 +203,7 @@ impl Zygote {
         sent.map_err(|error| self.unless_exited(error, failed))
     }
 
-    /// Reads until the zygote is gone.
+    /// Reads until the zygote has exited.
     pub(super) async fn listen(&self) {
         loop {
             let message = packets::receive(&self.socket, |got, bytes| {
@@ -215,13 +215,13 @@ impl Zygote {
                         let _ = failure.send(errno);
                     }
                 }
-                // It is as untrusted as a worker: after an invalid message it is not used any more.
+                // As untrusted as a worker: after an invalid message it is not used any more.
                 _ => break,
             }
         }
         self.lost.store(true, Ordering::Release);
         self.orders.forget(self.pids.here);
-        // After an invalid message it must not stay alive.
+        // After an invalid message it must not continue to run.
         let _ = self.pidfd.kill();
         lock(&self.failures).clear();
     }
@@ -230,10 +230,10 @@ impl Zygote {
 impl Ordered<'_> {
     /// Why the worker's channel closed without a hello.
     pub(super) async fn why_not(mut self) -> SpawnError {
-        match timeout(REASON_PATIENCE, &mut self.failure).await {
+        match timeout(REASON_TIMEOUT, &mut self.failure).await {
             Ok(Ok(errno)) => SpawnError::Fork(io::Error::from_raw_os_error(errno)),
-            Ok(Err(_)) => self.zygote.is_no_more(),
-            Err(_) if !self.zygote.pidfd.is_alive() => self.zygote.is_no_more(),
+            Ok(Err(_)) => self.zygote.mark_lost(),
+            Err(_) if !self.zygote.pidfd.is_alive() => self.zygote.mark_lost(),
             Err(_) => SpawnError::WorkerSilent("exited"),
         }
     }

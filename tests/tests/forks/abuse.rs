@@ -11,7 +11,7 @@ as_both!(every_abuse_ends_that_session_only, message_about_a_fork_without_an_ord
 
 /// Ways, and the beginning of the reason of the session's end.
 const WAYS: &[(&str, &str)] = &[
-    ("introduces itself", "protocol_violation(it introduced itself as its child"),
+    ("introduces itself", "protocol_violation(it sent the hello of its child"),
     ("says something else", "protocol_violation(Started twice"),
     ("another order's word", "protocol_violation(a report about a fork"),
     ("leaves", "exited(0)"),
@@ -22,7 +22,7 @@ const WAYS: &[(&str, &str)] = &[
     ("the child speaks twice", "protocol_violation("),
     ("takes the channel", "protocol_violation("),
     ("copies the channel", "seccomp(recvmsg)"),
-    ("does not", "protocol_violation(it let go of the child's way and did not fork"),
+    ("does not", "protocol_violation(it closed the child's socket and did not fork"),
     // These are ended by a deadline.
     ("says nothing", "protocol_violation("),
     ("hides it without a word", "protocol_violation("),

@@ -128,7 +128,7 @@ fn errors_reveal_nothing_outside_of_the_operators_roots() {
     fs::write(allowed.path().join("file"), "").expect("a file");
     symlink(other.path(), allowed.path().join("link")).expect("a link");
     let roots = roots(&[root(allowed.path())]);
-    let said = |path: &std::path::Path| {
+    let message = |path: &std::path::Path| {
         let opened = open(path, &roots);
         assert!(Worktree::open_cached(path, &roots, &WorktreeClient::Administrator).is_none(), "{path:?}");
         let error = opened.expect_err("refused");
@@ -136,15 +136,15 @@ fn errors_reveal_nothing_outside_of_the_operators_roots() {
     };
     let up = allowed.path().join("..").join(other.path().file_name().expect("a name"));
     for outside in [other.path(), &up, &allowed.path().join("link")] {
-        let there = said(outside);
+        let there = message(outside);
         assert!(matches!(there.1, WorktreeError::NotPermitted(_)), "{there:?}");
         for name in ["file", "nothing", "nothing/more", "file/more"] {
-            assert_eq!(said(&outside.join(name)).0, there.0, "{outside:?} {name}");
+            assert_eq!(message(&outside.join(name)).0, there.0, "{outside:?} {name}");
         }
     }
     for (name, why) in [("nothing", "does not exist"), ("file", "is not a folder"), ("a/b", "does not exist")]
     {
-        assert!(said(&allowed.path().join(name)).0.ends_with(why), "{name}");
+        assert!(message(&allowed.path().join(name)).0.ends_with(why), "{name}");
     }
 }
 

@@ -25,10 +25,10 @@ enum Storage {
 /// Why a source cannot be read or stored. Names no paths: clients see these texts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LibraryStoreError {
-    /// There is no file.
-    #[error("its file is gone")]
+    /// The file is missing.
+    #[error("its file is missing")]
     Missing,
-    /// The file is not what was installed.
+    /// The file differs from what was installed.
     #[error("its file was changed after it was installed")]
     Changed,
     /// The file cannot be read or written.
@@ -80,7 +80,7 @@ impl LibraryStore {
         Ok(hash)
     }
 
-    /// The source with this hash, as it was installed or not at all.
+    /// The source with this hash; an error if it was changed.
     pub fn get(&self, hash: &[u8; 32]) -> Result<String, LibraryStoreError> {
         let source = match &self.0 {
             Storage::Folder(folder) => read_capped(&folder.join(file_name(hash)))?,
@@ -110,7 +110,7 @@ impl LibraryStore {
         }
     }
 
-    /// Removes files without a record, which a crash may leave: every file that none of these hashes names.
+    /// Removes the files whose hash is not in `known`, which a crash may leave.
     pub fn sweep(&self, known: &HashSet<[u8; 32]>) -> Result<(), LibraryStoreError> {
         let Storage::Folder(folder) = &self.0 else { return Ok(()) };
         let names: HashSet<String> = known.iter().map(file_name).collect();
@@ -129,7 +129,7 @@ fn file_name(hash: &[u8; 32]) -> String {
     format!("{}.js", hex(hash))
 }
 
-/// `<64 digits>.js` or its beginning `<64 digits>.js.new`; files of others are left alone.
+/// `<64 digits>.js` or the temporary `<64 digits>.js.new`; other files are left alone.
 fn is_ours(name: &str) -> bool {
     let stem = name.strip_suffix(".new").unwrap_or(name).strip_suffix(".js");
     stem.is_some_and(|stem| stem.len() == 64 && stem.bytes().all(|byte| byte.is_ascii_hexdigit()))

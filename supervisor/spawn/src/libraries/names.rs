@@ -1,4 +1,4 @@
-//! Names of libraries: what npm allows, plus what keeps a name a single word in commands and paths.
+//! Names of libraries: npm's rules, and the rules for a single word in commands and paths.
 
 /// Longest id; npm's own limit (bytes).
 const ID_BYTES: usize = 214;
@@ -7,12 +7,12 @@ const VERSION_BYTES: usize = 100;
 /// Longest name of a global variable (bytes).
 const GLOBAL_BYTES: usize = 100;
 
-/// A name that no library can have.
+/// An invalid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NameError(String);
 
-/// `id-version`: the one name of a library everywhere.
+/// `id-version`: the full name of a library.
 pub fn full_name(id: &str, version: &str) -> String {
     format!("{id}-{version}")
 }

@@ -50,7 +50,7 @@ fn catalog_is_found_by_id_and_by_name() {
 }
 
 #[test]
-fn a_source_comes_back_as_it_was_kept_and_only_the_owner_may_read_it() {
+fn source_is_read_as_it_was_stored_and_only_by_the_owner() {
     let state = tempfile::tempdir().expect("a folder");
     let library_store = LibraryStore::open(state.path()).expect("a library_store");
     let hash = library_store.put("module.exports = 1").expect("kept");
@@ -69,7 +69,7 @@ fn a_source_comes_back_as_it_was_kept_and_only_the_owner_may_read_it() {
 }
 
 #[test]
-fn a_source_that_is_not_what_was_kept_is_not_given_out() {
+fn changed_source_is_refused() {
     let state = tempfile::tempdir().expect("a folder");
     let library_store = LibraryStore::open(state.path()).expect("a library_store");
     let hash = library_store.put("1").expect("kept");
@@ -85,7 +85,7 @@ fn a_source_that_is_not_what_was_kept_is_not_given_out() {
 }
 
 #[test]
-fn what_a_crash_left_is_swept_away_and_files_of_others_stay() {
+fn files_left_by_a_crash_are_removed_and_other_files_stay() {
     let state = tempfile::tempdir().expect("a folder");
     let library_store = LibraryStore::open(state.path()).expect("a library_store");
     let (kept, lost) = (library_store.put("1").expect("kept"), library_store.put("2").expect("kept"));

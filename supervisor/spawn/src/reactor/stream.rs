@@ -1,4 +1,4 @@
-//! A connected byte stream in two halves, watched for reading alone: else the reactor would wake up each time the peer has
+//! A connected byte stream in two halves, watched for reading only: otherwise the reactor would wake up each time the peer has
 //! read a response, because the socket is writable again. Only a writer that finds the socket's buffer full watches for that.
 
 use super::watch;
@@ -17,11 +17,11 @@ pub struct StreamReader(Arc<AsyncFd<OwnedFd>>);
 /// The half that writes.
 pub struct StreamWriter {
     stream: Arc<AsyncFd<OwnedFd>>,
-    /// A descriptor of its own, while the socket's buffer is full.
+    /// A separate descriptor, while the socket's buffer is full.
     full: Option<AsyncFd<OwnedFd>>,
 }
 
-/// Takes a stream socket in non-blocking mode.
+/// Splits a stream socket in non-blocking mode.
 pub fn split(socket: OwnedFd) -> io::Result<(StreamReader, StreamWriter)> {
     let stream = Arc::new(watch(socket, Interest::READABLE)?);
     Ok((StreamReader(Arc::clone(&stream)), StreamWriter { stream, full: None }))
@@ -42,7 +42,7 @@ impl AsyncRead for StreamReader {
             });
             match result {
                 Ok(Ok(read)) => {
-                    // A short read: there was no more. The reactor reports later data, so that no further read is needed.
+                    // A short read: the buffer is empty. The reactor reports later data, so no further read is needed.
                     if read > 0 && read < free {
                         ready.clear_ready();
                     }
@@ -89,7 +89,7 @@ impl AsyncWrite for StreamWriter {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Both halves are dropped together; the peer need not be notified of this one alone.
+        // Both halves are dropped together; no separate notification of the peer.
         Poll::Ready(Ok(()))
     }
 }
@@ -131,6 +131,6 @@ mod tests {
             got
         };
         let (got, ()) = tokio::join!(here, echo);
-        assert!(got == sent, "every byte in its place");
+        assert!(got == sent, "all bytes in order");
     }
 }
