@@ -1,8 +1,8 @@
-//! Why a database cannot be opened, with what to do about it.
+//! Why a database cannot be opened, and what to do.
 
 use std::path::PathBuf;
 
-/// Why a store could not be opened. The message says what to do.
+/// Why a store could not be opened. The message tells what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another supervisor owns the state directory.
@@ -13,22 +13,22 @@ pub enum OpenError {
     InUse {
         /// The state directory.
         path: PathBuf,
-        /// Its owner, if the lock file says so.
+        /// Its owner, if the lock file names it.
         pid: Option<u32>,
     },
     /// A newer version of the program has migrated the database.
     #[error(
-        "{} has schema version {found}, this program knows up to {known}: start the newer program, or restore a backup",
+        "{} has schema version {found}, this program supports up to {known}: start the newer program, or restore a backup",
         path.display()
     )]
     Newer {
         /// The database file.
         path: PathBuf,
         found: u32,
-        /// The newest version that this program knows.
+        /// The newest version that this program supports.
         known: u32,
     },
-    /// A program before the first release has made the database.
+    /// The database was created by a program before the first release.
     #[error(
         "{} has schema version {found}, of a program before the first release: move it away, or choose another --state-dir",
         path.display()
@@ -46,7 +46,6 @@ pub enum OpenError {
     Corrupt {
         /// The database file.
         path: PathBuf,
-        /// What was found.
         detail: String,
     },
     /// Another process holds the database without the lock file (a shell, a backup tool).
@@ -55,24 +54,20 @@ pub enum OpenError {
         /// The database file.
         path: PathBuf,
     },
-    /// Owned by another user.
+    /// The directory or file belongs to another user.
     #[error("{}: permission denied: start as its owner, or choose another --state-dir", path.display())]
     Denied {
         /// The directory or file.
         path: PathBuf,
     },
-    /// The state directory is something else.
-    #[error("{} is no folder: choose another --state-dir", path.display())]
-    NotAFolder {
-        /// What was named.
-        path: PathBuf,
-    },
-    /// There is no folder for a database that ends with its process.
-    #[error("{}: no folder for temporary files can be made ({detail}): set TMPDIR to a folder that you may write", path.display())]
+    /// The state directory is not a folder.
+    #[error("{} is not a folder: choose another --state-dir", path.display())]
+    NotAFolder { path: PathBuf },
+    /// The folder of a temporary database could not be created.
+    #[error("{}: cannot create a folder for temporary files ({detail}): set TMPDIR to a folder that you may write", path.display())]
     NoTemporaryFolder {
-        /// Where it was to be made.
+        /// The parent folder.
         path: PathBuf,
-        /// What happened.
         detail: String,
     },
     /// The directory or file cannot be used.
@@ -80,7 +75,6 @@ pub enum OpenError {
     Unusable {
         /// The directory or file.
         path: PathBuf,
-        /// What happened.
         detail: String,
     },
 }

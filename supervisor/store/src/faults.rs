@@ -26,7 +26,7 @@ struct Switches {
     writing: Option<String>,
     reading: Option<String>,
     over_quota: bool,
-    /// Executions of which writes were lost: marked with the next batch, as the SQLite store does.
+    /// Executions with lost writes: marked with the next batch, as by the SQLite store.
     lost: BTreeSet<ExecutionId>,
 }
 
@@ -58,7 +58,7 @@ impl Faults {
         self.switches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The executions to mark before a batch that goes through, or why it does not.
+    /// The executions to mark before a batch that succeeds, or why the batch fails.
     fn before(&self, batch: &Batch) -> Result<BTreeSet<ExecutionId>, StoreError> {
         let mut switches = self.switches();
         match switches.writing.clone() {
@@ -79,14 +79,14 @@ struct FaultyStore {
 impl Store for FaultyStore {
     fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>> {
         Box::pin(async move {
-            // It cannot fail: the sender is right here.
+            // Cannot fail: the sender is a field of this value.
             let _ = self.faults.full.subscribe().wait_for(|full| !full).await;
             let lost = match self.faults.before(&batch) {
                 Ok(lost) => lost,
                 Err(error) => return Ok(Ticket::failed(error)),
             };
             for id in lost {
-                // Refused where the execution itself was lost: there is nothing to mark.
+                // Refused if the execution's row was lost: there is nothing to mark.
                 let mark = Write::ExecutionDegraded { id };
                 self.store.submit_with(mark.into(), urgency).await?;
             }

@@ -16,15 +16,15 @@ use vm_system_record::{
     SessionQuery, SessionRow, StoreError, TaskRow, TemplateRow, VersionRow,
 };
 
-/// A queued batch. Resolves when it is committed or has failed; dropping it does not take the batch back.
+/// A queued batch. Resolves when it is committed or has failed; dropping the ticket does not cancel the batch.
 #[derive(Debug)]
 pub struct Ticket(pub(super) oneshot::Receiver<Result<Applied, StoreError>>);
 
 impl Ticket {
-    /// Of a batch that was not even queued.
+    /// The ticket of a batch that was not queued.
     pub(super) fn failed(error: StoreError) -> Self {
         let (sender, ticket) = oneshot::channel();
-        // The receiver is right here.
+        // Cannot fail: the receiver exists.
         let _ = sender.send(Err(error));
         Self(ticket)
     }
@@ -38,7 +38,7 @@ impl Future for Ticket {
     }
 }
 
-/// The store as callers hold it.
+/// A clonable handle of a store.
 #[derive(Clone)]
 pub struct StoreHandle(Arc<dyn Store>);
 
@@ -48,7 +48,7 @@ impl fmt::Debug for StoreHandle {
     }
 }
 
-/// Runs a query and unpacks its one kind of result.
+/// Runs a query and unpacks its result.
 macro_rules! query {
     ($self:ident, $query:expr, $result:ident) => {
         match $self.read($query).await? {
@@ -87,12 +87,12 @@ impl StoreHandle {
         self.0.read(query).await
     }
 
-    /// How the store does.
+    /// Health and size of the store.
     pub fn status(&self) -> StoreStatus {
         self.0.status()
     }
 
-    /// Commits what is queued and closes.
+    /// Commits the queued batches and closes.
     pub async fn shutdown(&self) {
         self.0.shutdown().await;
     }
@@ -130,7 +130,7 @@ impl StoreHandle {
         query!(self, Query::Session(scope.clone(), id), Session)
     }
 
-    /// What a session was made with.
+    /// The policy that a session was created with.
     pub async fn session_policy(&self, id: SessionId) -> Result<Option<Arc<PolicySnapshot>>, StoreError> {
         query!(self, Query::SessionPolicy(id), Policy)
     }
@@ -233,32 +233,32 @@ impl StoreHandle {
         query!(self, Query::ProgramVersions { program, below, limit }, Versions)
     }
 
-    /// Which version of which program an execution runs.
+    /// Program and version that an execution runs.
     pub async fn program_run(&self, execution: ExecutionId) -> Result<Option<(ProgramId, u32)>, StoreError> {
         query!(self, Query::ProgramRun(execution), Run)
     }
 
-    /// The execution that an owner's client means when it names none.
+    /// The current execution of an owner's client: the default of its requests.
     pub async fn current(&self, owner: &Owner, client: &str) -> Result<Option<ExecutionId>, StoreError> {
         query!(self, Query::Current(owner.clone(), client.to_owned()), Current)
     }
 
-    /// A question.
+    /// A task.
     pub async fn task(&self, scope: &Scope, id: TaskId) -> Result<Option<Box<TaskRow>>, StoreError> {
         query!(self, Query::Task(scope.clone(), id), Task)
     }
 
-    /// The pending question of an execution.
+    /// The pending task of an execution.
     pub async fn pending_task(&self, execution: ExecutionId) -> Result<Option<Box<TaskRow>>, StoreError> {
         query!(self, Query::PendingTask(execution), Task)
     }
 
-    /// Pending questions, oldest first.
+    /// Pending tasks, oldest first.
     pub async fn pending_tasks(&self, scope: &Scope, page: Page) -> Result<Vec<TaskRow>, StoreError> {
         query!(self, Query::PendingTasks(scope.clone(), page), Tasks)
     }
 
-    /// The beginnings of the prompts of these executions, of those that wait for an answer.
+    /// The beginnings of the pending prompts of these executions.
     pub async fn prompts(
         &self,
         scope: &Scope,
@@ -268,7 +268,7 @@ impl StoreHandle {
         query!(self, Query::Prompts { scope: scope.clone(), executions, bytes }, Prompts)
     }
 
-    /// How many active programs and executions of programs there are.
+    /// Number of active programs, and of executions of programs.
     pub async fn program_counts(&self, scope: &Scope) -> Result<(u64, u64), StoreError> {
         query!(self, Query::ProgramCounts(scope.clone()), Counts)
     }
@@ -282,7 +282,7 @@ impl StoreHandle {
         query!(self, Query::TaskOf(execution, checkpoint), Task)
     }
 
-    /// Pending tasks with a deadline up to a point in time, earliest first, behind one.
+    /// Pending tasks with a deadline up to a point in time, earliest first, after a cursor.
     pub async fn due_tasks(
         &self,
         until: Timestamp,
@@ -292,7 +292,7 @@ impl StoreHandle {
         query!(self, Query::DueTasks { until, after, limit }, Due)
     }
 
-    /// Executions of programs that have something to do, by id, behind one.
+    /// Running executions of programs, by id, after a cursor.
     pub async fn running_programs(
         &self,
         after: ExecutionId,
@@ -301,7 +301,7 @@ impl StoreHandle {
         query!(self, Query::RunningPrograms { after, limit }, Ids)
     }
 
-    /// Executions of programs, newest first: all, those of a program, or this one.
+    /// Executions of programs, newest first: all, those of one program, or one execution.
     pub async fn runs(
         &self,
         scope: &Scope,
@@ -317,7 +317,7 @@ impl StoreHandle {
         query!(self, Query::RunByName(scope.clone(), name.to_owned()), Runs)
     }
 
-    /// How an execution of a program goes on, by all of its rows as of one moment.
+    /// Everything that is needed to resume an execution of a program, from one snapshot.
     pub async fn run_head(&self, execution: ExecutionId) -> Result<Option<Box<RunHead>>, StoreError> {
         query!(self, Query::RunHead(execution), RunHead)
     }
@@ -341,7 +341,7 @@ impl StoreHandle {
         self.state_part(execution, checkpoint, None, usize::MAX).await
     }
 
-    /// A part of it: pages behind one, until there are so many bytes. Fewer than that: they are the last.
+    /// A part of a state: pages after a cursor, up to this many bytes. Fewer bytes: they are the last pages.
     pub async fn state_part(
         &self,
         execution: ExecutionId,
@@ -352,7 +352,7 @@ impl StoreHandle {
         query!(self, Query::State { execution, checkpoint, behind, bytes }, Pages)
     }
 
-    /// Tasks of an execution behind a checkpoint, oldest first.
+    /// Tasks of an execution after a checkpoint, oldest first.
     pub async fn tasks_of_run(
         &self,
         execution: ExecutionId,
@@ -362,7 +362,7 @@ impl StoreHandle {
         query!(self, Query::TasksOfRun { execution, after, limit }, Tasks)
     }
 
-    /// Versions of an execution's pages behind one, by page and checkpoint: no more once there are so many bytes.
+    /// Versions of an execution's pages after a cursor, by page and checkpoint, up to this many bytes.
     pub async fn page_versions(
         &self,
         execution: ExecutionId,
@@ -397,7 +397,7 @@ impl StoreHandle {
         query!(self, Query::Audit { scope: scope.clone(), before, limit }, Audit)
     }
 
-    /// A value of the store's book-keeping.
+    /// A meta value of the store.
     pub async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         query!(self, Query::Meta(key.to_owned()), Meta)
     }

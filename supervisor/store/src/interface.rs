@@ -17,10 +17,10 @@ pub enum Urgency {
     Lazy,
 }
 
-/// How long a lazy batch may wait for company (milliseconds).
+/// Longest wait of a lazy batch for an urgent one (milliseconds).
 pub const LAZY_MS: u64 = 5;
 
-/// How the store does.
+/// Health and size of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreStatus {
     /// `full`, `normal`, or `off`.
@@ -31,7 +31,7 @@ pub struct StoreStatus {
     pub bytes_used: u64,
     /// Above the quota: nothing new should be admitted.
     pub over_quota: bool,
-    /// Why the last commit failed; none once one has succeeded again.
+    /// Error of the last commit; none after a successful one.
     pub failing: Option<String>,
 }
 
@@ -42,8 +42,8 @@ pub trait Store: Send + Sync {
     fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>>;
     /// Reads from the last commit.
     fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>>;
-    /// How it does; cheap.
+    /// Health and size; cheap.
     fn status(&self) -> StoreStatus;
-    /// Commits what is queued and closes; everything later is [`StoreError::Closed`].
+    /// Commits the queued batches and closes; later calls get [`StoreError::Closed`].
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }

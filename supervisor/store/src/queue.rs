@@ -38,9 +38,9 @@ impl QueuedBatch {
 pub(super) enum Turn {
     /// Everything that was queued, in order.
     Work(Vec<QueuedBatch>),
-    /// Nothing for a while.
+    /// No work for a while.
     Idle,
-    /// Nothing, and nothing will come.
+    /// No work, and the queue is closed.
     Closed,
 }
 
@@ -48,16 +48,16 @@ pub(super) enum Turn {
 struct State {
     jobs: Vec<QueuedBatch>,
     urgent: bool,
-    /// When the oldest lazy batch must leave at the latest.
+    /// Latest time to write the oldest lazy batch.
     lazy_until: Option<Instant>,
-    /// While the writer sleeps: when it wakes up by itself.
+    /// When the sleeping writer wakes up by itself.
     sleeps_until: Option<Instant>,
     closed: bool,
 }
 
 impl State {
-    /// Whether the writer must be woken for a batch; only once, then it is on its way. A
-    /// writer that wakes up in time by itself is left alone: for the start of a short execution it would wake up only to wait
+    /// Whether the writer must be woken for a batch; true only once until it wakes up. A
+    /// writer that wakes up in time by itself is not woken: for the start of a short execution it would wake up only to wait
     /// for the end.
     fn wakes_writer(&mut self, urgency: Urgency) -> bool {
         let wanted_by = match urgency {
@@ -116,7 +116,7 @@ impl Queue {
         Ok(Ticket(ticket))
     }
 
-    /// Blocks until there is work that must not wait longer, or `idle` has passed without any.
+    /// Blocks until there is work that must not wait longer, or until `idle` has passed.
     pub(super) fn take(&self, idle: Duration) -> Turn {
         let called = Instant::now();
         let idle_from = called + idle;
@@ -147,7 +147,7 @@ impl Queue {
         }
     }
 
-    /// Takes no more; what is queued is still handed out.
+    /// Refuses new batches; queued ones are still returned.
     pub(super) fn close(&self) {
         self.state().closed = true;
         self.capacity.close();
@@ -165,7 +165,7 @@ impl Queue {
     }
 }
 
-/// About how much memory a batch's content takes (bytes).
+/// Approximate memory of a batch's content (bytes).
 fn bytes(batch: &Batch) -> usize {
     batch.0.iter().map(write_bytes).sum()
 }
@@ -248,7 +248,7 @@ mod tests {
     fn lazy_batch_wakes_only_a_writer_that_would_sleep_too_long() {
         let mut state = State::default();
         assert!(!state.wakes_writer(Urgency::Lazy), "a writer at work scanned before it sleeps");
-        let until = state.lazy_until.expect("it has to leave some time");
+        let until = state.lazy_until.expect("it has a latest time");
         state.sleeps_until = Some(until);
         assert!(!state.wakes_writer(Urgency::Lazy));
         state.sleeps_until = Some(until + Duration::from_millis(1));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn closed_queue_hands_out_its_rest_and_takes_no_more() {
+    async fn closed_queue_returns_its_rest_and_refuses_more() {
         let queue = Queue::new();
         let _ticket = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
         queue.close();

@@ -34,7 +34,7 @@ pub enum Durability {
     /// Power loss: every commit is on the disk before it is acknowledged.
     #[default]
     Full,
-    /// Every crash of ours; power loss may take the last moments.
+    /// A crash of the supervisor; a power loss may lose the last commits.
     Normal,
     /// Nothing: the database ends with its process.
     Off,
@@ -54,7 +54,7 @@ impl Durability {
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// Folder of the lock file, and of the database if that is not elsewhere. Made (0700) if it is not there.
+    /// Folder of the lock file, and of the database by default. Created (0700) if missing.
     pub state_dir: PathBuf,
     /// The database file; none = `vm-system.db` in the state directory.
     pub database: Option<PathBuf>,
@@ -62,12 +62,12 @@ pub struct StoreOptions {
     pub durability: Durability,
     /// How long to wait for another process that has the database locked.
     pub busy_timeout: Duration,
-    /// What is forgotten when.
+    /// Which rows are deleted when.
     pub retention: Retention,
 }
 
 impl StoreOptions {
-    /// The defaults: full durability, 5 s of patience.
+    /// The defaults: full durability, 5 s busy timeout.
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
         Self {
             state_dir: state_dir.into(),
@@ -88,8 +88,8 @@ pub fn open_sqlite(options: StoreOptions) -> Result<StoreHandle, OpenError> {
     Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, None)?)))
 }
 
-/// Opens an empty database that ends with this process, in a private folder beneath `$TMPDIR` (else `/tmp`). Nothing in it grows old,
-/// and nothing waits for the disk. Of a process that was killed the folder stays, until the same user opens another one.
+/// Opens an empty database that ends with this process, in a private folder beneath `$TMPDIR` (else `/tmp`). No retention,
+/// no flushes. The folder of a killed process stays until the same user opens another temporary database.
 pub fn open_temporary() -> Result<StoreHandle, OpenError> {
     let folder = TemporaryFolder::make()?;
     let retention = Retention { max_age: None, key_life: Duration::MAX, ..Retention::default() };
@@ -97,7 +97,7 @@ pub fn open_temporary() -> Result<StoreHandle, OpenError> {
     Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, Some(folder))?)))
 }
 
-/// How connections that write are made.
+/// Parameters of connections that write.
 struct DatabaseLocation {
     path: PathBuf,
     durability: Durability,
@@ -119,7 +119,7 @@ struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// `folder` is the state directory if that is to go with the store.
+    /// `folder` is the state directory if it is to be removed with the store.
     fn open(options: StoreOptions, folder: Option<TemporaryFolder>) -> Result<Self, OpenError> {
         let path = options.path();
         let StoreOptions { state_dir, durability, busy_timeout, retention, .. } = options;
@@ -137,7 +137,7 @@ impl SqliteStore {
             .spawn(move || {
                 let _last = last;
                 writer.run();
-                // The directory is free only when nothing of ours touches the database any more.
+                // The lock is released after the last access to the database.
                 drop(folder);
                 drop(lock);
             })
@@ -153,7 +153,7 @@ impl SqliteStore {
 }
 
 /// Closes the queue when the writer ends, so that no caller waits for ever. After a panic the process aborts: a supervisor
-/// without a writer cannot work, and a new one finds everything that was acknowledged.
+/// without a writer cannot work, and a new one finds every acknowledged commit.
 struct Abandon(Arc<Queue>);
 
 impl Drop for Abandon {
@@ -203,7 +203,7 @@ impl Store for SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // The writer commits what is queued and ends by itself.
+        // The writer commits the queued batches and ends by itself.
         self.queue.close();
     }
 }

@@ -1,5 +1,5 @@
 //! The folder of a database that ends with its process: private, removed at the end, and swept by a later process if this one was
-//! killed. Knows nothing of what is in it.
+//! killed. Knows nothing of the content.
 
 use super::error::OpenError;
 use super::lock::StoreLock;
@@ -8,9 +8,9 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Names of these folders begin so.
+/// Prefix of the folders' names.
 const PREFIX: &str = "vm-system-run-";
-/// A folder of this age without a holder of its lock is left over. A younger one may be about to be locked by its process.
+/// A folder of this age with a free lock is left over. A younger one may be about to be locked by its process.
 const SWEEP_AGE: Duration = Duration::from_mins(1);
 
 /// A folder in `$TMPDIR`, removed when this value is dropped.
@@ -44,14 +44,14 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Removes what killed processes of the same user have left. Whatever cannot be read or removed is left to the next one.
+/// Removes the folders of killed processes of the same user. Folders that cannot be read or removed are left to the next process.
 fn sweep(parent: &Path, age: Duration) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     let ours =
         entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()));
     for path in ours.map(|entry| entry.path()) {
         if is_old_folder_of_ours(&path, age)
-            // Held until the folder is gone: two sweeps do not meet in it.
+            // Held until the folder is deleted: two sweeps do not work on the same folder.
             && let Ok(_lock) = StoreLock::acquire(&path)
         {
             let _ = std::fs::remove_dir_all(&path);
@@ -60,7 +60,7 @@ fn sweep(parent: &Path, age: Duration) {
 }
 
 fn is_old_folder_of_ours(path: &Path, age: Duration) -> bool {
-    // Not following links: another user may have put one there.
+    // Without following links: another user may have created one.
     let Ok(found) = std::fs::symlink_metadata(path) else { return false };
     let is_old = found.modified().is_ok_and(|at| at.elapsed().is_ok_and(|since| since >= age));
     found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw() && is_old
@@ -73,7 +73,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn folder_is_private_and_goes_with_its_value() {
+    fn folder_is_private_and_removed_with_its_value() {
         let parent = tempfile::tempdir().expect("a temporary folder can be made");
         let folder = TemporaryFolder::make_in(parent.path(), SWEEP_AGE).expect("writable");
         let path = folder.path().to_owned();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_has_left_is_swept_and_what_a_live_one_uses_is_not() {
+    fn folder_of_a_killed_process_is_removed_and_folder_of_a_running_one_is_not() {
         let parent = tempfile::tempdir().expect("a temporary folder can be made");
         let make = |name: &str| {
             let path = parent.path().join(name);

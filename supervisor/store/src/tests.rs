@@ -1,4 +1,4 @@
-//! What the store promises its callers, and what only a real file can show. Nothing here sleeps; every wait is on an event.
+//! The contract of the store, and tests that need a real file. No test sleeps; every wait is on an event.
 
 mod failures;
 mod fixture;

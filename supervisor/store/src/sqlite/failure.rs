@@ -4,12 +4,12 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi;
 use vm_system_record::{Entity, StoreError};
 
-/// What went wrong inside a transaction.
+/// An error inside a transaction.
 #[derive(Debug)]
 pub(super) enum SqliteFailure {
-    /// The batch itself is at fault; the transaction goes on without it.
+    /// The batch is invalid; the transaction continues without it.
     Batch(StoreError),
-    /// The database is at fault.
+    /// The database failed.
     Database(rusqlite::Error),
 }
 
@@ -34,9 +34,9 @@ impl SqliteFailure {
     }
 }
 
-/// Turns violated constraints into rejections of what the statement is about.
+/// Maps violated constraints to rejections.
 pub(super) trait Constrained<T> {
-    /// A taken key is `Conflict(conflict)`, a missing parent (or what is taken over from it) `Missing(missing)`.
+    /// A taken key is `Conflict(conflict)`, a missing parent (or a value copied from it) `Missing(missing)`.
     fn constrained(self, conflict: Entity, missing: Entity) -> Result<T, SqliteFailure>;
 }
 
@@ -78,7 +78,7 @@ pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
     StoreError::Unavailable(text.to_owned())
 }
 
-/// Whether every other batch would fail the same way, so that trying them singly only costs time.
+/// Whether every other batch would fail too, so that single retries are useless.
 pub(super) fn hopeless(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -86,7 +86,7 @@ pub(super) fn hopeless(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Whether the connection should be made anew before it is used again.
+/// Whether the connection must be replaced before the next use.
 pub(super) fn poisoned(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),

@@ -1,7 +1,7 @@
-//! The file of the store's write-ahead log, as the connections that write see it. SQLite writes a commit in two pieces for
+//! The file of the store's write-ahead log, for the connections that write. SQLite writes a commit in two pieces for
 //! each page and flushes it with `fsync`; here the pieces of a commit are one write, and a flush is an `fdatasync` of a file
-//! that is already as large as it needs to be. Decides nothing about what is written when: order, locks and recovery are
-//! SQLite's. `sys.rs` hands it to SQLite.
+//! that is already large enough. Decides nothing about what is written when: order, locks and recovery are
+//! SQLite's. `sys.rs` registers it with SQLite.
 
 mod sys;
 
@@ -14,33 +14,33 @@ use std::path::{Path, PathBuf};
 
 /// A frame of the log is this header, then a page (`walformat.html`, section 2 of SQLite's documentation).
 const FRAME_HEADER_BYTES: usize = 24;
-/// Offset in a frame's header of the database's size in pages after this commit; 0 in frames that do not end one.
+/// Field of a frame's header: the database's size in pages after this commit; 0 in frames that do not end a commit.
 const COMMIT_FIELD: std::ops::Range<usize> = 4..8;
-/// Frames of one transaction that are gathered at most (bytes).
+/// Most frames of one transaction that are gathered (bytes).
 const GATHERED_BYTES: usize = 256 * 1024;
-/// Where each commit is flushed, the log grows in such steps (bytes): what enlarges a file takes the file system's own
-/// journal to flush, as long as everything else together.
+/// If each commit is flushed, the log grows in steps of this size (bytes): flushing a larger file also flushes the file system's
+/// journal, which doubles the time.
 const GROWTH_BYTES: u64 = 1 << 20;
 
 /// The log, open for writing.
 ///
-/// Gathered frames are not in the file yet. No reader notices: SQLite lets other connections see a commit only after all of its
-/// frames were written, and the frame that ends a commit writes what is gathered. Every other access to the file
-/// writes it too. A process that exits before has lost a transaction that was never committed.
+/// Gathered frames are not in the file yet. Readers are not affected: SQLite lets other connections see a commit only after all of its
+/// frames were written, and the frame that ends a commit writes the gathered ones. Every other access to the file
+/// writes them too. A process that exits before loses only a transaction that was not committed.
 #[derive(Debug)]
 struct Log {
     file: File,
     is_writable: bool,
-    /// As long as its folder does not surely name it.
+    /// Its path, until the folder entry is flushed.
     unnamed: Option<PathBuf>,
-    /// Frames in order, from the offset `begin` on.
+    /// Frames in order, starting at offset `begin`.
     gathered: Vec<u8>,
     begin: u64,
-    /// Whether the last header was one of a frame that ends a commit.
+    /// Whether the last header belongs to a frame that ends a commit.
     ends_commit: bool,
-    /// Whether the file grows ahead of what is written.
+    /// Whether the file is enlarged ahead of writes.
     grows_ahead: bool,
-    /// Up to here it has grown, as far as is known.
+    /// The known size of the file (bytes).
     grown: u64,
 }
 
@@ -71,7 +71,7 @@ impl Log {
         })
     }
 
-    /// Where the next piece belongs if it continues the last one.
+    /// The offset of a piece that continues the last one.
     fn end(&self) -> u64 {
         self.begin + self.gathered.len() as u64
     }
@@ -82,7 +82,7 @@ impl Log {
             self.ends_commit = bytes[COMMIT_FIELD] != [0; 4];
         }
         if offset != self.end() {
-            // The log's own header, a frame that is written again, the first one after a transaction that was undone.
+            // The log's header, a rewritten frame, or the first frame after a rollback.
             self.write_gathered()?;
             self.file.write_all_at(bytes, offset)?;
             self.begin = offset + bytes.len() as u64;
@@ -95,7 +95,7 @@ impl Log {
         Ok(())
     }
 
-    /// After an error nothing is gathered any more: SQLite undoes the transaction.
+    /// After an error the gathered frames are dropped: SQLite rolls the transaction back.
     fn write_gathered(&mut self) -> io::Result<()> {
         if self.gathered.is_empty() {
             return Ok(());
@@ -111,11 +111,11 @@ impl Log {
         written
     }
 
-    /// Zeros behind what is about to be written. They are no frames: a frame repeats two numbers of the log's header.
+    /// Writes zeros after the next write. They are not valid frames: a frame repeats two numbers of the log's header.
     fn grow(&mut self, end: u64) {
         let grown = end.next_multiple_of(GROWTH_BYTES);
         let zeros = vec![0; usize::try_from(grown - end).unwrap_or(0)];
-        // A disk that is too full for it may still hold the commit.
+        // A disk that is too full for the zeros may still hold the commit.
         self.grows_ahead = self.file.write_all_at(&zeros, end).is_ok();
         self.grown = grown;
     }
@@ -126,13 +126,13 @@ impl Log {
         if let Some(path) = self.unnamed.take() {
             let folder =
                 path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            // As SQLite itself: there are file systems that cannot flush a folder.
+            // Errors are ignored as in SQLite: some file systems cannot flush a folder.
             let _ = File::open(folder).and_then(|folder| folder.sync_all());
         }
         Ok(())
     }
 
-    /// Reads as much as there is; gives its length (bytes).
+    /// Reads as much as exists; returns its length (bytes).
     fn read(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.write_gathered()?;
         let mut read = 0;

@@ -1,4 +1,4 @@
-//! Opening: permissions, pragmas, the checks that refuse a file by name, the schema and its versions.
+//! Opening: permissions, pragmas, checks of the file, the schema and its versions.
 
 use super::Durability;
 use super::failure::store_error;
@@ -22,11 +22,11 @@ const FULL_CHECK_BYTES: u64 = 16 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
 
-/// The schema version of `schema.sql`. Not 1: nine versions before the first release have the numbers below, and their files
-/// are refused by them.
+/// The schema version of `schema.sql`. Not 1: nine versions before the first release have the lower numbers; their files
+/// are recognized by them and refused.
 const FIRST_VERSION: u32 = 10;
 const SCHEMA: &str = include_str!("schema.sql");
-/// What brings version `FIRST_VERSION + n` to the next one. A new step needs a golden database of its version
+/// Step `n` migrates version `FIRST_VERSION + n` to the next one. A new step needs a golden database of its version
 /// (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
 const STEPS: [&str; 0] = [];
 /// The version that this program writes.
@@ -42,7 +42,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
     })
 }
 
-/// Makes or opens the database, checks it and brings it to the newest schema.
+/// Creates or opens the database, checks it and migrates it to the newest schema.
 pub(super) fn first_connection(
     path: &Path,
     durability: Durability,
@@ -61,7 +61,7 @@ pub(super) fn first_connection(
     Ok(connection)
 }
 
-/// The file is 0600 before SQLite opens it; its log and index files take over these permissions.
+/// The file is 0600 before SQLite opens it; its log and index files inherit these permissions.
 fn make_private(path: &Path) -> Result<(), OpenError> {
     OpenOptions::new()
         .write(true)
@@ -82,13 +82,13 @@ pub(super) fn writable(
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    // Without our file of the log everything is as durable, and slower.
+    // Without our file system for the log everything is as durable, but slower.
     let connection = match log::vfs(durability) {
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
         None => Connection::open_with_flags(path, flags)?,
     };
     common(&connection, busy_timeout)?;
-    // First, so that a new file is not flushed for the change of its mode where nothing is flushed.
+    // First, so that without durability a new file is not flushed when its mode changes.
     connection.pragma_update(None, "synchronous", durability.as_str())?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, durability == Durability::Off)?;
@@ -115,8 +115,8 @@ fn common(connection: &Connection, busy_timeout: Duration) -> Result<(), rusqlit
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "temp_store", "memory")?;
-    // Plans do not depend on the values that are bound: else SQLite compiles a statement anew for each value that may have
-    // mattered, and that is most of what a small query costs.
+    // Plans do not depend on bound values: otherwise SQLite compiles a statement again for each value that may have
+    // mattered, which is most of the cost of a small query.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // A damaged schema must not run code of its own.
     connection.pragma_update(None, "trusted_schema", false)
@@ -147,7 +147,7 @@ fn identify(connection: &Connection, path: &Path) -> Result<Option<u32>, OpenErr
     }
 }
 
-/// Makes the schema, or brings an older one to the newest version: all of it or nothing.
+/// Creates the schema, or migrates an older one to the newest version: all of it or nothing.
 fn migrate(connection: &mut Connection, found: Option<u32>) -> Result<(), rusqlite::Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if found.is_none() {

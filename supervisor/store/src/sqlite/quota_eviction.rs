@@ -1,5 +1,5 @@
 //! Decides which owner's ended records are deleted first when the database exceeds its quota: those of the largest owner. An owner
-//! below the average keeps its records, however much others store with executions that still run. Deletes nothing itself.
+//! below the average keeps its records, even if others store much with executions that still run. Deletes nothing itself.
 
 use rusqlite::Connection;
 use std::collections::HashMap;
@@ -8,11 +8,11 @@ use vm_system_record::Owner;
 
 /// The sums are computed again after this time; meanwhile deleted bytes are subtracted.
 const ADD_UP_EVERY: Duration = Duration::from_mins(1);
-/// At most this part of the writer's time is spent on the sums, and on searches that find no ended records.
+/// At most 1/`PART` of the writer's time is spent on the sums, and on searches that find no ended records.
 const PART: u32 = 100;
-/// A size that is stored in a row counts up to this (bytes): a damaged row overflows no sum.
+/// Cap of a size that is stored in a row (bytes): a damaged row overflows no sum.
 const REPORTED_MAX: u64 = 1 << 40;
-/// What an execution takes besides its texts, its output and its state, roughly (bytes); a line of output an eighth of it.
+/// Approximate size of an execution besides its texts, output and state (bytes); of a line of output, an eighth.
 const ROW_BYTES: u64 = 1024;
 
 /// The stored bytes of each owner.
@@ -46,7 +46,7 @@ impl QuotaEviction {
         let largest = self.owners.iter().filter(|owned| !owned.bare && owned.bytes >= average);
         let largest = largest.max_by_key(|owned| owned.bytes).map(|owned| owned.owner.clone());
         if largest.is_none() && self.next_sum_at.is_none_or(|at| now >= at) {
-            // Until the next search more may have ended.
+            // More records may have ended by the next search.
             self.owners.iter_mut().for_each(|owned| owned.bare = false);
         }
         self.chosen_at = Some(now);

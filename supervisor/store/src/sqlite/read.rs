@@ -23,7 +23,7 @@ pub(super) enum ReadError {
 }
 
 impl ReadError {
-    /// The row has something in it that is none of ours; the database itself can be read.
+    /// The row has an invalid value; the database itself can be read.
     fn is_of_one_row(&self) -> bool {
         use rusqlite::Error as Sql;
         match self {
@@ -143,7 +143,7 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
     })
 }
 
-/// A `SELECT` that is put together from the conditions that a query has. Only fixed texts go into the statement; all
+/// A `SELECT` that is composed from the conditions of a query. The statement consists of fixed texts only; all
 /// values are parameters.
 struct Select {
     sql: String,
@@ -188,7 +188,7 @@ impl Select {
         }
     }
 
-    /// Newest first by `column`, ties by id, behind the page's cursor.
+    /// Newest first by `column`, ties by id, after the page's cursor.
     fn newest_first(&mut self, column: &str, page: Page) -> &mut Self {
         self.paged = true;
         if let Some(Cursor { at, id }) = page.after {
@@ -206,8 +206,8 @@ impl Select {
         Ok(out)
     }
 
-    /// Of a list: as many rows as fit by their `weight` (bytes), and one at least. A row that cannot be read costs itself
-    /// and not the others.
+    /// The rows of a list that fit by their `weight` (bytes), at least one. A row that cannot be read is left out
+    /// without an effect on the others.
     fn readable_rows<T>(
         &self,
         c: &Connection,

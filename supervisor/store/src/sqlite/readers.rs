@@ -30,7 +30,7 @@ impl Readers {
     }
 
     pub(super) async fn read(self: Arc<Self>, query: Query) -> Result<QueryResult, StoreError> {
-        // The permit belongs to the query: it runs to its end also when the caller has gone.
+        // The permit belongs to the query, which runs to its end even if the caller has dropped the future.
         let permit = Arc::clone(&self.capacity).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         tokio::task::spawn_blocking(move || {
             let result = self.run(&query);
@@ -38,7 +38,7 @@ impl Readers {
             result
         })
         .await
-        .unwrap_or_else(|_| Err(StoreError::Unavailable("a query was broken off".to_owned())))
+        .unwrap_or_else(|_| Err(StoreError::Unavailable("a query was interrupted".to_owned())))
     }
 
     fn run(&self, query: &Query) -> Result<QueryResult, StoreError> {
@@ -47,7 +47,7 @@ impl Readers {
             None => open::read_only(&self.path, self.busy_timeout).map_err(|error| store_error(&error))?,
         };
         let result = transaction(&connection, query);
-        // After a failure the connection may be in any state; a new one costs less than a doubt.
+        // After a failure the connection may be in any state; a new one is cheap.
         if result.is_ok() {
             self.idle().push(connection);
         }
@@ -70,7 +70,7 @@ impl Readers {
 
 fn transaction(connection: &Connection, query: &Query) -> Result<QueryResult, StoreError> {
     let judged = |error: rusqlite::Error| store_error(&error);
-    // Prepared once; SQLite's own helper compiles both anew each time. After a failure the connection is closed.
+    // Prepared once; SQLite's own helper compiles both again each time. After a failure the connection is closed.
     let run = |sql| connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
     run("BEGIN").map_err(judged)?;
     let result = read::run_query(connection, query)?;

@@ -8,28 +8,28 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Pages in the log, not yet copied, that are worth a checkpoint (4 MiB).
+/// Pages in the log, not yet copied, that start a checkpoint (4 MiB).
 const SOFT_PAGES: i64 = 1_024;
-/// Pages in the log at which it is to start over (16 MiB). Under constant writing a concurrent checkpoint never reaches the
+/// Pages in the log at which it is to start over (16 MiB). Under constant writes a concurrent checkpoint never reaches the
 /// end, and without that the log cannot start over: the writer copies the rest once it is short.
 const HARD_PAGES: i64 = 4_096;
-/// The writer copies a rest of this share of the log (1 MiB of 16): about as much work as a few commits, and the more the
+/// The writer copies a rest of at most this share of the log (1 MiB of 16): about as much work as a few commits, and more the
 /// longer the thread has not caught up.
 const REST_SHARE: i64 = 16;
-/// Pages in the log at which the writer waits for all of it to be copied (256 MiB): the disk is too slow for what comes.
+/// Pages in the log at which the writer waits until all are copied (256 MiB): the disk is too slow for the writes.
 const FULL_PAGES: i64 = 65_536;
 
 /// Bytes of content that a commit may have added before the log is checked again. A check is a statement that SQLite
-/// compiles anew each time, as much work as the insertion of a row.
+/// compiles again each time, as much work as the insertion of a row.
 const CHECK_BYTES: usize = 1 << 20;
-/// What a batch adds besides its content, at most: every page that its rows and their indexes lie on (bytes).
+/// Most bytes that a batch adds besides its content: every page of its rows and their indexes.
 const BATCH_BYTES: usize = 16 * 4_096;
 
 pub(super) struct Checkpoints {
     connection: Arc<Mutex<Connection>>,
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Approximate size of what was written since the last check (bytes).
+    /// Approximate bytes written since the last check.
     unseen_bytes: usize,
 }
 
@@ -38,7 +38,7 @@ impl Checkpoints {
         let connection = Arc::new(Mutex::new(location.connect()?));
         let (wake, woken) = sync_channel(1);
         let shared = Arc::clone(&connection);
-        // Without the thread the writer makes the checkpoints itself, at the hard bound.
+        // Without the thread the writer runs the checkpoints itself, at the hard bound.
         let thread = std::thread::Builder::new()
             .name("store-checkpoint".to_owned())
             .spawn(move || work(&shared, &woken))
@@ -46,7 +46,7 @@ impl Checkpoints {
         Ok(Self { connection, wake: Some(wake), thread, unseen_bytes: 0 })
     }
 
-    /// After a commit of `batches` with this much content: `writer` is the connection that made it.
+    /// To be called after a commit of `batches` with this much content on the connection `writer`.
     pub(super) fn after_commit(&mut self, writer: &Connection, batches: usize, content_bytes: usize) {
         self.unseen_bytes += batches * BATCH_BYTES + content_bytes;
         if self.unseen_bytes < CHECK_BYTES {
@@ -68,7 +68,7 @@ impl Checkpoints {
         } else if rest >= worth_it
             && let Some(wake) = &self.wake
         {
-            // Full: it is awake already.
+            // Full: the thread is awake already.
             let _ = wake.try_send(());
         }
     }
@@ -88,7 +88,7 @@ fn work(connection: &Mutex<Connection>, woken: &Receiver<()>) {
     }
 }
 
-/// Copies what no reader needs any more, without waiting. A failure leaves the log as it is: nothing is lost, and the
+/// Copies the pages that no reader needs any more, without waiting. A failure leaves the log unchanged: nothing is lost, and the
 /// next attempt or the next commit gets the same error and reports it.
 fn checkpoint(connection: &Connection) {
     let result = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
@@ -97,12 +97,11 @@ fn checkpoint(connection: &Connection) {
     }
 }
 
-/// How far the log is.
+/// State of the log.
 #[derive(Default)]
 struct Log {
-    /// Pages in it.
     pages: i64,
-    /// Of these, in the database already.
+    /// Pages that are in the database already.
     copied: i64,
 }
 

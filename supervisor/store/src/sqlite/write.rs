@@ -59,7 +59,7 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Sqli
             executions::start(c, name.as_deref(), execution, end)
         }
         Write::ExecutionStatus { id, status } => executions::status(c, *id, *status),
-        // Written with its start: one row.
+        // Written together with its start: one row.
         Write::ExecutionEnded(execution) if ends.of(execution.id).is_some() => Ok(1),
         Write::ExecutionEnded(execution) => executions::end(c, execution),
         Write::ExecutionDegraded { id } => executions::degraded(c, *id),
@@ -98,7 +98,7 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Sqli
     }
 }
 
-/// Runs one statement through the cache; how many rows it changed.
+/// Runs one statement through the cache; returns the number of changed rows.
 fn run(c: &Connection, sql: &str, params: impl Params) -> Result<u64, rusqlite::Error> {
     Ok(c.prepare_cached(sql)?.execute(params)? as u64)
 }
@@ -108,7 +108,7 @@ fn exists(c: &Connection, sql: &str, params: impl Params) -> Result<bool, rusqli
     c.prepare_cached(sql)?.exists(params)
 }
 
-/// The database's integers are signed; counts beyond 2^63 do not occur and are held there.
+/// The database's integers are signed; counts beyond 2^63 do not occur and are capped.
 fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,6 @@
-//! The one thread that writes: each turn takes all queued batches, commits once, then reports to all callers.
+//! The only thread that writes: each turn takes all queued batches, commits once, then reports to all callers.
 //!
-//! A batch that is refused does not harm its neighbours: the turn is first tried as a whole (the usual case, no
+//! A refused batch does not affect others: the turn is first tried as a whole (the usual case, no
 //! savepoints), then with a savepoint for each batch, and, when the database itself fails, with a transaction for each.
 //! The thread survives every failure; executions whose writes were lost are marked `degraded` with the next commit.
 
@@ -19,14 +19,14 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Applied, Batch, PRUNE_EVERY, PRUNE_ROWS, Retention, StoreError, Write, earlier};
 
-/// Lost executions that are remembered at most; beyond it the oldest ids are forgotten first.
+/// Most remembered executions with lost writes; beyond it the oldest ids are dropped first.
 const LOST_MAX: usize = 100_000;
 /// Time between checks of the database's size.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
 /// The retention scan starts over after this time: rows that were unfinished may have ended.
 const PASS_AGAIN: Duration = Duration::from_hours(1);
 
-/// What other threads may see of the writer.
+/// State of the writer that other threads read.
 #[derive(Default)]
 pub(super) struct WriterShared {
     bytes_used: AtomicU64,
@@ -65,7 +65,7 @@ pub(super) struct Writer {
     eviction: QuotaEviction,
 }
 
-/// What came of each batch of a turn.
+/// The result of each batch of a turn.
 type Verdicts = Vec<Result<Applied, StoreError>>;
 
 impl Writer {
@@ -109,7 +109,7 @@ impl Writer {
         if let Some(connection) = self.connection
             && self.location.durability != Durability::Off
         {
-            // The last connection to close would do the same, but silently.
+            // Closing the last connection would do the same, but without a report of errors.
             let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             if let Err(error) = emptied {
                 tracing::warn!(%error, "the store's log could not be emptied");
@@ -123,7 +123,7 @@ impl Writer {
         let verdicts = self.commit(&jobs);
         self.remember_lost(&jobs, &verdicts);
         // The last first: a caller waits for its batches in order, and when the first one is reported, the results of
-        // all others of this turn are there too. Else it would be woken for each of them.
+        // all others of this turn exist too. Otherwise it would be woken for each of them.
         for (job, verdict) in jobs.into_iter().zip(verdicts).rev() {
             job.finish(verdict);
         }
@@ -155,7 +155,7 @@ impl Writer {
         }
     }
 
-    /// The database failed somewhere in the turn: finds the batch at which it did.
+    /// The database failed in the turn: finds the batch at which it did.
     fn singly(&mut self, jobs: &[QueuedBatch]) -> Verdicts {
         let mut verdicts = Verdicts::with_capacity(jobs.len());
         for job in jobs {
@@ -177,8 +177,8 @@ impl Writer {
         verdicts
     }
 
-    /// The commit succeeded. Where all batches were refused, or changed nothing, it had nothing to write: that says
-    /// nothing about whether it can.
+    /// The commit succeeded. If all batches were refused or changed nothing, nothing was written: that shows
+    /// nothing about the ability to write.
     fn succeeded(&mut self, verdicts: &Verdicts) {
         let has_written =
             |verdict: &Result<Applied, _>| verdict.as_ref().is_ok_and(|applied| applied.rows > 0);
@@ -205,7 +205,7 @@ impl Writer {
         reported
     }
 
-    /// A transaction that could not even be rolled back would refuse every later one.
+    /// Drops a connection with a transaction that could not be rolled back: it would refuse every later one.
     fn drop_stuck(&mut self) {
         self.connection.take_if(|connection| !connection.is_autocommit());
     }
@@ -221,7 +221,7 @@ impl Writer {
         }
     }
 
-    /// A bounded part of the work in the background.
+    /// Does a bounded part of the background work.
     fn maintain(&mut self) {
         let now = Instant::now();
         if now >= self.measure_at {
@@ -236,7 +236,7 @@ impl Writer {
             return;
         }
         let more = self.prune();
-        // While there is more, the next piece comes after the next turn or pause, not before waiting callers.
+        // If there is more, the next step runs after the next turn or pause, not before waiting callers.
         self.prune_at = Instant::now() + if more { Duration::from_millis(10) } else { PRUNE_EVERY };
     }
 
@@ -259,8 +259,8 @@ impl Writer {
                 step.more || relieved
             }
             Err(failure) => {
-                // Tried again at the next time; callers get the error of their own batches.
-                tracing::warn!(error = %failure.into_store_error(), "the store could not forget old records");
+                // Retried at the next time; callers get the error of their own batches.
+                tracing::warn!(error = %failure.into_store_error(), "the store could not delete old records");
                 self.drop_stuck();
                 false
             }
@@ -313,7 +313,7 @@ fn together(
     match transaction(c, |c| plain(c, jobs, lost)) {
         Ok(verdicts) => Ok(verdicts),
         Err(SqliteFailure::Database(error)) => Err(error),
-        // A caller's mistake: the others must not pay for it.
+        // The caller's error: the others must not fail.
         Err(SqliteFailure::Batch(error)) if jobs.len() == 1 && lost.is_empty() => Ok(all(jobs, &error)),
         Err(SqliteFailure::Batch(_)) => {
             transaction(c, |c| guarded(c, jobs, lost)).map_err(|failure| match failure {
@@ -398,7 +398,7 @@ mod tests {
     use vm_system_record::{Retention, Write};
 
     #[tokio::test]
-    async fn a_transaction_that_cannot_be_left_costs_its_connection_and_not_the_store() {
+    async fn transaction_that_cannot_be_ended_costs_its_connection_and_not_the_store() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let path = folder.path().join("store.db");
         let (durability, busy_timeout) = (Durability::Normal, Duration::ZERO);

@@ -1,5 +1,5 @@
-//! A disk that fills up, a database that another process locks: an error to the caller, a mark on what is incomplete, and a
-//! writer that goes on when the disk does.
+//! A full disk, a database that another process locks: an error to the caller, a mark on incomplete executions, and a
+//! writer that continues when the disk works again.
 
 use super::fixture::{
     console, ended, events, execution_id, execution_record, faulty, mine, on_disk, options, running, started,
@@ -13,7 +13,7 @@ use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, Metrics};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Batch, Checkpoint, StoreError, Write};
 
-/// A file system of a few megabytes that goes with this value; none where mounting is not permitted.
+/// A file system of a few megabytes, unmounted with this value; none where mounting is not permitted.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
@@ -49,7 +49,7 @@ fn large_event(seq: u64) -> Event {
     Event { payload: EventPayload::Stdout { text: "x".repeat(256 * 1_024) }, ..console(1, seq) }
 }
 
-/// Writes until the disk is full; how many events were acknowledged.
+/// Writes until the disk is full; returns the number of acknowledged events.
 async fn fill(store: &StoreHandle) -> u64 {
     for seq in 1..1_000 {
         match store.apply(Write::Events([large_event(seq)].into())).await {
@@ -65,7 +65,7 @@ async fn fill(store: &StoreHandle) -> u64 {
 }
 
 #[tokio::test]
-async fn a_durable_step_that_is_made_again_leaves_no_mark() {
+async fn retried_durable_step_leaves_no_mark() {
     let (store, faults) = faulty();
     store.apply(running()).await.expect("new");
     let (id, status) = (execution_id(1), ExecutionStatus::Running);
@@ -92,7 +92,7 @@ async fn a_durable_step_that_is_made_again_leaves_no_mark() {
 async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back() {
     let Some(disk) = SmallDisk::mount(8) else { return };
     let ballast = disk.path().join("ballast");
-    // As much as the log may hold at the worst: closing copies it into the database before it goes.
+    // The largest size of the log: closing copies it into the database before deleting it.
     std::fs::write(&ballast, vec![0; 4 << 20]).expect("the disk is empty");
     let store = open_sqlite(options(disk.path())).expect("an empty database fits");
     store.apply(running()).await.expect("the store accepts it");
@@ -101,7 +101,7 @@ async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back()
     assert!(acknowledged > 0, "some events were stored");
     assert!(store.status().failing.expect("the status reports it").contains("full"));
     let read = store.events(execution_id(1), 0, 0).await.expect("reading goes on");
-    assert_eq!(read.len() as u64, acknowledged, "what was acknowledged is there, and nothing else");
+    assert_eq!(read.len() as u64, acknowledged, "exactly the acknowledged events are stored");
     let row = store.execution(&mine(), execution_id(1)).await.expect("readable").expect("there");
     assert!(!row.execution.degraded, "the mark needs a commit");
 
@@ -146,7 +146,7 @@ async fn read_only_disk_is_refused_at_opening_by_name() {
 }
 
 #[tokio::test]
-async fn database_locked_by_another_process_is_an_error_until_it_lets_go() {
+async fn database_locked_by_another_process_is_an_error_until_it_is_unlocked() {
     let disk = on_disk();
     disk.store.shutdown().await;
     let options = StoreOptions { busy_timeout: Duration::from_millis(20), ..options(disk.folder.path()) };

@@ -14,7 +14,7 @@ use vm_system_protocol::model::{
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Batch, Owner, PolicySnapshot, Retention, Scope, Write};
 
-/// A SQLite store in a folder that goes with it.
+/// A SQLite store in a folder that is removed with it.
 pub(super) struct OnDisk {
     pub(super) folder: TempDir,
     pub(super) store: StoreHandle,
@@ -26,7 +26,7 @@ pub(super) fn on_disk() -> OnDisk {
     OnDisk { folder, store }
 }
 
-/// Nothing is forgotten unasked: the moments of these tests are long past.
+/// No retention: the times of these tests are long past.
 pub(super) fn options(folder: &Path) -> StoreOptions {
     let retention = Retention { max_age: None, key_life: Duration::MAX, ..Retention::default() };
     StoreOptions { retention, ..StoreOptions::new(folder) }
@@ -52,7 +52,7 @@ pub(super) fn mine() -> Scope {
     Scope::Owner(owner(1))
 }
 
-/// A time-ordered id: moment and number.
+/// A time-ordered id from a time and a number.
 pub(super) fn id(at: i64, n: u8) -> [u8; 16] {
     let mut id = [n; 16];
     id[..6].copy_from_slice(&u64::try_from(at).expect("moments are positive").to_be_bytes()[2..]);

@@ -234,7 +234,7 @@ fn rows() -> Batch {
     Batch(writes)
 }
 
-/// Everything that is in [`rows`].
+/// Queries for everything in [`rows`].
 fn queries() -> Vec<Query> {
     let (all, page) = (Scope::All, Page::ALL);
     let durable = SessionQuery { durable: true, ..SessionQuery::default() };
@@ -288,7 +288,7 @@ fn schema(connection: &Connection) -> Vec<String> {
     texts(connection, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
 }
 
-/// A database as SQL text: what `.dump` of SQLite's shell gives, with the two numbers of the header that are ours.
+/// A database as SQL text: the output of `.dump` in SQLite's shell, with our two numbers of the header.
 fn dump(connection: &Connection) -> String {
     let number =
         |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).expect("a number");

@@ -1,4 +1,4 @@
-//! What a real file can be when it is opened, and what must survive.
+//! Files that are refused at opening, and data that must survive.
 
 use super::fixture::{
     events, execution_id, mine, on_disk, options, running, session_id, template, template_id,
@@ -44,7 +44,7 @@ async fn second_owner_of_a_state_directory_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_is_there_after_opening_again() {
+async fn acknowledged_writes_exist_after_opening_again() {
     for durability in [Durability::Full, Durability::Normal] {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let options = StoreOptions { durability, ..options(folder.path()) };
@@ -59,7 +59,7 @@ async fn what_was_acknowledged_is_there_after_opening_again() {
     }
 }
 
-/// Copies the files as a crash would leave them: in mid-life, with everything still in the log.
+/// Copies the files as a crash would leave them: open, with everything still in the log.
 #[tokio::test]
 async fn acknowledged_writes_survive_an_exit_without_a_close() {
     let disk = on_disk();
@@ -167,7 +167,7 @@ async fn old_records_are_deleted_without_a_request() {
     store.apply(vec![super::fixture::ended(1, 1), end]).await.expect("live");
     store.shutdown().await;
     let store = open_sqlite(StoreOptions::new(folder.path())).expect("our own database");
-    // Commits drive the turns behind which the writer forgets.
+    // The writer deletes old rows after the turns of commits.
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     while store.session(&mine(), session_id(1)).await.expect("readable").is_some() {
         assert!(std::time::Instant::now() < deadline, "an ended session of 1970 is still there");

@@ -23,7 +23,7 @@ fn session_ended() -> Write {
     }
 }
 
-/// Commits drive the turns behind which the writer measures and forgets.
+/// The writer measures and deletes after the turns of commits.
 async fn until(store: &StoreHandle, what: &str, holds: impl AsyncFn(&StoreHandle) -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !holds(store).await {
@@ -57,7 +57,7 @@ async fn above_its_mark_the_oldest_ended_records_go_and_live_ones_stay() {
     store.apply(running()).await.expect("new");
     fill(&store, 4).await;
     until(&store, "the size is never measured", async |store| store.status().bytes_used > 2 << 20).await;
-    // Nothing has ended: nothing may go, however much it is.
+    // Nothing has ended: nothing may be deleted, whatever its size.
     assert_eq!(store.events(execution_id(1), 0, 0).await.expect("readable").len(), 16);
     store.apply(vec![ended(1, 1), session_ended()]).await.expect("live");
     until(&store, "an ended session stays", async |store| {
@@ -120,11 +120,11 @@ async fn the_largest_owner_loses_records_first_and_no_other_owner_and_no_line_of
         store.execution(&Scope::All, execution_id(3)).await.expect("readable").is_none()
     })
     .await;
-    // It goes on taking; the next searches find nothing more of it.
+    // It continues to write; the next searches find no ended records of it.
     let until_measured = Instant::now() + Duration::from_secs(2);
-    until(&store, "time stands still", async |_| Instant::now() > until_measured).await;
+    until(&store, "the time does not pass", async |_| Instant::now() > until_measured).await;
     let others = store.execution(&Scope::All, execution_id(2)).await.expect("readable");
-    assert!(others.is_some(), "another owner pays for it");
+    assert!(others.is_some(), "another owner lost records");
     assert!(store.execution(&mine(), execution_id(1)).await.expect("readable").is_some(), "it runs");
     assert_eq!(store.audit(&Scope::All, None, 10).await.expect("readable").len(), 1);
     store.shutdown().await;
@@ -174,6 +174,6 @@ async fn unused_versions_of_the_largest_owner_are_deleted_however_young_they_are
     })
     .await;
     let newest = store.program_code(id, 8).await.expect("readable");
-    assert!(newest.is_some(), "the newest one is what starts");
+    assert!(newest.is_some(), "the newest version is the one that starts");
     store.shutdown().await;
 }

@@ -15,7 +15,7 @@ async fn damaged_pages_fail_the_query_that_meets_them_and_heal() {
     disk.store.apply(events(1, 1..=EVENTS)).await.expect("running");
     disk.store.shutdown().await;
     let store = open_sqlite(options(disk.folder.path())).expect("the database is whole");
-    // Behind the daemon's back: the end of the file, where nothing but events is.
+    // Overwrites the end of the file, which holds only events.
     let path = disk.folder.path().join("vm-system.db");
     let whole = std::fs::read(&path).expect("the file is there");
     let offset = whole.len() / 4 * 3 / 4_096 * 4_096;
@@ -40,7 +40,7 @@ async fn a_file_that_is_out_of_reach_fails_queries_until_it_is_back() {
     // No reader has been needed before, so one is opened now.
     let error = disk.store.execution(&mine(), execution_id(1)).await.expect_err("there is no file");
     assert_eq!(error, StoreError::Unavailable("the database file cannot be opened".to_owned()));
-    assert!(!path.exists(), "no empty database takes its offset");
+    assert!(!path.exists(), "no empty database replaces it");
     std::fs::rename(&away, &path).expect("the file is ours");
     let row = disk.store.execution(&mine(), execution_id(1)).await.expect("readable");
     assert!(row.is_some());
@@ -49,7 +49,7 @@ async fn a_file_that_is_out_of_reach_fails_queries_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn store_that_fails_queries_on_request_goes_on_writing() {
+async fn store_that_fails_queries_on_request_continues_to_write() {
     let (store, faults) = faulty();
     faults.set_reading(Some("the disk reports an error"));
     store.apply(running()).await.expect("new");

@@ -1,4 +1,4 @@
-//! Behaviour that every store owes its callers.
+//! The contract of every store.
 
 use vm_system_record::{Rejection, StoreError};
 

@@ -1,5 +1,5 @@
-//! Random batches that share a commit do what they do alone: a refused one harms no other, and an execution that starts and ends in
-//! one commit is written once and is the same.
+//! Random batches that share a commit have the same effect as alone: a refused one does not affect others, and an execution that starts and ends in
+//! one commit is written once with the same result.
 
 use super::fixture::{console, execution_id, execution_record, on_disk, session, session_id, template};
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ fn write() -> impl Strategy<Value = Write> {
     ]
 }
 
-/// What the writes change.
+/// Queries for everything that the writes change.
 fn queries() -> Vec<Query> {
     let sessions = SessionQuery::default();
     let mut queries = vec![
@@ -80,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn batches_that_share_a_commit_do_what_they_do_alone(
+    fn batches_that_share_a_commit_have_the_same_effect_as_alone(
         turns in proptest::collection::vec(
             proptest::collection::vec(proptest::collection::vec(write(), 0..4).prop_map(Batch), 1..8),
             1..6,

@@ -18,23 +18,23 @@ use std::sync::OnceLock;
 
 const FULL: &CStr = c"vm-system-full";
 const NORMAL: &CStr = c"vm-system-normal";
-/// What SQLite assumes of a disk by itself (bytes).
+/// SQLite's default sector size (bytes).
 const SECTOR_BYTES: c_int = 4_096;
 
-/// What belongs to a registered file system.
+/// Data of a registered file system.
 struct Ours {
     parent: *mut sqlite3_vfs,
     grows_ahead: bool,
 }
 
-/// Begins as every open file of SQLite does.
+/// Starts with the fields of every open file of SQLite.
 #[repr(C)]
 struct LogFile {
     base: sqlite3_file,
     log: *mut Log,
 }
 
-/// The name of the file system for connections that write. `None`: SQLite's own will do, or ours could not be registered.
+/// The name of the file system for connections that write. `None`: SQLite's own is sufficient, or ours could not be registered.
 pub(in super::super) fn vfs(durability: Durability) -> Option<&'static CStr> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let registered = *REGISTERED.get_or_init(|| register(FULL, true) && register(NORMAL, false));
@@ -46,21 +46,21 @@ pub(in super::super) fn vfs(durability: Durability) -> Option<&'static CStr> {
 }
 
 fn register(name: &'static CStr, grows_ahead: bool) -> bool {
-    // SAFETY: null asks for the default file system; what is given is never freed.
+    // SAFETY: null means the default file system; the result is never freed.
     let parent = unsafe { sqlite3_vfs_find(std::ptr::null()) };
     if parent.is_null() {
         return false;
     }
     let ours = Box::new(Ours { parent, grows_ahead });
-    // SAFETY: just checked, and SQLite does not change a registered file system but for its link.
+    // SAFETY: checked above, and SQLite changes only the link of a registered file system.
     let mut vfs = unsafe { *parent };
-    // All other methods are the parent's own: those of its Unix file systems do not depend on the file system that they are called for.
+    // All other methods are the parent's: those of its Unix file systems do not depend on the file system that they are called for.
     vfs.xOpen = Some(open);
     vfs.zName = name.as_ptr();
     vfs.pNext = std::ptr::null_mut();
     vfs.pAppData = Box::into_raw(ours).cast();
     vfs.szOsFile = vfs.szOsFile.max(c_int::try_from(size_of::<LogFile>()).unwrap_or(c_int::MAX));
-    // SAFETY: the structure and what it points to live for ever; 0: it does not become the default.
+    // SAFETY: the structure and its targets are never freed; 0: it does not become the default.
     unsafe { sqlite3_vfs_register(Box::into_raw(Box::new(vfs)), 0) == SQLITE_OK }
 }
 
@@ -93,10 +93,10 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: SQLite gives back the structure that `register` made.
+    // SAFETY: SQLite passes the structure that `register` created.
     let ours = unsafe { &*(*vfs).pAppData.cast::<Ours>() };
     if flags & SQLITE_OPEN_WAL == 0 || name.is_null() {
-        // SAFETY: the parent is registered for ever; the arguments are passed on as they came.
+        // SAFETY: the parent is registered for ever; the arguments are passed unchanged.
         return unsafe {
             match (*ours.parent).xOpen {
                 Some(open) => open(ours.parent, name, file, flags, out_flags),
@@ -106,7 +106,7 @@ unsafe extern "C" fn open(
     }
     // SAFETY: SQLite's names end with a zero and live as long as the file.
     let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
-    // SAFETY: `szOsFile` allocated a `LogFile`. Without methods SQLite does not close a file that did not open.
+    // SAFETY: SQLite allocated `szOsFile` bytes, a `LogFile`. Without methods SQLite does not close a file that failed to open.
     unsafe { (*file).pMethods = std::ptr::null() };
     let Ok(log) = Log::open(path, flags & SQLITE_OPEN_CREATE != 0, ours.grows_ahead) else {
         return SQLITE_CANTOPEN;
@@ -137,7 +137,7 @@ unsafe fn log<'a>(file: *mut sqlite3_file) -> &'a mut Log {
 }
 
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
-    // SAFETY: made by `Box::into_raw` in `open`; SQLite closes a file once.
+    // SAFETY: created by `Box::into_raw` in `open`; SQLite closes a file once.
     let mut log = unsafe { Box::from_raw((*file.cast::<LogFile>()).log) };
     code(log.write_gathered(), SQLITE_IOERR_WRITE)
 }
@@ -166,7 +166,7 @@ unsafe extern "C" fn write(
     bytes: c_int,
     offset: sqlite3_int64,
 ) -> c_int {
-    // SAFETY: an open log; SQLite's buffer has so many bytes.
+    // SAFETY: an open log; SQLite's buffer has this many bytes.
     let (log, bytes) = unsafe {
         (log(file), std::slice::from_raw_parts(from.cast::<u8>(), usize::try_from(bytes).unwrap_or(0)))
     };
@@ -196,7 +196,7 @@ unsafe extern "C" fn file_size(file: *mut sqlite3_file, size: *mut sqlite3_int64
     }
 }
 
-/// Logs are locked through the index of the log, never themselves.
+/// Logs are locked through the log's index, never directly.
 unsafe extern "C" fn lock(_file: *mut sqlite3_file, _level: c_int) -> c_int {
     SQLITE_OK
 }

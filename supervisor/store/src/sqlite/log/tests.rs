@@ -23,7 +23,7 @@ fn size(folder: &Path) -> u64 {
     std::fs::metadata(folder.join("log")).expect("it was made").len()
 }
 
-/// Writes a frame as SQLite does; returns the offset behind it.
+/// Writes a frame as SQLite does; returns the offset after it.
 fn frame(log: &mut Log, offset: u64, ends_commit: bool) -> u64 {
     log.write(&header(ends_commit), offset).expect("the store accepts it");
     log.write(&[9; PAGE_BYTES], offset + FRAME_HEADER_BYTES as u64).expect("the store accepts it");
@@ -59,7 +59,7 @@ fn header_that_is_written_again_without_its_page_does_not_wait() {
     frame(&mut log, 0, false);
     let mut seen = [0; FRAME_HEADER_BYTES];
     assert_eq!(log.read(&mut seen, 0).expect("readable"), FRAME_HEADER_BYTES);
-    assert_eq!(seen, header(false), "who reads finds what was written");
+    assert_eq!(seen, header(false), "a reader finds the written bytes");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn log_that_is_flushed_with_each_commit_grows_in_steps() {
     }
     log.truncate(offset).expect("ours");
     frame(&mut log, offset, true);
-    assert_eq!(size(folder.path()), GROWTH_BYTES, "what was cut off grows again");
+    assert_eq!(size(folder.path()), GROWTH_BYTES, "a truncated log grows again");
 }
 
 /// The database as a supervisor that starts after a crash at this moment would find it.
@@ -96,8 +96,8 @@ fn rows(connection: &Connection) -> Vec<(i64, i64)> {
     rows.collect::<Result<_, _>>().expect("readable")
 }
 
-/// Transactions that spill, are undone, are seen by other connections, logs that start over: whatever happens, the files
-/// hold exactly what was committed.
+/// Transactions that spill, are rolled back or are seen by other connections, and logs that start over: the files always
+/// hold exactly the committed data.
 fn keeps_what_was_committed(durability: Durability) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let path = folder.path().join("t.db");
@@ -120,7 +120,7 @@ fn keeps_what_was_committed(durability: Durability) {
             ours.execute(sql, [id as i64, length as i64]).expect("the store accepts it");
         }
         if random(4) == 0 {
-            assert_eq!(after_a_crash(folder.path()), committed, "of what is not committed nothing is found");
+            assert_eq!(after_a_crash(folder.path()), committed, "nothing uncommitted is found");
             ours.execute_batch("ROLLBACK").expect("open");
         } else {
             let expected = rows(&ours);

@@ -15,17 +15,17 @@ thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A query took so many instructions.
+/// Adds the instructions of a query.
 pub(super) fn add(steps: i32) {
     STEPS.set(STEPS.get() + u64::from(steps.unsigned_abs()));
 }
 
-/// Rows of each kind that another owner has.
+/// Another owner's rows of each kind.
 const OTHERS: u32 = 10_000;
-/// What a query for three rows may cost, with all that is looked up for each.
+/// Most instructions of a query for three rows, with all look-ups.
 const FEW: u64 = 3_000;
 
-/// Each owner has a template, a session for each execution, a program, and a question for each execution that waits.
+/// Each owner has a template, a session for each execution, a program, and a task for each waiting execution.
 fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
     let ids = format!(
         "WITH RECURSIVE n(i) AS (VALUES ({first}) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {count})"
@@ -72,7 +72,7 @@ fn cost(c: &Connection, query: &Query) -> u64 {
 }
 
 #[test]
-fn lists_of_one_owner_cost_nothing_for_what_others_have() {
+fn cost_of_an_owners_lists_does_not_depend_on_others() {
     let (_folder, c) = filled();
     let me = || Scope::Owner(Owner::new("me"));
     let page = || Page::first(100);
@@ -109,13 +109,13 @@ fn lists_of_one_owner_cost_nothing_for_what_others_have() {
 }
 
 #[test]
-fn a_state_costs_its_pages_and_not_what_is_kept_to_go_back_to() {
+fn cost_of_a_state_depends_on_its_pages_and_not_on_old_checkpoints() {
     let (_folder, c) = filled();
     let execution = c
         .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
         .map(ExecutionId::from_bytes)
         .expect("it was made");
-    // Page 2 has one version, the others as many as there are checkpoints; page 3 is gone since the last one.
+    // Page 2 has one version, the others as many as there are checkpoints; page 3 was deleted by the last one.
     c.execute(
         "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
          INSERT INTO state_pages SELECT ?1, page, i, iif(page = 3 AND i = 1000, NULL, unhex(printf('%04x', i)))
@@ -134,7 +134,7 @@ fn a_state_costs_its_pages_and_not_what_is_kept_to_go_back_to() {
     assert_eq!(pages(&whole), [page(1, 1_000), page(2, 7), page(4, 1_000)]);
     let part = |behind, bytes| Query::State { execution, checkpoint: 500, behind, bytes };
     assert_eq!(pages(&part(None, usize::MAX)), [page(1, 500), page(2, 7), page(3, 500), page(4, 500)]);
-    // A part ends with the page that fills it, whichever way that one was found.
+    // A part ends with the page that fills it, by either way of look-up.
     assert_eq!(pages(&part(None, 1)), [page(1, 500)]);
     assert_eq!(pages(&part(Some(1), 2)), [page(2, 7)]);
     assert_eq!(pages(&part(Some(1), 3)), [page(2, 7), page(3, 500)]);
@@ -143,7 +143,7 @@ fn a_state_costs_its_pages_and_not_what_is_kept_to_go_back_to() {
 }
 
 #[test]
-fn what_does_not_end_is_passed_in_pieces_and_once() {
+fn unfinished_rows_are_scanned_in_steps_and_once() {
     let (_folder, c) = filled();
     let (mut position, mut steps) = (ScanPosition::default(), 0);
     let next = |position| {
@@ -163,7 +163,7 @@ fn what_does_not_end_is_passed_in_pieces_and_once() {
 }
 
 #[test]
-fn a_row_that_cannot_be_read_costs_itself_and_not_the_others() {
+fn unreadable_row_does_not_affect_the_others() {
     let (_folder, c) = filled();
     c.execute_batch(
         "UPDATE tasks SET deadline = created_at;
@@ -187,7 +187,7 @@ fn a_row_that_cannot_be_read_costs_itself_and_not_the_others() {
     assert_eq!(count(&Query::Runs { scope: me(), program: None, execution: None, page: page() }), 2);
     assert_eq!(count(&Query::Programs(me(), page())), 1);
     let due = |after| Query::DueTasks { until: Timestamp(3), after, limit: 100 };
-    assert_eq!(count(&due(None)), 3, "when a question ends can be read of every one");
+    assert_eq!(count(&due(None)), 3, "the deadline of every task can be read");
     let Ok(QueryResult::Due(rows)) = run_query(&c, &due(None)) else { panic!("it was just read") };
     assert_eq!(rows.iter().map(|row| row.deadline.0).collect::<Vec<_>>(), [0, 2, 3]);
     assert_eq!(count(&due(Some((rows[0].deadline, rows[0].id)))), 2);
@@ -195,7 +195,7 @@ fn a_row_that_cannot_be_read_costs_itself_and_not_the_others() {
 }
 
 #[test]
-fn a_page_of_large_rows_ends_early_and_the_next_one_goes_on_behind_it() {
+fn page_of_large_rows_ends_early_and_the_next_one_continues_after_it() {
     let (_folder, c) = filled();
     c.execute_batch("UPDATE tasks SET prompt = printf('%.*c', 10485760, 'x') WHERE owner = 'me'")
         .expect("rows of a schema of our own");

@@ -262,7 +262,7 @@ pub(super) fn due_tasks(
 ) -> Read<Vec<DueTask>> {
     let mut select = Select::new("SELECT id, execution, deadline FROM tasks");
     select.and("ended_at IS NULL").and("deadline IS NOT NULL").and_value("deadline <=", until.0);
-    // Those of sessions are their owner task's to end.
+    // Tasks of sessions are ended by their owner task.
     select.and("EXISTS (SELECT 1 FROM program_runs WHERE program_runs.execution = tasks.execution)");
     if let Some((deadline, id)) = after {
         select.and("(deadline, id) > (").value(deadline.0).text(",").value(id.as_bytes().to_vec()).text(")");
@@ -290,7 +290,7 @@ pub(super) fn running(c: &Connection, after: ExecutionId, limit: u32) -> Read<Ve
     select.rows(c, |row| Ok(row.get(0)?))
 }
 
-/// Ids of executions begin with their time, so that the order of ids is the order in which they were made.
+/// Ids of executions begin with their time, so the order of ids is the order of creation.
 pub(super) fn runs(
     c: &Connection,
     scope: &Scope,
@@ -313,7 +313,7 @@ pub(super) fn runs(
         select.and_value("execution =", execution.as_bytes().to_vec());
     }
     if let Scope::Owner(owner) = scope {
-        // One execution, or one program's, is found by it: they are all of one owner.
+        // One execution, or the executions of one program: all belong to one owner.
         let found = program.is_some() || execution.is_some();
         let owned = if found { "+program_runs.owner =" } else { "program_runs.owner =" };
         select.and_value(owned, owner.as_str().to_owned());

@@ -88,7 +88,7 @@ pub(super) fn events(c: &Connection, id: ExecutionId, after: u64, limit: u32) ->
     if limit < 0 {
         return select.rows(c, event);
     }
-    // One that cannot be read is an error: whoever follows would not see that it is missing.
+    // An unreadable event is an error: a follower would not notice that it is missing.
     let (mut events, mut left_bytes) = (Vec::new(), PAGE_BYTES);
     select.each(c, |row| {
         let event = event(row)?;
@@ -99,7 +99,7 @@ pub(super) fn events(c: &Connection, id: ExecutionId, after: u64, limit: u32) ->
     Ok(events)
 }
 
-/// The way back from `Columns` of `write/executions.rs`.
+/// The inverse of `Columns` in `write/executions.rs`.
 fn payload(row: &Row<'_>) -> Read<EventPayload> {
     const WHAT: &str = "event";
     let text: String = row.get(4)?;

@@ -4,8 +4,8 @@ use super::{Read, Select, count};
 use rusqlite::Connection;
 use vm_system_protocol::ids::ExecutionId;
 
-/// A page of many versions is looked up by its newest one: what a state costs to read does not grow with what is kept to go
-/// back to.
+/// A page with many versions is looked up by its newest one: the cost of reading a state does not grow with the number of
+/// kept checkpoints.
 pub(super) fn state(
     c: &Connection,
     execution: ExecutionId,
@@ -28,7 +28,7 @@ pub(super) fn state(
             checkpoint,
             " ORDER BY page, checkpoint",
         );
-        // The last page that was seen, until it is known whether there is another version of it.
+        // The last page, until it is known whether there is another version of it.
         let mut last: Option<(u64, Option<Vec<u8>>)> = None;
         let (mut several, mut is_full) = (None, false);
         select.each(c, |row| {

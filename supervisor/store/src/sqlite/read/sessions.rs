@@ -52,8 +52,8 @@ fn conditions(select: &mut Select, scope: &Scope, filter: &SessionQuery, page: P
     select.scope(scope).newest_first("created_at", page);
 }
 
-/// The index that leaves least to filter. All of them end in (`created_at`, `id`), the order of the list, behind
-/// `durable` where that is always given.
+/// The index that leaves least to filter. All indexes end in (`created_at`, `id`), the order of the list, after
+/// `durable` where that is always specified.
 fn index(scope: &Scope, filter: &SessionQuery) -> &'static str {
     let live = matches!(filter.status, Some(SessionStatus::Starting | SessionStatus::Ready));
     match (scope, filter) {
@@ -111,12 +111,12 @@ mod tests {
     use crate::sqlite::open::first_connection;
     use std::time::Duration;
 
-    /// What a list with these conditions steps through: the index, and whether it is entered by a search.
+    /// SQLite's plan of a list with these conditions: the index, and whether it is searched.
     fn plan(connection: &Connection, scope: &Scope, filter: &SessionQuery) -> String {
         let mut select = Select::new(&format!("EXPLAIN QUERY PLAN {COLUMNS}"));
         conditions(&mut select, scope, filter, Page::first(1));
         let lines = select.rows(connection, |row| Ok(row.get::<_, String>(3)?));
-        // The execution of a program's session is read by it.
+        // The execution of a program's session is looked up by the session.
         lines.unwrap_or_else(|_| panic!("cannot be prepared: {}", select.sql)).swap_remove(0)
     }
 

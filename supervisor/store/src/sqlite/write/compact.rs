@@ -9,11 +9,11 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_record::{Checkpoint, Entity, StoreError};
 
-/// Of a checkpoint with more pages than this only those are named that are gone or replace a version: finding that out costs
-/// about as much as looking for what is not there when versions are forgotten, but then all of it would be one turn's work.
+/// For a checkpoint with more pages than this, only deleted pages and pages that replace a version are named: finding them costs
+/// about as much as later searches for missing versions, but those would all be in one turn.
 const MANY: usize = 64;
 
-/// What a checkpoint's row says of its pages, before they are written; the first one's are never asked for: nothing is older.
+/// The page list for a checkpoint's row, before the pages are written; none for the first one: nothing is older.
 pub(super) fn pages_of(c: &Connection, checkpoint: &Checkpoint) -> Result<Option<Vec<u8>>, rusqlite::Error> {
     if checkpoint.seq <= 1 {
         return Ok(None);
@@ -53,7 +53,7 @@ fn packed(sorted: &[u64]) -> Vec<u8> {
     out
 }
 
-/// The way back; `None` for bytes that are no packed list.
+/// The inverse of [`packed`]; `None` for bytes that are not a packed list.
 fn unpacked(bytes: &[u8]) -> Option<Vec<u64>> {
     let (mut out, mut last, mut difference, mut shift) = (Vec::new(), 0_u64, 0_u64, 0);
     for byte in bytes {
@@ -71,9 +71,9 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u64>> {
     (shift == 0).then_some(out)
 }
 
-/// A version goes when a newer one is still not newer than the oldest checkpoint to keep, and with all of them the one that says
-/// that the page is gone. What is older than the oldest checkpoint has gone before: only what was written behind it takes the
-/// place of something.
+/// A version is deleted when a newer one is not newer than the oldest checkpoint to keep; if all of them are deleted, so is the one that marks
+/// the page as deleted. Versions older than the oldest checkpoint were deleted before: only later writes replace
+/// a version.
 pub(super) fn compact(
     c: &Connection,
     execution: ExecutionId,
@@ -108,7 +108,7 @@ pub(super) fn compact(
     Ok(pages + run(c, sql, params![id, int(keep_from)])?)
 }
 
-/// The same by looking at all there is.
+/// The same with a scan of all versions.
 fn compact_all(
     c: &Connection,
     execution: ExecutionId,
@@ -125,7 +125,7 @@ fn compact_all(
         + run(c, forgotten, params![id, oldest, int(keep_from)])?)
 }
 
-/// Refuses the batch if a state is too large: its newest pages are counted. Of each page only the length is read.
+/// Refuses the batch if a state is too large: sums up its newest pages. Only the length of each page is read.
 pub(super) fn bound(c: &Connection, execution: ExecutionId, most: u64) -> Result<u64, SqliteFailure> {
     let sql = "SELECT page, length(bytes) FROM state_pages WHERE execution = ?1 ORDER BY page, checkpoint";
     let mut statement = c.prepare_cached(sql)?;
@@ -145,7 +145,7 @@ pub(super) fn bound(c: &Connection, execution: ExecutionId, most: u64) -> Result
     }
 }
 
-/// The oldest checkpoint behind which no more than so many bytes were written.
+/// The oldest checkpoint after which at most this many bytes were written.
 fn oldest_within(c: &Connection, execution: ExecutionId, bytes: u64) -> Result<u64, rusqlite::Error> {
     let mut statement =
         c.prepare_cached("SELECT seq, bytes FROM checkpoints WHERE execution = ?1 ORDER BY seq DESC")?;
@@ -164,7 +164,7 @@ fn oldest_within(c: &Connection, execution: ExecutionId, bytes: u64) -> Result<u
     Ok(oldest)
 }
 
-/// Each page that was written behind the oldest checkpoint and up to the one to keep, and when last. `None`: not known.
+/// Each page that was written after the oldest checkpoint and up to the one to keep, with its last checkpoint. `None`: unknown.
 fn written(
     c: &Connection,
     execution: ExecutionId,
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn page_numbers_come_back_as_they_were_packed() {
+    fn unpacked_page_numbers_equal_the_packed_ones() {
         for numbers in
             [vec![], vec![0], vec![0, 1, 2, 64, 65], vec![3, 1 << 62, (1 << 62) + (1 << 24), i64::MAX as u64]]
         {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_packed_list_are_refused() {
+    fn invalid_packed_lists_are_refused() {
         for bytes in [&[0x80][..], &[0xff; 11], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1]]
         {
             assert_eq!(unpacked(bytes), None, "{bytes:?}");

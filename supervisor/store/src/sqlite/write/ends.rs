@@ -6,20 +6,20 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Execution;
 use vm_system_record::{Batch, Write};
 
-/// The ends that are written with their starts. What comes of it is the same as one after the other.
+/// The ends that are written with their starts. The result is the same as with separate writes.
 #[derive(Default)]
 pub(crate) struct Ends<'a>(HashMap<ExecutionId, &'a Execution>);
 
 impl<'a> Ends<'a> {
-    /// Of batches that become durable together, in order.
+    /// The ends among batches that become durable together, in order.
     pub(crate) fn among(batches: impl Iterator<Item = &'a Batch>) -> Self {
         let mut started = HashSet::new();
         let mut ends = HashMap::new();
-        // Ended where no start was seen: one after the other, so that a wrong end is refused.
+        // Ends without a preceding start are written separately, so that a wrong end is refused.
         let mut ended_alone = HashSet::new();
         for write in batches.flat_map(|batch| &batch.0) {
             match write {
-                // A name is taken as long as its execution is unfinished, so that it matters for how long that is.
+                // A name is taken while its execution is unfinished, so the order of such writes matters.
                 Write::ExecutionStarted { name: None, execution }
                     if !execution.status.is_final() && !ended_alone.contains(&execution.id) =>
                 {
@@ -33,7 +33,7 @@ impl<'a> Ends<'a> {
                         ended_alone.insert(execution.id);
                     }
                 }
-                // Have nothing to do with whether an execution is unfinished.
+                // Independent of whether an execution is unfinished.
                 Write::ExecutionStarted { .. }
                 | Write::Events(_)
                 | Write::WorkerSeq { .. }

@@ -7,7 +7,7 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics};
 use vm_system_record::{Entity, StoreError};
 
-/// `end` says what is known of its end: the same record, or, if it ends with the same commit, the last one.
+/// `end`: the same record, or the final one if the execution ends in the same commit.
 pub(super) fn start(
     c: &Connection,
     name: Option<&str>,
@@ -52,7 +52,7 @@ pub(super) fn start(
     .constrained(Entity::Execution, Entity::Session)
 }
 
-/// A statement that found no row: is there none, or has it ended?
+/// The error of a statement that found no row: the row is missing, or has ended.
 fn missing_or_finished(c: &Connection, id: ExecutionId) -> SqliteFailure {
     match exists(c, "SELECT 1 FROM executions WHERE id = ?1", params![id.as_bytes()]) {
         Ok(true) => StoreError::finished(Entity::Execution).into(),
@@ -73,7 +73,7 @@ pub(super) fn progress(
     status: ExecutionStatus,
     metrics: &Metrics,
 ) -> Result<u64, SqliteFailure> {
-    // SQLite writes the entry of each index that knows the status, also if the status is what it was: most are.
+    // SQLite rewrites the entry of each index with the status even if the status is the same, as it mostly is.
     const SAME: &str = "UPDATE executions SET duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5, events = ?6,
              output_bytes = ?7, heap_peak_bytes = ?8
          WHERE id = ?1 AND status = ?2 AND status IN ('running', 'waiting')";
@@ -163,7 +163,7 @@ pub(super) fn events(c: &Connection, events: &[Event]) -> Result<u64, SqliteFail
     Ok(events.len() as u64)
 }
 
-/// A payload as columns; `read/executions.rs` has the way back.
+/// A payload as columns; `read/executions.rs` has the inverse.
 struct Columns<'a> {
     /// Level, JavaScript type, or the task's id.
     label: Option<std::borrow::Cow<'a, str>>,

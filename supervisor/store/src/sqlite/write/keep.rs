@@ -54,28 +54,28 @@ pub(super) fn meta(c: &Connection, key: &str, value: Option<&[u8]>) -> Result<u6
     })
 }
 
-/// How far a pass over what is in the order of its making has come: the next piece of it goes on behind.
+/// The position of a scan in order of creation: the next step continues after it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::sqlite) struct ScanPosition {
     executions: [u8; 16],
     versions: i64,
 }
 
-/// What one piece did.
+/// The result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::sqlite) struct PruneStep {
-    /// Rows that went.
+    /// Number of deleted rows.
     pub(in crate::sqlite) rows: u64,
-    /// The pass is not over: there may be more to go.
+    /// The scan is not over: there may be more to delete.
     pub(in crate::sqlite) more: bool,
-    /// Where it goes on.
+    /// Where the next step continues.
     pub(in crate::sqlite) position: ScanPosition,
 }
 
 /// Rows of a kind that one step scans: unfinished rows, however many, do not block the deletion of others.
 const SCAN_ROWS: u64 = 4_096;
 
-/// A whole pass, up to its bound.
+/// A whole scan, up to its bound.
 pub(super) fn prune(
     c: &Connection,
     before: Timestamp,
@@ -94,7 +94,7 @@ pub(super) fn prune(
     }
 }
 
-/// Whole executions and sessions go, oldest first, so that no reader ever sees half of one's events.
+/// Deletes whole executions and sessions, oldest first, so that no reader ever sees a part of an execution's events.
 pub(in crate::sqlite) fn prune_step(
     c: &Connection,
     before: Timestamp,
@@ -109,7 +109,7 @@ pub(in crate::sqlite) fn prune_step(
              (SELECT owner, key FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
         params![keys_before.0, max_rows],
     )?;
-    // The first lines are the oldest, but for those of a calendar that was set: they are read, and too new ones stay.
+    // The first lines are the oldest unless the calendar was changed: lines that are too new stay.
     rows += run(
         c,
         "DELETE FROM audit_log WHERE at < ?1 AND id IN (SELECT id FROM audit_log ORDER BY id LIMIT ?2)",
@@ -150,8 +150,8 @@ fn prune_executions(
     Ok(())
 }
 
-/// Versions of programs that are not the newest of theirs and that no execution has any more; programs that were deleted go
-/// with their last one.
+/// Deletes versions of programs that are not the newest and that no execution uses any more; deleted programs are removed
+/// with their last version.
 fn prune_versions(
     c: &Connection,
     before: Timestamp,
@@ -208,7 +208,7 @@ fn delete_executions(c: &Connection, ids: &[[u8; 16]], budget: u64) -> Result<u6
     Ok(rows)
 }
 
-/// As [`prune`], of one owner's executions and sessions alone: the oldest sessions first.
+/// As [`prune`], for one owner's executions and sessions only: the oldest sessions first.
 pub(super) fn prune_owner(
     c: &Connection,
     owner: &Owner,
@@ -236,11 +236,11 @@ pub(super) fn prune_owner(
         .query_map(params![owner.as_str(), before.0, left], gone_session)?
         .collect::<Result<Vec<_>, _>>()?;
     let rows = rows + delete_sessions(c, gone)?;
-    // Those of deleted programs go by their age.
+    // Versions of deleted programs are deleted by age.
     Ok(rows + unused_versions(c, owner, before, budget.saturating_sub(rows))?)
 }
 
-/// Forgets versions of one owner's programs as [`prune_versions`] does, but the newest of each.
+/// Deletes versions of one owner's programs as [`prune_versions`] does, except the newest of each.
 fn unused_versions(
     c: &Connection,
     owner: &Owner,
@@ -302,7 +302,7 @@ pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, SqliteF
 }
 
 fn prune_sessions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, SqliteFailure> {
-    // Only what has no executions left: those that end later than their session's age limit keep it.
+    // Only sessions without executions: an execution that ends after its session's age limit keeps the session.
     let gone = c
         .prepare_cached(
             "SELECT id, policy, template FROM sessions WHERE closed_at < ?1 AND closed_at IS NOT NULL
@@ -329,7 +329,7 @@ fn delete_sessions(c: &Connection, gone: Vec<GoneSession>) -> Result<u64, Sqlite
     Ok(rows)
 }
 
-/// A session by its id, policy and template; what it was the last one of goes with it and is not counted.
+/// Deletes a session by its id, policy and template; policy and template are deleted with their last session and not counted.
 fn delete_session(
     c: &Connection,
     (session, policy, template): ([u8; 16], [u8; 32], [u8; 16]),
@@ -357,7 +357,7 @@ mod tests {
     use vm_system_protocol::time::Timestamp;
 
     #[test]
-    fn the_last_session_of_a_deleted_template_takes_it_along() {
+    fn deleted_template_is_removed_with_its_last_session() {
         let (_folder, c) = filled();
         c.execute_batch(
             "UPDATE templates SET is_active = 0 WHERE owner = 'me';
@@ -373,14 +373,14 @@ mod tests {
         let ids: Vec<[u8; 16]> =
             ids.query_map([], |row| row.get(0)).expect("readable").map(|id| id.expect("an id")).collect();
         for (left, id) in ids.into_iter().enumerate() {
-            assert_eq!(count("templates"), 1, "{left} sessions of it are gone");
+            assert_eq!(count("templates"), 1, "{left} of its sessions are deleted");
             assert!(delete_run(&c, ExecutionId::from_bytes(id)).is_ok());
         }
         assert_eq!(["executions", "sessions", "templates"].map(count), [0, 0, 0]);
     }
 
     #[test]
-    fn a_version_of_a_wrong_calendar_does_not_keep_those_behind_it() {
+    fn version_with_a_wrong_time_does_not_keep_later_ones() {
         let (_folder, c) = filled();
         // One in the far future, more newest versions than one step scans, and one that may go.
         let many = SCAN_ROWS + 100;

@@ -51,7 +51,7 @@ pub(super) fn insert(
     .constrained(Entity::Session, Entity::Template)
 }
 
-/// A statement that found no row: is there none, or has it ended?
+/// The error of a statement that found no row: the row is missing, or has ended.
 fn missing_or_finished(c: &Connection, id: SessionId) -> SqliteFailure {
     match exists(c, "SELECT 1 FROM sessions WHERE id = ?1", params![id.as_bytes()]) {
         Ok(true) => StoreError::finished(Entity::Session).into(),
@@ -98,7 +98,7 @@ fn found(rows: u64) -> Result<u64, SqliteFailure> {
     if rows == 0 { Err(StoreError::missing(Entity::Session).into()) } else { Ok(rows) }
 }
 
-/// Served by an index of its own: however many sessions of durable programs wait.
+/// Uses a separate index, so that the cost does not depend on sessions of durable programs.
 const LIVE: &str = "SELECT id FROM sessions INDEXED BY sessions_live
      WHERE durable = 0 AND status IN ('starting', 'ready')";
 

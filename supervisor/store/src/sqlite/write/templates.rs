@@ -137,7 +137,7 @@ pub(super) fn remove_name(
     Ok(rows)
 }
 
-/// Takes one capability or startup file from a template: `table`s with an id of their own.
+/// Removes one capability or startup file of a template: rows with their own id.
 fn remove_part(
     c: &Connection,
     table: &str,

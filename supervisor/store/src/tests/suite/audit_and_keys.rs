@@ -1,4 +1,4 @@
-//! Batches, keys, audit log, ids, forgetting, closing.
+//! Batches, keys, audit log, ids, deletion, closing.
 
 use super::rejected;
 use crate::tests::fixture::{
@@ -24,7 +24,7 @@ async fn batch_is_all_or_nothing() {
 }
 
 #[tokio::test]
-async fn refused_batch_does_not_harm_its_neighbours() {
+async fn refused_batch_does_not_affect_others() {
     with_store(|store| async move {
         let mut tickets = Vec::new();
         for n in 1..=20 {
@@ -69,7 +69,7 @@ async fn ids_are_found_by_their_bounds() {
 }
 
 #[tokio::test]
-async fn idempotency_key_is_held_until_it_expires_or_is_given_back() {
+async fn idempotency_key_is_held_until_it_expires_or_is_released() {
     with_store(|store| async move {
         let claim = |at, expired_before| {
             Write::KeyClaim(Box::new(KeyClaim {
@@ -127,7 +127,7 @@ async fn audit_log_and_meta_values_are_kept() {
 }
 
 #[tokio::test]
-async fn pruning_forgets_whole_executions_oldest_first_within_its_bound() {
+async fn pruning_deletes_whole_executions_oldest_first_within_its_bound() {
     with_store(|store| async move {
         store.apply(running()).await.expect("new");
         for n in 2..=5 {

@@ -68,7 +68,7 @@ async fn unused_versions_are_deleted_when_there_are_newer_ones() {
         store.apply(load(2)).await.expect("another text");
         store.apply(load(2)).await.expect("the same text");
         let row = store.program_by_name(&mine(), "p").await.expect("readable").expect("there");
-        assert_eq!(row.version, 2, "what is the newest version already is no new one");
+        assert_eq!(row.version, 2, "an unchanged program gets no new version");
         store.apply(load(3)).await.expect("another text");
         assert_eq!(store.apply(prune(2)).await.map(|applied| applied.rows), Ok(0), "it is too new");
         assert_eq!(store.apply(prune(10_000)).await.map(|applied| applied.rows), Ok(1));
@@ -130,7 +130,7 @@ async fn execution_has_at_most_one_pending_task() {
         assert_eq!(
             store.apply(withdraw).await.map(|applied| applied.rows),
             Ok(0),
-            "that there is none is fine"
+            "no error if there is none"
         );
         let read = store.task(&mine(), TaskId::from_bytes([2; 16])).await.expect("readable").expect("there");
         assert_eq!((read.outcome, read.ended_at), (Some(TaskOutcome::Withdrawn), Some(Timestamp(6))));
@@ -174,7 +174,11 @@ async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it() {
         let bound = |most| Write::StateBound { execution, most };
         assert_eq!(rows(bound(2 * (64 + 2))).await, Ok(0));
         assert_eq!(store.apply(bound(2 * 66 - 1)).await, rejected(Rejection::TooLarge(Entity::Checkpoint)));
-        assert_eq!(rows(compact(0, Some(130))).await, Ok(0), "so much was written behind the first one");
+        assert_eq!(
+            rows(compact(0, Some(130))).await,
+            Ok(0),
+            "exactly this many bytes were written after the first one"
+        );
         assert_eq!(rows(compact(0, Some(129))).await, Ok(2), "one version and its checkpoint");
         assert_eq!(state(2).await, [page(0, b"a2"), page(1, b"b1"), page(2, b"c1")]);
         assert_eq!(rows(compact(3, None)).await, Ok(3), "a version, that its page is gone, a checkpoint");
@@ -185,7 +189,7 @@ async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_clients_current_execution_is_kept_until_it_is_forgotten() {
+async fn current_execution_of_a_client_is_kept_until_it_is_deleted() {
     with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let execution = execution_id(1);

@@ -33,7 +33,7 @@ async fn execution_runs_to_its_end_once() {
 }
 
 #[tokio::test]
-async fn events_of_every_kind_come_back_as_they_were() {
+async fn events_of_every_kind_are_read_unchanged() {
     with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let text = "päge\0\u{1F600}".to_owned();

@@ -93,7 +93,7 @@ async fn lists_are_newest_first_and_pages_join_without_gap_or_double() {
 }
 
 #[tokio::test]
-async fn restart_of_the_host_ends_what_has_no_worker_any_more() {
+async fn restart_of_the_host_ends_sessions_without_a_worker() {
     with_store(|store| async move {
         let durable = Arc::new(PolicySnapshot { engine: Engine::Cvm, ..(*policy()).clone() });
         let cvm = Write::SessionInsert {
@@ -126,7 +126,7 @@ async fn restart_of_the_host_ends_what_has_no_worker_any_more() {
         };
         assert_eq!((died.status, died.error), (ExecutionStatus::Error, Some(expected)));
         assert_eq!(status(4).await.status, ExecutionStatus::Error);
-        assert_eq!(status(2).await.status, ExecutionStatus::Running, "its worker was taken over");
+        assert_eq!(status(2).await.status, ExecutionStatus::Running, "its worker was adopted");
         assert_eq!(status(3).await.status, ExecutionStatus::Running, "durable executions resume");
     })
     .await;

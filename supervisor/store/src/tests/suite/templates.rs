@@ -13,7 +13,7 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Batch, Entity, LibraryRow, Page, Rejection, Scope, SessionQuery, Write};
 
 #[tokio::test]
-async fn template_comes_back_with_all_its_parts_in_order() {
+async fn template_is_read_with_all_its_parts_in_order() {
     with_store(|store| async move {
         let mut made = detail(1, "t");
         made.template.exposed_modules = vec!["fs".to_owned(), "database".to_owned()];
@@ -83,7 +83,7 @@ async fn template_name_is_unique_among_an_owners_active_ones() {
 }
 
 #[tokio::test]
-async fn deleted_template_is_hidden_and_its_sessions_go_on() {
+async fn deleted_template_is_hidden_and_its_sessions_continue() {
     with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let delete = Write::TemplateDelete { id: template_id(1), at: Timestamp(10) };
