@@ -1,4 +1,4 @@
-//! The effective policy: the intersection of the session's copy of its template, the template as it is now, and the operator's
+//! The effective policy: the intersection of the session's copy of its template, the current template, and the operator's
 //! limits. Enforces nothing.
 
 use super::paths::PathRules;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Resolver, Settings};
 use vm_system_protocol::worker::Policy;
 
-/// The rights of a template at one time: the session's copy from its creation, or the template as it is now.
+/// The rights of a template at one time: the session's copy from its creation, or the current template.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// Limits, resolver, runtime.
@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub capabilities: Vec<Capability>,
 }
 
-/// What the operator of the daemon offers. A template can only name parts of it.
+/// What the operator of the daemon permits. A template can only name parts of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Operator {
     /// Values of variables that a row of kind `env` without a value of its own may name.
@@ -32,15 +32,15 @@ pub struct Operator {
 /// What one execution may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectivePolicy {
-    /// The part that is sent to the worker; the supervisor checks every request against it all the same.
+    /// The part that is sent to the worker; the supervisor nevertheless checks every request against it.
     pub wire: Policy,
     /// `.js` files are modules.
     pub esm: bool,
-    /// Variables that the environment has before the client's own.
+    /// Variables of the environment; the client's variables override them.
     pub env: Vec<(String, String)>,
     /// The `fs` module, if it is granted.
     pub fs: Option<FsRights>,
-    /// Files that `require` and `import` may load; `None`: nothing. Rows that bound what `fs` reads bound this as well, whether or not
+    /// Files that `require` and `import` may load; `None`: no files. Rows that bound what `fs` reads apply here too, whether or not
     /// the module was added.
     pub load: Option<PathRules>,
     /// The `database` module, if it is granted.
@@ -51,7 +51,7 @@ pub struct EffectivePolicy {
     pub programs: BTreeMap<String, PathBuf>,
 }
 
-/// What a session's broker must be able to do for any call that the policy lets pass; its walls leave no more.
+/// The access that a session's broker needs for the calls that the policy permits; its walls permit no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BrokerAccess {
     /// Change files of the worktree.
@@ -66,7 +66,7 @@ impl EffectivePolicy {
         self.wire.modules.iter().any(|module| module == name)
     }
 
-    /// What the session's broker needs.
+    /// The access that the session's broker needs.
     pub fn broker_access(&self) -> BrokerAccess {
         BrokerAccess {
             write: self.fs.as_ref().is_some_and(|fs| fs.write.is_some()),
@@ -81,8 +81,8 @@ impl EffectivePolicy {
     }
 }
 
-/// The policy for the next execution of a session. `template` is `None` once it was deleted: its sessions go on with
-/// what they have.
+/// The policy for the next execution of a session. `template` is `None` once it was deleted: its sessions continue with
+/// their copy.
 pub fn effective(session: &Snapshot, template: Option<&Snapshot>, operator: &Operator) -> EffectivePolicy {
     let mine = Rights::of(session);
     let rights = match template {
@@ -122,7 +122,7 @@ pub fn effective(session: &Snapshot, template: Option<&Snapshot>, operator: &Ope
     }
 }
 
-/// The rights of one snapshot. Sets, so that a template with many rows costs n log n.
+/// The rights of one snapshot. Sorted sets, so that a template with n rows takes O(n log n).
 #[derive(Debug, Clone, Default)]
 struct Rights {
     fs: Option<FsRights>,
@@ -132,7 +132,7 @@ struct Rights {
     disabled_globals: BTreeSet<String>,
     /// Names, with the row's own value if it has one.
     env: BTreeMap<String, Option<String>>,
-    /// Modules that are named and not granted: why.
+    /// Modules that are named but not granted, with the reason.
     refused: BTreeMap<String, String>,
 }
 
@@ -169,11 +169,11 @@ impl Rights {
         self.refused.insert(module.to_owned(), why.into());
     }
 
-    /// Puts one row over what the modules give.
+    /// Applies one row to the grants of the modules.
     fn apply(&mut self, row: &Capability) {
         let meaning = match read_row(row.kind, &row.name, &row.config) {
             Ok(meaning) => meaning,
-            Err(error) => return self.senseless(row, &error.to_string()),
+            Err(error) => return self.withdraw_invalid(row, &error.to_string()),
         };
         match (meaning, row.enabled) {
             (CapabilityRow::Global(name), false) => {
@@ -213,15 +213,15 @@ impl Rights {
                 }
             }
             // Intrinsics are on without a row; `fs`, `env` and `net` rows that are off change nothing; writing is
-            // settled when all rows are read.
+            // decided when all rows are read.
             (CapabilityRow::Global(_), true)
             | (CapabilityRow::Env(_), false)
             | (CapabilityRow::Write(_) | CapabilityRow::Nothing, _) => {}
         }
     }
 
-    /// A stored row that cannot be read takes away what it is about.
-    fn senseless(&mut self, row: &Capability, why: &str) {
+    /// An invalid stored row withdraws the right that it names.
+    fn withdraw_invalid(&mut self, row: &Capability, why: &str) {
         match row.kind {
             CapabilityKind::Module => {
                 if row.name == "fs" {
@@ -240,7 +240,7 @@ impl Rights {
         }
     }
 
-    /// Writing is off without a row of kind `fs`, and then within what the module's own row leaves.
+    /// Writing is off without a row of kind `fs`; with one, it is limited by the module's own row.
     fn settle_writing(&mut self, rows: &[Capability]) {
         let Some(fs) = &mut self.fs else { return };
         let find = |kind: CapabilityKind, name: &str| {
@@ -266,7 +266,7 @@ impl Rights {
                     now.refused.get(module).map_or("it was withdrawn from the template", String::as_str);
                 refused.insert(module.to_owned(), why.to_owned());
             } else if has && !had && !refused.contains_key(module) {
-                let why = "it was added to the template after this session was made; make a new session";
+                let why = "it was added to the template after this session was created; create a new session";
                 refused.insert(module.to_owned(), why.to_owned());
             }
         }
@@ -285,7 +285,7 @@ impl Rights {
         }
     }
 
-    /// Only what the operator offers: listed commands, and variables that have a value.
+    /// Limits the rights to what the operator permits: listed commands, and variables with a value.
     fn within(mut self, operator: &Operator) -> Self {
         if let Some(exec) = &mut self.exec {
             exec.commands.retain(|name| operator.commands.contains_key(name));

@@ -1,5 +1,5 @@
-//! The globals that a row of kind `global` switches off. Names of the language that literals and syntax lean on can go
-//! as globals too; `{}`, `[]` and `async` go on working without their names.
+//! The globals that a row of kind `global` switches off. Globals that literals and syntax use can be switched off
+//! too; `{}`, `[]` and `async` still work without the globals.
 
 /// By their JavaScript names.
 pub const SWITCHABLE: &[&str] = &[
@@ -63,7 +63,7 @@ pub const SWITCHABLE: &[&str] = &[
     "unescape",
 ];
 
-/// What the original called modules and what is part of the language: such a row switches the global.
+/// Parts of the language that the original calls modules: a module row for one of them switches the global.
 const BUILT_IN: &[(&str, &str)] = &[
     ("array", "Array"),
     ("console", "console"),

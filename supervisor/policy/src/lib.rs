@@ -1,16 +1,16 @@
-//! What an execution may do: the session's snapshot of its template ∩ the template as it is now, within what the
-//! operator allows.
+//! What an execution may do: the session's snapshot of its template ∩ the current template, within what the
+//! operator permits.
 //!
 //! Pure functions. Narrowing and revoking apply at the next execution, widening only to new sessions (architecture
-//! section 2). Knows nothing of processes, the store or how a right is enforced.
+//! section 2). Knows nothing of processes, the store or enforcement.
 //!
-//! - [`row`]: what one capability row means
+//! - [`row`]: the meaning of one capability row
 //! - [`paths`]: path patterns
 //! - [`rights`]: what each module may do, and how two of them narrow each other
 //! - [`globals`]: which globals can be switched off
 //! - [`mod@effective`]: the intersection
 //! - [`permit`]: the decision about one host call
-//! - [`usage`]: what an execution used, and the events about it
+//! - [`usage`]: an execution's use of host modules, and the events about it
 
 mod effective;
 pub mod globals;

@@ -1,10 +1,10 @@
 //! Path patterns: which names beneath the worktree a right covers.
 //!
-//! A pattern is made of names with `/` between them. In a name `*` matches any characters and `?` one; a name
-//! that is `**` matches any number of names, none included, so that `data/**` covers `data` itself. There is nothing
-//! else: `[`, `{`, `!` and `\` are refused, so that no pattern is misread as one of another notation.
+//! A pattern consists of names separated by `/`. In a name `*` matches any characters and `?` one; a name
+//! `**` matches any number of names, none included, so that `data/**` covers `data` itself. There is no other
+//! syntax: `[`, `{`, `!` and `\` are refused, so that no pattern of another notation is misread.
 //!
-//! Patterns are compared with the path as it is written, after `.` and `..` are resolved in the
+//! Patterns are compared with the path as written, after `.` and `..` are resolved in the
 //! text; the broker then refuses symbolic links, so that a file has no other name.
 
 use std::fmt;
@@ -22,7 +22,7 @@ pub struct Pattern(Vec<Part>);
 enum Part {
     /// `**`.
     AnyNames,
-    /// A name with `*` and `?` in it, or without.
+    /// A name, possibly with `*` and `?`.
     Name(String),
 }
 
@@ -46,7 +46,7 @@ impl Pattern {
                 "**" if parts.last() == Some(&Part::AnyNames) => {}
                 "**" => parts.push(Part::AnyNames),
                 name if name.contains("**") => {
-                    return Err(format!("{text:?}: ** stands for whole names, between slashes"));
+                    return Err(format!("{text:?}: ** matches whole names, between slashes"));
                 }
                 name => parts.push(Part::Name(name.to_owned())),
             }
@@ -54,7 +54,7 @@ impl Pattern {
         Ok(Self(parts))
     }
 
-    /// Whether it covers a path, given by its names. Takes time in proportion to names × parts.
+    /// Whether the pattern covers a path, given by its names. Takes time in proportion to names × parts.
     fn covers(&self, names: &[&str]) -> bool {
         wildcard(
             &self.0,
@@ -67,17 +67,17 @@ impl Pattern {
         )
     }
 
-    /// Whether it surely covers a path and everything that could be beneath it: what its last `**` does not take of a
-    /// path it covers stands before it, and then `**` takes everything beneath, too.
+    /// Whether the pattern surely covers a path and everything beneath it: the pattern ends in `**` and covers
+    /// the path, so that `**` also matches everything beneath.
     fn covers_tree(&self, names: &[&str]) -> bool {
         self.0.last() == Some(&Part::AnyNames) && self.covers(names)
     }
 
-    /// Whether it covers the first 0, 1, 2… names of a path. All at once, in proportion to names × parts: one by one it
+    /// Whether the pattern covers the first 0, 1, 2… names of a path. Computed together in time names × parts: separately it
     /// would be names × names × parts.
     fn covers_prefixes(&self, names: &[&str]) -> Vec<bool> {
         let parts = &self.0;
-        // Which first parts of the pattern may have taken the names so far.
+        // The numbers of first parts of the pattern that can match the names so far.
         let mut reached = vec![false; parts.len() + 1];
         reached[0] = true;
         let pass_any = |reached: &mut [bool]| {
@@ -127,7 +127,7 @@ fn name_matches(pattern: &str, name: &str) -> bool {
     wildcard(&pattern, &name, |part| *part == '*', |part, char| *part == '?' || part == char)
 }
 
-/// Matching with one kind of wildcard. Going back only to the last wildcard is enough, which keeps it quadratic at worst.
+/// Matching with one kind of wildcard. Backtracking to the last wildcard is sufficient: at worst quadratic.
 fn wildcard<P, T>(
     pattern: &[P],
     text: &[T],
@@ -165,13 +165,13 @@ impl PathRules {
         Self::default()
     }
 
-    /// What one list of patterns covers.
+    /// The paths that one list of patterns covers.
     pub fn one(patterns: Vec<Pattern>) -> Self {
         let all = patterns.iter().any(|pattern| pattern.0 == [Part::AnyNames]);
         Self(if all { Vec::new() } else { vec![patterns] })
     }
 
-    /// What both cover.
+    /// The paths that both cover.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         for layer in &other.0 {
@@ -182,7 +182,7 @@ impl PathRules {
         self
     }
 
-    /// Whether it covers everything, so that links may be followed.
+    /// Whether everything is covered, so that links may be followed.
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
@@ -199,8 +199,8 @@ impl PathRules {
         self.0.iter().all(|layer| layer.iter().any(|pattern| pattern.covers_tree(&names)))
     }
 
-    /// How many of the first names of a path are not covered as folders of their own: these must be there already when
-    /// it is made with all its folders.
+    /// The number of first names of a path that are not covered as folders themselves: these folders must exist already when
+    /// the path is created with its folders.
     pub fn uncovered_levels(&self, path: &CleanPath) -> u32 {
         let names = path.names();
         let layers: Vec<Vec<Vec<bool>>> = self
@@ -232,7 +232,7 @@ impl fmt::Display for PathRules {
 pub struct CleanPath(String);
 
 impl CleanPath {
-    /// `None`: it leaves the worktree as it is written, or is no path. Only right where no name on the way is a symbolic
+    /// `None`: the text leaves the worktree, or is not a path. Only correct if no name of the path is a symbolic
     /// link.
     pub fn of(path: &str) -> Option<Self> {
         if path.is_empty() || path.starts_with('/') || path.contains('\0') {
@@ -255,7 +255,7 @@ impl CleanPath {
         if self.0.is_empty() { Vec::new() } else { self.0.split('/').collect() }
     }
 
-    /// As it is given to the broker.
+    /// The form for the broker.
     pub fn as_str(&self) -> &str {
         if self.0.is_empty() { "." } else { &self.0 }
     }
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused() {
+    fn unsupported_patterns_are_refused() {
         for text in ["", "/etc/**", "../x", "a/../b", "a[b]", "{a,b}", "!x", "a\\b", "a**b", "x\n"] {
             assert!(Pattern::parse(text).is_err(), "{text:?}");
         }
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_of_many_stars_takes_no_exponential_time() {
+    fn pattern_with_many_stars_takes_no_exponential_time() {
         let rules = rules(&[&"*a".repeat(200), &"**/a/".repeat(100)]);
         assert!(!rules.cover(&path(&"a".repeat(2_000).replace("aa", "ab"))));
         assert!(!rules.cover(&path(&"b/".repeat(2_000))));

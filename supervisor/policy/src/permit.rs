@@ -12,13 +12,13 @@ use vm_system_protocol::broker::{
 use vm_system_protocol::limits::{EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, SQL_BYTES, SQL_PARAMETERS};
 use vm_system_protocol::worker::{HostError, HostRequest};
 
-/// Longest path that the kernel takes (bytes; `PATH_MAX` without its null byte).
+/// Longest path that the kernel accepts (bytes; `PATH_MAX` without its null byte).
 const MAX_PATH_BYTES: usize = 4_095;
 
-/// A call that may be carried out.
+/// A permitted call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permit {
-    /// Find a module of the worktree.
+    /// Resolve a module of the worktree.
     LoadModule {
         /// As written in the script.
         specifier: String,
@@ -27,22 +27,21 @@ pub enum Permit {
         /// `import` or `require`.
         import: bool,
     },
-    /// For a broker.
+    /// A call for a broker.
     Broker(BrokerCall),
 }
 
-/// A call that may not.
+/// A denied call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// Which module.
     pub module: &'static str,
-    /// Which of its calls.
+    /// The name of the call.
     pub name: &'static str,
     /// What the script sees.
     pub error: HostError,
 }
 
-/// Judges a call and counts it.
+/// Decides about a call and counts it.
 pub fn judge(
     policy: &EffectivePolicy,
     request: HostRequest,
@@ -54,7 +53,7 @@ pub fn judge(
             Ok(Permit::LoadModule { specifier, referrer, import })
         }
         HostRequest::LoadModule { .. } => {
-            let message = format!("more than {LOADS} modules were looked for in one execution");
+            let message = format!("more than {LOADS} modules were requested in one execution");
             let error = error("ERR_CALL_LIMIT", &message);
             Err(Denial { module: "modules", name: "load", error })
         }
@@ -77,7 +76,7 @@ pub fn judge(
         }
         // Handled by the session's machine, not by the host.
         HostRequest::Ask { .. } => {
-            let (code, message) = ("ENOTSUP".to_owned(), "the host does not answer questions".to_owned());
+            let (code, message) = ("ENOTSUP".to_owned(), "the host does not handle tasks".to_owned());
             Err(Denial { module: "CC", name: "CC", error: HostError { code, message } })
         }
     }
@@ -100,7 +99,7 @@ fn error(code: &str, message: &str) -> HostError {
     HostError { code: code.to_owned(), message: format!("{code}: {message}") }
 }
 
-/// One more call of a module that has a limit of them.
+/// Counts a call of a module against the limit of calls.
 fn within_calls(
     usage: &mut HostUsage,
     module: &'static str,
@@ -139,15 +138,15 @@ fn fs_name(request: &FsRequest) -> &'static str {
 struct Checked<'a> {
     rights: &'a FsRights,
     terms: FsTerms,
-    /// Folders on the way may be made.
+    /// The call may create missing folders.
     levels: bool,
 }
 
 impl Checked<'_> {
-    /// The path as the broker gets it. Where patterns are in force it is the clean one, and links are not followed.
+    /// The path for the broker. Where patterns are in force it is the clean path, and links are not followed.
     fn path(&mut self, path: String, rules: Option<&PathRules>, right: &str) -> Result<String, HostError> {
         if path.len() > MAX_PATH_BYTES {
-            // The kernel's error. It comes first: every operation on a path takes time with its length.
+            // The kernel's error. Checked first: the time of every operation on a path grows with its length.
             return Err(error("ENAMETOOLONG", &format!("name too long, access '{}'", shown(&path))));
         }
         let refused =
@@ -159,7 +158,7 @@ impl Checked<'_> {
             return Ok(path);
         }
         let Some(clean) = CleanPath::of(&path) else {
-            // The broker reports the error of any such path.
+            // The broker reports the error for such a path.
             self.terms.links = false;
             return Ok(path);
         };
@@ -223,7 +222,7 @@ fn fs(
     let mut checked = Checked { rights, terms, levels };
     let request = rewrite(&mut checked, request)?;
     if let FsRequest::Copy { .. } = &request {
-        // How much is copied is known when it is done; until then the largest file counts.
+        // The copied size is known afterwards; until then the largest file size counts.
         let left = rights.write_quota_bytes.saturating_sub(session.written_bytes);
         checked.terms.max_file_bytes = checked.terms.max_file_bytes.min(left);
     }
@@ -256,7 +255,7 @@ fn rewrite(checked: &mut Checked<'_>, request: FsRequest) -> Result<FsRequest, H
             FsRequest::Remove { path: checked.write(path)?, recursive, force }
         }
         FsRequest::Rename { from, to } => {
-            // What is moved can be read under its new name: it must be readable under the old one.
+            // A moved file may be readable under its new name: it must be readable under the old one.
             let from = checked.read(from)?;
             FsRequest::Rename { from: checked.write(from)?, to: checked.write(to)? }
         }
@@ -266,7 +265,7 @@ fn rewrite(checked: &mut Checked<'_>, request: FsRequest) -> Result<FsRequest, H
     })
 }
 
-/// No message repeats more of a path than anybody reads.
+/// The part of a path that messages show.
 fn shown(path: &str) -> &str {
     &path[..path.floor_char_boundary(200)]
 }
@@ -300,7 +299,7 @@ fn database(
         return Err(error("SQLITE_TOOBIG", &format!("the statement has more than {SQL_BYTES} bytes")));
     }
     if sql.contains('\0') {
-        return Err(error("ERR_INVALID_ARG_VALUE", "the statement has a null byte in it"));
+        return Err(error("ERR_INVALID_ARG_VALUE", "the statement contains a null byte"));
     }
     let (count, bytes) = match parameters {
         None => (0, 0),
@@ -348,7 +347,7 @@ fn exec(
         let what: String = request.command.chars().take(100).collect();
         return Err(error(
             "COMMAND_NOT_ALLOWED",
-            &format!("the command {what:?} is not among those that operator and template allow ({known})"),
+            &format!("the command {what:?} is not among those that operator and template permit ({known})"),
         ));
     };
     let variables = request.environment.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
@@ -364,7 +363,7 @@ fn exec(
         name.is_empty() || name.contains('=') || nul(name) || nul(value) || loads_code(name)
     };
     if request.arguments.iter().any(|argument| nul(argument)) || nul(&request.folder) {
-        return Err(error("ERR_INVALID_ARG_VALUE", "an argument has a null byte in it"));
+        return Err(error("ERR_INVALID_ARG_VALUE", "an argument contains a null byte"));
     }
     if let Some((name, _)) = request.environment.iter().find(|variable| strange(variable)) {
         let name: String = name.chars().take(100).collect();
@@ -373,7 +372,7 @@ fn exec(
     within_calls(usage, "exec", "run", (bytes + request.input.len()) as u64, rights.max_calls)?;
     let terms = ExecTerms {
         program: program.to_owned(),
-        // A command knows no path patterns: it sees and changes what `fs` may without any.
+        // Commands have no path patterns: a command gets the access that `fs` has without patterns.
         read: policy.fs.as_ref().is_some_and(|fs| whole(fs.read.as_ref())),
         write: policy.fs.as_ref().is_some_and(|fs| whole(fs.read.as_ref()) && whole(fs.write.as_ref())),
         timeout_ms: rights.timeout_ms,
@@ -388,8 +387,8 @@ fn whole(rules: Option<&PathRules>) -> bool {
     rules.is_some_and(PathRules::is_everything)
 }
 
-/// Variables whose use is to make the dynamic linker, shells and the common interpreters run other code than the
-/// operator named. The list can never be complete; what a command is made to run, its jail holds.
+/// Variables that make the dynamic linker, shells and the common interpreters run other code than the
+/// operator named. The list can never be complete; the jail confines whatever a command runs.
 fn loads_code(name: &str) -> bool {
     const BEGINNINGS: &[&str] = &["LD_", "GLIBC_", "BASH_FUNC_", "GIT_CONFIG", "PERL5", "OPENSSL_"];
     const NAMES: &[&str] = &[

@@ -1,5 +1,5 @@
-//! What each host module may do, with its defaults, and how two such rights narrow each other. Every field of the result
-//! is at most what either side has.
+//! The rights of each host module with their defaults, and the intersection of two of them: every field of the result is at
+//! most the smaller one of the two.
 
 use super::paths::PathRules;
 use std::collections::BTreeSet;
@@ -10,15 +10,15 @@ const MIB: u64 = 1 << 20;
 /// The `fs` module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FsRights {
-    /// What may be read; `None`: nothing.
+    /// Files that may be read; `None`: none.
     pub read: Option<PathRules>,
-    /// What may be changed; `None`: nothing.
+    /// Files that may be changed; `None`: none.
     pub write: Option<PathRules>,
     /// Calls of one execution.
     pub max_calls: u32,
     /// Bytes that one execution may read and write together.
     pub max_total_bytes: u64,
-    /// Largest file that is read, or may come of writing (bytes).
+    /// Largest file that may be read or result from writing (bytes).
     pub max_file_bytes: u64,
     /// Most entries that one call lists or removes.
     pub max_entries: u32,
@@ -27,7 +27,7 @@ pub struct FsRights {
 }
 
 impl Default for FsRights {
-    /// What adding the module grants: reading the worktree.
+    /// The grant of the module without a row: reading the worktree.
     fn default() -> Self {
         Self {
             read: Some(PathRules::everything()),
@@ -55,7 +55,7 @@ impl FsRights {
     }
 }
 
-/// What both rules cover.
+/// The paths that both rules cover.
 pub(super) fn both(one: Option<PathRules>, other: Option<&PathRules>) -> Option<PathRules> {
     Some(one?.and(other?))
 }
@@ -112,7 +112,7 @@ pub struct ExecRights {
     pub max_calls: u32,
     /// Longest time of one command (milliseconds).
     pub timeout_ms: u32,
-    /// Most that is kept of a command's output, and of its errors (bytes each).
+    /// Most kept output of a command, and most kept error output (bytes each).
     pub max_output_bytes: u64,
     /// Memory of each of its processes (bytes).
     pub memory_bytes: u64,
@@ -121,7 +121,7 @@ pub struct ExecRights {
 }
 
 impl Default for ExecRights {
-    /// What adding the module grants: no command. A row names them.
+    /// The grant of the module without a row: no commands. A row names them.
     fn default() -> Self {
         Self {
             commands: BTreeSet::new(),

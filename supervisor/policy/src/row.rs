@@ -25,7 +25,7 @@ const MAX_SQL_MS: u32 = 8_000;
 /// Longest time of one command (milliseconds): below the deadline of a host call.
 const MAX_EXEC_MS: u32 = 50_000;
 
-/// What a row means.
+/// The meaning of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CapabilityRow {
     /// Narrows the `fs` module.
@@ -42,7 +42,7 @@ pub enum CapabilityRow {
     Global(&'static str),
     /// A variable, and its value if the row has one.
     Env(Option<String>),
-    /// Nothing that this version has: it gives nothing.
+    /// A right that this version does not have: grants nothing.
     Nothing,
 }
 
@@ -50,9 +50,8 @@ pub enum CapabilityRow {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RowError {
-    /// What is wrong.
     pub message: String,
-    /// What would be right.
+    /// The valid values.
     pub hint: String,
 }
 
@@ -60,7 +59,7 @@ fn wrong<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, Ro
     Err(RowError { message: message.into(), hint: hint.into() })
 }
 
-/// What a row means, whether it is enabled or not.
+/// Parses a row, whether it is enabled or not.
 pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<CapabilityRow, RowError> {
     if config.as_str().len() > CONFIG_BYTES {
         return wrong(format!("config has more than {CONFIG_BYTES} bytes"), "shorten it");
@@ -81,7 +80,7 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
             match globals::SWITCHABLE.iter().find(|known| **known == name) {
                 Some(name) => Ok(CapabilityRow::Global(name)),
                 None => wrong(
-                    format!("{name:?} is no global that can be switched off"),
+                    format!("{name:?} is not a global that can be switched off"),
                     format!("globals: {}", globals::SWITCHABLE.join(", ")),
                 ),
             }
@@ -90,11 +89,11 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
             let Variable { value } = parse(config, "value")?;
             let sane = |text: &str| !text.contains('\0');
             if name.is_empty() || name.len() > NAME_BYTES || name.contains('=') || !sane(name) {
-                return wrong(format!("{name:?} is no name of a variable"), "a name has no = in it");
+                return wrong(format!("{name:?} is not the name of a variable"), "a name contains no =");
             }
             if value.as_ref().is_some_and(|value| value.len() > VALUE_BYTES || !sane(value)) {
                 return wrong(
-                    "config.value is no value of a variable",
+                    "config.value is not the value of a variable",
                     format!("at most {VALUE_BYTES} bytes without NUL"),
                 );
             }
@@ -179,11 +178,11 @@ fn parse<T: DeserializeOwned>(config: &JsonText, keys: &str) -> Result<T, RowErr
     }
     serde_json::from_str(config.as_str()).map_err(|error| RowError {
         message: format!("config: {error}"),
-        hint: if keys == "none" { "this row takes no config".to_owned() } else { format!("keys: {keys}") },
+        hint: if keys == "none" { "this row has no config".to_owned() } else { format!("keys: {keys}") },
     })
 }
 
-/// A number from 1 to `most`; `usual` where it is absent.
+/// A number from 1 to `most`; `usual` if absent.
 fn number(key: &str, value: Option<u32>, usual: u64, most: u64) -> Result<u64, RowError> {
     let Some(value) = value.map(u64::from) else { return Ok(usual) };
     if (1..=most).contains(&value) {
@@ -268,7 +267,7 @@ fn exec_config(config: &JsonText) -> Result<ExecRights, RowError> {
     let usual = ExecRights::default();
     if let Some(strange) = given.commands.iter().find(|name| !is_command_name(name)) {
         return wrong(
-            format!("config.commands: {strange:?} is no name of a command"),
+            format!("config.commands: {strange:?} is not the name of a command"),
             "commands are named as the operator named them with --allow-exec NAME=/PATH",
         );
     }

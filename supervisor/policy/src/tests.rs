@@ -60,13 +60,13 @@ fn zero_steps_is_no_limit_and_not_the_smallest_one() {
 }
 
 #[test]
-fn a_module_added_to_the_template_later_is_not_given_to_an_old_session() {
+fn module_added_to_the_template_later_is_not_granted_to_an_old_session() {
     let policy = effective(&with_modules(&[]), Some(&with_modules(&["fs"])));
     assert!(!policy.allows_module("fs"));
 }
 
 #[test]
-fn a_module_withdrawn_from_the_template_is_gone_at_the_next_execution() {
+fn module_withdrawn_from_the_template_is_not_granted_to_the_next_execution() {
     assert!(!effective(&with_modules(&["fs"]), Some(&with_modules(&[]))).allows_module("fs"));
     let mut template = with_modules(&["fs"]);
     template.capabilities.push(row(CapabilityKind::Module, "fs", false));
@@ -129,7 +129,11 @@ fn modules_are_loaded_from_all_of_the_worktree_unless_read_rows_narrow_it() {
     let read = |enabled| row(CapabilityKind::Fs, "read", enabled);
     let module = || row(CapabilityKind::Module, "fs", true);
     assert_eq!(narrowed(&[]), [true, true]);
-    assert_eq!(narrowed(&[row(CapabilityKind::Module, "fs", false)]), [true, true], "that is the module's");
+    assert_eq!(
+        narrowed(&[row(CapabilityKind::Module, "fs", false)]),
+        [true, true],
+        "the row is about the module only"
+    );
     assert_eq!(narrowed(&[with(read(true), r#"{"paths": ["data/**"]}"#)]), [false, true]);
     assert_eq!(narrowed(&[with(module(), r#"{"read": ["data/**"]}"#)]), [false, true]);
     assert_eq!(narrowed(&[read(false)]), [false, false]);
@@ -149,7 +153,7 @@ fn the_module_loads_of_one_execution_are_limited() {
         judge(&policy, request, &mut usage, &mut session)
     };
     for _ in 0..LOADS {
-        load().expect("one of the first");
+        load().expect("below the limit");
     }
     assert_eq!(load().expect_err("one too many").error.code, "ERR_CALL_LIMIT");
     assert!(usage.summary().is_empty(), "modules of the worktree have no line: {:?}", usage.summary());

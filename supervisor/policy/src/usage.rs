@@ -1,4 +1,4 @@
-//! What one execution used of its host modules, and the events about it.
+//! An execution's use of host modules, and the events about it.
 //!
 //! Not one event per call: a loop over 100 000 files would flood its own output. Each denial is an event when it happens, the
 //! first [`DENIALS_REPORTED`] of an execution; at the end there is one line per module with all calls, denials and bytes.
@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 
 /// Denials of one execution that get an event of their own.
 pub(super) const DENIALS_REPORTED: u64 = 16;
-/// Module loads that one execution may try. A missing module makes the supervisor check many files, while the execution's
+/// Most module loads of one execution. A missing module makes the supervisor check many files while the execution's
 /// clocks are paused.
 pub(super) const LOADS: u32 = 10_000;
 
-/// What one execution used.
+/// The use of host modules by one execution.
 #[derive(Debug, Clone, Default)]
 pub struct HostUsage {
     modules: BTreeMap<&'static str, ModuleUsage>,
@@ -20,20 +20,20 @@ pub struct HostUsage {
     loads: u32,
 }
 
-/// What a session used in its life.
+/// The use of host modules by a session in its life.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionUsage {
     /// Bytes written to files.
     pub written_bytes: u64,
 }
 
-/// What one execution used of one module.
+/// The use of one module by one execution.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ModuleUsage {
     pub(super) calls: u64,
     pub(super) denied: u64,
     pub(super) failed: u64,
-    /// Bytes that went to the script and came from it.
+    /// Bytes to the script and from it.
     pub(super) bytes_in: u64,
     pub(super) bytes_out: u64,
     names: BTreeMap<&'static str, u64>,
@@ -44,13 +44,13 @@ impl HostUsage {
         self.modules.entry(module).or_default()
     }
 
-    /// Counts a module load; returns whether it is allowed.
+    /// Counts a module load; returns whether it is permitted.
     pub(super) fn loads(&mut self) -> bool {
         self.loads = self.loads.saturating_add(1);
         self.loads <= LOADS
     }
 
-    /// A call that was not let pass; whether it gets an event of its own.
+    /// Counts a denied call; returns whether it gets an event of its own.
     pub fn denied(&mut self, module: &'static str, name: &'static str) -> bool {
         let usage = self.module(module);
         usage.denied += 1;
@@ -59,7 +59,7 @@ impl HostUsage {
         self.denials <= DENIALS_REPORTED
     }
 
-    /// A call that was refused by the walls behind the policy; whether it gets an event of its own.
+    /// Counts a call that the walls refused; returns whether it gets an event of its own.
     pub fn refused(&mut self, module: &'static str) -> bool {
         self.module(module).denied += 1;
         self.denials += 1;
@@ -80,7 +80,7 @@ impl HostUsage {
         usage.failed += u64::from(failed);
     }
 
-    /// So many calls and bytes count no more.
+    /// Subtracts calls and bytes from the use.
     pub fn give_back(&mut self, module: &'static str, calls: u64, bytes: u64) {
         let Some(usage) = self.modules.get_mut(module) else { return };
         usage.calls = usage.calls.saturating_sub(calls);

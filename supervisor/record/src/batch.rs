@@ -1,4 +1,4 @@
-//! What can be written, as enums. Knows nothing of how rows are stored.
+//! The possible writes, as enums. Knows nothing of how rows are stored.
 
 use super::rows::{
     AuditEntry, Checkpoint, KeyClaim, LibraryRow, NewProgramVersion, Owner, PolicySnapshot, TaskOutcome,
@@ -40,7 +40,7 @@ pub struct Applied {
     pub rows: u64,
 }
 
-/// One change. A row that it needs and that does not exist gives `Rejected(Missing)`; a taken id or name `Rejected(Conflict)`; a
+/// One change. A missing row that the change needs is `Rejected(Missing)`; a taken id or name `Rejected(Conflict)`; a
 /// change of an ended session or execution `Rejected(Finished)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
@@ -55,7 +55,7 @@ pub enum Write {
         settings: Option<Box<Settings>>,
         at: Timestamp,
     },
-    /// Hides a template and removes its parts; its name is free again, its sessions go on.
+    /// Hides a template and removes its parts; its name is free again, its sessions continue.
     TemplateDelete { id: TemplateId, at: Timestamp },
     /// Adds a host module's name; adding it twice changes nothing.
     ModuleAdd { template: TemplateId, name: String, at: Timestamp },
@@ -110,7 +110,7 @@ pub enum Write {
         /// A JSON object.
         runtime_meta: JsonText,
     },
-    /// The sequence number up to which the effects of a worker's messages are stored: belongs into the batch with these effects.
+    /// The sequence number up to which the effects of a worker's messages are stored; in the same batch as these effects.
     WorkerSeq {
         session: SessionId,
         /// The worker's sequence number.
@@ -118,7 +118,7 @@ pub enum Write {
     },
     /// A new execution; its owner is the session's. `events` is not stored from here.
     ExecutionStarted {
-        /// The client's name for it; unique among the owner's unfinished executions.
+        /// Chosen by the client; unique among the owner's unfinished executions.
         name: Option<String>,
         execution: Arc<Execution>,
     },
@@ -128,7 +128,7 @@ pub enum Write {
         /// `running` or `waiting`.
         status: ExecutionStatus,
     },
-    /// The end: status, `ended_at`, result, error, metrics and `degraded` of this record (`degraded` never goes back).
+    /// The end: status, `ended_at`, result, error, metrics and `degraded` of this record (`degraded` is never reset).
     ExecutionEnded(Arc<Execution>),
     /// A write of this execution was lost.
     ExecutionDegraded { id: ExecutionId },
@@ -138,11 +138,11 @@ pub enum Write {
     /// `crashed(host_restart)`, its unfinished executions `error` with code `WORKER_DIED`, their tasks withdrawn.
     HostRestart {
         at: Timestamp,
-        /// Sessions whose workers were taken over.
+        /// Sessions with adopted workers.
         alive: Vec<SessionId>,
     },
     /// A new version of a program; creates the program if there is none of this name. Source that equals the newest version
-    /// makes no new version.
+    /// adds no version.
     ProgramVersion(Box<NewProgramVersion>),
     /// The version of a program that an execution runs.
     ProgramRun { execution: ExecutionId, program: ProgramId, version: u32 },
@@ -164,24 +164,24 @@ pub enum Write {
     TasksWithdraw { execution: ExecutionId, at: Timestamp },
     /// A state of a durable execution: the pages that changed.
     Checkpoint(Box<Checkpoint>),
-    /// Drops page versions that no checkpoint from `keep_from` on needs, and the checkpoints before it.
+    /// Deletes page versions that no checkpoint from `keep_from` on needs, and the checkpoints before it.
     CheckpointCompact {
         execution: ExecutionId,
-        /// The oldest checkpoint that must stay whole.
+        /// The oldest checkpoint that must stay complete.
         keep_from: u64,
-        /// If given: later ones go, too, while those behind them wrote more than so many bytes; never the newest.
+        /// If present: later checkpoints are deleted too, while those after them wrote more than this many bytes; never the newest.
         keep_bytes: Option<u64>,
     },
-    /// `Rejected(TooLarge)` if the newest pages of an execution's state, [`DURABLE_PAGE_BYTES`] more for each, are more than so
-    /// many bytes. Reads the sizes of all pages: to be used rarely, when old versions are deleted.
+    /// `Rejected(TooLarge)` if the newest pages of an execution's state, [`DURABLE_PAGE_BYTES`] more for each, are larger than `most`
+    /// bytes. Reads the sizes of all pages: to be used rarely, when old versions are deleted.
     ///
     /// [`DURABLE_PAGE_BYTES`]: vm_system_protocol::limits::DURABLE_PAGE_BYTES
     StateBound {
         execution: ExecutionId,
-        /// Largest size allowed (bytes).
+        /// Largest permitted size (bytes).
         most: u64,
     },
-    /// Gives an execution the state of another one as of a checkpoint, under the same number.
+    /// Copies the state of another execution at a checkpoint, under the same number.
     CheckpointCopy { from: ExecutionId, checkpoint: u64, to: ExecutionId, at: Timestamp },
     /// Status and metrics of an unfinished execution.
     RunProgress {
@@ -190,13 +190,13 @@ pub enum Write {
         status: ExecutionStatus,
         metrics: Metrics,
     },
-    /// Takes an execution's name away.
+    /// Removes an execution's name.
     ExecutionUnname { id: ExecutionId },
     /// Deletes an ended execution of a program with all its rows, and its session.
     RunDelete { id: ExecutionId },
-    /// The execution that a client means when it names none.
+    /// Sets a client's current execution: the default of its requests.
     CurrentSet { owner: Owner, client: String, execution: ExecutionId, at: Timestamp },
-    /// Takes an idempotency key for a request. `Rejected(Conflict)` if it is taken since after `expired_before`.
+    /// Claims an idempotency key for a request. `Rejected(Conflict)` if it was claimed at `expired_before` or later.
     KeyClaim(Box<KeyClaim>),
     /// The response to the request that holds a key.
     KeyResponse {
@@ -205,27 +205,27 @@ pub enum Write {
         /// The encoded response.
         reply: Vec<u8>,
     },
-    /// Gives a key back: nothing was done for it.
+    /// Releases a key: the request changed nothing.
     KeyRelease { owner: Owner, key: String },
     /// A line of the audit log.
     Audit(Box<AuditEntry>),
-    /// Sets or removes a value of the store's own book-keeping.
+    /// Sets or removes a meta value of the store.
     MetaSet { key: String, value: Option<Vec<u8>> },
-    /// Deletes what ended before a point in time: events, executions, sessions, keys and audit entries, at most about
+    /// Deletes rows that ended before a point in time: events, executions, sessions, keys and audit entries, at most about
     /// `max_rows` rows. [`Applied::rows`] is their number; 0 = nothing left to delete.
     Prune {
-        /// What ended earlier may go.
+        /// Rows that ended earlier may be deleted.
         before: Timestamp,
-        /// Idempotency keys that were taken earlier may go.
+        /// Idempotency keys that were claimed earlier may be deleted.
         keys_before: Timestamp,
         /// Bound of the work in one turn.
         max_rows: u32,
     },
-    /// Deletes what an owner has that ended before a point in time, the oldest first: events, executions, sessions, at most about
+    /// Deletes an owner's rows that ended before a point in time, the oldest first: events, executions, sessions, at most about
     /// `max_rows` rows. [`Applied::rows`] is their number; 0 = nothing left to delete.
     PruneOwner {
         owner: Owner,
-        /// What ended earlier may go.
+        /// Rows that ended earlier may be deleted.
         before: Timestamp,
         /// Bound of the work in one turn.
         max_rows: u32,
@@ -233,8 +233,8 @@ pub enum Write {
 }
 
 impl Batch {
-    /// The executions whose records are incomplete if this batch is lost. A step of a durable program is none of them:
-    /// nothing of it is anywhere else, and it is made again from what is stored.
+    /// The executions with incomplete records if this batch is lost. A step of a durable program is not among them:
+    /// no other batch depends on it, and it is repeated from the stored state.
     pub fn incomplete(&self) -> impl Iterator<Item = ExecutionId> {
         let durable = self.0.iter().any(Write::is_of_a_durable_step);
         self.0.iter().filter(move |_| !durable).filter_map(Write::execution)
@@ -242,7 +242,7 @@ impl Batch {
 }
 
 impl Write {
-    /// The execution that this write is a part of.
+    /// The execution that this write belongs to.
     fn execution(&self) -> Option<ExecutionId> {
         match self {
             Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => Some(execution.id),

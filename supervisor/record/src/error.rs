@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A batch or query that did not succeed. Nothing of a failed batch was written.
+/// Why a batch or query failed. Nothing of a failed batch was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The batch contradicts what is stored; the same batch will fail again.
+    /// The batch contradicts the stored rows; the same batch will fail again.
     #[error("{0}")]
     Rejected(Rejection),
     /// The database cannot be written or read at the moment (disk full, read-only, locked, I/O); later batches may
@@ -23,16 +23,16 @@ pub enum StoreError {
 /// Why a batch was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// Its id or name is taken.
+    /// The id or name is taken.
     #[error("the {0} exists already")]
     Conflict(Entity),
-    /// It does not exist, or its parent does not.
+    /// The row or its parent does not exist.
     #[error("there is no such {0}")]
     Missing(Entity),
-    /// It has ended; final states never change.
+    /// The row has ended; final states never change.
     #[error("the {0} has ended")]
     Finished(Entity),
-    /// It is larger than it may be.
+    /// The row is larger than permitted.
     #[error("the {0} is too large")]
     TooLarge(Entity),
 }

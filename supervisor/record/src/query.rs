@@ -1,4 +1,4 @@
-//! What can be queried. Every query has one kind of result; `handle.rs` of the store pairs them with types.
+//! The queries and their results. Every query has one kind of result; `handle.rs` of the store pairs them with types.
 
 use super::rows::{
     AuditEntry, CheckpointRow, DueTask, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
@@ -9,10 +9,10 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, Templat
 use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 
-/// A position in a list that is sorted newest first, ties by id: what follows is older.
+/// A position in a list that is sorted newest first, ties by id: older rows follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
-    /// Creation time of the last row that was seen.
+    /// Creation time of the last returned row.
     pub at: Timestamp,
     pub id: [u8; 16],
 }
@@ -20,7 +20,7 @@ pub struct Cursor {
 /// Largest page of a list, without its last row (bytes): more than fits into any response.
 pub const PAGE_BYTES: usize = 16 << 20;
 
-/// Whether no events follow these, of which `limit` were requested: a page that is full ends early.
+/// Whether no events follow these, of which `limit` were requested: a page that reaches [`PAGE_BYTES`] ends early.
 pub fn is_last_page(events: &[Event], limit: u32) -> bool {
     events.len() < limit as usize && events.iter().map(weight_of_event).sum::<usize>() < PAGE_BYTES
 }
@@ -36,7 +36,7 @@ pub fn weight_of_event(event: &Event) -> usize {
 pub struct Page {
     /// At most this many rows.
     pub limit: u32,
-    /// Only rows behind this position.
+    /// Only rows after this position.
     pub after: Option<Cursor>,
 }
 
@@ -45,26 +45,22 @@ impl Page {
     pub const fn first(limit: u32) -> Self {
         Self { limit, after: None }
     }
-    /// All rows. Only for lists that are bounded by their subject.
+    /// All rows. Only for lists with a bounded length.
     pub const ALL: Self = Self { limit: u32::MAX, after: None };
 }
 
 /// A filter of sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionQuery {
-    /// Only of this status.
     pub status: Option<SessionStatus>,
-    /// Only of this template.
     pub template: Option<TemplateId>,
-    /// Only of this workspace.
     pub workspace_id: Option<String>,
-    /// Only of this name.
     pub name: Option<String>,
-    /// Those of durable programs instead of those of scripts. Ignored when a template or a name is given.
+    /// Sessions of durable programs instead of sessions of scripts. Ignored with a template or a name.
     pub durable: bool,
 }
 
-/// Page, checkpoint, and bytes (none = the page is gone).
+/// Page, checkpoint, and bytes (none = the page was deleted).
 pub type PageVersion = (u64, u64, Option<Vec<u8>>);
 
 /// The kind of rows among which an id prefix is searched.
@@ -102,7 +98,7 @@ pub enum Query {
     ExecutionByName(Scope, String),
     /// Executions of a session, newest first. → [`QueryResult::Executions`]
     Executions(Scope, SessionId, Page),
-    /// Events of an execution behind a sequence number; limit 0 = all. → [`QueryResult::Events`]
+    /// Events of an execution after a sequence number; limit 0 = all. → [`QueryResult::Events`]
     Events(ExecutionId, u64, u32),
     /// Ids between two bounds (inclusive), ascending. → [`QueryResult::Ids`]
     Ids {
@@ -131,29 +127,28 @@ pub enum Query {
         /// At most this many.
         limit: u32,
     },
-    /// What an execution runs. → [`QueryResult::Run`]
+    /// Program and version that an execution runs. → [`QueryResult::Run`]
     ProgramRun(ExecutionId),
-    /// The execution that an owner's client means when it names none. → [`QueryResult::Current`]
+    /// The current execution of an owner's client. → [`QueryResult::Current`]
     Current(Owner, String),
     /// → [`QueryResult::Task`]
     Task(Scope, TaskId),
     /// The pending task of an execution. → [`QueryResult::Task`]
     PendingTask(ExecutionId),
-    /// Pending tasks, oldest first, behind a position. → [`QueryResult::Tasks`]
+    /// Pending tasks, oldest first, after a position. → [`QueryResult::Tasks`]
     PendingTasks(Scope, Page),
-    /// The beginnings of the prompts of these executions, of those that wait for an answer. → [`QueryResult::Prompts`]
+    /// The beginnings of the pending prompts of these executions. → [`QueryResult::Prompts`]
     Prompts {
         scope: Scope,
-        /// Which executions.
         executions: Vec<ExecutionId>,
         /// Longest beginning (bytes).
         bytes: u32,
     },
-    /// How many active programs and executions of programs there are. → [`QueryResult::Counts`]
+    /// Number of active programs, and of executions of programs. → [`QueryResult::Counts`]
     ProgramCounts(Scope),
     /// The last task of an execution as of a checkpoint; `None`: now. → [`QueryResult::Task`]
     TaskOf(ExecutionId, Option<u64>),
-    /// Tasks of an execution behind a checkpoint, oldest first. → [`QueryResult::Tasks`]
+    /// Tasks of an execution after a checkpoint, oldest first. → [`QueryResult::Tasks`]
     TasksOfRun {
         execution: ExecutionId,
         /// Only those of later checkpoints.
@@ -161,12 +156,12 @@ pub enum Query {
         /// At most this many.
         limit: u32,
     },
-    /// Versions of an execution's pages behind one, by page and checkpoint. → [`QueryResult::PageVersions`]
+    /// Versions of an execution's pages after a position, by page and checkpoint. → [`QueryResult::PageVersions`]
     PageVersions {
         execution: ExecutionId,
-        /// Behind this page and checkpoint; none = from the first one on.
+        /// Only after this page and checkpoint; none = from the first one on.
         after: Option<(u64, u64)>,
-        /// No more once there are so many bytes; at least one.
+        /// The list ends after this many bytes; at least one row.
         bytes: usize,
     },
     /// Versions of a program with this source, newest first. → [`QueryResult::Versions`]
@@ -179,16 +174,16 @@ pub enum Query {
     },
     /// Pending tasks with a deadline up to a point in time, earliest first. → [`QueryResult::Due`]
     DueTasks {
-        /// Deadlines up to here.
+        /// Latest deadline.
         until: Timestamp,
-        /// Behind this one.
+        /// Only rows after this one.
         after: Option<(Timestamp, TaskId)>,
         /// At most this many.
         limit: u32,
     },
-    /// Executions of programs that can be resumed now, by id, behind one. → [`QueryResult::Ids`]
+    /// Executions of programs that can be resumed now, by id, after one. → [`QueryResult::Ids`]
     RunningPrograms {
-        /// Behind this one.
+        /// Only rows after this one.
         after: ExecutionId,
         /// At most this many.
         limit: u32,
@@ -214,11 +209,10 @@ pub enum Query {
     /// The state as of a checkpoint: the newest version of each page, by number. → [`QueryResult::Pages`]
     State {
         execution: ExecutionId,
-        /// As of which checkpoint.
         checkpoint: u64,
-        /// Behind this page; none = from the first.
+        /// Only pages after this one; none = from the first one on.
         behind: Option<u64>,
-        /// No more pages once there are so many bytes; fewer: they are the last.
+        /// The list ends after this many bytes; fewer: these are the last pages.
         bytes: usize,
     },
     /// An idempotency key. → [`QueryResult::Key`]
@@ -231,7 +225,7 @@ pub enum Query {
         /// At most this many.
         limit: u32,
     },
-    /// A value of the store's book-keeping. → [`QueryResult::Meta`]
+    /// A meta value of the store. → [`QueryResult::Meta`]
     Meta(String),
 }
 
@@ -273,14 +267,14 @@ pub enum QueryResult {
     Due(Vec<DueTask>),
     /// Executions of programs.
     Runs(Vec<RunRow>),
-    /// `None`: it is no execution of a program.
+    /// `None`: not an execution of a program.
     RunHead(Option<Box<RunHead>>),
     Checkpoints(Vec<CheckpointRow>),
     /// Pages by number.
     Pages(Vec<(u64, Vec<u8>)>),
     /// Versions of pages.
     PageVersions(Vec<PageVersion>),
-    /// A key, if it is taken.
+    /// A key, if it is claimed.
     Key(Option<KeyRow>),
     /// Audit entries with their numbers.
     Audit(Vec<(u64, AuditEntry)>),

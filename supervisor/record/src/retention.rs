@@ -30,15 +30,15 @@ impl Default for Retention {
 
 /// How long an idempotency key is valid.
 pub const KEY_LIFE: Duration = Duration::from_hours(24);
-/// Clients of one owner whose current execution is known; the least recently used are deleted.
+/// Most stored current executions of one owner's clients; the least recently used are deleted.
 pub const CLIENTS_OF_AN_OWNER: u32 = 1_000;
 /// Most rows that one step deletes (an execution is deleted with all of its events).
 pub const PRUNE_ROWS: u32 = 1_000;
-/// Time between two deletions, when the first left nothing to delete.
+/// Time between two steps of deletion if the first left nothing to delete.
 pub const PRUNE_EVERY: Duration = Duration::from_mins(1);
 
 impl Retention {
-    /// Everything that ended before this time is deleted: records, and the audit log, which is deleted for no other reason.
+    /// Everything that ended before this time is deleted: records, and lines of the audit log, which are deleted for no other reason.
     pub fn cutoff(&self, now: Timestamp) -> Timestamp {
         self.max_age.map_or(Timestamp(0), |age| earlier(now, age))
     }

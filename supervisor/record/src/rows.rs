@@ -16,11 +16,9 @@ use vm_system_protocol::time::Timestamp;
 pub struct Owner(Arc<str>);
 
 impl Owner {
-    /// From its text.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(Arc::from(text.as_ref()))
     }
-    /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -101,7 +99,7 @@ pub struct SessionRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionRow {
     pub owner: Owner,
-    /// The client's name for it.
+    /// Chosen by the client.
     pub name: Option<String>,
     /// The execution; `events` is none.
     pub execution: Execution,
@@ -112,10 +110,10 @@ pub struct ExecutionRow {
 pub struct LibraryRow {
     /// `id-version`.
     pub name: String,
-    /// Its name in `require` and `import`.
+    /// The specifier in `require` and `import`.
     pub id: String,
     pub version: String,
-    /// The global variable that it becomes, if any.
+    /// The global variable of the library, if any.
     pub global: Option<String>,
     /// SHA-256 of its source.
     pub hash: [u8; 32],
@@ -125,7 +123,7 @@ pub struct LibraryRow {
     pub installed_at: Timestamp,
 }
 
-/// A version of a program as it is loaded.
+/// A new version of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewProgramVersion {
     pub owner: Owner,
@@ -216,7 +214,7 @@ pub struct TaskRow {
     pub answer: Option<String>,
     /// The checkpoint at which the program paused; in a session, the task's number in its execution.
     pub checkpoint: u64,
-    /// Most answers that may fail to fit; `None`: no limit.
+    /// Most answers that may not fit; `None`: no limit.
     pub retries: Option<u32>,
     /// JSON of the default answer, used at the deadline.
     pub fallback: Option<String>,
@@ -250,12 +248,12 @@ impl TaskOutcome {
         (Self::Withdrawn, "withdrawn"),
     ];
 
-    /// As it is stored.
+    /// The stored form.
     pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(outcome, _)| *outcome == self).map_or("", |(_, text)| text)
     }
 
-    /// From what is stored.
+    /// From the stored form.
     pub fn from_text(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, stored)| *stored == text).map(|(outcome, _)| *outcome)
     }
@@ -277,13 +275,13 @@ pub struct RunHead {
     pub execution: Execution,
     pub program: ProgramId,
     pub version: u32,
-    /// The owner of its rows, with whose rights its files are used.
+    /// The owner of its rows; its files are used with the owner's rights.
     pub owner: Owner,
     /// Folder of its files; empty = none.
     pub worktree_path: String,
     /// Its session's copy of the template.
     pub policy: Arc<PolicySnapshot>,
-    /// The template as it is now; none once it was deleted.
+    /// The current template; none once it was deleted.
     pub template: Option<TemplateRow>,
     /// Its last checkpoint.
     pub checkpoint: Option<CheckpointRow>,
@@ -305,17 +303,17 @@ pub struct Checkpoint {
     pub at: Timestamp,
     /// `start`, `pause`, `effect`, `steps`, `edit`, `end`.
     pub cause: String,
-    /// Pages that changed: number, and bytes (none = the page is gone).
+    /// Pages that changed: number, and bytes (none = the page was deleted).
     pub pages: Vec<(u64, Option<Vec<u8>>)>,
-    /// What was written since the state was last measured ([`Write::StateBound`](crate::Write::StateBound)), with this
-    /// checkpoint (bytes); `None`: unknown.
+    /// Bytes written since the state was last measured ([`Write::StateBound`](crate::Write::StateBound)), with this
+    /// checkpoint; `None`: unknown.
     pub unweighed: Option<u64>,
-    /// What the program has written to files so far (bytes).
+    /// Bytes that the program has written to files so far.
     pub written: u64,
 }
 
 impl Checkpoint {
-    /// What it takes in the store (bytes).
+    /// Size in the store (bytes).
     pub fn bytes(&self) -> u64 {
         let content = |(_, bytes): &(u64, Option<Vec<u8>>)| bytes.as_ref().map_or(0, Vec::len) as u64;
         self.pages.iter().map(|page| DURABLE_PAGE_BYTES + content(page)).sum()
@@ -330,7 +328,7 @@ pub struct CheckpointRow {
     pub at: Timestamp,
     /// As in [`Checkpoint::cause`].
     pub cause: String,
-    /// Written with it (bytes), [`DURABLE_PAGE_BYTES`] more for each page.
+    /// Size of its pages (bytes), [`DURABLE_PAGE_BYTES`] more for each page.
     pub bytes: u64,
     /// As in [`Checkpoint::unweighed`].
     pub unweighed: Option<u64>,

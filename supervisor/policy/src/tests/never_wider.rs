@@ -1,5 +1,5 @@
-//! For any copy of a template and any current template: the rights of an execution are never more than either gives
-//! alone, and of paths, modules and commands exactly what both give.
+//! For any copy of a template and any current template: the rights of an execution are never more than either grants
+//! alone, and for paths, modules and commands exactly what both grant.
 
 use crate::paths::{CleanPath, PathRules};
 use crate::{EffectivePolicy, Operator, Snapshot, effective};
@@ -10,7 +10,7 @@ use vm_system_protocol::ids::{CapabilityId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Settings};
 
-/// Rows that narrow, widen, withdraw, and such that nobody can read; a small world, so that both sides often meet.
+/// Rows that narrow, widen or withdraw, and invalid rows; few, so that both sides often have the same.
 const ROWS: &[(CapabilityKind, &str, &str)] = &[
     (CapabilityKind::Module, "fs", "{}"),
     (CapabilityKind::Module, "fs", r#"{"read":["a/**","b/*"],"max_calls":5,"max_file_kb":1}"#),
@@ -113,7 +113,7 @@ fn at_most(of: &EffectivePolicy, side: &EffectivePolicy) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// Rights that are there or not: `of` has none that `side` lacks.
+/// Rights without an amount: `of` has none that `side` lacks.
 fn no_other(of: &EffectivePolicy, side: &EffectivePolicy) -> Result<(), TestCaseError> {
     prop_assert!(of.wire.modules.iter().all(|module| side.allows_module(module)));
     prop_assert!(of.fs.is_none() || side.fs.is_some());
@@ -148,7 +148,7 @@ proptest! {
         }
         let offered = |name: &String| operator.commands.contains_key(name);
         prop_assert!(now.exec.iter().flat_map(|exec| &exec.commands).all(offered));
-        // Of what has names it is exactly what both give.
+        // For named rights it is exactly what both grant.
         for module in ["fs", "database", "exec"] {
             prop_assert_eq!(now.allows_module(module), kept.allows_module(module) && current.allows_module(module));
         }
@@ -160,12 +160,12 @@ proptest! {
             prop_assert_eq!(write(&now), both(write(&kept), write(&current)), "write {}", text);
             let load = |policy: &EffectivePolicy| covered(policy.load.as_ref(), &path);
             prop_assert_eq!(load(&now), both(load(&kept), load(&current)), "load {}", text);
-            prop_assert!(now.fs.is_none() || load(&now) == read(&now), "what is read is loaded: {}", text);
+            prop_assert!(now.fs.is_none() || load(&now) == read(&now), "readable files can be loaded: {}", text);
         }
     }
 
     #[test]
-    fn an_unchanged_template_takes_nothing_away(session in snapshot(), operator in operator()) {
+    fn unchanged_template_withdraws_nothing(session in snapshot(), operator in operator()) {
         let kept = effective(&session, None, &operator);
         prop_assert_eq!(effective(&session, Some(&session), &operator), kept);
     }

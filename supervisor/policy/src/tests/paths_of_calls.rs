@@ -1,4 +1,4 @@
-//! Paths that no honest script writes: judging one takes no time that grows with them.
+//! Paths that no honest script uses: the time of the decision does not grow with their length.
 
 use super::{effective, row};
 use crate::usage::{HostUsage, SessionUsage};
@@ -8,7 +8,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, CapabilityKind};
 use vm_system_protocol::worker::{HostError, HostRequest};
 
-/// A session that may read and change what one pattern covers.
+/// A session that may read and change the files that one pattern covers.
 fn with_pattern(pattern: &str) -> EffectivePolicy {
     let mut session = Snapshot { modules: vec!["fs".to_owned()], ..Snapshot::default() };
     let config = JsonText::from_value(&serde_json::json!({"paths": [pattern]}));
@@ -36,13 +36,13 @@ fn a_path_of_millions_of_names_is_refused_before_it_is_parsed() {
         ] {
             let error = decide(&policy, request).expect_err("longer than any path");
             assert_eq!(error.code, "ENAMETOOLONG", "{patterns}");
-            assert!(error.message.len() < 500, "a message repeats no more than anybody reads");
+            assert!(error.message.len() < 500, "messages are short");
         }
     }
 }
 
 #[test]
-fn the_longest_path_that_the_kernel_takes_is_judged_by_the_patterns() {
+fn longest_path_that_the_kernel_accepts_is_compared_with_the_patterns() {
     let path = format!("out/{}", "n".repeat(4_091));
     let judged = decide(&with_pattern("out/**"), FsRequest::Exists { path: path.clone() });
     let Ok(Permit::Broker(BrokerCall::Fs { request, .. })) = judged else { unreachable!("{judged:?}") };
