@@ -71,7 +71,7 @@ pub(super) struct ChannelState {
     pub(super) next_seq: u64,
     /// Number of the next host call; unknown right after an adoption.
     pub(super) next_call: Option<u64>,
-    /// The worker was told to send its messages above this number again; everything before its `Adopted` is discarded.
+    /// The worker is to send its messages above this number again; everything before its `Adopted` is discarded.
     pub(super) adopting: Option<u64>,
     /// The worker has not reported the end of its set-up.
     pub(super) setting_up: bool,
@@ -182,7 +182,7 @@ impl SessionMachine {
         }
     }
 
-    /// A ready session with a worker that outlived the previous supervisor. The worker is told to send its messages above
+    /// A ready session with a worker that outlived the previous supervisor. The worker gets a request to send its messages above
     /// `last_committed` again; everything before its `Adopted` was meant for the previous supervisor and is discarded. Only
     /// ready sessions without pending startup files can be adopted.
     pub fn adopt(

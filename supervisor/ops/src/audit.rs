@@ -33,8 +33,8 @@ const OWNERS: usize = 1_024;
 const COUNT_EVERY: Duration = Duration::from_mins(1);
 
 impl Ops {
-    /// Writes the line of a change, or of a failed one. Queued, not awaited: only the change itself is promised, and a store that cannot write
-    /// has failed that already.
+    /// Writes the line of a change, or of a failed one. Queued, not awaited: only the change itself is promised, and a store
+    /// that cannot write has failed that already.
     pub(super) async fn audit<T>(
         &self,
         call: &VerbCall<'_>,

@@ -1,7 +1,7 @@
-//! Verbs of durable programs. Reading order: this file (rows of the table of verbs, and shared functions), `programs`, `runs` (executions), `tasks`
-//! (tasks and their answers), `states` (checkpoints, inspecting, rewinding), `current` (a client's current execution),
-//! `archive` (the file of an export), `export`, `import` (receiving a file in parts), `imported` (storing it),
-//! `plans` (plans, and the program that walks through one).
+//! Verbs of durable programs. Reading order: this file (rows of the table of verbs, and shared functions), `programs`, `runs`
+//! (executions), `tasks` (tasks and their answers), `states` (checkpoints, inspecting, rewinding), `current` (a client's
+//! current execution), `archive` (the file of an export), `export`, `import` (receiving a file in parts), `imported` (storing
+//! it), `plans` (plans, and the program that walks through one).
 
 mod archive;
 mod current;

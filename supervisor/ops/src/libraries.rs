@@ -178,7 +178,8 @@ impl Ops {
         })
     }
 
-    /// Every installed library. They change rarely and every session needs them: a copy is kept until one is installed or removed.
+    /// Every installed library. They change rarely and every session needs them: a copy is kept until one is installed or
+    /// removed.
     async fn installed(&self) -> Result<Arc<[LibraryRow]>, OpError> {
         let known = self.installed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(rows) = known.rows {

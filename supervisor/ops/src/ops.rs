@@ -76,7 +76,8 @@ pub(crate) struct VerbCall<'a> {
 }
 
 impl Ops {
-    /// `library_store` has the sources of installed libraries; `stop` is cancelled when a caller requests a stop of the supervisor.
+    /// `library_store` has the sources of installed libraries; `stop` is cancelled when a caller requests a stop of the
+    /// supervisor.
     pub fn new(
         store: StoreHandle,
         runtime: Arc<dyn RuntimeApi>,

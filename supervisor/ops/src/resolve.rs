@@ -1,6 +1,6 @@
 //! References: a whole id, a name where the row has one, or a unique prefix of an id (at least 4 characters), among the rows that
-//! the caller may see. Rows of others do not exist. A name means a row of the caller's own: administrators, who may see all, reach
-//! rows of others by id only, so that no owner can take over a name that another one uses.
+//! the caller may see. Rows of others do not exist. A name means a row of the caller's own: administrators, who may see all,
+//! reach rows of others by id only, so that no owner can take over a name that another one uses.
 
 use super::built_in::{self, BUILT_IN};
 use super::errors::{invalid, not_found, stored};

@@ -103,7 +103,8 @@ impl Ops {
         Ok(Reply::Sessions(fitting(sessions, weight)))
     }
 
-    /// Sessions with their current status. The stored status does not show whether a program has a process: most wait without one.
+    /// Sessions with their current status. The stored status does not show whether a program has a process: most wait without
+    /// one.
     async fn sessions_with(
         &self,
         call: &VerbCall<'_>,

@@ -40,8 +40,8 @@ pub struct EffectivePolicy {
     pub env: Vec<(String, String)>,
     /// The `fs` module, if it is granted.
     pub fs: Option<FsRights>,
-    /// Files that `require` and `import` may load; `None`: no files. Rows that bound what `fs` reads apply here too, whether or not
-    /// the module was added.
+    /// Files that `require` and `import` may load; `None`: no files. Rows that bound what `fs` reads apply here too, whether or
+    /// not the module was added.
     pub load: Option<PathRules>,
     /// The `database` module, if it is granted.
     pub database: Option<DatabaseRights>,

@@ -169,11 +169,12 @@ pub enum Write {
         execution: ExecutionId,
         /// The oldest checkpoint that must stay complete.
         keep_from: u64,
-        /// If present: later checkpoints are deleted too, while those after them wrote more than this many bytes; never the newest.
+        /// If present: later checkpoints are deleted too, while those after them wrote more than this many bytes; never the
+        /// newest.
         keep_bytes: Option<u64>,
     },
-    /// `Rejected(TooLarge)` if the newest pages of an execution's state, [`DURABLE_PAGE_BYTES`] more for each, are larger than `most`
-    /// bytes. Reads the sizes of all pages: to be used rarely, when old versions are deleted.
+    /// `Rejected(TooLarge)` if the newest pages of an execution's state, [`DURABLE_PAGE_BYTES`] more for each, are larger than
+    /// `most` bytes. Reads the sizes of all pages: to be used rarely, when old versions are deleted.
     ///
     /// [`DURABLE_PAGE_BYTES`]: vm_system_protocol::limits::DURABLE_PAGE_BYTES
     StateBound {

@@ -11,7 +11,8 @@ pub struct Retention {
     pub max_age: Option<Duration>,
     /// How long idempotency keys are kept; at least [`KEY_LIFE`].
     pub key_life: Duration,
-    /// Above this size ended executions and sessions are deleted whatever their age, the oldest of the largest owner first (bytes).
+    /// Above this size ended executions and sessions are deleted whatever their age, the oldest of the largest owner first
+    /// (bytes).
     pub prune_above_bytes: u64,
     /// Above this size no new executions and sessions are admitted (bytes).
     pub quota_bytes: u64,
@@ -38,7 +39,8 @@ pub const PRUNE_ROWS: u32 = 1_000;
 pub const PRUNE_EVERY: Duration = Duration::from_mins(1);
 
 impl Retention {
-    /// Everything that ended before this time is deleted: records, and lines of the audit log, which are deleted for no other reason.
+    /// Everything that ended before this time is deleted: records, and lines of the audit log, which are deleted for no other
+    /// reason.
     pub fn cutoff(&self, now: Timestamp) -> Timestamp {
         self.max_age.map_or(Timestamp(0), |age| earlier(now, age))
     }

@@ -34,8 +34,8 @@ pub struct RuntimeConfig {
     pub durable: super::DurableConfig,
 }
 
-/// The client that an owner currently is when it names a worktree. A program opens its worktree again at each file call, long after the request that named
-/// it; its owner may have lost a role or a token in the meantime.
+/// The client that an owner currently is when it names a worktree. A program opens its worktree again at each file call, long
+/// after the request that named it; its owner may have lost a role or a token in the meantime.
 #[derive(Clone)]
 pub struct WorktreeClients(Arc<dyn Fn(&Owner) -> WorktreeClient + Send + Sync>);
 
@@ -147,7 +147,7 @@ impl RuntimeError {
 }
 
 impl RuntimeError {
-    /// What to do, where the code alone does not tell.
+    /// What to do, where the code alone is not enough.
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Refused(Refusal::SpawnFailed(failure) | Refusal::Fork(failure)) => Some(failure.hint),

@@ -28,8 +28,8 @@ pub struct RuntimeFacts {
 pub trait RuntimeApi: Send + Sync {
     /// Inserts the row, starts the worker, runs the startup files; resolves when the session is `ready`.
     fn create_session(&self, request: CreateSession) -> BoxFuture<'_, Result<Session, RuntimeError>>;
-    /// Creates sessions that continue from an idle one; resolves when all are `ready`. All or none: sessions that were created before
-    /// another one failed are ended.
+    /// Creates sessions that continue from an idle one; resolves when all are `ready`. All or none: sessions that were created
+    /// before another one failed are ended.
     fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>>;
     /// Ends a session in order; resolves when the end is stored. `None`: the session is not live, which is no error.
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>>;

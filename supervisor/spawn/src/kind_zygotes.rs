@@ -2,8 +2,8 @@
 //! request for its kind, and ended when its kind is idle or when there are too many.
 //!
 //! Their code is the operator's (only administrators install libraries) or our own, so workers of all owners share them. The
-//! keeper does not hold them: they end with this supervisor, and the next supervisor starts its own. A zygote that is broken by its
-//! libraries affects only sessions with that set.
+//! keeper does not hold them: they end with this supervisor, and the next supervisor starts its own. A zygote that is broken by
+//! its libraries affects only sessions with that set.
 
 use super::control::lock;
 use super::error::SpawnError;

@@ -1,5 +1,5 @@
-//! The pool of prestarted workers: one of each recently requested kind, so that a request does not wait for a start. Decides which request
-//! gets a worker and when the next one is due; the spawner starts them.
+//! The pool of prestarted workers: one of each recently requested kind, so that a request does not wait for a start. Decides
+//! which request gets a worker and when the next one is due; the spawner starts them.
 //!
 //! ```text
 //!          first message of the last one          started
@@ -7,8 +7,8 @@
 //!    ▲                                              │ taken by a waiting request
 //!    └──────────────── the start fails   ◀──────────┘
 //! ```
-//! - A prestarted worker has run only our code, is identified by the kernel and was inspected from outside, like every unassigned worker. What
-//!   belongs to a session (limits, the registration with the keeper) is added when it is taken.
+//! - A prestarted worker has run only our code, is identified by the kernel and was inspected from outside, like every
+//!   unassigned worker. What belongs to a session (limits, the registration with the keeper) is added when it is taken.
 //! - The keeper does not hold it: it exits when its channel closes, which only we hold. Its exit is not reported.
 //! - The next one is started after the first message of the last one, which needs the processor before. One at a time; a
 //!   request that finds none ready or starting has one started for itself.
@@ -44,8 +44,8 @@ pub(super) struct PrestartedWorker {
 }
 
 impl PrestartedWorker {
-    /// Whether the worker can be assigned: it is alive, and so is its zygote. Polls the descriptors, because an exit may not have been
-    /// noticed yet. An unassigned worker sends nothing, so its channel is readable only after its exit.
+    /// Whether the worker can be assigned: it is alive, and so is its zygote. Polls the descriptors, because an exit may not
+    /// have been noticed yet. An unassigned worker sends nothing, so its channel is readable only after its exit.
     fn is_usable(&self) -> bool {
         let Some(zygote) = self.zygote.upgrade().filter(|zygote| !zygote.is_lost()) else { return false };
         let mut ends = socket::PollSet::with_capacity(2);

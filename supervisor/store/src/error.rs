@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why a store could not be opened. The message tells what to do.
+/// Why a store could not be opened. The message contains what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another supervisor owns the state directory.

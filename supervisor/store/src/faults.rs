@@ -1,4 +1,5 @@
-//! Fault injection for tests: a decorator of any [`Store`] that fails on request, as a full or broken disk would. Stores nothing itself.
+//! Fault injection for tests: a decorator of any [`Store`] that fails on request, as a full or broken disk would. Stores
+//! nothing itself.
 
 use super::handle::{StoreHandle, Ticket};
 use super::{BoxFuture, Store, StoreStatus, Urgency};

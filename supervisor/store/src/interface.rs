@@ -37,8 +37,8 @@ pub struct StoreStatus {
 
 /// The control database.
 pub trait Store: Send + Sync {
-    /// Queues a batch, waiting while the queue is full; batches of one caller are committed in the order of their calls. The ticket
-    /// resolves when the batch is committed or has failed.
+    /// Queues a batch, waiting while the queue is full; batches of one caller are committed in the order of their calls. The
+    /// ticket resolves when the batch is committed or has failed.
     fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>>;
     /// Reads from the last commit.
     fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>>;

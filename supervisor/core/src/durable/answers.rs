@@ -94,7 +94,7 @@ impl DurableMachine {
         let (refusal, last) = unfit(row, why, at);
         self.writes.unwritten.push(Write::TaskAttempt { id: row.id, at });
         if let Some(message) = last {
-            // A client that is told of its last attempt no longer finds the task.
+            // A client that learns of its last attempt no longer finds the task.
             self.accept(TaskOutcome::Failed, message, now, actions);
             self.add_progress(ExecutionStatus::Running);
         }

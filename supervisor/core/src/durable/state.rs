@@ -58,7 +58,7 @@ pub(super) enum AfterCommit {
     Wait,
     /// One caller gets the refusal of its answer.
     Refuse(Token, DurableRefusal),
-    /// One caller is told that its variable is changed.
+    /// One caller gets the reply that its variable is changed.
     Edited(Token),
     /// All waiting callers get the final status.
     End,

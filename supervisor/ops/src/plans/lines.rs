@@ -44,8 +44,8 @@ impl<'t> PlanLines<'t> {
         self.at
     }
 
-    /// The section that `line`, the last returned one, opens with `<tag>`. It ends at `</tag>`: at the start or the end of a line, or
-    /// on the opening line. Without it, it ends where a line begins with one of `stops`, or with the text.
+    /// The section that `line`, the last returned one, opens with `<tag>`. It ends at `</tag>`: at the start or the end of a
+    /// line, or on the opening line. Without it, it ends where a line begins with one of `stops`, or with the text.
     pub(super) fn section(&mut self, line: &'t str, tag: &str, stops: &[&str]) -> Option<Section<'t>> {
         let rest = line.strip_prefix('<')?.strip_prefix(tag)?.strip_prefix('>')?;
         let end = format!("</{tag}>");

@@ -1,7 +1,7 @@
 //! Plans: Markdown files whose tagged blocks a built-in program walks through with an agent, one task at a time.
 //!
-//! Owns: the grammar of plan files (version 1.1), errors with their lines, and the compiled plan. Must not: open files (the client
-//! that named a plan reads it, with its own rights), run code, know APIs.
+//! Owns: the grammar of plan files (version 1.1), errors with their lines, and the compiled plan. Must not: open files (the
+//! client that named a plan reads it, with its own rights), run code, know APIs.
 //!
 //! A tag counts at the start of a trimmed line; everything outside of tags is prose and ignored.
 //! ```text
@@ -105,8 +105,8 @@ pub fn listed_files(text: &str) -> Vec<String> {
 /// The program that walks through plans, without its plan.
 const EXECUTOR: &str = include_str!("executor.js");
 
-/// The source of the built-in program for this plan: it skips the blocks whose ids are in `done`. Its result names the blocks that
-/// are done; so does its variable `done` while it waits.
+/// The source of the built-in program for this plan: it skips the blocks whose ids are in `done`. Its result names the blocks
+/// that are done; so does its variable `done` while it waits.
 pub fn executor(plan: &Plan, done: &[String]) -> String {
     // JSON is JavaScript; the plan is at the end, so that positions in the program do not change.
     let plan = serde_json::to_string(plan).unwrap_or_default();

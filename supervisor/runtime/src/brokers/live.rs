@@ -1,5 +1,5 @@
-//! One broker process with its channel: start, check of its walls from outside, exchange of one call, end. The holder of a `ConnectedBroker` must
-//! end it: dropping it closes the channel and the process exits by itself, but it is not reaped.
+//! One broker process with its channel: start, check of its walls from outside, exchange of one call, end. The holder of a
+//! `ConnectedBroker` must end it: dropping it closes the channel and the process exits by itself, but it is not reaped.
 
 use super::channel::{BrokerChannelError, Channel};
 use super::{AllowedCall, BrokerConfig};

@@ -1,5 +1,5 @@
-//! The calls of `fs` in durable programs, carried out by the broker beneath the execution's worktree. A missing or forbidden file is a
-//! value (`null`, `false`, `[]`), as in the original; a call that failed for another reason throws an `Error`. A call
+//! The calls of `fs` in durable programs, carried out by the broker beneath the execution's worktree. A missing or forbidden
+//! file is a value (`null`, `false`, `[]`), as in the original; a call that failed for another reason throws an `Error`. A call
 //! whose broker exited is repeated: its failure would be in the program's state for ever.
 
 use super::filter::Filter;
@@ -229,8 +229,8 @@ impl Files {
         })
     }
 
-    /// Paths beneath a folder, sorted, a folder before its content; without links, and without the content of folders that may not be
-    /// read. A list that is too long or takes too long is empty.
+    /// Paths beneath a folder, sorted, a folder before its content; without links, and without the content of folders that may
+    /// not be read. A list that is too long or takes too long is empty.
     async fn list(&self, args: &[Value]) -> Result<Value, String> {
         let path = args.first().and_then(Value::as_str).unwrap_or(".");
         let filter = args.get(1).and_then(|o| o.get("filter")).and_then(Value::as_str).map(Filter::new);

@@ -1,5 +1,6 @@
 //! Executions of durable programs: an owner task for each one that runs or has a warm worker, which drives
-//! [`vm_system_core::durable`] with real time, processes and the store. A waiting execution has no owner task, no process, no memory.
+//! [`vm_system_core::durable`] with real time, processes and the store. A waiting execution has no owner task, no process, no
+//! memory.
 //!
 //! Reading order:
 //! - this file: [`Durables`], its requests
@@ -188,8 +189,8 @@ impl Durables {
         response.await.unwrap_or(Err(DurableRefusal::Stopping))
     }
 
-    /// Submits the answer to a task and runs the program to its next pause or end, or (without `wait`) until the answer is stored. The
-    /// writes become durable together with the answer.
+    /// Submits the answer to a task and runs the program to its next pause or end, or (without `wait`) until the answer is
+    /// stored. The writes become durable together with the answer.
     pub async fn submit(
         self: &Arc<Self>,
         execution: ExecutionId,

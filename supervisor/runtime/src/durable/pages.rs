@@ -1,6 +1,6 @@
-//! The memory budget for pages that workers have sent and that are not stored yet. A small part needs no reservation; a worker that
-//! sends more has reserved all that it may send, or nothing is received from it until it has: no worker waits for a reservation
-//! while it holds memory that others wait for.
+//! The memory budget for pages that workers have sent and that are not stored yet. A small part needs no reservation; a worker
+//! that sends more has reserved all that it may send, or nothing is received from it until it has: no worker waits for a
+//! reservation while it holds memory that others wait for.
 
 use std::future::Future;
 use std::pin::Pin;

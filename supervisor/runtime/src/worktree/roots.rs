@@ -1,10 +1,10 @@
-//! Which folders may be worktrees: the operator's roots, the clients that may name a folder beneath them, and the walk from a root's handle
-//! to that folder.
+//! Which folders may be worktrees: the operator's roots, the clients that may name a folder beneath them, and the walk from a
+//! root's handle to that folder.
 //!
 //! The kernel walks every path (`openat2`), from a handle that was opened when the supervisor started, and refuses each step
 //! that leaves the root, follows a link, or crosses into another mount. So the path's text says which root decides, and the owner
-//! of a folder cannot replace it by a link to somewhere else. No path is read back (`readlink` of a descriptor shows a path of the
-//! attacker's choice for a mount in a foreign namespace). Blocks. Knows no HTTP, no store.
+//! of a folder cannot replace it by a link to somewhere else. No path is read back (`readlink` of a descriptor shows a path of
+//! the attacker's choice for a mount in a foreign namespace). Blocks. Knows no HTTP, no store.
 
 use super::open::{FOLDER, RACES, WorktreeError};
 use nix::errno::Errno;
@@ -31,8 +31,8 @@ const IDENTITIES: usize = 1_024;
 pub struct RootSettings {
     /// An absolute path of an existing folder.
     pub path: PathBuf,
-    /// Clients that may name a folder beneath it, besides administrators: `uid:NUMBER` or `user:NAME` for a user of this machine, else the
-    /// name of a token. `None`: each user the folders that it owns; no token.
+    /// Clients that may name a folder beneath it, besides administrators: `uid:NUMBER` or `user:NAME` for a user of this
+    /// machine, else the name of a token. `None`: each user the folders that it owns; no token.
     pub owners: Option<Vec<String>>,
     /// Folders of other mounts beneath it may be used, too. A user who can mount there can then block a broker for ever.
     pub cross_mounts: bool,
@@ -150,7 +150,8 @@ impl Roots {
         Some(Walked { handle, user, cross_mounts: root.cross_mounts })
     }
 
-    /// A path with the links of a root's configured path resolved. None for a path with `..`: its text does not determine its target.
+    /// A path with the links of a root's configured path resolved. None for a path with `..`: its text does not determine its
+    /// target.
     fn resolve(&self, path: &Path) -> Option<PathBuf> {
         if path.components().any(|component| component == Component::ParentDir) {
             return None;
@@ -171,8 +172,8 @@ impl Roots {
         Some((root, if rest.as_os_str().is_empty() { Path::new(".") } else { rest }))
     }
 
-    /// A folder that the user owns, reached through folders that the user may search: with the user's own rights where we can take
-    /// them on, else by the modes of the folders.
+    /// A folder that the user owns, reached through folders that the user may search: with the user's own rights where we can
+    /// take them on, else by the modes of the folders.
     fn walk_of_user(
         &self,
         root: &Root,

@@ -24,8 +24,8 @@ const GROWTH_BYTES: u64 = 1 << 20;
 
 /// The log, open for writing.
 ///
-/// Gathered frames are not in the file yet. Readers are not affected: SQLite lets other connections see a commit only after all of its
-/// frames were written, and the frame that ends a commit writes the gathered ones. Every other access to the file
+/// Gathered frames are not in the file yet. Readers are not affected: SQLite lets other connections see a commit only after all
+/// of its frames were written, and the frame that ends a commit writes the gathered ones. Every other access to the file
 /// writes them too. A process that exits before loses only a transaction that was not committed.
 #[derive(Debug)]
 struct Log {

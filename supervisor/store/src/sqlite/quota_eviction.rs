@@ -1,5 +1,5 @@
-//! Decides which owner's ended records are deleted first when the database exceeds its quota: those of the largest owner. An owner
-//! below the average keeps its records, even if others store much with executions that still run. Deletes nothing itself.
+//! Decides which owner's ended records are deleted first when the database exceeds its quota: those of the largest owner. An
+//! owner below the average keeps its records, even if others store much with executions that still run. Deletes nothing itself.
 
 use rusqlite::Connection;
 use std::collections::HashMap;

@@ -60,8 +60,8 @@ impl Checkpoints {
         if log.pages >= FULL_PAGES {
             checkpoint(&self.connection.lock().unwrap_or_else(PoisonError::into_inner));
         } else if log.pages >= HARD_PAGES && rest <= short {
-            // No other connection writes meanwhile, so the checkpoint reaches the end, and the next commit starts the log over. While
-            // the thread still copies, the next check is early enough.
+            // No other connection writes meanwhile, so the checkpoint reaches the end, and the next commit starts the log over.
+            // While the thread still copies, the next check is early enough.
             if let Ok(connection) = self.connection.try_lock() {
                 checkpoint(&connection);
             }

@@ -54,7 +54,8 @@ fn register(name: &'static CStr, grows_ahead: bool) -> bool {
     let ours = Box::new(Ours { parent, grows_ahead });
     // SAFETY: checked above, and SQLite changes only the link of a registered file system.
     let mut vfs = unsafe { *parent };
-    // All other methods are the parent's: those of its Unix file systems do not depend on the file system that they are called for.
+    // All other methods are the parent's: those of its Unix file systems do not depend on the file system that they are called
+    // for.
     vfs.xOpen = Some(open);
     vfs.zName = name.as_ptr();
     vfs.pNext = std::ptr::null_mut();

@@ -71,8 +71,8 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u64>> {
     (shift == 0).then_some(out)
 }
 
-/// A version is deleted when a newer one is not newer than the oldest checkpoint to keep; if all of them are deleted, so is the one that marks
-/// the page as deleted. Versions older than the oldest checkpoint were deleted before: only later writes replace
+/// A version is deleted when a newer one is not newer than the oldest checkpoint to keep; if all of them are deleted, so is the
+/// one that marks the page as deleted. Versions older than the oldest checkpoint were deleted before: only later writes replace
 /// a version.
 pub(super) fn compact(
     c: &Connection,
