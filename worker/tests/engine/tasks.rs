@@ -40,13 +40,13 @@ fn an_answer_is_a_value_in_the_middle_of_an_expression() {
 #[test]
 fn failures_are_error_classes_that_can_be_caught() {
     let failed = || TaskAnswer::Failed("no answer fitted".to_owned());
-    let expired = || TaskAnswer::Expired("nobody answered in time".to_owned());
+    let expired = || TaskAnswer::Expired("no answer came in time".to_owned());
     let wrong = TaskAnswer::Wrong("CC has no option".to_owned());
     let mut engine = answering(vec![failed(), expired(), failed(), wrong]);
     let caught = "try { CC('?') } catch (e) {
         [e.name, e.message, e instanceof CCError, e instanceof CCTimeoutError, e instanceof Error].join() }";
     assert_eq!(engine.value(caught), "'CCError,no answer fitted,true,false,true'");
-    assert_eq!(engine.value(caught), "'CCTimeoutError,nobody answered in time,true,true,true'");
+    assert_eq!(engine.value(caught), "'CCTimeoutError,no answer came in time,true,true,true'");
     assert_eq!(engine.exception("CC('?')").0, "CCError: no answer fitted");
     assert_eq!(engine.exception("CC('?', { o: 1 })").0, "TypeError: CC has no option");
 }
