@@ -213,7 +213,7 @@ fn run_reply(status: RunStatus, identity: &RunIdentity) -> DurableReply {
         program_id: Some(identity.program),
         program: identity.program_name.clone(),
         program_version: Some(identity.version),
-        task: status.task.as_ref().filter(|task| task.ended_at.is_none()).map(question),
+        task: status.task.as_ref().filter(|task| task.ended_at.is_none()).map(task_view),
     }))
 }
 
@@ -224,11 +224,11 @@ fn shown(row: RunRow, task: Option<&TaskRow>) -> Run {
         program_id: Some(row.program),
         program: row.program_name,
         program_version: Some(row.version),
-        task: task.filter(|task| task.ended_at.is_none()).map(question),
+        task: task.filter(|task| task.ended_at.is_none()).map(task_view),
     }
 }
 
-fn question(row: &TaskRow) -> Task {
+fn task_view(row: &TaskRow) -> Task {
     Task {
         id: row.id,
         execution_id: row.execution,

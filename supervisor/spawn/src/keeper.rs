@@ -51,7 +51,7 @@ pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
     let zygote = packets::register(zygote).map_err(make("watch the zygote's channel"))?;
     let ready = timeout_at(deadline, handshake(&control)).await;
     child.reap();
-    let (pidfd, layers) = ready.map_err(|_| SpawnError::KeeperSilent { what: "said nothing" })??;
+    let (pidfd, layers) = ready.map_err(|_| SpawnError::KeeperSilent { what: "sent nothing" })??;
     // It has been attested; no other process can send here.
     socket::trust_senders(&control).map_err(make("set up the keeper's channel"))?;
     let pid = pidfd.pid().map_err(|_| SpawnError::KeeperSilent { what: "exited" })?;

@@ -18,7 +18,7 @@ use vm_system_sandbox::socket::PollSet;
 
 /// A process with this many forks without an order is killed at once: the cost of refusals is bounded.
 const MOST_REFUSALS: u32 = 16;
-/// Processes whose refusals are counted; beyond it counting starts anew.
+/// Processes whose refusals are counted; beyond it counting starts again.
 const MOST_OFFENDERS: usize = 256;
 
 /// The receiver of the event about a forbidden call has this long to kill the process; then it is killed here.

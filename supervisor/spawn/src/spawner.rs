@@ -545,7 +545,7 @@ pub(super) async fn receive_hello(ours: &AsyncFd<OwnedFd>) -> Result<UnassignedW
         got.sender.ok_or(HelloFailure::Other(SpawnError::WorkerSilent("was not attested")))
     });
     let hello = timeout_at(deadline, hello).await;
-    let hello = hello.map_err(|_| HelloFailure::Other(SpawnError::WorkerSilent("said nothing")))?;
+    let hello = hello.map_err(|_| HelloFailure::Other(SpawnError::WorkerSilent("sent nothing")))?;
     let pidfd = match hello {
         Ok(hello) => hello?,
         Err(error) => {

@@ -94,10 +94,10 @@ mod tests {
         };
         let (left, used, other) =
             (make(&format!("{PREFIX}left")), make(&format!("{PREFIX}used")), make("other"));
-        let _lock = StoreLock::acquire(&used).expect("nobody has it");
+        let _lock = StoreLock::acquire(&used).expect("the lock is free");
         let young = TemporaryFolder::make_in(parent.path(), SWEEP_AGE).expect("writable");
         assert!(left.exists(), "its process may be about to lock it");
-        let _lock_of_young = StoreLock::acquire(young.path()).expect("nobody has it");
+        let _lock_of_young = StoreLock::acquire(young.path()).expect("the lock is free");
         let _next = TemporaryFolder::make_in(parent.path(), Duration::ZERO).expect("writable");
         assert_eq!(
             [left, used, other, young.path().to_owned()].map(|path| path.exists()),

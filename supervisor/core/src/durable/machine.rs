@@ -136,14 +136,14 @@ impl DurableMachine {
     /// When the machine needs a `Tick` (monotonic milliseconds).
     pub fn deadline(&self, now: Now) -> Option<u64> {
         let warm = if let Stage::Warm(until) = self.stage { Some(until) } else { None };
-        let question = self
+        let expiry = self
             .task_deadline()
             .filter(|_| matches!(self.stage, Stage::Warm(_)) && self.writes.writing.is_empty());
-        let question = question.map(|at| {
+        let expiry = expiry.map(|at| {
             let left = u64::try_from(at.0.saturating_sub(now.unix_ms)).unwrap_or(0);
             now.mono_ms.saturating_add(left)
         });
-        [warm, question, self.writes.commit_at, self.clock.hard_stop].into_iter().flatten().min()
+        [warm, expiry, self.writes.commit_at, self.clock.hard_stop].into_iter().flatten().min()
     }
 
     pub(super) fn task_deadline(&self) -> Option<Timestamp> {

@@ -1,7 +1,7 @@
 //! Verbs of executions of programs.
 
 use super::programs::WALK_FORMAT;
-use super::{checked_name, must_be_cvm, question, refused, run_reply, shown};
+use super::{checked_name, must_be_cvm, refused, run_reply, shown, task_view};
 use crate::audit::line_of;
 use crate::built_in::BUILT_IN;
 use crate::errors::stored;
@@ -186,7 +186,7 @@ impl Ops {
         let Some(row) = self.run_by_id(call, id).await? else { return Ok(None) };
         let task = self.store.pending_task(id).await.map_err(stored)?;
         let mut run = shown(row, None);
-        run.task = task.as_deref().map(question);
+        run.task = task.as_deref().map(task_view);
         Ok(Some(DurableReply::Run(Box::new(run))))
     }
 }

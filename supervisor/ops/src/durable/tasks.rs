@@ -1,6 +1,6 @@
 //! Verbs of tasks and their answers.
 
-use super::{question, refused, run_reply};
+use super::{refused, run_reply, task_view};
 use crate::audit::line_of;
 use crate::errors::{invalid, stored};
 use crate::{Ops, VerbCall, fitting, idempotency, page};
@@ -32,7 +32,7 @@ impl Ops {
         let weight = |task: &Task| {
             192 + task.prompt.len() + task.schema.as_ref().map_or(0, |schema| schema.as_str().len())
         };
-        Ok(DurableReply::Tasks(fitting(rows.iter().map(question), weight)))
+        Ok(DurableReply::Tasks(fitting(rows.iter().map(task_view), weight)))
     }
 
     pub(super) async fn prompts(
@@ -69,7 +69,7 @@ impl Ops {
             execution_id: execution.id,
             name,
             status: execution.status,
-            task: task.as_deref().map(question),
+            task: task.as_deref().map(task_view),
             result: execution.result,
             error: execution.error,
         })))
@@ -179,7 +179,7 @@ impl Ops {
             ExecutionStatus::Waiting => self.store.pending_task(execution.id).await.map_err(stored)?,
             _ => None,
         };
-        let task = task.as_deref().map(question);
+        let task = task.as_deref().map(task_view);
         let run = Run { execution, name: None, program_id: None, program: None, program_version: None, task };
         Ok(DurableReply::Run(Box::new(run)))
     }

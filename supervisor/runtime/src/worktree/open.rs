@@ -13,7 +13,7 @@ use vm_system_sandbox::beneath::beneath_only;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::reader::as_user;
 
-/// Times a path is looked up again when folders above it are moved in the same moment (`openat2` says EAGAIN).
+/// Times a path is looked up again when folders above it are moved in the same moment (`openat2` fails with EAGAIN).
 pub(super) const RACES: u32 = 16;
 
 /// Flags for opening the folder itself.
@@ -95,8 +95,8 @@ impl Worktree {
     /// As [`Worktree::open`] for an administrator, from caches only; `None` where a disk, a server or the group database
     /// would have to be queried, or for any error. Does not block.
     pub fn open_cached(path: &Path, roots: &Roots, client: &WorktreeClient) -> Option<Self> {
-        let asked = *client == WorktreeClient::Administrator && path.is_absolute();
-        if asked { roots.walk_cached(path)?.try_into().ok() } else { None }
+        let cacheable = *client == WorktreeClient::Administrator && path.is_absolute();
+        if cacheable { roots.walk_cached(path)?.try_into().ok() } else { None }
     }
 
     /// A folder of the operator, by any path, with our own rights. Blocks.

@@ -2,7 +2,7 @@
 //!
 //! A refused batch does not affect others: the turn is first tried as a whole (the usual case, no
 //! savepoints), then with a savepoint for each batch, and, when the database itself fails, with a transaction for each.
-//! The thread survives every failure; executions whose writes were lost are marked `degraded` with the next commit.
+//! The thread survives every failure; executions with lost writes are marked `degraded` with the next commit.
 
 use super::failure::{SqliteFailure, hopeless, poisoned, store_error};
 use super::quota_eviction::QuotaEviction;

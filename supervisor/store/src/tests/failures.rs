@@ -100,7 +100,7 @@ async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back()
     let acknowledged = fill(&store).await;
     assert!(acknowledged > 0, "some events were stored");
     assert!(store.status().failing.expect("the status reports it").contains("full"));
-    let read = store.events(execution_id(1), 0, 0).await.expect("reading goes on");
+    let read = store.events(execution_id(1), 0, 0).await.expect("reads still succeed");
     assert_eq!(read.len() as u64, acknowledged, "exactly the acknowledged events are stored");
     let row = store.execution(&mine(), execution_id(1)).await.expect("readable").expect("there");
     assert!(!row.execution.degraded, "the mark needs a commit");

@@ -44,7 +44,7 @@ async fn a_file_that_is_out_of_reach_fails_queries_until_it_is_back() {
     std::fs::rename(&away, &path).expect("the file is ours");
     let row = disk.store.execution(&mine(), execution_id(1)).await.expect("readable");
     assert!(row.is_some());
-    disk.store.apply(events(1, 1..=1)).await.expect("writing goes on");
+    disk.store.apply(events(1, 1..=1)).await.expect("writes still succeed");
     disk.store.shutdown().await;
 }
 

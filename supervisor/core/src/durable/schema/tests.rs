@@ -82,7 +82,7 @@ fn each_keyword_constrains_values() {
 
 #[test]
 fn unknown_keywords_are_refused_by_name() {
-    for (schema, said) in [
+    for (schema, expected) in [
         (json!({ "unevaluatedProperties": false }), "the keyword \"unevaluatedProperties\" is not supported"),
         (
             json!({ "properties": { "a": { "$dynamicRef": "#a" } } }),
@@ -104,7 +104,7 @@ fn unknown_keywords_are_refused_by_name() {
         (json!(7), "a schema is an object"),
     ] {
         let why = Schema::check(&schema).expect_err("refused");
-        assert!(why.contains(said), "{schema}: {why}");
+        assert!(why.contains(expected), "{schema}: {why}");
     }
     let mut deep = json!({});
     for _ in 0..200 {

@@ -61,15 +61,15 @@ fn a_loop_of_short_segments_ends_when_its_time_is_used_up() {
     let options = Some(json(r#"{"nope":1}"#));
     let stop = |cause| Stop { cause, cpu_us: 1, heap_bytes: 1 };
     let wrong = stop(Cause::Pause { prompt: "x".to_owned(), options });
-    for said in [call, FromDurable::Checkpoint(Box::new(wrong))] {
-        let (turns, code) = turns_until_its_end(&mut running(), &said);
-        assert_eq!(code, "CPU_LIMIT", "{said:?}");
-        assert_eq!(turns, (limits.cpu_ms * 1_000).div_ceil(900), "{said:?}");
+    for message in [call, FromDurable::Checkpoint(Box::new(wrong))] {
+        let (turns, code) = turns_until_its_end(&mut running(), &message);
+        assert_eq!(code, "CPU_LIMIT", "{message:?}");
+        assert_eq!(turns, (limits.cpu_ms * 1_000).div_ceil(900), "{message:?}");
         let mut slow = running();
         slow.now.cpu_us = 0;
         slow.machine.as_mut().expect("a machine").spec.limits.cpu_ms = u32::MAX;
         slow.machine.as_mut().expect("a machine").spec.limits.wall_ms = 100;
-        assert_eq!(turns_until_its_end(&mut slow, &said), (100, "WALL_LIMIT".to_owned()));
+        assert_eq!(turns_until_its_end(&mut slow, &message), (100, "WALL_LIMIT".to_owned()));
     }
 }
 

@@ -249,7 +249,7 @@ fn impossible_numbers_and_times_are_refused() {
     with(5, checkpoint(i64::MAX as u64));
     with(5, ArchiveRecord::Checkpoint(CheckpointPart { seq: 6, at: late, cause: "pause".to_owned() }));
     with(12, page(i64::MAX as u64, 6));
-    let said = |text: String, ts: Timestamp| {
+    let refused_event = |text: String, ts: Timestamp| {
         let payload = EventPayload::Console { level: ConsoleLevel::Log, text };
         with(
             9,
@@ -261,6 +261,6 @@ fn impossible_numbers_and_times_are_refused() {
             }),
         )
     };
-    said(String::new(), late);
-    said(long(), Timestamp(0));
+    refused_event(String::new(), late);
+    refused_event(long(), Timestamp(0));
 }
