@@ -14,7 +14,7 @@ use vm_system_sandbox::pidfd::PidFd;
 
 /// What a command left.
 #[derive(Debug)]
-pub struct Output {
+pub struct CommandOutput {
     /// Its exit code; `None` after a signal.
     pub code: Option<i32>,
     /// What it printed.
@@ -23,7 +23,7 @@ pub struct Output {
     pub stderr: String,
 }
 
-impl Output {
+impl CommandOutput {
     /// What it printed, if it succeeded.
     #[track_caller]
     pub fn ok(self) -> String {
@@ -57,12 +57,12 @@ pub fn command(place: &TestDir, program: &str) -> Command {
 }
 
 /// One command of the CLI.
-pub fn vm_system(place: &TestDir, arguments: &[&str]) -> Output {
+pub fn vm_system(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     run(command(place, program::PRODUCT).args(arguments), "")
 }
 
 /// Runs a command to its end, with this on its stdin.
-pub fn run(command: &mut Command, input: &str) -> Output {
+pub fn run(command: &mut Command, input: &str) -> CommandOutput {
     let what = format!("{command:?}");
     let mut child = command
         .stdin(Stdio::piped())
@@ -81,7 +81,7 @@ pub fn run(command: &mut Command, input: &str) -> Output {
         let _ = child.kill();
         panic!("{what} does not end");
     });
-    Output { code, stdout: stdout.join().expect("reader"), stderr: stderr.join().expect("reader") }
+    CommandOutput { code, stdout: stdout.join().expect("reader"), stderr: stderr.join().expect("reader") }
 }
 
 fn gather(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {

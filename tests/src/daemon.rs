@@ -2,7 +2,7 @@
 
 use crate::PATIENCE;
 use crate::client::Client;
-use crate::command::{Output, command, readable, vm_system, wait};
+use crate::command::{CommandOutput, command, readable, vm_system, wait};
 use crate::http::Http;
 use crate::observe;
 use crate::place::{TestDir, User};
@@ -17,7 +17,7 @@ use vm_system_sandbox::pidfd::PidFd;
 
 /// How to start one.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DaemonOptions {
     /// Which of the package's binaries.
     pub program: &'static str,
     /// More arguments of `serve`.
@@ -28,7 +28,7 @@ pub struct Options {
     pub log: Option<PathBuf>,
 }
 
-impl Default for Options {
+impl Default for DaemonOptions {
     fn default() -> Self {
         Self { program: program::PRODUCT, arguments: Vec::new(), config: String::new(), log: None }
     }
@@ -46,16 +46,16 @@ pub struct Daemon {
 impl Daemon {
     /// With an empty state directory.
     pub fn start(user: User) -> Self {
-        Self::start_with(TestDir::new(user), &Options::default())
+        Self::start_with(TestDir::new(user), &DaemonOptions::default())
     }
 
     /// In a place that may hold an earlier daemon's state.
-    pub fn start_with(place: TestDir, options: &Options) -> Self {
+    pub fn start_with(place: TestDir, options: &DaemonOptions) -> Self {
         Self::try_start(place, options).unwrap_or_else(|(_, log)| panic!("the daemon did not start:\n{log}"))
     }
 
     /// As [`Daemon::start_with`]; the place and the log if it ends before it is ready.
-    pub fn try_start(place: TestDir, options: &Options) -> Result<Self, (TestDir, String)> {
+    pub fn try_start(place: TestDir, options: &DaemonOptions) -> Result<Self, (TestDir, String)> {
         let notify = place.path("notify");
         let _ = std::fs::remove_file(&notify);
         let manager = UnixDatagram::bind(&notify).expect("notify socket");
@@ -143,7 +143,7 @@ impl Daemon {
     }
 
     /// One command of the CLI against it.
-    pub fn cli(&self, arguments: &[&str]) -> Output {
+    pub fn cli(&self, arguments: &[&str]) -> CommandOutput {
         vm_system(&self.place, arguments)
     }
 

@@ -1,7 +1,7 @@
 //! A daemon with a template whose rights a test sets, and what scripts then see of it.
 
 use crate::client::{Client, value};
-use crate::daemon::{Daemon, Options};
+use crate::daemon::{Daemon, DaemonOptions};
 use crate::place::{TestDir, User};
 use std::path::Path;
 use vm_system_protocol::broker::FsTerms;
@@ -37,11 +37,11 @@ pub struct Bench {
 impl Bench {
     /// With these modules.
     pub fn new(user: User, modules: &[&str]) -> Self {
-        Self::with(user, modules, &Options::default())
+        Self::with(user, modules, &DaemonOptions::default())
     }
 
     /// With these modules, and a daemon of these options.
-    pub fn with(user: User, modules: &[&str], options: &Options) -> Self {
+    pub fn with(user: User, modules: &[&str], options: &DaemonOptions) -> Self {
         let daemon = Daemon::start_with(TestDir::new(user), options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), modules);

@@ -2,7 +2,7 @@
 //! notice. What the supervisor holds is measured before and after.
 
 use crate::client::{Client, value};
-use crate::daemon::{Daemon, Options};
+use crate::daemon::{Daemon, DaemonOptions};
 use crate::observe;
 use crate::place::{TestDir, User};
 use crate::watch;
@@ -43,7 +43,7 @@ impl Scene {
 
     /// With these settings.
     pub fn with(user: User, settings: Settings) -> Self {
-        Self::on(Daemon::start_with(TestDir::new(user), &Options::default()), settings)
+        Self::on(Daemon::start_with(TestDir::new(user), &DaemonOptions::default()), settings)
     }
 
     /// Around a daemon that runs already.

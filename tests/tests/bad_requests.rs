@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use vm_system_protocol::control::{ErrorCode, Op};
 use vm_system_protocol::model::{ExecutionStatus, Settings};
 use vm_system_tests::client::{repl, value};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::User;
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
@@ -163,7 +163,7 @@ mod cases {
         observe::all_end(&family);
         let output = vm_system_tests::command::vm_system(&place, &["ops", "health"]);
         assert!(output.fails(69).contains("hint: "));
-        let daemon = Daemon::start_with(place, &Options::default());
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
         daemon.cli(&["ops", "health"]).ok();
         let place = daemon.stop();
         assert!(!place.socket().exists(), "a stopped daemon does not");

@@ -1,7 +1,7 @@
 //! The examples of durable programs, through the CLI, with scripted answers.
 
 use std::path::Path;
-use vm_system_tests::command::Output;
+use vm_system_tests::command::CommandOutput;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 
@@ -14,7 +14,7 @@ fn copy(daemon: &Daemon, name: &str) -> String {
 }
 
 #[track_caller]
-fn succeeded(output: Output) -> String {
+fn succeeded(output: CommandOutput) -> String {
     assert_eq!(output.code, Some(0), "{output:?}");
     output.stdout
 }

@@ -7,7 +7,7 @@ use vm_system_protocol::model::{
     CapabilityKind, EventPayload, ExecutionStatus, Limits, SessionStatus, Settings,
 };
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::watch::Watch;
@@ -165,7 +165,7 @@ mod cases {
     }
 
     fn daemon(user: User) -> Daemon {
-        let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
+        let options = DaemonOptions { program: program::HOSTILE_WORKER, ..DaemonOptions::default() };
         Daemon::start_with(TestDir::new(user), &options)
     }
 

@@ -7,7 +7,7 @@ use vm_system_protocol::model::{Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::as_both;
 use vm_system_tests::client::{Client, value};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::User;
 
 as_both!(
@@ -261,7 +261,7 @@ mod cases {
         install(&mut client, "counter", COUNTER);
         let template = with_libraries(&mut client, &["counter"]);
         let place = daemon.stop();
-        let daemon = Daemon::start_with(place, &Options::default());
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
         let mut client = daemon.client();
         let session = client.session(&template, &daemon.place.worktree()).expect("ready");
         assert_eq!(eval(&mut client, &session, "counter.next()"), "1");

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program;
 use vm_system_tests::skip;
@@ -45,8 +45,10 @@ fn the_official_clients_drive_programs_over_both_transports() {
         skip("npm", "the official clients need PyPI, a npm registry and VM_SYSTEM_NPM=1");
         return;
     }
-    let listen =
-        Options { arguments: vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()], ..Options::default() };
+    let listen = DaemonOptions {
+        arguments: vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()],
+        ..DaemonOptions::default()
+    };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &listen);
     let clients = installed(&daemon.place);
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");

@@ -6,7 +6,7 @@ use vm_system_protocol::control::{ErrorCode, Op, Reply};
 use vm_system_protocol::model::{CapabilityKind, Settings};
 use vm_system_tests::as_both;
 use vm_system_tests::client::value;
-use vm_system_tests::daemon::Options;
+use vm_system_tests::daemon::DaemonOptions;
 use vm_system_tests::place::{NOBODY, User};
 use vm_system_tests::rights::Bench;
 use vm_system_tests::skip;
@@ -323,7 +323,7 @@ mod cases {
 
     pub(super) fn variables_come_from_the_operator_and_the_template(user: User) {
         let config = "[env]\nREGION = \"here\"\nSECRET = \"operator's\"\n".to_owned();
-        let mut bench = Bench::with(user, &[], &Options { config, ..Options::default() });
+        let mut bench = Bench::with(user, &[], &DaemonOptions { config, ..DaemonOptions::default() });
         let session = bench.session();
         assert_eq!(bench.eval(&session, "Object.keys(process.env).length"), "0", "off without a row");
         bench.row(CapabilityKind::Env, "REGION", "{}");
@@ -445,7 +445,7 @@ mod cases {
 
     fn with_commands(user: User) -> Bench {
         let arguments = ["--allow-exec", "sh=/bin/sh", "--allow-exec", "other=/bin/sh"].map(str::to_owned);
-        let options = Options { arguments: arguments.to_vec(), ..Options::default() };
+        let options = DaemonOptions { arguments: arguments.to_vec(), ..DaemonOptions::default() };
         let bench = Bench::with(user, &["fs", "exec"], &options);
         if User::nobody_is_possible() {
             // Commands are not run as root.

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use vm_system_protocol::control::{ListPage, Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionKind, Limits, Settings};
 use vm_system_tests::client::repl;
-use vm_system_tests::command::{Output, command, run, vm_system};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::command::{CommandOutput, command, run, vm_system};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{NOBODY, TestDir, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
@@ -37,7 +37,7 @@ impl Stranger {
     }
 
     /// A command of the product, by a binary that all users can execute.
-    fn cli(self, daemon: &Daemon, arguments: &[&str]) -> Output {
+    fn cli(self, daemon: &Daemon, arguments: &[&str]) -> CommandOutput {
         let like = command(&daemon.place, program::PRODUCT);
         let mut command = self.command(&program::path(program::PRODUCT, User::Nobody));
         command.args(arguments);
@@ -52,7 +52,7 @@ impl Stranger {
     }
 
     /// Creates a session on a folder from its own template `theirs`.
-    fn session(self, daemon: &Daemon, worktree: &Path) -> Output {
+    fn session(self, daemon: &Daemon, worktree: &Path) -> CommandOutput {
         let worktree = worktree.to_string_lossy();
         let of = ["--template-id", "theirs", "--workspace-id", "w", "--base-commit", "c", "--worktree-path"];
         let arguments = [&["-q", "session", "create"], of.as_slice(), &[&worktree]].concat();
@@ -87,7 +87,7 @@ fn shared_daemon(more: &str, arguments: &[&str]) -> (Daemon, tempfile::TempDir) 
     let root = worktrees.path().display();
     let config = format!("socket_group = \"{GROUP}\"\nworktree_roots = [\"{root}\"]\n{more}");
     let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-    let options = Options { config, arguments, ..Options::default() };
+    let options = DaemonOptions { config, arguments, ..DaemonOptions::default() };
     (Daemon::start_with(TestDir::new(User::AsStarted), &options), worktrees)
 }
 

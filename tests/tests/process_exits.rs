@@ -5,7 +5,7 @@ use std::time::Instant;
 use vm_system_protocol::control::{Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::User;
 use vm_system_tests::scene::{Scene, small};
 use vm_system_tests::watch::Watch;
@@ -194,7 +194,7 @@ mod cases {
         let finished = scene.run(&session, "1");
         let running = scene.client.start(&session, "for (;;) {}");
         let (place, family) = scene.daemon.kill();
-        let daemon = Daemon::start_with(place, &Options::default());
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
         let mut client = daemon.client();
         let record = client.session_record(&session);
         assert_eq!(

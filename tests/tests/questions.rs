@@ -5,7 +5,7 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswe
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionStatus, Run, Session, SessionStatus, Settings, TaskStatus};
 use vm_system_tests::client::{Client, repl};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
 use vm_system_tests::programs::{code, id, result};
@@ -176,7 +176,7 @@ fn live_pause_ends_with_its_supervisor_and_a_reason() {
     drop(client);
     let (place, family) = daemon.kill();
     observe::all_end(&family);
-    let daemon = Daemon::start_with(place, &Options::default());
+    let daemon = Daemon::start_with(place, &DaemonOptions::default());
     let mut client = daemon.client();
     let record = client.execution_record(&id(&run));
     let reason = record.error.and_then(|error| error.reason);

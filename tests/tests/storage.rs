@@ -9,7 +9,7 @@ use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply};
 use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::{Client, repl};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
@@ -118,7 +118,7 @@ fn heals(scene: &mut Scene, session: &Session) {
 
 /// Everything that a daemon logs about while it works, then its end; what it logs goes to nobody.
 fn works_without_a_log(log: PathBuf, reader: Option<std::fs::File>) {
-    let options = Options { log: Some(log), ..Options::default() };
+    let options = DaemonOptions { log: Some(log), ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     drop(reader);
     let mut scene = Scene::on(daemon, Settings::default());
@@ -189,7 +189,7 @@ mod cases {
     }
 
     fn refused(place: TestDir) -> (TestDir, String) {
-        match Daemon::try_start(place, &Options::default()) {
+        match Daemon::try_start(place, &DaemonOptions::default()) {
             Ok(daemon) => panic!("it started on what it cannot write:\n{}", daemon.log()),
             Err(refused) => refused,
         }

@@ -2,8 +2,8 @@
 //! broker that meets such a refusal later is an error of the program that called it, and never a value.
 
 use vm_system_protocol::control::{DurableOp, NewRun};
-use vm_system_tests::command::{Output, command, run};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::command::{CommandOutput, command, run};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program::{BROKER_REFUSES, HOST_REFUSES, WITHOUT_OPENAT2};
 use vm_system_tests::programs::{NAME, result};
@@ -18,7 +18,7 @@ fn place(errno: i32) -> TestDir {
     place
 }
 
-fn cli(place: &TestDir, arguments: &[&str]) -> Output {
+fn cli(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     run(command(place, WITHOUT_OPENAT2).args(arguments), "")
 }
 
@@ -31,7 +31,7 @@ fn names_the_settings(text: &str, error: &str) {
 
 #[test]
 fn the_daemon_does_not_start_and_names_the_settings() {
-    let options = Options { program: WITHOUT_OPENAT2, ..Options::default() };
+    let options = DaemonOptions { program: WITHOUT_OPENAT2, ..DaemonOptions::default() };
     for (errno, error) in REFUSALS {
         let (place, log) = Daemon::try_start(place(errno), &options).expect_err("it cannot read files");
         names_the_settings(&log, error);
@@ -71,7 +71,7 @@ const CALLS: &str = "
 
 #[test]
 fn a_call_of_a_program_that_was_not_carried_out_is_an_error() {
-    let options = Options { program: WITHOUT_OPENAT2, ..Options::default() };
+    let options = DaemonOptions { program: WITHOUT_OPENAT2, ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     client.load(CALLS);

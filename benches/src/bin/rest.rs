@@ -7,7 +7,7 @@ use std::time::Instant;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_protocol::model::{Session, Settings};
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 
@@ -19,7 +19,7 @@ const EVALS_EACH: usize = 100;
 fn main() {
     let arguments = ["--listen", "127.0.0.1:0", "--log-level", "warn,vm_system_daemon::http=info"];
     let arguments = arguments.map(str::to_owned).to_vec();
-    let options = Options { program: "vm-system", arguments, ..Options::default() };
+    let options = DaemonOptions { program: "vm-system", arguments, ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let address = daemon.addresses()[0];
     let template = daemon.client().template(Settings::default(), &[]);

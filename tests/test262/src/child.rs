@@ -62,14 +62,14 @@ fn judge(engine: &dyn Engine, job: &Job) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Run;
+    use crate::engine::ScriptRun;
     use crate::metadata::Negative;
 
     struct Fixed(Ending, Vec<String>);
 
     impl Engine for Fixed {
-        fn run(&self, _: &str, _: &str) -> Run {
-            Run { ending: self.0.clone(), printed: self.1.clone() }
+        fn run(&self, _: &str, _: &str) -> ScriptRun {
+            ScriptRun { ending: self.0.clone(), printed: self.1.clone() }
         }
     }
 

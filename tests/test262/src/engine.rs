@@ -42,7 +42,7 @@ impl Ending {
 
 /// What came of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ScriptRun {
     /// How it ended.
     pub ending: Ending,
     /// What it printed.
@@ -52,7 +52,7 @@ pub struct Run {
 /// Something that runs scripts.
 pub trait Engine {
     /// Runs the harness and the test as one script in a fresh realm.
-    fn run(&self, prelude: &str, source: &str) -> Run;
+    fn run(&self, prelude: &str, source: &str) -> ScriptRun;
 }
 
 /// The engine of this workspace.
@@ -71,7 +71,7 @@ agent: { start() { throw new SyntaxError('agents are not supported'); } } }; \
 void globalThis.Temporal; void globalThis.queueMicrotask;\n";
 
 impl Engine for Cvm {
-    fn run(&self, prelude: &str, source: &str) -> Run {
+    fn run(&self, prelude: &str, source: &str) -> ScriptRun {
         let script =
             if prelude.is_empty() { source.to_owned() } else { format!("{HOST}{prelude}\n{source}") };
         let options = CompileOptions { filename: "test.js".to_owned(), typescript: false };
@@ -82,7 +82,7 @@ impl Engine for Cvm {
                 let refused = errors.0.iter().any(|error| error.message.contains("not supported"));
                 let ending =
                     if refused { Ending::Unsupported(message) } else { Ending::SyntaxError(message) };
-                return Run { ending, printed: Vec::new() };
+                return ScriptRun { ending, printed: Vec::new() };
             }
         };
         let limits = VmLimits { heap_bytes: HEAP_BYTES, steps: STEPS, ..VmLimits::default() };
@@ -102,6 +102,6 @@ impl Engine for Cvm {
             RunOutcome::Limit(kind) => Ending::Stopped(format!("limit {kind:?}")),
             other => Ending::Stopped(format!("{other:?}")),
         };
-        Run { ending, printed }
+        ScriptRun { ending, printed }
     }
 }

@@ -106,10 +106,10 @@ impl Expectations {
 mod tests {
     use super::*;
     use crate::metadata::Metadata;
-    use crate::suite::Test;
+    use crate::suite::TestFile;
 
     fn suite(paths: &[&str]) -> Suite {
-        let test = |path: &&str| Test {
+        let test = |path: &&str| TestFile {
             path: (*path).to_owned(),
             metadata: Metadata::default(),
             source: String::new(),

@@ -3,7 +3,7 @@
 //! A child that crashes, hangs or outgrows its memory costs the test it was running and nothing else.
 
 use crate::protocol::{Job, Verdict, receive, send};
-use crate::suite::{Suite, Test};
+use crate::suite::{Suite, TestFile};
 use anyhow::{Context as _, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd as _;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How the tests are run.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct PoolLimits {
     /// Children at a time.
     pub jobs: usize,
     /// Longest time for one test, in milliseconds.
@@ -24,7 +24,7 @@ pub struct Limits {
 }
 
 /// Runs the tests at these places of the suite; verdicts in the same order.
-pub fn run(suite: &Suite, places: &[usize], limits: &Limits) -> Result<Vec<Verdict>> {
+pub fn run(suite: &Suite, places: &[usize], limits: &PoolLimits) -> Result<Vec<Verdict>> {
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(vec![None; places.len()]);
     std::thread::scope(|scope| -> Result<()> {
@@ -52,7 +52,12 @@ pub fn run(suite: &Suite, places: &[usize], limits: &Limits) -> Result<Vec<Verdi
     verdicts.into_iter().map(|verdict| verdict.context("a test was not run")).collect()
 }
 
-fn run_one(suite: &Suite, test: &Test, runner: &mut Option<Runner>, limits: &Limits) -> Result<Verdict> {
+fn run_one(
+    suite: &Suite,
+    test: &TestFile,
+    runner: &mut Option<Runner>,
+    limits: &PoolLimits,
+) -> Result<Verdict> {
     let job = Job {
         path: test.path.clone(),
         prelude: suite.prelude(test)?,

@@ -21,7 +21,7 @@ pub enum Set {
 
 /// One test file.
 #[derive(Clone, Debug)]
-pub struct Test {
+pub struct TestFile {
     /// Path below `test/`, with `/`.
     pub path: String,
     /// Its front matter.
@@ -36,13 +36,13 @@ pub struct Test {
 #[derive(Debug)]
 pub struct Suite {
     /// All tests.
-    pub tests: Vec<Test>,
+    pub tests: Vec<TestFile>,
     harness: BTreeMap<String, String>,
 }
 
 impl Suite {
     /// A suite of these tests without harness files; they must be sorted by path.
-    pub fn of(tests: Vec<Test>) -> Suite {
+    pub fn of(tests: Vec<TestFile>) -> Suite {
         Suite { tests, harness: BTreeMap::new() }
     }
 
@@ -59,7 +59,7 @@ impl Suite {
             let source = read(&file)?;
             let metadata = Metadata::parse(&source);
             let set = classify(&path, &metadata, &source);
-            tests.push(Test { path, metadata, source, set });
+            tests.push(TestFile { path, metadata, source, set });
         }
         tests.sort_by(|left, right| left.path.cmp(&right.path));
         let mut harness_files = Vec::new();
@@ -73,7 +73,7 @@ impl Suite {
     }
 
     /// The harness text that goes before a test, in the order that `INTERPRETING.md` asks for.
-    pub fn prelude(&self, test: &Test) -> Result<String> {
+    pub fn prelude(&self, test: &TestFile) -> Result<String> {
         let mut text = String::new();
         if test.metadata.has_flag("raw") {
             return Ok(text);

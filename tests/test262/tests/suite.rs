@@ -10,7 +10,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let child = Path::new(env!("CARGO_BIN_EXE_vm-system-test262"));
-    match cli::run(&root, child, &cli::Options::default()) {
+    match cli::run(&root, child, &cli::SuiteOptions::default()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

@@ -12,7 +12,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, EventPayload, ExecutionStatus, Limits, Run, Settings};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
 use vm_system_tests::programs::{code, id, result};
@@ -82,8 +82,8 @@ fn asks(client: &mut Client, execution: &str, question: &str) {
 }
 
 /// No worker is kept warm.
-fn cold() -> Options {
-    Options { config: "[durable]\nwarm_ms = 0\n".to_owned(), ..Options::default() }
+fn cold() -> DaemonOptions {
+    DaemonOptions { config: "[durable]\nwarm_ms = 0\n".to_owned(), ..DaemonOptions::default() }
 }
 
 fn cold_daemon() -> Daemon {
@@ -146,8 +146,10 @@ fn what_computed_when_everything_was_killed_goes_on_by_itself_from_its_last_chec
         console.log('counted', n);
         CC('what next?');
     ";
-    let options =
-        Options { config: "[durable]\nwarm_ms = 0\ncheckpoint_ms = 20\n".to_owned(), ..Options::default() };
+    let options = DaemonOptions {
+        config: "[durable]\nwarm_ms = 0\ncheckpoint_ms = 20\n".to_owned(),
+        ..DaemonOptions::default()
+    };
     let place = vm_system_tests::place::TestDir::new(User::AsStarted);
     let daemon = Daemon::start_with(place, &options);
     let mut client = daemon.client();
@@ -461,8 +463,10 @@ fn old_versions_of_pages_go_and_the_state_stays() {
         const all = lists.map(list => list.map(text => text.slice(0, 3)).join());
         function main() { return all.join(';'); }
     ";
-    let options =
-        Options { config: "[durable]\nhistory = 8\nwarm_ms = 0\n".to_owned(), ..Options::default() };
+    let options = DaemonOptions {
+        config: "[durable]\nhistory = 8\nwarm_ms = 0\n".to_owned(),
+        ..DaemonOptions::default()
+    };
     let daemon = Daemon::start_with(vm_system_tests::place::TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     client.begin(LISTS, "lists");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::SeededRandom;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::{observe, watch};
 
 /// Deaths of workers in one life of a supervisor: fewer than make it give up a program.
@@ -19,7 +19,7 @@ const BROKERS_AT_A_TIME: u32 = 4;
 pub(crate) struct Killer {
     daemon: Option<Daemon>,
     random: SeededRandom,
-    options: Options,
+    options: DaemonOptions,
     workers_killed: u32,
     workers: u32,
     zygotes: u32,
@@ -45,7 +45,7 @@ impl fmt::Display for Killer {
 }
 
 impl Killer {
-    pub(crate) fn new(daemon: Daemon, random: SeededRandom, options: Options) -> Self {
+    pub(crate) fn new(daemon: Daemon, random: SeededRandom, options: DaemonOptions) -> Self {
         let daemon = Some(daemon);
         Self {
             daemon,

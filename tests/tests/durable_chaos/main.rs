@@ -18,7 +18,7 @@ use killer::Killer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use vm_system_tests::SeededRandom;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 
 /// Agents at a time.
@@ -30,10 +30,13 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-fn options(random: &mut SeededRandom) -> Options {
+fn options(random: &mut SeededRandom) -> DaemonOptions {
     // Warm workers or none; checkpoints in the middle of computing.
     let warm = [0, 50, 2_000][random.index(3)];
-    Options { config: format!("[durable]\nwarm_ms = {warm}\ncheckpoint_ms = 5\n"), ..Options::default() }
+    DaemonOptions {
+        config: format!("[durable]\nwarm_ms = {warm}\ncheckpoint_ms = 5\n"),
+        ..DaemonOptions::default()
+    }
 }
 
 fn survive(seed: u64) {

@@ -3,7 +3,7 @@
 
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::{as_both, observe, program, watch};
 
@@ -33,7 +33,7 @@ mod cases {
     use super::*;
 
     pub(super) fn every_abuse_ends_that_session_only(user: User) {
-        let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
+        let options = DaemonOptions { program: program::HOSTILE_WORKER, ..DaemonOptions::default() };
         let daemon = Daemon::start_with(TestDir::new(user), &options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);
@@ -78,7 +78,7 @@ mod cases {
     }
 
     pub(super) fn message_about_a_fork_without_an_order_is_a_violation(user: User) {
-        let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
+        let options = DaemonOptions { program: program::HOSTILE_WORKER, ..DaemonOptions::default() };
         let daemon = Daemon::start_with(TestDir::new(user), &options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);

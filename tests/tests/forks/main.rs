@@ -216,9 +216,9 @@ fn what_is_not_idle_is_not_forked() {
 #[test]
 fn all_copies_are_made_or_none() {
     let place = vm_system_tests::place::TestDir::new(User::AsStarted);
-    let options = vm_system_tests::daemon::Options {
+    let options = vm_system_tests::daemon::DaemonOptions {
         config: "max_sessions = 4\n".to_owned(),
-        ..vm_system_tests::daemon::Options::default()
+        ..vm_system_tests::daemon::DaemonOptions::default()
     };
     let daemon = Daemon::start_with(place, &options);
     let mut client = daemon.client();

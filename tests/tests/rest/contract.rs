@@ -6,7 +6,7 @@ use super::described::Description;
 use super::pattern::{Memory, matches};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::{Http, Response};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::watch::Watch;
@@ -140,7 +140,7 @@ impl Scene {
         memory.keep("worktree", &place.worktree().to_string_lossy());
         memory.keep("nobody", "00000000-0000-4000-8000-000000000000");
         memory.keep("long", &"x".repeat(2_000));
-        let options = Options { config: config.to_owned(), ..Options::default() };
+        let options = DaemonOptions { config: config.to_owned(), ..DaemonOptions::default() };
         let daemon = Daemon::start_with(place, &options);
         let http = daemon.http();
         Self { daemon, http, memory }

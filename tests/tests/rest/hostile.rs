@@ -2,7 +2,7 @@
 //! clients are served as before.
 
 use serde_json::json;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::skip;
@@ -13,7 +13,10 @@ const TEMPLATES: &str = "/api/v1/templates";
 
 fn daemon() -> Daemon {
     let arguments = vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()];
-    Daemon::start_with(TestDir::new(User::AsStarted), &Options { arguments, ..Options::default() })
+    Daemon::start_with(
+        TestDir::new(User::AsStarted),
+        &DaemonOptions { arguments, ..DaemonOptions::default() },
+    )
 }
 
 /// Sends bytes; the status of the answer, or nothing if the server just hangs up.

@@ -2,7 +2,7 @@
 
 use super::people;
 use serde_json::json;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
 
@@ -20,7 +20,7 @@ fn first_response_is_repeated_after_the_daemon_was_killed_and_keys_belong_to_the
     people::write_book(&place, &people::book(&["alice"]));
     let tokens = place.path("tokens.toml").to_string_lossy().into_owned();
     let arguments = vec!["--tokens".to_owned(), tokens];
-    let daemon = Daemon::start_with(place, &Options { arguments, ..Options::default() });
+    let daemon = Daemon::start_with(place, &DaemonOptions { arguments, ..DaemonOptions::default() });
     let again = daemon.http().ask("POST", TEMPLATES, &key, Some(&body));
     assert_eq!((again.status, again.json()), (201, first.json()));
     let alice = daemon.http().bearer(people::ALICE).ask("POST", TEMPLATES, &key, Some(&body));

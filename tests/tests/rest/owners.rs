@@ -215,7 +215,7 @@ fn audit_log_has_owner_verb_and_api_and_outlives_the_daemon() {
     let place = daemon.stop();
     let config = format!("worktree_roots = [{:?}]\n", place.path(""));
     let daemon =
-        Daemon::start_with(place, &vm_system_tests::daemon::Options { config, ..Default::default() });
+        Daemon::start_with(place, &vm_system_tests::daemon::DaemonOptions { config, ..Default::default() });
     let log: Value =
         serde_json::from_str(&daemon.cli(&["ops", "audit", "--output", "json"]).ok()).expect("json");
     let lines: Vec<String> = log

@@ -1,7 +1,7 @@
 //! A daemon with people: alice and bob are users, root is an administrator, each with a token.
 
 use serde_json::{Value, json};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 
@@ -43,7 +43,7 @@ pub(super) fn daemon(arguments: &[&str]) -> Daemon {
     let root = place.path("");
     let root = root.display();
     let config = format!("[[worktree_root]]\npath = \"{root}\"\nowners = [\"alice\", \"bob\"]\n");
-    Daemon::start_with(place, &Options { arguments: all, config, ..Options::default() })
+    Daemon::start_with(place, &DaemonOptions { arguments: all, config, ..DaemonOptions::default() })
 }
 
 /// The things of one owner: a template with one of each part, a session, an execution, a program that asks something.

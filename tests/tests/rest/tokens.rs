@@ -2,7 +2,7 @@
 
 use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::json;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::skip;
@@ -81,7 +81,7 @@ fn refused(arguments: &[String], config: &str) -> String {
         .iter()
         .map(|argument| argument.replace("PLACE", &place.path("").to_string_lossy()))
         .collect();
-    let options = Options { arguments, config: config.to_owned(), ..Options::default() };
+    let options = DaemonOptions { arguments, config: config.to_owned(), ..DaemonOptions::default() };
     Daemon::try_start(place, &options).expect_err("a daemon that does not start").1
 }
 
@@ -128,7 +128,7 @@ fn beyond_loopback_and_by_the_operators_choice_every_client_needs_a_token() {
         "[http]\nlisten = [\"127.0.0.1:0\"]\nrequire_token = true\ntokens = \"{}\"",
         tokens.display()
     );
-    let daemon = Daemon::start_with(place, &Options { config, ..Options::default() });
+    let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
     let address = daemon.addresses()[0];
     assert_eq!(Http::tcp(address).get(TEMPLATES).code(), "UNAUTHORIZED");
     assert_eq!(Http::tcp(address).get("/api/v1/health").code(), "UNAUTHORIZED");
@@ -149,7 +149,7 @@ fn own_address() -> Option<std::net::IpAddr> {
 fn names_that_are_not_ours_and_pages_of_others_are_refused() {
     let place = TestDir::new(User::AsStarted);
     let config = "[http]\nlisten = [\"127.0.0.1:0\"]\nallowed_hosts = [\"vm.example\"]".to_owned();
-    let daemon = Daemon::start_with(place, &Options { config, ..Options::default() });
+    let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
     let address = daemon.addresses()[0];
     let status =
         |fields: &[(&str, &str)]| Http::tcp(address).ask("GET", "/api/v1/health", fields, None).status;

@@ -1,6 +1,6 @@
 //! The files of a web UI.
 
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 
@@ -17,7 +17,7 @@ fn a_ui_is_served_with_its_routes_and_nothing_else_of_the_disk() {
     std::os::unix::fs::symlink("../../secret", folder.join("assets/link.js")).expect("link");
     let mut arguments = vec!["--ui-dir".to_owned(), folder.to_string_lossy().into_owned()];
     arguments.extend(["--listen".to_owned(), "127.0.0.1:0".to_owned()]);
-    let daemon = Daemon::start_with(place, &Options { arguments, ..Options::default() });
+    let daemon = Daemon::start_with(place, &DaemonOptions { arguments, ..DaemonOptions::default() });
     let mut http = Http::tcp(daemon.addresses()[0]);
     let page = &[("accept", "text/html,*/*")];
     for (path, kind, body) in [

@@ -248,7 +248,7 @@ pub(crate) const RULES: &[Rule] = &[
         check: vocabulary::banned_words,
         bad: &[
             ("cvm/src/x.rs", concat!("// as the caller was to", "ld\n")),
-            ("cvm/src/x.rs", concat!("struct New", "bornKind;\n")),
+            ("cvm/src/x.rs", concat!("struct Newb", "ornKind;\n")),
             ("broker/src/x.rs", concat!("fn sh", "elf_path() {}\n")),
             ("docs/javascript.md", concat!("a Do", "or\n")),
         ],
