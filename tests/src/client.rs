@@ -79,7 +79,7 @@ impl Client {
     }
 
     /// Waits for the answer to a request; events on the way are gathered.
-    pub fn answer(&mut self, id: u32) -> (Vec<Event>, Result<Reply, OpError>) {
+    pub fn response(&mut self, id: u32) -> (Vec<Event>, Result<Reply, OpError>) {
         let mut gathered = Vec::new();
         loop {
             match self.frame() {
@@ -95,7 +95,7 @@ impl Client {
     /// One request and its answer.
     pub fn op(&mut self, op: Op) -> Result<Reply, OpError> {
         let id = self.send(op);
-        self.answer(id).1
+        self.response(id).1
     }
 
     /// A template with these settings and modules; its id.
@@ -151,7 +151,7 @@ impl Client {
 
     /// Runs code that must end well, and gives the preview of its value.
     #[track_caller]
-    pub fn says(&mut self, session: &Session, code: &str) -> String {
+    pub fn preview_of(&mut self, session: &Session, code: &str) -> String {
         let execution = self.eval(session, code).unwrap_or_else(|error| panic!("{code}: {error:?}"));
         assert_eq!(execution.error, None, "{code}");
         value(&execution.events.unwrap_or_default()).unwrap_or_default().to_owned()

@@ -100,24 +100,36 @@ impl Http {
     /// One request without a body.
     #[track_caller]
     pub fn get(&mut self, path: &str) -> Response {
-        self.ask("GET", path, &[], None)
+        self.request("GET", path, &[], None)
     }
 
     /// One request with a JSON body.
     #[track_caller]
     pub fn post(&mut self, path: &str, body: &Value) -> Response {
-        self.ask("POST", path, &[], Some(&body.to_string()))
+        self.request("POST", path, &[], Some(&body.to_string()))
     }
 
     /// One request; a body is JSON unless `fields` say otherwise.
     #[track_caller]
-    pub fn ask(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: Option<&str>) -> Response {
-        self.send(&self.written(method, path, fields, body));
+    pub fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Response {
+        self.send(&self.request_bytes(method, path, fields, body));
         self.response(method == "HEAD").unwrap_or_else(|| panic!("{method} {path}: no answer"))
     }
 
     /// The bytes of a request.
-    pub fn written(&self, method: &str, path: &str, fields: &[(&str, &str)], body: Option<&str>) -> Vec<u8> {
+    pub fn request_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Vec<u8> {
         use std::fmt::Write as _;
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         let given = |name: &str| fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));

@@ -54,7 +54,7 @@ impl Agent {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
         let result = agent.request("initialize", params);
         assert_eq!(result["protocolVersion"], "2025-11-25");
-        agent.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        agent.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         let tools = agent.request("tools/list", json!({}));
         for tool in tools["tools"].as_array().expect("tools") {
             let name = tool["name"].as_str().expect("a name").to_owned();
@@ -69,7 +69,7 @@ impl Agent {
     }
 
     /// Sends a line as it is; false if the process does not read any more.
-    pub fn say(&mut self, line: impl AsRef<[u8]>) -> bool {
+    pub fn send_line(&mut self, line: impl AsRef<[u8]>) -> bool {
         let Some(stdin) = &mut self.stdin else { return false };
         stdin.write_all(line.as_ref()).and_then(|()| stdin.write_all(b"\n")).is_ok()
     }
@@ -82,17 +82,17 @@ impl Agent {
     }
 
     /// Sends a request and does not wait; its id.
-    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+    pub fn send_request(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let mut message = json!({ "jsonrpc": "2.0", "id": self.next, "method": method });
         message["params"] = params;
-        assert!(self.say(message.to_string()), "the server is gone");
+        assert!(self.send_line(message.to_string()), "the server is gone");
         self.next
     }
 
     /// The whole answer to a request.
     #[track_caller]
-    pub fn answer(&mut self, id: u64) -> Value {
+    pub fn response(&mut self, id: u64) -> Value {
         loop {
             let message = self.receive();
             if message["id"] == json!(id) {
@@ -105,8 +105,8 @@ impl Agent {
     /// Sends a request; its result.
     #[track_caller]
     pub fn request(&mut self, method: &str, params: Value) -> Value {
-        let id = self.ask(method, params);
-        let mut answer = self.answer(id);
+        let id = self.send_request(method, params);
+        let mut answer = self.response(id);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
         answer["result"].take()
     }

@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// Where an execution stands.
-    pub fn stands(&mut self, execution: &str) -> Run {
+    pub fn get_run(&mut self, execution: &str) -> Run {
         self.run_op(DurableOp::RunGet { execution: execution.to_owned() }).expect("there")
     }
 

@@ -89,7 +89,7 @@ impl Scene {
 
     /// The session must still do its work.
     #[track_caller]
-    pub fn lives(&mut self, session: &Session) {
+    pub fn assert_usable(&mut self, session: &Session) {
         let execution = self.run(session, "6 * 7");
         assert_eq!(execution.status, ExecutionStatus::Ok, "{:?}", execution.error);
         let events = self.client.events(&execution.id.to_string());

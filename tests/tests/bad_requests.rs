@@ -94,7 +94,7 @@ mod cases {
         }
         let execution = scene.client.run_file(&session, "ok.js").expect("inside");
         assert_eq!(execution.status, ExecutionStatus::Ok, "{:?}", execution.error);
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
@@ -131,7 +131,7 @@ mod cases {
         std::fs::remove_dir_all(scene.daemon.place.worktree()).expect("remove");
         let error = scene.client.run_file(&session, "a.js").expect_err("gone");
         assert_eq!(error.code, ErrorCode::FileNotFound, "{error:?}");
-        scene.lives(&session);
+        scene.assert_usable(&session);
         let execution =
             scene.run(&session, "try { require('fs').readdirSync('.') } catch (error) { error.code }");
         assert!(execution.status.is_final());
@@ -188,7 +188,7 @@ mod cases {
             assert_eq!(error.code, ErrorCode::SessionBusy, "{error:?}");
             watch.pause(|| "what nobody waits for any more does not end".to_owned());
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
@@ -210,11 +210,11 @@ mod cases {
         let session = scene.session();
         scene.run(&session, "var times = 0");
         let once = scene.client.send_with_key(repl(&session, "++times", true), Some("key"));
-        let once = scene.client.answer(once).1.expect("first");
+        let once = scene.client.response(once).1.expect("first");
         let again = scene.client.send_with_key(repl(&session, "++times", true), Some("key"));
-        assert_eq!(scene.client.answer(again).1.expect("second"), once);
+        assert_eq!(scene.client.response(again).1.expect("second"), once);
         let other = scene.client.send_with_key(repl(&session, "times += 10", true), Some("key"));
-        let error = scene.client.answer(other).1.expect_err("another request");
+        let error = scene.client.response(other).1.expect_err("another request");
         assert_eq!(error.code, ErrorCode::IdempotencyMismatch);
         let execution = scene.run(&session, "times");
         let events = scene.client.events(&execution.id.to_string());
@@ -247,11 +247,11 @@ mod cases {
         drop(holder.stdin.take());
         holder.wait().expect("unlocked");
         // Both are right: the lock is gone before or after the store has waited for long enough.
-        match other.answer(id).1 {
+        match other.response(id).1 {
             Ok(_) => {}
             Err(error) => assert_eq!(error.code, ErrorCode::StorageUnavailable),
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 

@@ -37,10 +37,10 @@ impl Session {
     }
 
     async fn read(&self, brokers: &Brokers) -> Result<FsReply, HostError> {
-        self.ask(brokers, FsRequest::ReadFile { path: "file".to_owned() }, BrokerAccess::default()).await
+        self.call(brokers, FsRequest::ReadFile { path: "file".to_owned() }, BrokerAccess::default()).await
     }
 
-    async fn ask(
+    async fn call(
         &self,
         brokers: &Brokers,
         request: FsRequest,
@@ -100,7 +100,7 @@ async fn errors_of_the_file_system_are_no_failures_of_the_broker() {
     let session = Session::new(1, "");
     for _ in 0..20 {
         let request = FsRequest::ReadFile { path: "../up".to_owned() };
-        let error = session.ask(&brokers, request, BrokerAccess::default()).await.expect_err("refused");
+        let error = session.call(&brokers, request, BrokerAccess::default()).await.expect_err("refused");
         assert_eq!(error.code, "EACCES");
     }
     assert_eq!(session.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
@@ -221,12 +221,12 @@ async fn other_rights_are_another_process_behind_other_walls() {
     let writing = BrokerAccess { write: true, database: false };
     let write = || FsRequest::MakeDir { path: "made".to_owned(), recursive: true, mode: 0o755 };
     assert!(session.read(&brokers).await.is_ok());
-    assert!(session.ask(&brokers, write(), writing).await.is_ok(), "the right to write came with new walls");
+    assert!(session.call(&brokers, write(), writing).await.is_ok(), "the right to write came with new walls");
     assert!(session.read(&brokers).await.is_ok());
     // Let pass by mistake: the walls of a reading broker are still there.
-    assert!(session.ask(&brokers, write(), BrokerAccess::default()).await.is_ok(), "it is there already");
+    assert!(session.call(&brokers, write(), BrokerAccess::default()).await.is_ok(), "it is there already");
     let more = FsRequest::MakeDir { path: "more".to_owned(), recursive: false, mode: 0o755 };
-    let error = session.ask(&brokers, more, BrokerAccess::default()).await.expect_err("no right");
+    let error = session.call(&brokers, more, BrokerAccess::default()).await.expect_err("no right");
     assert!(error.message.contains("Signaled(31)") || error.message.contains("it ended"), "{error:?}");
     assert!(!session.folder.path().join("more").exists());
     assert_eq!(brokers.live(), 0);

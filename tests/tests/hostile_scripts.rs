@@ -50,7 +50,7 @@ mod cases {
             let message = exception.unwrap_or_else(|| panic!("{code}: no exception among {events:?}"));
             assert!(message.contains(shown), "{code}: {message}");
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
@@ -72,7 +72,7 @@ mod cases {
             assert!(preview.starts_with(begins), "{code}: {}", &preview[..preview.len().min(100)]);
             assert!(preview.len() <= 300 * 1024, "{code}: {} bytes", preview.len());
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
@@ -92,7 +92,7 @@ mod cases {
             let numbers: Vec<u64> = stored.iter().map(|event| event.seq).collect();
             assert!(numbers.iter().copied().eq(1..=stored.len() as u64), "a gap in the sequence");
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
@@ -119,7 +119,7 @@ mod cases {
         ] {
             let execution = scene.fails(&session, code, "CPU_LIMIT");
             assert_eq!(execution.status, ExecutionStatus::Timeout, "{code}");
-            scene.lives(&session);
+            scene.assert_usable(&session);
             scene.sibling_is_unharmed();
         }
         // What cannot end and uses no time is no limit's business: it says so at once.
@@ -134,7 +134,7 @@ mod cases {
         for code in ["await new Promise(resolve => setTimeout(resolve, 1e9))", "for (;;) {}"] {
             let execution = scene.fails(&session, code, "WALL_LIMIT");
             assert_eq!(execution.status, ExecutionStatus::Timeout, "{code}");
-            scene.lives(&session);
+            scene.assert_usable(&session);
         }
         scene.end(&[&session]);
     }
@@ -155,7 +155,7 @@ mod cases {
             let execution = scene.fails(&session, code, with);
             assert_eq!(execution.status, ExecutionStatus::Error, "{code}");
             scene.run(&session, "all = s = undefined");
-            scene.lives(&session);
+            scene.assert_usable(&session);
             scene.sibling_is_unharmed();
         }
         scene.end(&[&session]);
@@ -172,7 +172,7 @@ mod cases {
         ] {
             let execution = scene.fails(&session, code, "EXCEPTION");
             assert_eq!(execution.status, ExecutionStatus::Error, "{code}");
-            scene.lives(&session);
+            scene.assert_usable(&session);
         }
         scene.end(&[&session]);
     }

@@ -158,7 +158,7 @@ mod cases {
         let record = client.until_final(&last);
         assert_eq!(record.status, ExecutionStatus::Ok, "{:?}", record.error);
         let ended =
-            holding.iter().filter(|held| client.stands(&held.id.to_string()).execution.status.is_final());
+            holding.iter().filter(|held| client.get_run(&held.id.to_string()).execution.status.is_final());
         assert!(ended.count() > 0, "it had no reservation before one of them had ended");
         drop(client);
         daemon.stop();

@@ -130,10 +130,10 @@ mod cases {
         // Again and again: each reserve raises the next.
         for _ in 0..3 {
             signal(zygotes(&scene)[0], SIGKILL);
-            scene.lives(&session);
+            scene.assert_usable(&session);
             // The first attempt must do.
             let next = scene.session();
-            scene.lives(&next);
+            scene.assert_usable(&next);
             scene.client.close(&next);
         }
         assert_eq!(scene.daemon.info().keeper_pid, keeper, "the same jail");
@@ -146,11 +146,11 @@ mod cases {
         for zygote in zygotes(&scene) {
             signal(zygote, SIGKILL);
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.sibling_is_unharmed();
         let next = next_session(&mut scene);
-        scene.lives(&next);
-        scene.lives(&session);
+        scene.assert_usable(&next);
+        scene.assert_usable(&session);
         scene.sibling_is_unharmed();
         scene.daemon.stop();
     }
@@ -168,7 +168,7 @@ mod cases {
         assert_eq!(ended.error.expect("error").reason.as_deref(), Some("keeper_lost"));
         observe::all_end(&jail);
         let next = next_session(&mut scene);
-        scene.lives(&next);
+        scene.assert_usable(&next);
         assert_ne!(scene.daemon.info().keeper_pid, Some(keeper));
         scene.daemon.stop();
     }

@@ -140,7 +140,7 @@ fn of_two_answers_at_once_one_is_taken() {
     };
     let mut other = daemon.client();
     let (first, second) = (submit(&mut client, "1"), submit(&mut other, "2"));
-    let answers = [client.answer(first).1, other.answer(second).1];
+    let answers = [client.response(first).1, other.response(second).1];
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
     let refused = answers.into_iter().find_map(Result::err).expect("one is refused");
     assert_eq!(refused.code, ErrorCode::TaskNotPending);

@@ -113,7 +113,7 @@ fn heals(scene: &mut Scene, session: &Session) {
     };
     watch::until(|| !marked().is_empty(), || "the lost execution is not marked".to_owned());
     assert_eq!(marked()[0].status, ExecutionStatus::Ok);
-    scene.lives(session);
+    scene.assert_usable(session);
 }
 
 /// Everything that a daemon logs about while it works, then its end; what it logs goes to nobody.
@@ -137,7 +137,7 @@ fn works_without_a_log(log: PathBuf, reader: Option<std::fs::File>) {
             Err(error) => watch.pause(|| format!("{error:?}")),
         }
     };
-    scene.lives(&next);
+    scene.assert_usable(&next);
     scene.daemon.stop();
 }
 

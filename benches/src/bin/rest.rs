@@ -119,7 +119,7 @@ fn eval_http(
             assert_eq!(response.status, 201, "{}", response.text());
             micros(begin.elapsed())
         });
-        http.ask("POST", &format!("/api/v1/sessions/{session}/close"), &[], None);
+        http.request("POST", &format!("/api/v1/sessions/{session}/close"), &[], None);
         samples
     });
     Figure::new(format!("REST {transport}: eval 1+2, {clients} clients"), "us", samples)

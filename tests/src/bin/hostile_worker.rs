@@ -151,30 +151,30 @@ impl Worker {
         self.bytes(&bytes)
     }
 
-    fn says(&mut self, what: FromDurable) -> Option<()> {
+    fn send_durable(&mut self, what: FromDurable) -> Option<()> {
         self.send(&FromWorker::Durable(Box::new(what)))
     }
 
-    fn stands(&mut self, pages: Vec<StatePage>, cause: Cause) -> Option<()> {
+    fn send_stop(&mut self, pages: Vec<StatePage>, cause: Cause) -> Option<()> {
         let stop = Box::new(Stop { cause, cpu_us: 1, heap_bytes: 1 });
-        self.says(FromDurable::Stands { pages, stop })
+        self.send_durable(FromDurable::Stands { pages, stop })
     }
 
     /// As a program's worker: compiles to the source itself, and does what that names when it is to run.
     fn disobey(&mut self, order: ToDurable) -> Option<()> {
         match order {
             ToDurable::Compile { source, .. } => {
-                return self.says(FromDurable::Compiled { code: source.into_bytes() });
+                return self.send_durable(FromDurable::Compiled { code: source.into_bytes() });
             }
             ToDurable::Load { code, .. } => {
                 self.program = (String::from_utf8(code).ok()?, 0);
                 return Some(());
             }
             ToDurable::Pages(_) => return Some(()),
-            ToDurable::Restore => return self.says(FromDurable::Restored),
+            ToDurable::Restore => return self.send_durable(FromDurable::Restored),
             ToDurable::Start { args, .. } => {
                 self.args = args;
-                self.stands(vec![StatePage { number: 0, bytes: vec![0] }], Cause::Started)?;
+                self.send_stop(vec![StatePage { number: 0, bytes: vec![0] }], Cause::Started)?;
             }
             _ => {}
         }
@@ -183,15 +183,15 @@ impl Worker {
         match how.as_str() {
             "writes new pages at every checkpoint" if turn <= 100 => {
                 let page = |number| StatePage { number, bytes: vec![turn as u8; 4 << 10] };
-                self.stands((turn * 256..(turn + 1) * 256).map(page).collect(), Cause::Steps)
+                self.send_stop((turn * 256..(turn + 1) * 256).map(page).collect(), Cause::Steps)
             }
             "sends pages without an end, and writes a mark" => {
                 let page = |number| StatePage { number, bytes: vec![1; 1 << 20] };
                 for number in 1..6 {
-                    self.says(FromDurable::Pages(vec![page(number)]))?;
+                    self.send_durable(FromDurable::Pages(vec![page(number)]))?;
                 }
                 let args = JsonText::from_untrusted(format!(r#"["marked-{}", ""]"#, self.args.join("")));
-                self.says(FromDurable::Call(HostCall { name: "writeFile".to_owned(), args }))?;
+                self.send_durable(FromDurable::Call(HostCall { name: "writeFile".to_owned(), args }))?;
                 loop {
                     self.receive()?;
                 }
@@ -199,17 +199,17 @@ impl Worker {
             "has a large state" if turn == 1 => {
                 let page = |number| StatePage { number, bytes: vec![1; 1 << 20] };
                 for number in 1..6 {
-                    self.says(FromDurable::Pages(vec![page(number)]))?;
+                    self.send_durable(FromDurable::Pages(vec![page(number)]))?;
                 }
-                self.stands(vec![page(6)], Cause::Steps)
+                self.send_stop(vec![page(6)], Cause::Steps)
             }
             "writes a page that no state has" => {
-                self.stands(vec![StatePage { number: 1 << 40, bytes: vec![0] }], Cause::Steps)
+                self.send_stop(vec![StatePage { number: 1 << 40, bytes: vec![0] }], Cause::Steps)
             }
             "opens a file" => std::fs::read("/etc/passwd").ok().map(drop),
             _ => {
                 let result = JsonText::from_untrusted("1".to_owned());
-                self.stands(Vec::new(), Cause::Ended(ProgramEnd::Ok { result }))
+                self.send_stop(Vec::new(), Cause::Ended(ProgramEnd::Ok { result }))
             }
         }
     }

@@ -69,7 +69,7 @@ fn run_one(
         Some(running) => running,
         None => Runner::start(&limits.child)?,
     };
-    match running.ask(&job, limits.test_ms) {
+    match running.run(&job, limits.test_ms) {
         Ok(verdict) => {
             *runner = Some(running);
             Ok(verdict)
@@ -100,7 +100,7 @@ impl Runner {
     }
 
     /// The verdict, or what went wrong with the child.
-    fn ask(&mut self, job: &Job, test_ms: u16) -> Result<Verdict> {
+    fn run(&mut self, job: &Job, test_ms: u16) -> Result<Verdict> {
         send(&mut self.input, job)?;
         let mut ready = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
         if poll(&mut ready, PollTimeout::from(test_ms))? == 0 {

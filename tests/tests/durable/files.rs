@@ -61,13 +61,13 @@ fn an_exported_execution_goes_on_in_another_daemon() {
     let ended = other.cli(&["program", "export", "--execution", "moved"]).ok();
     let mut http = other.http();
     let fields = [("content-type", "application/json")];
-    let copy = http.ask("POST", "/api/v1/imports/execution?name=copy", &fields, Some(&ended));
+    let copy = http.request("POST", "/api/v1/imports/execution?name=copy", &fields, Some(&ended));
     assert_eq!(copy.status, 201, "{}", copy.text());
     assert_eq!((&copy.json()["status"], &copy.json()["result"]["total"]), (&"ok".into(), &34.into()));
     let again = http.get("/api/v1/executions/copy/export");
     assert_eq!((again.status, again.field("content-type")), (200, Some("application/json")));
     assert_eq!(again.json()[0]["header"]["kind"], "execution");
-    let wrong = http.ask("POST", "/api/v1/imports/program", &fields, Some(&ended));
+    let wrong = http.request("POST", "/api/v1/imports/program", &fields, Some(&ended));
     assert_eq!((wrong.status, wrong.code().as_str()), (400, "VALIDATION_ERROR"));
     drop((client, http));
     other.stop();
@@ -102,7 +102,7 @@ fn a_state_that_no_worker_takes_is_not_imported() {
     let forged = forged.trim_end_matches(",\n").to_owned() + "\n]\n";
     let mut http = daemon.http();
     let fields = [("content-type", "application/json")];
-    let answer = http.ask("POST", "/api/v1/imports/execution", &fields, Some(&forged));
+    let answer = http.request("POST", "/api/v1/imports/execution", &fields, Some(&forged));
     assert_eq!((answer.status, answer.code().as_str()), (400, "VALIDATION_ERROR"), "{}", answer.text());
     assert!(answer.text().contains("no worker can go on"), "{}", answer.text());
     assert_eq!(http.get("/api/v1/executions/forged").status, 400, "nothing of it is left");

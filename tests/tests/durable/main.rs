@@ -49,7 +49,7 @@ fn console(client: &mut Client, execution: &str) -> Vec<String> {
 fn settled(client: &mut Client, execution: &str) -> Run {
     let mut watch = Watch::begin();
     loop {
-        let run = client.stands(execution);
+        let run = client.get_run(execution);
         if run.execution.status != ExecutionStatus::Running {
             return run;
         }
@@ -61,7 +61,7 @@ fn settled(client: &mut Client, execution: &str) -> Run {
 fn ended(client: &mut Client, execution: &str) -> Run {
     let mut watch = Watch::begin();
     loop {
-        let run = client.stands(execution);
+        let run = client.get_run(execution);
         if run.execution.status.is_final() {
             return run;
         }
@@ -73,7 +73,7 @@ fn ended(client: &mut Client, execution: &str) -> Run {
 fn asks(client: &mut Client, execution: &str, question: &str) {
     let mut watch = Watch::begin();
     loop {
-        let run = client.stands(execution);
+        let run = client.get_run(execution);
         if run.task.as_ref().is_some_and(|task| task.prompt == question) {
             return;
         }
@@ -130,7 +130,7 @@ fn an_execution_that_waits_holds_no_process_and_survives_a_kill_of_everything() 
     observe::all_end(&family);
     let daemon = Daemon::start_with(place, &cold());
     let mut client = daemon.client();
-    assert_eq!(prompt(&client.stands("held")), "second?");
+    assert_eq!(prompt(&client.get_run("held")), "second?");
     let ended = client.submit("held", "3").expect("taken");
     assert_eq!((ended.execution.id, result(&ended)), (run.execution.id, "{\"total\":34}"));
     assert_eq!(console(&mut client, &id(&run)), ["begin ", "sum 34"]);
@@ -278,12 +278,12 @@ fn expired_task_does_not_wait_behind_programs_that_compute() {
         })
         .collect();
     let mut watch = Watch::begin();
-    while client.stands(&id(&busy[0])).execution.status != ExecutionStatus::Running {
+    while client.get_run(&id(&busy[0])).execution.status != ExecutionStatus::Running {
         watch.pause(|| "nothing computes".to_owned());
     }
     let late = client.begin(asks, "late");
     assert_eq!(result(&ended(&mut client, &id(&late))), "\"in time\"");
-    let computing = busy.iter().filter(|run| !client.stands(&id(run)).execution.status.is_final()).count();
+    let computing = busy.iter().filter(|run| !client.get_run(&id(run)).execution.status.is_final()).count();
     assert_eq!(computing, busy.len(), "it waited for some of them");
     daemon.stop();
 }
@@ -325,7 +325,7 @@ fn variables_are_seen_and_changed_and_time_goes_back() {
         .run_op(DurableOp::Rewind { execution: "story".to_owned(), checkpoint: pauses[0] })
         .expect("rewound");
     assert_eq!((back.name.as_deref(), prompt(&back)), (Some("story"), "first?"));
-    assert_eq!(client.stands(&id(&first)).execution.status, ExecutionStatus::Cancelled);
+    assert_eq!(client.get_run(&id(&first)).execution.status, ExecutionStatus::Cancelled);
     client.submit("story", "1").expect("taken");
     assert_eq!(result(&client.submit("story", "1").expect("taken")), "{\"total\":11}");
     assert_eq!(result(&client.submit("branch", "1").expect("taken")), "{\"total\":14}");
@@ -448,7 +448,7 @@ fn ops_of_sessions_and_executions_see_a_program_too() {
     let run = client.begin(SUM, "seen");
     let op = vm_system_protocol::control::Op::ExecCancel { execution: "seen".to_owned() };
     assert!(matches!(client.op(op), Ok(Reply::Done)));
-    assert_eq!(client.stands(&id(&run)).execution.status, ExecutionStatus::Cancelled);
+    assert_eq!(client.get_run(&id(&run)).execution.status, ExecutionStatus::Cancelled);
     assert!(client.tasks().is_empty());
     daemon.stop();
 }

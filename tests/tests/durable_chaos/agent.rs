@@ -114,7 +114,7 @@ impl Agent {
     }
 
     /// `None`: the connection failed, or the daemon has no time now.
-    fn ask(&mut self, op: Op) -> Option<Result<Reply, OpError>> {
+    fn request(&mut self, op: Op) -> Option<Result<Reply, OpError>> {
         let sent = || {
             // Nobody may listen any more.
             let _ = self.sent.send(());
@@ -123,7 +123,7 @@ impl Agent {
     }
 
     fn durable(&mut self, op: DurableOp) -> Option<Result<DurableReply, OpError>> {
-        Some(self.ask(Op::Durable(op))?.map(|reply| match reply {
+        Some(self.request(Op::Durable(op))?.map(|reply| match reply {
             Reply::Durable(reply) => reply,
             other => panic!("{other:?}"),
         }))
@@ -245,7 +245,7 @@ impl Agent {
 
     fn events(&mut self, run: &Run) -> Option<Vec<Event>> {
         let execution = run.execution.id.to_string();
-        match self.ask(Op::ExecEvents { execution, after_seq: 0, limit: 0, follow: false })? {
+        match self.request(Op::ExecEvents { execution, after_seq: 0, limit: 0, follow: false })? {
             Ok(Reply::Events(events)) => Some(events),
             other => panic!("{other:?}"),
         }

@@ -26,7 +26,7 @@ mod cases {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let parent = session(&daemon, Settings::default());
-        client.says(
+        client.preview_of(
             &parent,
             "var n = 1; const list = [1, 2]; let later = new Promise(done => { globalThis.go = done })",
         );
@@ -40,17 +40,17 @@ mod cases {
             let meta = fork.runtime_meta.to_value().expect("JSON");
             assert_eq!(meta["forked_from"], parent.id.to_string());
             assert_eq!(client.session_record(fork), *fork, "the response is what is stored");
-            client.says(fork, &format!("n += {number}; list.push('fork'); n"));
+            client.preview_of(fork, &format!("n += {number}; list.push('fork'); n"));
         }
-        client.says(&parent, "n = 100; list.push(3)");
+        client.preview_of(&parent, "n = 100; list.push(3)");
         for (number, fork) in forks.iter().enumerate() {
             let expected = format!("{} 1,2,fork", number + 1);
-            assert_eq!(client.says(fork, "`${n} ${list}`"), format!("'{expected}'"));
+            assert_eq!(client.preview_of(fork, "`${n} ${list}`"), format!("'{expected}'"));
         }
-        assert_eq!(client.says(&parent, "`${n} ${list}`"), "'100 1,2,3'");
+        assert_eq!(client.preview_of(&parent, "`${n} ${list}`"), "'100 1,2,3'");
         // A promise that was pending is pending in each, and settled by each for itself.
-        client.says(&forks[0], "go('mine')");
-        assert_eq!(client.says(&forks[0], "await later"), "'mine'");
+        client.preview_of(&forks[0], "go('mine')");
+        assert_eq!(client.preview_of(&forks[0], "await later"), "'mine'");
         let never = client.eval(&forks[1], "await later").expect("answered");
         assert!(never.error.is_some_and(|error| error.message.contains("never settled")));
         daemon.stop();
@@ -60,23 +60,23 @@ mod cases {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let mut generation = vec![session(&daemon, Settings::default())];
-        client.says(&generation[0], "var depth = 0; Math.random()");
+        client.preview_of(&generation[0], "var depth = 0; Math.random()");
         for depth in 1..=4 {
             let last = generation[depth - 1].clone();
-            client.says(&last, &format!("depth = {depth}"));
+            client.preview_of(&last, &format!("depth = {depth}"));
             generation.extend(client.fork(&last, 1).expect("forked"));
         }
         let rolls: std::collections::BTreeSet<String> =
-            generation.iter().map(|session| client.says(session, "Math.random()")).collect();
+            generation.iter().map(|session| client.preview_of(session, "Math.random()")).collect();
         assert_eq!(rolls.len(), generation.len(), "{rolls:?}");
         for (depth, session) in generation.iter().enumerate() {
             let own = if depth == 4 { 4 } else { depth + 1 };
-            assert_eq!(client.says(session, "depth"), own.to_string());
+            assert_eq!(client.preview_of(session, "depth"), own.to_string());
         }
         // Each number of a parent's is its own still: the copy does not roll what the parent would have.
         let parent = &generation[0];
         let fork = client.fork(parent, 1).expect("forked").remove(0);
-        assert_ne!(client.says(parent, "Math.random()"), client.says(&fork, "Math.random()"));
+        assert_ne!(client.preview_of(parent, "Math.random()"), client.preview_of(&fork, "Math.random()"));
         daemon.stop();
     }
 
@@ -88,13 +88,13 @@ mod cases {
             let fill = format!(
                 "var all = []; for (let i = 0; i < {mib} * 1024; i++) all.push({{ i, text: String(i).padEnd(900, 'x') }}); all.length"
             );
-            assert_eq!(client.says(&parent, &fill), (mib * 1024).to_string());
+            assert_eq!(client.preview_of(&parent, &fill), (mib * 1024).to_string());
             let fork = client.fork(&parent, 1).expect("forked").remove(0);
             let sum = "all.reduce((sum, { i, text }) => sum + i + text.length, 0)";
-            assert_eq!(client.says(&fork, sum), client.says(&parent, sum), "{mib} MiB");
+            assert_eq!(client.preview_of(&fork, sum), client.preview_of(&parent, sum), "{mib} MiB");
             // Written to in the copy, it is read unharmed in the original.
-            client.says(&fork, "for (const one of all) one.i = -1; all.at(-1).i");
-            assert_eq!(client.says(&parent, "all[0].i + all[1].i"), "1");
+            client.preview_of(&fork, "for (const one of all) one.i = -1; all.at(-1).i");
+            assert_eq!(client.preview_of(&parent, "all[0].i + all[1].i"), "1");
             client.close(&fork);
             client.close(&parent);
         }
@@ -115,19 +115,23 @@ mod cases {
             .expect("added");
         let parent = client.session(&template, &daemon.place.worktree()).expect("session");
         let read = "require('fs').readFileSync('data.txt', 'utf8')";
-        assert_eq!(client.says(&parent, read), "'from the worktree'");
-        client.says(
+        assert_eq!(client.preview_of(&parent, read), "'from the worktree'");
+        client.preview_of(
             &parent,
             "setTimeout(() => { globalThis.rang = true }, 1); setInterval(() => {}, 1000).unref(); 1",
         );
         let fork = client.fork(&parent, 1).expect("forked").remove(0);
-        assert_eq!(client.says(&fork, "begun"), "1");
-        assert_eq!(client.says(&fork, "performance.now() > since"), "true", "time never runs backwards");
-        assert_eq!(client.says(&fork, "rang"), "true");
+        assert_eq!(client.preview_of(&fork, "begun"), "1");
+        assert_eq!(
+            client.preview_of(&fork, "performance.now() > since"),
+            "true",
+            "time never runs backwards"
+        );
+        assert_eq!(client.preview_of(&fork, "rang"), "true");
         // The broker is the copy's own, and the parent's end does not touch it.
-        assert_eq!(client.says(&fork, read), "'from the worktree'");
+        assert_eq!(client.preview_of(&fork, read), "'from the worktree'");
         client.close(&parent);
-        assert_eq!(client.says(&fork, read), "'from the worktree'");
+        assert_eq!(client.preview_of(&fork, read), "'from the worktree'");
         // What a copy says is counted anew, from the first message and the first call on.
         let said = client
             .eval(&fork, "for (let i = 0; i < 500; i++) console.log('x'.repeat(200)); 1")
@@ -140,16 +144,16 @@ mod cases {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let parent = session(&daemon, Settings::default());
-        client.says(&parent, "var x = 7");
+        client.preview_of(&parent, "var x = 7");
         let forks = client.fork(&parent, 2).expect("forked");
         kill(&mut client, &forks[0]);
         assert_eq!(client.session_record(&forks[0]).status, SessionStatus::Crashed);
-        assert_eq!(client.says(&parent, "x"), "7");
+        assert_eq!(client.preview_of(&parent, "x"), "7");
         kill(&mut client, &parent);
-        assert_eq!(client.says(&forks[1], "x"), "7");
+        assert_eq!(client.preview_of(&forks[1], "x"), "7");
         let grandchild = client.fork(&forks[1], 1).expect("its parent's end is not its own").remove(0);
         client.close(&forks[1]);
-        assert_eq!(client.says(&grandchild, "x + 1"), "8");
+        assert_eq!(client.preview_of(&grandchild, "x + 1"), "8");
         assert_eq!(client.session_record(&forks[1]).status, SessionStatus::Closed);
         daemon.stop();
     }
@@ -160,7 +164,7 @@ mod cases {
         let mut settings = Settings::default();
         settings.limits.mem_mb = 32;
         let parent = session(&daemon, settings);
-        client.says(&parent, "let busy = 0; for (let i = 0; i < 3e6; i++) busy += i; 1");
+        client.preview_of(&parent, "let busy = 0; for (let i = 0; i < 3e6; i++) busy += i; 1");
         let fork = client.fork(&parent, 1).expect("forked").remove(0);
         let (one, other) = (client.inspect(&parent).expect("live"), client.inspect(&fork).expect("live"));
         assert_ne!(one.pid, other.pid);
@@ -178,7 +182,7 @@ mod cases {
         let flooded =
             client.eval(&fork, "const a = []; for (;;) a.push(new Array(1000).fill(1))").expect("answered");
         assert!(flooded.error.is_some(), "the heap of a copy is limited");
-        assert_eq!(client.says(&parent, "busy > 0"), "true");
+        assert_eq!(client.preview_of(&parent, "busy > 0"), "true");
         daemon.stop();
     }
 }

@@ -169,7 +169,7 @@ fn a_reader_that_reads_nothing_is_given_up() {
     let limits = RestLimits { write: SHORT, ..RestLimits::default() };
     let scene = Scene::new(limits, Fake { talks: true, ..Fake::default() });
     let mut lazy = scene.http();
-    lazy.send(&lazy.written("GET", EVENTS, SSE, None));
+    lazy.send(&lazy.request_bytes("GET", EVENTS, SSE, None));
     scene.wait("the lazy reader is let go", scene.fake.reader_left.notified());
 }
 
@@ -178,11 +178,11 @@ fn a_silent_stream_shows_that_it_lives_and_one_that_is_left_is_noticed() {
     let limits = RestLimits { heartbeat: SHORT, streams: 1, ..RestLimits::default() };
     let scene = Scene::new(limits, Fake::default());
     let mut reader = scene.http();
-    reader.send(&reader.written("GET", EVENTS, SSE, None));
+    reader.send(&reader.request_bytes("GET", EVENTS, SSE, None));
     assert_eq!(reader.head().expect("a head").0, 200);
     assert_eq!(reader.chunk().expect("the first"), b"retry: 1000\n\n");
     assert_eq!(reader.chunk().expect("a heartbeat"), b":\n\n");
-    let second = scene.http().ask("GET", EVENTS, SSE, None);
+    let second = scene.http().request("GET", EVENTS, SSE, None);
     assert_eq!((second.status, second.code().as_str()), (503, "CAPACITY_EXCEEDED"));
     assert_eq!(second.field("retry-after"), Some("1"));
     drop(reader);
@@ -199,7 +199,7 @@ fn idle_connections_are_closed_for_new_ones_and_busy_ones_are_not() {
     assert_eq!(third.get(HEALTH).status, 200);
     assert!(first.ends(), "the one that was idle longest is closed");
     for busy in [&mut second, &mut third] {
-        busy.send(&busy.written("GET", "/api/v1/runtime/summary", &[], None));
+        busy.send(&busy.request_bytes("GET", "/api/v1/runtime/summary", &[], None));
         scene.wait("asked", scene.fake.asked.notified());
     }
     let mut fourth = scene.http();
@@ -214,7 +214,7 @@ fn connections_that_read_public_files_are_closed_for_new_ones() {
     let scene = Scene::with_files(limits, Fake::default(), &[("large.js", 16 << 20)]);
     let mut slow = [scene.http(), scene.http()];
     for reader in &mut slow {
-        reader.send(&reader.written("GET", "/large.js", &[], None));
+        reader.send(&reader.request_bytes("GET", "/large.js", &[], None));
         assert_eq!(reader.head().expect("a head").0, 200);
     }
     assert_eq!(scene.http().get(HEALTH).status, 200, "they hold all places and do not read on");
@@ -226,7 +226,7 @@ fn closing_server_ends_idle_connections_and_streams_and_finishes_requests() {
     let mut idle = scene.http();
     assert_eq!(idle.get(HEALTH).status, 200);
     let mut stream = scene.http();
-    stream.send(&stream.written("GET", EVENTS, SSE, None));
+    stream.send(&stream.request_bytes("GET", EVENTS, SSE, None));
     assert_eq!(stream.head().expect("a head").0, 200);
     assert!(stream.chunk().is_some());
     scene.state.closing.cancel();

@@ -80,7 +80,7 @@ impl Case {
         }
     }
 
-    fn ask(&self, http: &mut Http, memory: &Memory) -> Response {
+    fn send(&self, http: &mut Http, memory: &Memory) -> Response {
         let path = format!("/api/v1{}", memory.filled(&self.path));
         let body = memory.filled(&self.body);
         let typed = body.split_once(':').filter(|(kind, _)| kind.contains('/') && !kind.contains(['{', '"']));
@@ -90,7 +90,7 @@ impl Case {
         };
         let mut fields = vec![("content-type", if body.is_some() { kind } else { "" })];
         fields.extend(self.field.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        http.ask(&self.method, &path, &fields, body)
+        http.request(&self.method, &path, &fields, body)
     }
 
     /// The JSON that is sent, if it is an object.
@@ -166,7 +166,7 @@ fn every_line_of_the_contract_holds() {
         let case = Case::parse(index + 1, line);
         let mut watch = Watch::begin();
         loop {
-            let response = case.ask(&mut scene.http, &scene.memory);
+            let response = case.send(&mut scene.http, &scene.memory);
             let verdict = case.judge(&response, &mut scene.memory, &described);
             if let Err(why) = &verdict
                 && case.until

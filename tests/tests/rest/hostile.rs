@@ -97,7 +97,7 @@ fn bodies_that_are_too_much_or_not_json_are_refused_by_name() {
         ("a byte order mark", "\u{feff}{\"name\":\"x\"}".to_owned()),
         ("not a number", "{\"name\":NaN}".to_owned()),
     ] {
-        let response = http.ask("POST", TEMPLATES, &[], Some(&body));
+        let response = http.request("POST", TEMPLATES, &[], Some(&body));
         assert_eq!((response.status, response.code().as_str()), (400, "INVALID_REQUEST"), "{what}");
         assert!(response.body.len() < 2_000, "{what}: {} bytes", response.body.len());
     }
@@ -111,17 +111,18 @@ fn bodies_that_are_too_much_or_not_json_are_refused_by_name() {
         ("text/json", 415),
         ("", 415),
     ] {
-        let response = http.ask("POST", TEMPLATES, &[("content-type", kind)], Some("{\"name\":\"kinds\"}"));
+        let response =
+            http.request("POST", TEMPLATES, &[("content-type", kind)], Some("{\"name\":\"kinds\"}"));
         assert_eq!(response.status, status, "{kind}: {}", response.text());
     }
-    let packed = http.ask("POST", TEMPLATES, &[("content-encoding", "gzip")], Some("{\"name\":\"z\"}"));
+    let packed = http.request("POST", TEMPLATES, &[("content-encoding", "gzip")], Some("{\"name\":\"z\"}"));
     assert_eq!(packed.status, 415);
     let deep_args = format!(
         "{{\"session_id\":\"x\",\"path\":\"p\",\"args\":{}}}",
         "{\"a\":".repeat(500) + "1" + &"}".repeat(500)
     );
     assert_eq!(
-        http.ask("POST", "/api/v1/executions/run-file", &[], Some(&deep_args)).code(),
+        http.request("POST", "/api/v1/executions/run-file", &[], Some(&deep_args)).code(),
         "INVALID_REQUEST"
     );
     daemon.stop();
@@ -149,7 +150,12 @@ fn pipelined_requests_get_their_responses_in_order() {
     let mut bytes = Vec::new();
     for number in 0..50 {
         let body = json!({ "name": format!("pipelined-{number}") }).to_string();
-        bytes.extend(http.written("POST", TEMPLATES, &[("x-request-id", &number.to_string())], Some(&body)));
+        bytes.extend(http.request_bytes(
+            "POST",
+            TEMPLATES,
+            &[("x-request-id", &number.to_string())],
+            Some(&body),
+        ));
     }
     http.send(&bytes);
     for number in 0..50 {
@@ -161,7 +167,7 @@ fn pipelined_requests_get_their_responses_in_order() {
     }
     let log = daemon.log();
     assert!(log.contains("request{id=\"17\"}") || log.contains("id=\"17\""), "the id is in the log: {log}");
-    let odd = http.ask("GET", HEALTH, &[("x-request-id", "a b\"c")], None);
+    let odd = http.request("GET", HEALTH, &[("x-request-id", "a b\"c")], None);
     assert_eq!(odd.field("x-request-id").map(str::len), Some(36), "an id of our own");
     daemon.stop();
 }
@@ -181,7 +187,7 @@ fn clients_that_disconnect_harm_no_other() {
         http.send(&request("Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"na"));
         drop(http);
         let mut http = Http::tcp(address);
-        http.send(&http.written("GET", "/api/v1/openapi.json", &[], None));
+        http.send(&http.request_bytes("GET", "/api/v1/openapi.json", &[], None));
         drop(http);
     }
     let descriptors = || observe::descriptors(daemon.pid());
@@ -219,7 +225,7 @@ fn five_thousand_idle_connections_and_slow_requests_keep_no_client_out() {
         match number % 4 {
             0 => {}
             1 => http.send(b"GET /api/v1/health HTTP/1.1\r\nHost: local"),
-            2 => http.send(&http.written("GET", HEALTH, &[], None)),
+            2 => http.send(&http.request_bytes("GET", HEALTH, &[], None)),
             _ => http.send(&request("Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")),
         }
         crowd.push(http);

@@ -112,8 +112,8 @@ fn path_of(route: &Route, of: &Belongings) -> String {
     if path.ends_with("/executions") { format!("{path}?session_id={}", of.session) } else { path }
 }
 
-fn ask(http: &mut Http, route: &Route, of: &Belongings, body: Option<&Value>) -> Response {
-    http.ask(&route.method, &path_of(route, of), &[], body.map(Value::to_string).as_deref())
+fn request_route(http: &mut Http, route: &Route, of: &Belongings, body: Option<&Value>) -> Response {
+    http.request(&route.method, &path_of(route, of), &[], body.map(Value::to_string).as_deref())
 }
 
 fn describes(http: &mut Http) -> Vec<Route> {
@@ -140,11 +140,11 @@ fn what_belongs_to_alice_does_not_exist_for_bob_on_any_route() {
     for route in describes(&mut bob) {
         let at = format!("{} {}", route.method, route.path);
         match about(&route, &of, &daemon) {
-            About::Nobody => assert_eq!(ask(&mut bob, &route, &of, None).status, 200, "{at}"),
-            About::List => assert_eq!(ask(&mut bob, &route, &of, None).text(), "[]", "{at}"),
+            About::Nobody => assert_eq!(request_route(&mut bob, &route, &of, None).status, 200, "{at}"),
+            About::List => assert_eq!(request_route(&mut bob, &route, &of, None).text(), "[]", "{at}"),
             About::Own => {}
             About::Theirs(body, code) => {
-                let response = ask(&mut bob, &route, &of, body.as_ref());
+                let response = request_route(&mut bob, &route, &of, body.as_ref());
                 assert_eq!(
                     (response.status, response.code().as_str()),
                     (404, code),
@@ -182,9 +182,9 @@ fn the_owner_and_an_administrator_reach_everything() {
         for route in describes(&mut http) {
             let at = format!("{} {}", route.method, route.path);
             let response = match about(&route, &of, &daemon) {
-                About::Nobody | About::List => ask(&mut http, &route, &of, None),
+                About::Nobody | About::List => request_route(&mut http, &route, &of, None),
                 About::Own => continue,
-                About::Theirs(body, _) => ask(&mut http, &route, &of, body.as_ref()),
+                About::Theirs(body, _) => request_route(&mut http, &route, &of, body.as_ref()),
             };
             // Killed is not closed: what comes behind finds a session that has ended.
             let ended = response.code() == "SESSION_NOT_READY";

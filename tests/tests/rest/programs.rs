@@ -94,7 +94,7 @@ fn execution_has_its_program_and_task_also_after_its_program_was_deleted() {
     assert_eq!(started["task"]["prompt"], "first?");
     answer(&mut http, "story", &json!({ "result": 1 }));
     assert_eq!(http.get("/api/v1/executions/story").json()["task"]["prompt"], "second?");
-    assert_eq!(http.ask("DELETE", "/api/v1/programs/program", &[], None).status, 200);
+    assert_eq!(http.request("DELETE", "/api/v1/programs/program", &[], None).status, 200);
     let list = http.get("/api/v1/executions?kind=program").json();
     assert_eq!((list.as_array().map(Vec::len), &list[0]["name"]), (Some(1), &json!("story")), "{list}");
     for wrong in ["?kind=repl", "?kind=program&session_id=x", "?limit=1"] {
@@ -112,17 +112,17 @@ fn the_same_key_starts_and_answers_once() {
     let mut http = daemon.http().bearer(ALICE);
     let loaded = http.post("/api/v1/programs", &json!({ "name": "p", "source": SUM }));
     assert_eq!(loaded.status, 201, "{}", loaded.text());
-    let ask = |http: &mut Http, path: &str, key: &str, body: &Value| {
+    let post = |http: &mut Http, path: &str, key: &str, body: &Value| {
         let fields = [("content-type", "application/json"), ("idempotency-key", key)];
-        http.ask("POST", &format!("/api/v1{path}"), &fields, Some(&body.to_string())).json()
+        http.request("POST", &format!("/api/v1{path}"), &fields, Some(&body.to_string())).json()
     };
     let body = json!({ "name": "p", "execution_id": "once" });
-    let first = ask(&mut http, "/executions/program", "start", &body);
-    assert_eq!(ask(&mut http, "/executions/program", "start", &body), first);
+    let first = post(&mut http, "/executions/program", "start", &body);
+    assert_eq!(post(&mut http, "/executions/program", "start", &body), first);
     let body = json!({ "result": "4" });
-    let second = ask(&mut http, "/executions/once/task", "answer", &body);
+    let second = post(&mut http, "/executions/once/task", "answer", &body);
     assert_eq!(second["task"]["prompt"], "second?", "{second}");
-    assert_eq!(ask(&mut http, "/executions/once/task", "answer", &body), second);
+    assert_eq!(post(&mut http, "/executions/once/task", "answer", &body), second);
     drop(http);
     daemon.stop();
 }

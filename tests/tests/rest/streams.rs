@@ -28,7 +28,7 @@ fn start(http: &mut Http, session: &Session, code: &str) -> String {
 /// Opens a stream; the head must say that it is one.
 fn open(http: &mut Http, path: &str, fields: &[(&str, &str)]) {
     let fields: Vec<(&str, &str)> = SSE.iter().chain(fields).copied().collect();
-    http.send(&http.written("GET", path, &fields, None));
+    http.send(&http.request_bytes("GET", path, &fields, None));
     let (status, head) = http.head().expect("a head");
     assert_eq!(status, 200);
     assert!(head.contains(&("content-type".to_owned(), "text/event-stream".to_owned())), "{head:?}");
@@ -108,16 +108,16 @@ fn stream_continues_after_the_last_event_and_marks_its_end() {
     client.close(&session);
     let rest = blocks(&mut second, |_| false);
     assert_eq!(data(rest.last().expect("the end"))["status"], "cancelled", "{rest:?}");
-    let over = http.ask("GET", &path, &[SSE[0], ("last-event-id", "3")], None);
+    let over = http.request("GET", &path, &[SSE[0], ("last-event-id", "3")], None);
     assert!([200, 204].contains(&over.status));
-    let over = http.ask("GET", &path, &[SSE[0], ("last-event-id", "1000")], None);
+    let over = http.request("GET", &path, &[SSE[0], ("last-event-id", "1000")], None);
     assert_eq!(over.status, 204, "{}", over.text());
     for bad in ["x", "-1"] {
-        let refused = http.ask("GET", &path, &[SSE[0], ("last-event-id", bad)], None);
+        let refused = http.request("GET", &path, &[SSE[0], ("last-event-id", bad)], None);
         assert_eq!(refused.code(), "VALIDATION_ERROR", "{bad}");
     }
     let nobody = "/api/v1/executions/00000000-0000-4000-8000-000000000000/events";
-    assert_eq!(http.ask("GET", nobody, SSE, None).code(), "EXECUTION_NOT_FOUND");
+    assert_eq!(http.request("GET", nobody, SSE, None).code(), "EXECUTION_NOT_FOUND");
     daemon.stop();
 }
 
@@ -130,7 +130,7 @@ fn readers_that_do_not_read_delay_no_other_and_no_stop() {
         start(&mut http, &session, "for (let i = 0; i < 400; i++) console.log('x'.repeat(1000)); 'done'");
     let mut lazy: Vec<Http> = (0..8).map(|_| daemon.http()).collect();
     for reader in &mut lazy {
-        reader.send(&reader.written("GET", &path, SSE, None));
+        reader.send(&reader.request_bytes("GET", &path, SSE, None));
     }
     let mut eager = daemon.http();
     open(&mut eager, &path, &[]);

@@ -152,7 +152,7 @@ fn names_that_are_not_ours_and_pages_of_others_are_refused() {
     let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
     let address = daemon.addresses()[0];
     let status =
-        |fields: &[(&str, &str)]| Http::tcp(address).ask("GET", "/api/v1/health", fields, None).status;
+        |fields: &[(&str, &str)]| Http::tcp(address).request("GET", "/api/v1/health", fields, None).status;
     for host in ["localhost", "localhost:1", "127.0.0.1", "[::1]:80", "vm.example", "VM.example:443"] {
         assert_eq!(status(&[("host", host)]), 200, "{host}");
     }
@@ -161,14 +161,14 @@ fn names_that_are_not_ours_and_pages_of_others_are_refused() {
     }
     assert_eq!(status(&[("host", "")]), 400, "no Host at all");
     assert_eq!(status(&[("host", "localhost"), ("host", "evil.example")]), 400, "two of them");
-    let absolute = Http::tcp(address).ask("GET", "http://evil.example/api/v1/health", &[], None);
+    let absolute = Http::tcp(address).request("GET", "http://evil.example/api/v1/health", &[], None);
     assert_eq!(absolute.status, 403, "the target goes before Host");
     let host = address.to_string();
     assert_eq!(status(&[("origin", &format!("http://{host}"))]), 200);
     for origin in ["http://evil.example", "null", "http://localhost:1"] {
         assert_eq!(status(&[("origin", origin)]), 403, "{origin}");
     }
-    let preflight = Http::tcp(address).ask(
+    let preflight = Http::tcp(address).request(
         "OPTIONS",
         TEMPLATES,
         &[("origin", "http://evil.example"), ("access-control-request-method", "POST")],

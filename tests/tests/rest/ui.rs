@@ -28,14 +28,14 @@ fn a_ui_is_served_with_its_routes_and_nothing_else_of_the_disk() {
         ("/favicon.ico", "image/x-icon", "\0\u{1}\u{2}"),
         ("/sessions/42?tab=events", "text/html; charset=utf-8", "<h1>start</h1>"),
     ] {
-        let response = http.ask("GET", path, page, None);
+        let response = http.request("GET", path, page, None);
         assert_eq!((response.status, response.field("content-type")), (200, Some(kind)), "{path}");
         assert_eq!(response.text(), body, "{path}");
         assert_eq!(response.field("x-content-type-options"), Some("nosniff"));
         let tag = response.field("etag").expect("a tag").to_owned();
-        let again = http.ask("GET", path, &[page[0], ("if-none-match", &tag)], None);
+        let again = http.request("GET", path, &[page[0], ("if-none-match", &tag)], None);
         assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
-        assert_eq!(http.ask("HEAD", path, page, None).status, 200, "{path}");
+        assert_eq!(http.request("HEAD", path, page, None).status, 200, "{path}");
     }
     for path in [
         "/assets/nothing.js",
@@ -53,7 +53,7 @@ fn a_ui_is_served_with_its_routes_and_nothing_else_of_the_disk() {
         "/%ff",
     ] {
         // Not as a page, so without the start page instead.
-        let response = http.ask("GET", path, &[("accept", "*/*")], None);
+        let response = http.request("GET", path, &[("accept", "*/*")], None);
         assert_eq!(
             (response.status, response.code().as_str()),
             (404, "NOT_FOUND"),
@@ -61,10 +61,10 @@ fn a_ui_is_served_with_its_routes_and_nothing_else_of_the_disk() {
             response.text()
         );
     }
-    assert_eq!(http.ask("POST", "/", &[], Some("{}")).code(), "METHOD_NOT_ALLOWED");
+    assert_eq!(http.request("POST", "/", &[], Some("{}")).code(), "METHOD_NOT_ALLOWED");
     // Below the API there are no pages.
-    assert_eq!(http.ask("GET", "/api/v1/nothing", page, None).code(), "NOT_FOUND");
-    assert_eq!(http.ask("GET", "/api/other", page, None).code(), "NOT_FOUND");
+    assert_eq!(http.request("GET", "/api/v1/nothing", page, None).code(), "NOT_FOUND");
+    assert_eq!(http.request("GET", "/api/other", page, None).code(), "NOT_FOUND");
     assert_eq!(http.get("/api/v1/health").status, 200);
     daemon.stop();
 }
