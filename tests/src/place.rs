@@ -1,16 +1,16 @@
-//! A folder of its own for each test: state, socket, worktree, home. Nothing of the host's environment leaks in.
+//! A folder for each test: state, socket, worktree, home. Nothing of the host's environment is used.
 
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Nobody, by number: a user without any right or home.
+/// The uid of `nobody`: a user without any right or home.
 pub const NOBODY: u32 = 65_534;
 
 /// The user that commands and daemons of a test run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// Whoever started the tests.
+    /// The user who started the tests.
     AsStarted,
     /// uid 65534; needs root.
     Nobody,
@@ -31,11 +31,11 @@ impl User {
     }
 }
 
-/// The folder.
+/// The folder; deleted when dropped.
 #[derive(Debug)]
 pub struct TestDir {
     root: TempDir,
-    /// The user that it belongs to.
+    /// The user who owns it.
     pub user: User,
 }
 
@@ -45,7 +45,7 @@ impl TestDir {
         Self::new_in(&std::env::temp_dir(), user)
     }
 
-    /// As [`TestDir::new`], in another folder than the system's for temporary files.
+    /// As [`TestDir::new`], beneath `folder` instead of the system's folder for temporary files.
     pub fn new_in(folder: &Path, user: User) -> Self {
         let root =
             tempfile::Builder::new().prefix("vm-system-").tempdir_in(folder).expect("temporary folder");

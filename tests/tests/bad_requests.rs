@@ -13,7 +13,7 @@ use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, observe};
 
 as_both!(
-    a_closed_session_takes_no_execution,
+    a_closed_session_accepts_no_execution,
     one_execution_at_a_time,
     paths_never_leave_the_worktree,
     files_are_read_through_the_broker_and_only_with_the_module,
@@ -29,7 +29,7 @@ as_both!(
 mod cases {
     use super::*;
 
-    pub(super) fn a_closed_session_takes_no_execution(user: User) {
+    pub(super) fn a_closed_session_accepts_no_execution(user: User) {
         let mut scene = Scene::new(user);
         let session = scene.session();
         let pid = scene.client.inspect(&session).expect("live").pid;
@@ -116,12 +116,12 @@ mod cases {
             let events = scene.client.events(&execution.id.to_string());
             assert_eq!(value(&events), Some("'EACCES'"), "{path}");
         }
-        // Without the module there is none, whatever the worker asks for.
+        // A template without the module grants no call of it.
         let template = scene.client.template(Settings::default(), &[]);
         let worktree = scene.daemon.place.worktree();
-        let poor = scene.client.session(&template, &worktree).expect("session");
-        scene.fails(&poor, "require('fs').readFileSync('data/table.csv')", "EXCEPTION");
-        scene.end(&[&session, &poor]);
+        let ungranted = scene.client.session(&template, &worktree).expect("session");
+        scene.fails(&ungranted, "require('fs').readFileSync('data/table.csv')", "EXCEPTION");
+        scene.end(&[&session, &ungranted]);
     }
 
     pub(super) fn a_removed_worktree_is_an_error_and_no_crash(user: User) {
@@ -173,12 +173,12 @@ mod cases {
         let mut scene = Scene::new(user);
         let session = scene.session();
         for _ in 0..20 {
-            // In mid-reply: much is on its way when the stream closes.
+            // In the middle of a reply: much of it is in flight when the stream closes.
             let mut client = scene.daemon.client();
             client.send(repl(&session, "'x'.repeat(200_000)", true));
             client.send(Op::SessionList(vm_system_protocol::control::SessionFilter::default()));
             drop(client);
-            // In mid-request.
+            // In the middle of a request.
             let mut client = scene.daemon.client();
             client.stream.write_all(&[200, 0, 0, 0, 1, 2, 3]).expect("half a frame");
             drop(client);
@@ -186,7 +186,7 @@ mod cases {
         let mut watch = Watch::begin();
         while let Err(error) = scene.client.eval(&session, "1") {
             assert_eq!(error.code, ErrorCode::SessionBusy, "{error:?}");
-            watch.pause(|| "what nobody waits for any more does not end".to_owned());
+            watch.pause(|| "an execution without a client does not end".to_owned());
         }
         scene.assert_usable(&session);
         scene.end(&[&session]);
@@ -199,7 +199,7 @@ mod cases {
             stream.write_all(bytes).expect("write");
             stream.shutdown(std::net::Shutdown::Write).expect("shutdown");
             stream.set_read_timeout(Some(vm_system_tests::PATIENCE)).expect("deadline");
-            // It is answered or not, and then it is over.
+            // With or without a response, the server closes the connection.
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
         scene.end(&[]);
@@ -223,11 +223,11 @@ mod cases {
     }
 
     pub(super) fn locked_database_is_waited_for_or_reported(user: User) {
-        // Another process holds the write lock; what is asked meanwhile is answered by an error or after the lock is gone.
+        // Another process holds the write lock: a request meanwhile gets an error, or its response after the lock is released.
         let mut scene = Scene::new(user);
         let session = scene.session();
         let database = scene.daemon.place.path("state/vm-system.db");
-        assert!(database.exists(), "the database is where the documentation says");
+        assert!(database.exists(), "the database is not at the documented path");
         let mut holder = std::process::Command::new("python3")
             .args(["-c", HOLD_LOCK])
             .arg(&database)
@@ -246,7 +246,7 @@ mod cases {
         scene.client.op(Op::Health).expect("alive");
         drop(holder.stdin.take());
         holder.wait().expect("unlocked");
-        // Both are right: the lock is gone before or after the store has waited for long enough.
+        // Both are correct: the lock is released before or after the store's busy timeout.
         match other.response(id).1 {
             Ok(_) => {}
             Err(error) => assert_eq!(error.code, ErrorCode::StorageUnavailable),

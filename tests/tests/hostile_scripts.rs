@@ -12,8 +12,8 @@ as_both!(
     syntax_errors_and_thrown_values_are_reported,
     huge_and_cyclic_values_have_a_preview,
     a_console_flood_ends_at_the_output_limit,
-    endless_code_ends_at_its_cpu_limit_and_the_session_lives,
-    a_script_that_waits_ends_at_its_wall_limit_and_the_session_lives,
+    endless_code_ends_at_its_cpu_limit_and_the_session_continues,
+    a_script_that_waits_ends_at_its_wall_limit_and_the_session_continues,
     memory_bombs_end_at_the_memory_limit,
     deep_recursion_is_a_range_error,
     natives_that_never_poll_are_killed_at_the_wall_limit,
@@ -96,7 +96,7 @@ mod cases {
         scene.end(&[&session]);
     }
 
-    /// Only one of the two limits of time can be reached, also on a machine that does other things.
+    /// Only one of the two time limits can be reached, also on a busy machine.
     fn cpu_only() -> Settings {
         let limits = Limits { cpu_ms: 700, wall_ms: 60_000, mem_mb: 48, ..Limits::default() };
         Settings { limits, ..Settings::default() }
@@ -107,7 +107,7 @@ mod cases {
         Settings { limits, ..Settings::default() }
     }
 
-    pub(super) fn endless_code_ends_at_its_cpu_limit_and_the_session_lives(user: User) {
+    pub(super) fn endless_code_ends_at_its_cpu_limit_and_the_session_continues(user: User) {
         let mut scene = Scene::with(user, cpu_only());
         let session = scene.session();
         for code in [
@@ -122,13 +122,13 @@ mod cases {
             scene.assert_usable(&session);
             scene.sibling_is_unharmed();
         }
-        // What cannot end and uses no time is no limit's business: it says so at once.
+        // A promise that cannot settle uses no time: an error at once, and no limit.
         let stuck = scene.fails(&session, "await new Promise(() => {})", "EXCEPTION");
         assert_eq!(stuck.status, ExecutionStatus::Error);
         scene.end(&[&session]);
     }
 
-    pub(super) fn a_script_that_waits_ends_at_its_wall_limit_and_the_session_lives(user: User) {
+    pub(super) fn a_script_that_waits_ends_at_its_wall_limit_and_the_session_continues(user: User) {
         let mut scene = Scene::with(user, wall_only());
         let session = scene.session();
         for code in ["await new Promise(resolve => setTimeout(resolve, 1e9))", "for (;;) {}"] {

@@ -17,7 +17,7 @@ as_both!(
     every_violation_kills_that_session_only,
     floods_end_at_the_limits,
     a_worker_that_ignores_the_interruption_is_killed,
-    a_worker_that_leaves_is_no_success,
+    a_worker_that_exits_is_no_success,
     descriptors_never_reach_the_supervisor,
     calls_without_a_grant_are_refused_whatever_the_worker_sends,
     a_forbidden_call_of_a_programs_worker_is_named_in_its_record,
@@ -25,7 +25,7 @@ as_both!(
     programs_state_does_not_grow_beyond_its_limit_whatever_its_worker_sends,
 );
 
-/// Ways that are answered by the end of the session.
+/// Violations, each of which ends the session.
 const VIOLATIONS: &[&str] = &[
     "events of an unknown execution",
     "end of an unknown execution",
@@ -33,7 +33,7 @@ const VIOLATIONS: &[&str] = &[
     "an event that only the supervisor makes",
     "output of a command",
     "started twice",
-    "adopted unasked",
+    "an unrequested adoption",
     "ends twice",
     "a call number out of order",
     "a skipped sequence",
@@ -46,7 +46,7 @@ const VIOLATIONS: &[&str] = &[
     "an empty piece",
     "a packet above the cap",
     "a result that is no JSON",
-    "speaks when idle",
+    "sends when idle",
 ];
 
 mod cases {
@@ -64,11 +64,11 @@ mod cases {
             let session = client.session(&template, &daemon.place.worktree()).expect("session");
             let execution = client.eval(&session, "calls what was not granted").expect("answered");
             let events = client.events(&execution.id.to_string());
-            let answers = events.iter().find_map(|event| match &event.payload {
+            let codes = events.iter().find_map(|event| match &event.payload {
                 EventPayload::Console { text, .. } => Some(text.as_str()),
                 _ => None,
             });
-            assert_eq!(answers, Some(expected), "{modules:?}: {events:?}");
+            assert_eq!(codes, Some(expected), "{modules:?}: {events:?}");
             client.close(&session);
         }
         let kept = std::fs::read_to_string(daemon.place.worktree().join("forged"));
@@ -142,7 +142,7 @@ mod cases {
             let new = NewRun { template, worktree_path, args, wait: false, ..NewRun::default() };
             client.start_program(new).expect("an execution").execution
         };
-        // As many as the budget allows: each may send 144 MiB, of 1 GiB.
+        // As many as the memory budget of 1 GiB allows: each may send 144 MiB.
         let holding: Vec<_> = (0..7)
             .map(|n| start(&mut client, "sends pages without an end, and writes a mark", 5_000, n))
             .collect();
@@ -153,7 +153,7 @@ mod cases {
         while std::fs::read_dir(daemon.place.worktree()).expect("a folder").filter(marked).count() < 7 {
             watch.pause(|| "some have not sent their pages".to_owned());
         }
-        // Its time is shorter than what it waits.
+        // Its wall time is shorter than its wait for a reservation.
         let last = start(&mut client, "has a large state", 500, 7);
         let record = client.until_final(&last);
         assert_eq!(record.status, ExecutionStatus::Ok, "{:?}", record.error);
@@ -170,7 +170,7 @@ mod cases {
     }
 
     fn short(wall_ms: u32) -> Settings {
-        // The other limit of time is out of reach, so that it is one that ends it.
+        // The CPU limit is out of reach: only the wall limit can end it.
         Settings { limits: Limits { wall_ms, cpu_ms: 60_000, ..Limits::default() }, ..Settings::default() }
     }
 
@@ -180,7 +180,7 @@ mod cases {
         let template = client.template(Settings::default(), &[]);
         let worktree = daemon.place.worktree();
         let sibling = client.session(&template, &worktree).expect("sibling");
-        // Once around, so that what is allocated once is there before it is counted.
+        // One session first: one-time allocations are made before the count.
         let warm = client.session(&template, &worktree).expect("session");
         let _ = client.eval(&warm, "garbage");
         let sibling_pid = inspected_pid(&daemon, &sibling);
@@ -192,9 +192,9 @@ mod cases {
             let ended = wait_until_crashed(&daemon, &session);
             let reason = ended.close_reason.unwrap_or_default();
             assert!(reason.starts_with("protocol_violation("), "{how}: {reason}");
-            assert!(!observe::is_alive(pid), "{how}: its worker lives");
-            // What was done before the violation stands; everything else died with the worker.
-            if !["ends twice", "speaks when idle"].contains(how) {
+            assert!(!observe::is_alive(pid), "{how}: its worker is running");
+            // An execution that had ended before the violation keeps its result; others are lost with the worker.
+            if !["ends twice", "sends when idle"].contains(how) {
                 let execution = execution.unwrap_or_else(|error| panic!("{how}: {error:?}"));
                 assert_eq!(execution.status, ExecutionStatus::Error, "{how}");
                 let error = execution.error.unwrap_or_else(|| panic!("{how}: no error"));
@@ -240,14 +240,14 @@ mod cases {
         let mut client = daemon.client();
         let template = client.template(short(300), &[]);
         let session = client.session(&template, &daemon.place.worktree()).expect("session");
-        let execution = client.eval(&session, "deaf and mute").expect("answered");
+        let execution = client.eval(&session, "neither reads nor sends").expect("answered");
         assert_eq!(execution.status, ExecutionStatus::Timeout, "{:?}", execution.error);
         let ended = wait_until_crashed(&daemon, &session);
         assert_eq!(ended.close_reason.as_deref(), Some("limit(wall)"));
         daemon.stop();
     }
 
-    pub(super) fn a_worker_that_leaves_is_no_success(user: User) {
+    pub(super) fn a_worker_that_exits_is_no_success(user: User) {
         let daemon = daemon(user);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);

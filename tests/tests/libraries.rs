@@ -107,7 +107,7 @@ mod cases {
         };
         let left = names(&daemon);
         assert_eq!((left.len(), left.contains(&"counter0-1.0.0".to_owned())), (16, false), "{left:?}");
-        // Its sessions do not need it, and the next one gets a new one.
+        // Sessions that run do not need the zygote; the next session gets a new one.
         assert_eq!(eval(&mut client, &session, "counter0.next()"), "1");
         let again = client.session(&template, &worktree).expect("ready");
         assert_eq!(eval(&mut client, &again, "counter0.next()"), "1");
@@ -132,7 +132,7 @@ mod cases {
         daemon.place.write("main.mjs", "import make, { two } from 'shape-maker'; console.log(make(two).x);");
         let ran = client.run_file(&session, "main.mjs").expect("it runs");
         assert_eq!((ran.status.as_str(), ran.metrics.events), ("ok", 1), "{ran:?}");
-        // Its own copy: what one session counts, another does not see.
+        // Each session has its own copy of the library's state.
         let other = client.session(&template, &daemon.place.worktree()).expect("ready");
         assert_eq!(eval(&mut client, &other, "counter.next()"), "1");
         let plain = client.template(Settings::default(), &[]);
@@ -157,12 +157,12 @@ mod cases {
             seeds.insert(eval(&mut client, &session, "counter.seed"));
             own.insert(eval(&mut client, &session, "Math.random()"));
         }
-        // What the library saw is the same everywhere; what sessions draw is their own.
+        // Random numbers of the library's evaluation are the same in all sessions; those of a session are its own.
         assert_eq!((seeds.len(), own.len()), (1, 3));
         let all = zygotes(&daemon);
         assert_eq!(all.len(), 1, "{all:?}");
         assert_eq!((all[0].0.as_slice(), all[0].2), (&["counter-1.0.0".to_owned()][..], 3));
-        // Another set has its own; the death of one harms nothing but the speed of the next start.
+        // Another set has its own zygote; its exit costs only the speed of the next start.
         install(&mut client, "other", "exports.x = 1");
         let both = with_libraries(&mut client, &["other", "counter"]);
         let session = client.session(&both, &daemon.place.worktree()).expect("ready");

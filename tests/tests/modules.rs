@@ -108,14 +108,14 @@ mod cases {
             assert_eq!(bench.code(&session, &call), "'EACCES'", "{path}");
         }
         assert_eq!(bench.code(&session, "fs.readFileSync('public/a.txt\\0')"), "'ERR_INVALID_ARG_VALUE'");
-        // What may be read may be loaded, and nothing else.
+        // Modules may be loaded from paths that may be read, and from no other.
         bench.daemon.place.write("public/m.js", "module.exports = 'm'");
         bench.daemon.place.write("private/k.json", "{}");
         assert_eq!(bench.eval(&session, "require('./public/m.js')"), "'m'");
         for name in ["./private/k.json", "./public/link/k.json", "./private/none.js"] {
             assert_eq!(bench.code(&session, &format!("require('{name}')")), "'MODULE_NOT_ALLOWED'", "{name}");
         }
-        // The names are in the rights, what is beneath them is not.
+        // The folders' names are permitted, the paths beneath them are not.
         bench.daemon.place.write("public/folder/file", "f");
         assert_eq!(bench.code(&session, "fs.rmSync('public/folder', { recursive: true })"), "'EACCES'");
         assert_eq!(bench.code(&session, "fs.renameSync('public/folder', 'public/other')"), "'EACCES'");
@@ -133,7 +133,7 @@ mod cases {
         let row = bench.row(CapabilityKind::Module, "fs", r#"{"read":["none/**"]}"#);
         assert_eq!(bench.code(&session, read), "'EACCES'", "narrowed");
         bench.remove_row(row);
-        assert_eq!(bench.eval(&session, read), "'a'", "what the session had it may have again");
+        assert_eq!(bench.eval(&session, read), "'a'", "the session gets its grant back");
         let row = bench.try_row(CapabilityKind::Module, "fs", false, "{}").expect("a row");
         assert_eq!(bench.code(&session, read), "'MODULE_NOT_ALLOWED'", "withdrawn");
         bench.remove_row(row);
@@ -147,7 +147,7 @@ mod cases {
             "'ReferenceError: kept is not defined'"
         );
         bench.client.op(Op::TemplateAddModule { template, name: "fs".to_owned() }).expect("added");
-        // What was kept of the module answers by the policy of the execution that calls.
+        // A kept reference to the module is subject to the policy of the execution that calls.
         assert_eq!(
             bench.eval(&session, "var kept = require('fs'); kept.readFileSync('a.txt', 'utf8')"),
             "'a'"
@@ -156,7 +156,7 @@ mod cases {
         assert_eq!(bench.code(&session, "kept.readFileSync('a.txt')"), "'MODULE_NOT_ALLOWED'");
         bench.remove_row(row);
         bench.client.op(Op::TemplateDelete { template: bench.template.clone() }).expect("deleted");
-        assert_eq!(bench.eval(&session, read), "'a'", "sessions of a deleted template go on");
+        assert_eq!(bench.eval(&session, read), "'a'", "sessions of a deleted template continue");
         bench.end();
     }
 
@@ -240,7 +240,7 @@ mod cases {
         let (one, two) = (bench.session(), bench.session());
         bench.eval(&one, "const db = require('database'); db.exec('CREATE TABLE t (a)'); 0");
         bench.eval(&one, "db.exec('BEGIN IMMEDIATE'); db.exec('INSERT INTO t VALUES (1)'); 0");
-        // The other session's write waits for the lock that must be gone.
+        // The other session's write waits for the lock, which must have been released.
         let write = "const db = require('database'); db.exec('INSERT INTO t VALUES (2)'); 0";
         assert_eq!(bench.eval(&two, write), "0");
         assert_eq!(bench.eval(&one, "db.query('SELECT a FROM t').map((row) => row.a).join()"), "'2'");
@@ -276,7 +276,7 @@ mod cases {
         assert_eq!(
             bench.eval(&session, "db.query('SELECT count(*) AS n FROM t')[0].n"),
             "2000",
-            "it goes on"
+            "it continues"
         );
         bench.end();
     }
@@ -461,8 +461,8 @@ mod cases {
         bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh"]}"#);
         let session = bench.session();
         let run = "try { require('exec').run('sh', ['-c', 'id']).stdout } catch (error) { error.message }";
-        let said = bench.eval(&session, run);
-        assert!(said.contains("commands are not run as root") && said.contains("chown"), "{said}");
+        let thrown = bench.eval(&session, run);
+        assert!(thrown.contains("commands are not run as root") && thrown.contains("chown"), "{thrown}");
         bench.end();
     }
 

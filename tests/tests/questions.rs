@@ -1,4 +1,4 @@
-//! `CC` in sessions through the real daemon: the pause, answers, and everything that ends it.
+//! `CC` in sessions through the real daemon: the live pause, answers, and everything that ends the pause.
 
 use std::time::{Duration, Instant};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, Op, Reply};
@@ -11,7 +11,7 @@ use vm_system_tests::place::User;
 use vm_system_tests::programs::{code, id, result};
 use vm_system_tests::watch::Watch;
 
-/// Less time than the tests wait.
+/// Limits below the time that the tests wait.
 fn impatient() -> Settings {
     let mut settings = Settings::default();
     settings.limits.wall_ms = 150;
@@ -26,11 +26,11 @@ fn bench(settings: Settings) -> (Daemon, Client, Session) {
     (daemon, client, session)
 }
 
-/// Runs code to its first question.
-fn asks(client: &mut Client, session: &Session, code: &str) -> Run {
+/// Runs code to its first task.
+fn run_to_task(client: &mut Client, session: &Session, code: &str) -> Run {
     match client.op(repl(session, code, true)).expect("it runs") {
         Reply::Durable(DurableReply::Run(run)) => *run,
-        other => panic!("no question: {other:?}"),
+        other => panic!("no task: {other:?}"),
     }
 }
 
@@ -47,14 +47,14 @@ fn ended(client: &mut Client, execution: &str) -> TaskStatus {
         if status.status.is_final() {
             return status;
         }
-        watch.pause(|| format!("it goes on: {status:?}"));
+        watch.pause(|| format!("it still runs: {status:?}"));
     }
 }
 
 #[test]
 fn session_pauses_in_the_middle_of_an_expression_and_keeps_its_state() {
     let (daemon, mut client, session) = bench(impatient());
-    let run = asks(&mut client, &session, "let got = CC('first?') + '-' + CC('second?'); got");
+    let run = run_to_task(&mut client, &session, "let got = CC('first?') + '-' + CC('second?'); got");
     assert_eq!(prompt(&run), "first?");
     assert!(
         run.program_id.is_none() && run.execution.events.as_ref().is_some_and(|events| events.len() == 2)
@@ -89,15 +89,15 @@ fn session_pauses_in_the_middle_of_an_expression_and_keeps_its_state() {
 fn unfit_answers_defaults_and_timeouts_are_as_in_programs() {
     let (daemon, mut client, session) = bench(impatient());
     let code_of = |options: &str| format!("try {{ CC('?', {options}) }} catch (e) {{ e.name }}");
-    let run = asks(&mut client, &session, &code_of("{ schema: { type: 'number' }, retries: 1 }"));
+    let run = run_to_task(&mut client, &session, &code_of("{ schema: { type: 'number' }, retries: 1 }"));
     let refused = client.submit(&id(&run), "many").expect_err("unfit");
     assert_eq!(refused.code, ErrorCode::AnswerInvalid);
     assert_eq!(client.task(&id(&run)).task.map(|task| task.attempts), Some(1));
     assert_eq!(code(client.submit(&id(&run), "more")), ErrorCode::AnswerInvalid);
     assert_eq!(ended(&mut client, &id(&run)).result.as_ref().map(JsonText::as_str), Some("\"CCError\""));
-    let run = asks(&mut client, &session, &code_of("{ timeout_ms: 30, default: { n: 1 } }"));
+    let run = run_to_task(&mut client, &session, &code_of("{ timeout_ms: 30, default: { n: 1 } }"));
     assert_eq!(ended(&mut client, &id(&run)).result.as_ref().map(JsonText::as_str), Some("{\"n\":1}"));
-    let run = asks(&mut client, &session, &code_of("{ timeout_ms: 30 }"));
+    let run = run_to_task(&mut client, &session, &code_of("{ timeout_ms: 30 }"));
     let timed_out = ended(&mut client, &id(&run));
     assert_eq!(timed_out.result.as_ref().map(JsonText::as_str), Some("\"CCTimeoutError\""));
     daemon.stop();
@@ -106,7 +106,7 @@ fn unfit_answers_defaults_and_timeouts_are_as_in_programs() {
 #[test]
 fn task_may_be_named_by_its_id_and_the_answer_need_not_wait() {
     let (daemon, mut client, session) = bench(Settings::default());
-    let run = asks(&mut client, &session, "CC('first?') + CC('second?')");
+    let run = run_to_task(&mut client, &session, "CC('first?') + CC('second?')");
     let task = run.task.as_ref().expect("a question").id.to_string();
     assert_eq!(client.task(&task).execution_id, run.execution.id);
     let submit = DurableOp::TaskSubmit {
@@ -119,7 +119,7 @@ fn task_may_be_named_by_its_id_and_the_answer_need_not_wait() {
     assert_eq!((taken.execution.id, taken.execution.status), (run.execution.id, ExecutionStatus::Running));
     assert_eq!(code(client.run_op(submit)), ErrorCode::TaskNotPending);
     let mut watch = Watch::begin();
-    while client.task(&id(&run)).task.is_none_or(|asked| asked.prompt != "second?") {
+    while client.task(&id(&run)).task.is_none_or(|task| task.prompt != "second?") {
         watch.pause(|| "the second question never comes".to_owned());
     }
     assert_eq!(result(&client.submit(&id(&run), "b").expect("taken")), "\"ab\"");
@@ -127,9 +127,9 @@ fn task_may_be_named_by_its_id_and_the_answer_need_not_wait() {
 }
 
 #[test]
-fn of_two_answers_at_once_one_is_taken() {
+fn one_of_two_simultaneous_answers_is_accepted() {
     let (daemon, mut client, session) = bench(Settings::default());
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     let submit = |client: &mut Client, answer: &str| {
         client.send(Op::Durable(DurableOp::TaskSubmit {
             execution: id(&run),
@@ -150,17 +150,17 @@ fn of_two_answers_at_once_one_is_taken() {
 #[test]
 fn cancel_close_and_kill_end_a_session_that_waits() {
     let (daemon, mut client, session) = bench(Settings::default());
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     client.op(Op::ExecCancel { execution: id(&run) }).expect("cancelled");
     assert_eq!(ended(&mut client, &id(&run)).status, ExecutionStatus::Cancelled);
     assert!(client.tasks().is_empty());
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     client.close(&session);
     assert_eq!(client.execution_record(&id(&run)).status, ExecutionStatus::Cancelled);
     assert!(client.tasks().is_empty());
     let template = client.template(Settings::default(), &[]);
     let session = client.session(&template, &daemon.place.worktree()).expect("a session");
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     let kill = Op::SessionKill { session: session.id.to_string(), signal: 9 };
     client.op(kill).expect("killed");
     let record = client.execution_record(&id(&run));
@@ -172,7 +172,7 @@ fn cancel_close_and_kill_end_a_session_that_waits() {
 #[test]
 fn live_pause_ends_with_its_supervisor_and_a_reason() {
     let (daemon, mut client, session) = bench(Settings::default());
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     drop(client);
     let (place, family) = daemon.kill();
     observe::all_end(&family);

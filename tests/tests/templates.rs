@@ -182,7 +182,7 @@ fn narrower_limits_apply_at_the_next_execution_and_wider_ones_to_new_sessions() 
 }
 
 #[test]
-fn a_deleted_template_is_gone_and_its_sessions_go_on() {
+fn a_deleted_template_is_gone_and_its_sessions_continue() {
     let mut scene = Scene::new(User::AsStarted);
     let template = scene.client.template(Settings::default(), &[]);
     let worktree = scene.daemon.place.worktree();
@@ -295,7 +295,7 @@ mod cases {
             let id = details["session_id"].as_str().expect("the session").to_owned();
             let Reply::Session(left) = client.op(Op::SessionGet { session: id.clone() }).expect("its row")
             else {
-                panic!("another answer")
+                panic!("another reply")
             };
             assert_eq!(left.status, SessionStatus::Crashed);
             assert!(left.last_error.expect("why").contains(expected));

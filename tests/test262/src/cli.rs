@@ -1,4 +1,4 @@
-//! What the binary and the test target do: load, choose, run, compare, report.
+//! The steps of the binary and the test target: load, choose, run, compare, report.
 
 use crate::expectations::Expectations;
 use crate::page;
@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 /// The environment variable with the path of the checkout.
 pub const SUITE_VARIABLE: &str = "VM_SYSTEM_TEST262";
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SuiteOptions {
-    /// Only paths that contain this.
+    /// Runs only paths that contain this.
     pub filter: Option<String>,
-    /// Not the paths that contain this.
+    /// Skips paths that contain this.
     pub exclude: Option<String>,
-    /// Only each n-th test.
+    /// Runs only each n-th test.
     pub sample: Option<usize>,
-    /// Write the expectations file and the page of failures from this run.
+    /// Writes the expectations file and the page of failures from this run.
     pub update: bool,
-    /// Print folders with failures.
+    /// Prints folders with failures.
     pub by_folder: bool,
-    /// Print each failing test with its message.
+    /// Prints each failing test with its message.
     pub verbose: bool,
     /// Children at a time.
     pub jobs: Option<usize>,
@@ -66,12 +66,12 @@ impl SuiteOptions {
     }
 }
 
-/// Where the committed expectations are.
+/// Path of the committed expectations.
 pub fn expectations_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("expectations.txt")
 }
 
-/// Runs what the options ask for with `child` as child process; true if all is as expected.
+/// Runs the chosen tests with `child` as child process; true if all results are as expected.
 pub fn run(root: &Path, child: &Path, options: &SuiteOptions) -> Result<bool> {
     let suite = Suite::load(root)?;
     let fits = |path: &str| {

@@ -19,7 +19,7 @@ const EMOJI: &str = "emoji sequences";
 const SCRIPTS: &str = "several scripts";
 const DETAIL: &str = "details";
 
-/// The causes, in the order of the page, with what is behind each.
+/// The causes, in the order of the page, with their explanations.
 const CAUSES: &[(&str, &str)] = &[
     (
         STRINGS,
@@ -41,54 +41,58 @@ const CAUSES: &[(&str, &str)] = &[
     (DETAIL, "Single tests; the message says what each expects."),
 ];
 
-/// Where the committed page is.
+/// Path of the committed page.
 pub fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cvm-test262.md")
 }
 
 /// Why a test fails: an entry of [`CAUSES`].
 fn cause(path: &str, message: &str) -> &'static str {
-    let says = |parts: &[&str]| parts.iter().any(|part| message.contains(part));
-    let lies = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
+    let in_message = |parts: &[&str]| parts.iter().any(|part| message.contains(part));
+    let in_path = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
     let name = path.rsplit('/').next().unwrap_or_default();
-    if lies(&["ShadowRealm"]) {
+    if in_path(&["ShadowRealm"]) {
         REALM
-    } else if lies(&[
+    } else if in_path(&[
         "isposable",
         "/using/",
         "/await-using/",
         "Symbol/dispose",
         "syncDispose",
         "Symbol.dispose",
-    ]) || lies(&["SuppressedError", "-using-"])
+    ]) || in_path(&["SuppressedError", "-using-"])
     {
         USING
     } else if name.starts_with("tco") {
         TAIL
-    } else if says(&[
+    } else if in_message(&[
         "typed arrays",
         "Array is not defined",
         "ArrayBuffer is not defined",
         "DataView is not defined",
     ]) {
         BYTES
-    } else if says(&["Code generation from strings", "`Function(…)`", "`eval`", "could not obtain %"])
+    } else if in_message(&["Code generation from strings", "`Function(…)`", "`eval`", "could not obtain %"])
         || path.starts_with("built-ins/Function/S")
-        || lies(&["/function-constructor", "built-ins/GeneratorFunction", "built-ins/AsyncGeneratorFunction"])
+        || in_path(&[
+            "/function-constructor",
+            "built-ins/GeneratorFunction",
+            "built-ins/AsyncGeneratorFunction",
+        ])
     {
         STRINGS
-    } else if lies(&["decorator", "field-accessor"]) {
+    } else if in_path(&["decorator", "field-accessor"]) {
         DECORATORS
-    } else if says(&["RGI_Emoji"]) {
+    } else if in_message(&["RGI_Emoji"]) {
         EMOJI
-    } else if says(&["evalScript"]) || lies(&["global-code/script-"]) {
+    } else if in_message(&["evalScript"]) || in_path(&["global-code/script-"]) {
         SCRIPTS
     } else {
         DETAIL
     }
 }
 
-/// A message in one line of a table: what an assertion says without its wrapping.
+/// A message in one line of a table: the text of an assertion without its wrapping.
 fn short(message: &str) -> String {
     let inner = message.split_once("message: ").map_or(message, |(_, inner)| inner);
     let words: Vec<&str> = inner.split_whitespace().collect();

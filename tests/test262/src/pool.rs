@@ -1,6 +1,6 @@
 //! Children that run tests: one thread and one child each, a queue, a time limit for every test.
 //!
-//! A child that crashes, hangs or outgrows its memory costs the test it was running and nothing else.
+//! A child that crashes, hangs or exceeds its memory fails the test that it was running, and no other.
 
 use crate::protocol::{Job, Verdict, receive, send};
 use crate::suite::{Suite, TestFile};
@@ -23,7 +23,7 @@ pub struct PoolLimits {
     pub child: PathBuf,
 }
 
-/// Runs the tests at these places of the suite; verdicts in the same order.
+/// Runs the tests at these indices of the suite; verdicts in the same order.
 pub fn run(suite: &Suite, places: &[usize], limits: &PoolLimits) -> Result<Vec<Verdict>> {
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(vec![None; places.len()]);
@@ -99,7 +99,7 @@ impl Runner {
         Ok(Runner { child, input, output })
     }
 
-    /// The verdict, or what went wrong with the child.
+    /// The verdict, or the failure of the child.
     fn run(&mut self, job: &Job, test_ms: u16) -> Result<Verdict> {
         send(&mut self.input, job)?;
         let mut ready = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
@@ -109,7 +109,7 @@ impl Runner {
         receive(&mut self.output)?.context("crash")
     }
 
-    /// Ends the child and returns its exit status.
+    /// Waits for the child and describes its exit.
     fn post_mortem(mut self, failure: &anyhow::Error) -> String {
         use std::os::unix::process::ExitStatusExt as _;
         if failure.to_string() == "timeout" {
@@ -127,7 +127,7 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // Fails only if the child is gone already.
+        // Fails only if the child has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The whole suite as a test target: skipped, loudly, where no checkout is named.
+//! The whole suite as a test target: skipped, with a message, without the path of a checkout.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

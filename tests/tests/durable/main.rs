@@ -1,4 +1,4 @@
-//! Durable programs through the real daemon: pauses, answers, kills of every process, rewinding.
+//! Durable programs through the real daemon: pauses, answers, kills of every process, rewinds.
 
 mod brokers;
 mod files;
@@ -45,7 +45,7 @@ fn console(client: &mut Client, execution: &str) -> Vec<String> {
     events.into_iter().filter_map(|event| line(event.payload)).collect()
 }
 
-/// Waits until an execution is in another status than `running`.
+/// Waits until the status of an execution is not `running`.
 fn settled(client: &mut Client, execution: &str) -> Run {
     let mut watch = Watch::begin();
     loop {
@@ -69,19 +69,19 @@ fn ended(client: &mut Client, execution: &str) -> Run {
     }
 }
 
-/// Waits until an execution asks this.
-fn asks(client: &mut Client, execution: &str, question: &str) {
+/// Waits until an execution has a task with this prompt.
+fn until_task(client: &mut Client, execution: &str, prompt: &str) {
     let mut watch = Watch::begin();
     loop {
         let run = client.get_run(execution);
-        if run.task.as_ref().is_some_and(|task| task.prompt == question) {
+        if run.task.as_ref().is_some_and(|task| task.prompt == prompt) {
             return;
         }
-        watch.pause(|| format!("it does not ask: {run:?}"));
+        watch.pause(|| format!("no such task: {run:?}"));
     }
 }
 
-/// No worker is kept warm.
+/// Keeps no worker warm.
 fn cold() -> DaemonOptions {
     DaemonOptions { config: "[durable]\nwarm_ms = 0\n".to_owned(), ..DaemonOptions::default() }
 }
@@ -91,7 +91,7 @@ fn cold_daemon() -> Daemon {
 }
 
 #[test]
-fn a_program_pauses_inside_an_expression_and_goes_on_there() {
+fn a_program_pauses_inside_an_expression_and_resumes_there() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     client.load(SUM);
@@ -122,7 +122,7 @@ fn an_execution_that_waits_holds_no_process_and_survives_a_kill_of_everything() 
     let until = Instant::now() + PATIENCE;
     // The zygotes, and the prestarted worker without a session.
     while observe::descendants(keeper).len() > info.zygotes.len() + 1 {
-        assert!(Instant::now() < until, "its worker stays");
+        assert!(Instant::now() < until, "its worker does not exit");
     }
     assert_eq!(prompt(&client.submit("held", "4").expect("taken")), "second?");
     drop(client);
@@ -138,7 +138,7 @@ fn an_execution_that_waits_holds_no_process_and_survives_a_kill_of_everything() 
 }
 
 #[test]
-fn what_computed_when_everything_was_killed_goes_on_by_itself_from_its_last_checkpoint() {
+fn a_computing_program_resumes_from_its_last_checkpoint_after_everything_was_killed() {
     let source = "
         const answer = CC('how far?');
         let n = 0;
@@ -207,13 +207,13 @@ fn rejected_answers_are_counted_and_then_reported_to_the_program() {
 #[test]
 fn a_schema_that_cannot_be_judged_is_a_type_error_and_references_and_patterns_are_judged() {
     let source = "
-        const said = [];
+        const errors = [];
         for (const schema of [{ unevaluatedItems: false }, { $ref: 'https://example.com' }, { pattern: '(?=a)' }, { type: 'text' }]) {
-            try { CC('never asked', { schema }); } catch (error) { said.push(error.name + ': ' + error.message); }
+            try { CC('no task', { schema }); } catch (error) { errors.push(error.name + ': ' + error.message); }
         }
         const schema = { $defs: { id: { type: 'string', pattern: '^[a-z]+-\\\\d+$' } }, type: 'array', items: { $ref: '#/$defs/id' } };
         const ids = CC('ids?', { schema });
-        function main() { return { said, ids }; }
+        function main() { return { errors, ids }; }
     ";
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
@@ -223,14 +223,14 @@ fn a_schema_that_cannot_be_judged_is_a_type_error_and_references_and_patterns_ar
     assert_eq!(code(client.submit(&id, "[\"a-1\", \"a\"]")), ErrorCode::AnswerInvalid);
     let run = client.submit(&id, "[\"a-1\"]").expect("fits");
     let result = result(&run);
-    for said in [
+    for text in [
         "TypeError: CC option schema: the keyword \\\"unevaluatedItems\\\" is not supported",
         "TypeError: CC option schema: the reference",
         "TypeError: CC option schema: the pattern",
         "TypeError: CC option schema: \\\"type\\\" has a value that it cannot have",
         "\"ids\":[\"a-1\"]",
     ] {
-        assert!(result.contains(said), "{said}: {result}");
+        assert!(result.contains(text), "{text}: {result}");
     }
     daemon.stop();
 }
@@ -259,8 +259,8 @@ fn expired_task_gets_its_default_also_while_nothing_runs() {
 #[test]
 fn expired_task_does_not_wait_behind_programs_that_compute() {
     let computes = "CC('go on', { timeout_ms: 20, default: 0 }); for (;;);";
-    let asks =
-        "const said = CC('late', { timeout_ms: 20, default: 'in time' }); function main() { return said; }";
+    let waits =
+        "const text = CC('late', { timeout_ms: 20, default: 'in time' }); function main() { return text; }";
     let daemon = cold_daemon();
     let mut client = daemon.client();
     // They compute for longer than the test lasts.
@@ -270,7 +270,7 @@ fn expired_task_does_not_wait_behind_programs_that_compute() {
     let op = Op::TemplateCreate { name: name.clone(), engine: Engine::Cvm, settings, modules: Vec::new() };
     assert!(matches!(client.op(op), Ok(Reply::Template(_))));
     client.load(computes);
-    // More than are woken at a time.
+    // More than are resumed at a time.
     let busy: Vec<Run> = (0..12)
         .map(|_| {
             let new = NewRun { template: Some(name.clone()), ..NewRun::default() };
@@ -281,7 +281,7 @@ fn expired_task_does_not_wait_behind_programs_that_compute() {
     while client.get_run(&id(&busy[0])).execution.status != ExecutionStatus::Running {
         watch.pause(|| "nothing computes".to_owned());
     }
-    let late = client.begin(asks, "late");
+    let late = client.begin(waits, "late");
     assert_eq!(result(&ended(&mut client, &id(&late))), "\"in time\"");
     let computing = busy.iter().filter(|run| !client.get_run(&id(run)).execution.status.is_final()).count();
     assert_eq!(computing, busy.len(), "it waited for some of them");
@@ -289,7 +289,7 @@ fn expired_task_does_not_wait_behind_programs_that_compute() {
 }
 
 #[test]
-fn variables_are_seen_and_changed_and_time_goes_back() {
+fn variables_are_shown_and_changed_and_executions_are_rewound() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let first = client.begin(SUM, "story");
@@ -355,7 +355,7 @@ fn limits_end_a_program_whatever_it_catches() {
 }
 
 #[test]
-fn what_cannot_be_compiled_is_refused_with_its_place() {
+fn source_that_does_not_compile_is_refused_with_its_position() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let op = DurableOp::ProgramLoad {
@@ -453,9 +453,9 @@ fn ops_of_sessions_and_executions_see_a_program_too() {
     daemon.stop();
 }
 
-/// A state that many pages make: what is forgotten of it, and what is kept, is the same as if all of it were looked at.
+/// Deletion is incremental; with a state of many pages it must keep the same checkpoints as a complete scan would.
 #[test]
-fn old_versions_of_pages_go_and_the_state_stays() {
+fn old_versions_of_pages_are_deleted_and_the_state_is_kept() {
     const LISTS: &str = "
         const lists = [];
         for (let i = 0; i < 20; i++) lists.push([]);

@@ -1,5 +1,5 @@
-//! Workers that abuse the order to fork: each loses its session, with a reason, and nothing of it is left: no process, no
-//! descriptor, nothing that a sibling could notice.
+//! Workers that abuse the order to fork: each session ends with a reason, no process and no descriptor is left, and siblings
+//! are not affected.
 
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_tests::client::Client;
@@ -9,23 +9,23 @@ use vm_system_tests::{as_both, observe, program, watch};
 
 as_both!(every_abuse_ends_that_session_only, message_about_a_fork_without_an_order_is_a_violation);
 
-/// Ways, and the beginning of the reason of the session's end.
+/// Abuses, and the beginning of the session's closing reason.
 const WAYS: &[(&str, &str)] = &[
     ("introduces itself", "protocol_violation(it introduced itself as its child"),
-    ("says something else", "protocol_violation(Started twice"),
-    ("another order's word", "protocol_violation(a word about a fork"),
-    ("leaves", "exited(0)"),
+    ("sends something else", "protocol_violation(Started twice"),
+    ("confirms another order", "protocol_violation(a word about a fork"),
+    ("exits", "exited(0)"),
     ("twice", "protocol_violation("),
     ("denies its child", "protocol_violation(a child that it said it did not have"),
     ("hides its child", "protocol_violation("),
-    ("the child leaves", "protocol_violation("),
-    ("the child speaks twice", "protocol_violation("),
+    ("the child exits", "protocol_violation("),
+    ("the child repeats its hello", "protocol_violation("),
     ("takes the channel", "protocol_violation("),
     ("copies the channel", "seccomp(recvmsg)"),
     ("does not", "protocol_violation(it let go of the child's way and did not fork"),
-    // These are ended by a deadline.
-    ("says nothing", "protocol_violation("),
-    ("hides it without a word", "protocol_violation("),
+    // These end at a deadline.
+    ("sends nothing", "protocol_violation("),
+    ("hides it and sends nothing", "protocol_violation("),
     ("takes the channel and keeps quiet", "protocol_violation("),
 ];
 
@@ -39,7 +39,7 @@ mod cases {
         let template = client.template(Settings::default(), &[]);
         let worktree = daemon.place.worktree();
         let sibling = client.session(&template, &worktree).expect("sibling");
-        // An honest one first: what is allocated once is there before it is counted.
+        // An honest worker first: one-time allocations are made before the count.
         let honest = client.session(&template, &worktree).expect("session");
         let forks = client.fork(&honest, 2).expect("honestly");
         assert_eq!(client.eval(&forks[0], "honest").expect("a copy").status, ExecutionStatus::Ok);
@@ -82,7 +82,7 @@ mod cases {
         let daemon = Daemon::start_with(TestDir::new(user), &options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);
-        for how in ["says it forked", "says it cannot fork"] {
+        for how in ["reports a fork", "reports a failed fork"] {
             let session = client.session(&template, &daemon.place.worktree()).expect("session");
             let _ = client.eval(&session, how);
             let ended = client.until(&session, SessionStatus::Crashed);
@@ -104,7 +104,7 @@ fn fork_and_close(client: &mut Client, session: &Session) -> usize {
     forks.len()
 }
 
-/// Waits until no more processes than these are below the daemon; how many there are.
+/// Waits until the daemon has at most this many descendants; their number.
 #[track_caller]
 fn settled(daemon: &Daemon, most: usize) -> usize {
     let count = || daemon.family().len();

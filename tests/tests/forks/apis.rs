@@ -88,15 +88,15 @@ fn an_agent_forks_a_prepared_session_to_try_several_ways() {
         let value = agent.data("session_eval", json!({ "sessionId": copy["sessionId"], "code": code }));
         assert_eq!(value["result"], format!("start,{way}"), "{value}");
     }
-    let said = agent.text("session_fork", json!({ "sessionId": id }));
-    assert!(said.starts_with("Session forked: "), "{said}");
+    let text = agent.text("session_fork", json!({ "sessionId": id }));
+    assert!(text.starts_with("Session forked: "), "{text}");
     let none = agent.fails("session_fork", json!({ "sessionId": id, "count": 1_000 }));
     assert!(none.contains("1 to 64"), "{none}");
     drop(agent);
     daemon.stop();
 }
 
-/// A session in which this has run.
+/// A session after this code.
 fn prepared(daemon: &Daemon, code: &str) -> String {
     let mut client = daemon.client();
     let template = client.template(vm_system_protocol::model::Settings::default(), &[]);

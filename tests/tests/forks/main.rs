@@ -1,4 +1,4 @@
-//! Sessions that are forked: what a copy has of its parent, what it has not, permissions and limits; and workers that
+//! Forks of sessions: what a fork inherits from its parent and what it does not, permissions and limits; and workers that
 //! abuse the order to fork.
 
 mod abuse;
@@ -48,7 +48,7 @@ mod cases {
             assert_eq!(client.preview_of(fork, "`${n} ${list}`"), format!("'{expected}'"));
         }
         assert_eq!(client.preview_of(&parent, "`${n} ${list}`"), "'100 1,2,3'");
-        // A promise that was pending is pending in each, and settled by each for itself.
+        // A promise that was pending is pending in each fork, and each settles its own.
         client.preview_of(&forks[0], "go('mine')");
         assert_eq!(client.preview_of(&forks[0], "await later"), "'mine'");
         let never = client.eval(&forks[1], "await later").expect("answered");
@@ -73,7 +73,7 @@ mod cases {
             let own = if depth == 4 { 4 } else { depth + 1 };
             assert_eq!(client.preview_of(session, "depth"), own.to_string());
         }
-        // Each number of a parent's is its own still: the copy does not roll what the parent would have.
+        // A fork draws other random numbers than its parent draws next.
         let parent = &generation[0];
         let fork = client.fork(parent, 1).expect("forked").remove(0);
         assert_ne!(client.preview_of(parent, "Math.random()"), client.preview_of(&fork, "Math.random()"));
@@ -92,7 +92,7 @@ mod cases {
             let fork = client.fork(&parent, 1).expect("forked").remove(0);
             let sum = "all.reduce((sum, { i, text }) => sum + i + text.length, 0)";
             assert_eq!(client.preview_of(&fork, sum), client.preview_of(&parent, sum), "{mib} MiB");
-            // Written to in the copy, it is read unharmed in the original.
+            // Writes in the fork do not change the parent.
             client.preview_of(&fork, "for (const one of all) one.i = -1; all.at(-1).i");
             assert_eq!(client.preview_of(&parent, "all[0].i + all[1].i"), "1");
             client.close(&fork);
@@ -128,15 +128,15 @@ mod cases {
             "time never runs backwards"
         );
         assert_eq!(client.preview_of(&fork, "rang"), "true");
-        // The broker is the copy's own, and the parent's end does not touch it.
+        // The fork has its own broker, which the end of the parent does not affect.
         assert_eq!(client.preview_of(&fork, read), "'from the worktree'");
         client.close(&parent);
         assert_eq!(client.preview_of(&fork, read), "'from the worktree'");
-        // What a copy says is counted anew, from the first message and the first call on.
-        let said = client
+        // Message and call numbers of a fork start at 1.
+        let ended = client
             .eval(&fork, "for (let i = 0; i < 500; i++) console.log('x'.repeat(200)); 1")
             .expect("answered");
-        assert_eq!(said.error, None);
+        assert_eq!(ended.error, None);
         daemon.stop();
     }
 
@@ -188,7 +188,7 @@ mod cases {
 }
 
 #[test]
-fn what_is_not_idle_is_not_forked() {
+fn only_idle_sessions_are_forked() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let parent = session(&daemon, Settings::default());
@@ -203,7 +203,7 @@ fn what_is_not_idle_is_not_forked() {
     let mut follower = daemon.client();
     vm_system_tests::watch::until(
         || follower.execution_record(&asking.id.to_string()).status.to_string() == "waiting",
-        || "it does not ask".to_owned(),
+        || "no task".to_owned(),
     );
     assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionBusy);
     client.op(Op::ExecCancel { execution: asking.id.to_string() }).expect("cancelled");
@@ -218,7 +218,7 @@ fn what_is_not_idle_is_not_forked() {
 }
 
 #[test]
-fn all_copies_are_made_or_none() {
+fn all_forks_are_created_or_none() {
     let place = vm_system_tests::place::TestDir::new(User::AsStarted);
     let options = vm_system_tests::daemon::DaemonOptions {
         config: "max_sessions = 4\n".to_owned(),

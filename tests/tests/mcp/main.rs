@@ -85,7 +85,7 @@ fn agent_drives_a_program_and_gets_the_originals_texts() {
 }
 
 #[test]
-fn going_back_branching_off_and_changing_variables_are_tools() {
+fn rewinding_forking_and_changing_variables_are_tools() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     agent.text(
@@ -111,7 +111,7 @@ fn going_back_branching_off_and_changing_variables_are_tools() {
 }
 
 #[test]
-fn deleting_needs_a_token_that_counts_once() {
+fn deleting_needs_a_token_that_is_valid_once() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     agent.text("load", json!({ "programId": "p", "source": "function main() { return CC('?'); }" }));
@@ -280,7 +280,7 @@ fn newer_generation_is_notified_by_a_request_that_stays_open() {
 }
 
 #[test]
-fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
+fn an_execution_that_is_started_as_a_task_is_a_task_of_mcp() {
     let home = place();
     let mut agent = Agent::spawn(&home.place, &[]);
     let with_extensions = |extensions: Value| {
@@ -308,10 +308,10 @@ fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
     assert_eq!(task["resultType"], "task", "{task}");
     let id = task["taskId"].clone();
     let get = |agent: &mut Agent| agent.request("tasks/get", json!({ "taskId": id, "_meta": meta }));
-    // It is there at once, and runs meanwhile.
+    // The task exists at once, while the execution still runs.
     let mut watch = Watch::begin();
     while get(&mut agent)["status"] != "input_required" {
-        watch.pause(|| "it does not ask".to_owned());
+        watch.pause(|| "it needs no input".to_owned());
     }
     let answer = |task: &Value, content: Value| {
         let requests = task["inputRequests"].as_object().expect("a question");
@@ -332,10 +332,10 @@ fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
     let second = get(&mut agent);
     let (_, question) = second["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
     assert_eq!(question["params"]["requestedSchema"]["properties"]["n"]["type"], "integer", "{question}");
-    // Late: that question is answered. Nothing happens.
+    // A second answer to the same task has no effect.
     agent.request("tasks/update", answer(&first, json!({ "answer": "not so" })));
     agent.request("tasks/update", answer(&second, json!({ "n": 7 })));
-    // No form can ask for a list: what it has to be is said in words.
+    // A form cannot express a list: the schema is part of the message.
     let third = get(&mut agent);
     let (key, question) = third["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
     let message = question["params"]["message"].as_str().expect("a text");
@@ -365,7 +365,7 @@ fn prompts_and_resources_are_offered() {
     let mut agent = Agent::start(&home.place, &[]);
     agent.text(
         "load",
-        json!({ "programId": "p", "source": "function main() { console.log('said'); return CC('?'); }" }),
+        json!({ "programId": "p", "source": "function main() { console.log('printed'); return CC('?'); }" }),
     );
     let id = agent.data("start", json!({ "programId": "p", "executionId": "e" }))["id"].clone();
     let id = id.as_str().expect("an id");
@@ -384,8 +384,8 @@ fn prompts_and_resources_are_offered() {
         result["contents"][0]["text"].as_str().expect("text").to_owned()
     };
     assert!(read(format!("vm://executions/{id}")).contains("AWAITING_COGNITIVE_RESULT"));
-    assert_eq!(read(format!("vm://executions/{id}/output")), "said");
-    assert!(read(format!("vm://executions/{id}/events")).contains("\"said\""));
+    assert_eq!(read(format!("vm://executions/{id}/output")), "printed");
+    assert!(read(format!("vm://executions/{id}/events")).contains("\"printed\""));
     assert!(read("vm://programs/p".to_owned()).contains("function main"));
     for unknown in ["vm://executions/nothing", "vm://programs/../x", "file:///etc/passwd"] {
         let request = agent.send_request("resources/read", json!({ "uri": unknown }));
@@ -412,7 +412,7 @@ fn long_calls_report_progress_and_can_be_cancelled() {
     let cancel =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } });
     agent.send_line(cancel.to_string());
-    // What it ran becomes cancelled, and the session is free again, long before its limit of time.
+    // The execution is cancelled, and the session is ready again long before the wall limit.
     let until = Instant::now() + PATIENCE;
     let value = loop {
         let result = agent.tool("session_eval", json!({ "sessionId": id, "code": "1 + 1" }));
@@ -420,17 +420,17 @@ fn long_calls_report_progress_and_can_be_cancelled() {
             break result;
         }
         assert_eq!(result["_meta"]["vm-system/error"]["code"], "SESSION_BUSY", "{result}");
-        assert!(Instant::now() < until, "it is never free again");
+        assert!(Instant::now() < until, "it stays busy");
     };
     assert_eq!(value["structuredContent"]["result"], 2);
     assert!(
         agent.received.iter().all(|message| message["id"] != json!(request)),
-        "no answer to what was taken back"
+        "no response to a cancelled request"
     );
 }
 
 #[test]
-fn killed_daemon_is_started_again_and_waiting_executions_go_on() {
+fn killed_daemon_is_started_again_and_waiting_executions_continue() {
     let home = place();
     let mut agent = Agent::start(&home.place, &["--client", "me"]);
     agent.text("load", json!({ "programId": "sum", "source": SUM }));
@@ -442,7 +442,7 @@ fn killed_daemon_is_started_again_and_waiting_executions_go_on() {
     agent.text("submitTask", json!({ "result": "1" }));
     agent.close();
     let mut other = Agent::start(&home.place, &["--client", "me"]);
-    assert_eq!(other.text("getTask", json!({})), "second?", "the same client goes on where it was");
+    assert_eq!(other.text("getTask", json!({})), "second?", "the same client has its current execution");
     let mut other_client = Agent::start(&home.place, &[]);
     assert!(other_client.fails("getTask", json!({})).contains("No current execution"));
 }
@@ -519,7 +519,7 @@ fn agents_that_misbehave_harm_no_other() {
     half.send_line(r#"{"jsonrpc":"2.0","id":7,"method":"tools/ca"#);
     half.close();
     Agent::spawn(&home.place, &[]).close();
-    // Nonsense of all kinds is answered, and the connection goes on.
+    // Every invalid message gets an error, and the connection continues.
     let mut rude = Agent::start(&home.place, &[]);
     for (line, code) in [("{", -32700), ("\u{0}\u{1}", -32700), ("[]", -32600), ("{\"id\":1}", -32600)] {
         rude.send_line(line);
@@ -532,7 +532,7 @@ fn agents_that_misbehave_harm_no_other() {
     assert_eq!(rude.receive()["error"]["code"], -32700);
     let request = rude.send_request("no/such/method", json!({}));
     assert_eq!(rude.response(request)["error"]["code"], -32601);
-    // A flood: each request is answered, or refused by name.
+    // A flood: each request gets its result, or an error with a code.
     let last = (0..500)
         .map(|_| rude.send_request("tools/call", json!({ "name": "list_programs", "arguments": {} })))
         .last();
@@ -544,7 +544,7 @@ fn agents_that_misbehave_harm_no_other() {
     }
     assert!(last.is_some());
     rude.close();
-    // One that never reads what it asks for.
+    // A client that never reads its responses.
     let mut unread = Agent::start(&home.place, &[]);
     for _ in 0..50 {
         unread.send_request("tools/list", json!({}));
@@ -554,12 +554,12 @@ fn agents_that_misbehave_harm_no_other() {
 }
 
 #[test]
-fn the_docs_list_the_tools_as_they_are() {
+fn docs_list_the_current_tools() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/mcp-tools.md");
-    let made = vm_system_api::mcp::reference();
+    let current = vm_system_api::mcp::reference();
     if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
-        std::fs::write(&path, &made).expect("docs/mcp-tools.md");
+        std::fs::write(&path, &current).expect("docs/mcp-tools.md");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == made, "docs/mcp-tools.md is not what the tools say: VM_SYSTEM_BLESS=1 writes it anew");
+    assert!(written == current, "docs/mcp-tools.md is out of date: VM_SYSTEM_BLESS=1 writes it");
 }

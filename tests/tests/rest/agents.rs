@@ -9,7 +9,7 @@ use vm_system_tests::place::User;
 
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
-/// One message; the answer's message is in the last event of its stream, or is its body.
+/// Sends one message; the response's message is in the last event of its stream, or is its body.
 fn post(http: &mut Http, fields: &[(&str, &str)], message: &Value) -> (Response, Value) {
     post_to(http, "/mcp", fields, message)
 }
@@ -68,7 +68,7 @@ fn an_agent_over_http_drives_a_program_in_a_session_of_its_own() {
     call(&mut alice, &one, "submitTask", &json!({ "result": "a" }));
     let done = call(&mut alice, &one, "submitTask", &json!({ "result": "b" }));
     assert_eq!(done["structuredContent"]["result"], "ab", "{done}");
-    // Files of the client are not here.
+    // Files of the client are not available over HTTP.
     let (_, unknown) = post(
         &mut alice,
         &[("mcp-session-id", &one)],
@@ -91,7 +91,7 @@ fn an_agent_over_http_drives_a_program_in_a_session_of_its_own() {
     );
 }
 
-/// A tool's answer in the newer generation, which has no sessions. `query` goes behind the address.
+/// The result of a tool in the newer generation, which has no sessions. `query` is appended to the path.
 fn without_session(http: &mut Http, query: &str, name: &str, arguments: &Value) -> (Response, Value) {
     let mut message = tool(name, arguments);
     message["params"]["_meta"] = json!({
@@ -128,7 +128,7 @@ fn agents_without_sessions_have_a_current_execution_only_under_a_name() {
         call_tool("?client=b%20c", "start", start("two")).0,
         "Execution started: two (set as current)"
     );
-    // Nothing distinguishes this one from another agent of the same owner.
+    // Without a name, agents of the same owner cannot be distinguished.
     assert_eq!(call_tool("", "start", start("three")).0, "Execution started: three");
     let (text, refused) = call_tool("", "submitTask", json!({ "result": "for which execution?" }));
     assert!(refused["isError"] == true && text.contains("?client=NAME"), "{text}");

@@ -1,6 +1,6 @@
-//! Runs `contract.txt` through the real daemon. Each response must be what the table says, and of the shape that
-//! `docs/openapi.json` gives for its route and status. So must each body of a request that succeeds; and every field that is
-//! described of a body is one that the daemon knows.
+//! Runs `contract.txt` through the real daemon. Each response must match the table and the schema that `docs/openapi.json` has
+//! for its route and status. The body of each successful request must match its schema; and every described field of a request
+//! is sent by some line without a validation error.
 
 use super::described::Description;
 use super::pattern::{Memory, matches};
@@ -54,13 +54,13 @@ struct Case {
     field: Option<(String, String)>,
     body: String,
     status: u16,
-    answer: String,
+    response: String,
 }
 
 impl Case {
     fn parse(number: usize, line: &str) -> Self {
         let columns: Vec<&str> = line.split(" | ").map(str::trim).collect();
-        let [request, body, status, answer] = columns[..] else { panic!("line {number}: {line}") };
+        let [request, body, status, response] = columns[..] else { panic!("line {number}: {line}") };
         let (until, request) =
             request.strip_prefix("UNTIL ").map_or((false, request), |request| (true, request));
         let (request, field) = match request.split_once(" [") {
@@ -76,7 +76,7 @@ impl Case {
             field: field.map(|(name, value)| (name.to_owned(), value.to_owned())),
             body: body.to_owned(),
             status: status.parse().unwrap_or_else(|_| panic!("line {number}: {status}")),
-            answer: answer.to_owned(),
+            response: response.to_owned(),
         }
     }
 
@@ -99,24 +99,28 @@ impl Case {
         body.filter(Value::is_object)
     }
 
-    /// What is wrong with an answer.
+    /// Why a response does not match its line, if it does not.
     fn judge(&self, response: &Response, memory: &mut Memory, described: &Description) -> Result<(), String> {
         if response.status != self.status {
             return Err(format!("status {} instead of {}", response.status, self.status));
         }
         let body: Value = serde_json::from_slice(&response.body).map_err(|error| error.to_string())?;
-        if self.answer != "-" && !self.answer.starts_with(['{', '[']) {
+        if self.response != "-" && !self.response.starts_with(['{', '[']) {
             let code = response.code();
-            return if code == self.answer { described.refusal(&body) } else { Err(format!("code {code}")) };
+            return if code == self.response {
+                described.refusal(&body)
+            } else {
+                Err(format!("code {code}"))
+            };
         }
         described.judge(&self.method, &self.path, response.status, &body)?;
         if let Some(sent) = self.object(memory) {
             described.judge_request(&self.method, &self.path, &sent)?;
         }
-        if self.answer == "-" {
+        if self.response == "-" {
             return Ok(());
         }
-        let pattern = serde_json::from_str(&self.answer).map_err(|error| format!("the table: {error}"))?;
+        let pattern = serde_json::from_str(&self.response).map_err(|error| format!("the table: {error}"))?;
         matches(&pattern, &body, memory)
     }
 }
@@ -174,7 +178,7 @@ fn every_line_of_the_contract_holds() {
                 watch.pause(|| format!("line {}: {why}", case.number));
                 continue;
             }
-            // A field that the daemon does not know is one of these.
+            // A request with an unknown field gets one of these codes.
             if !["VALIDATION_ERROR", "INVALID_REQUEST"].contains(&response.code().as_str())
                 && let Some(body) = case.object(&scene.memory)
                 && let Some(schema) = described.request_schema(&case.method, &case.path)

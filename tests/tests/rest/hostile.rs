@@ -19,7 +19,7 @@ fn daemon() -> Daemon {
     )
 }
 
-/// Sends bytes; the status of the answer, or nothing if the server just hangs up.
+/// Sends bytes; the status of the response, or nothing if the server only closes the connection.
 fn raw(daemon: &Daemon, bytes: &[u8]) -> Option<u16> {
     let mut http = Http::tcp(daemon.addresses()[0]);
     http.send(bytes);
@@ -31,7 +31,7 @@ fn request(rest: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_http_is_refused_or_hung_up_on() {
+fn invalid_http_is_refused_or_the_connection_closed() {
     let daemon = daemon();
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("garbage", b"\x00\x01\x02\xff\xfe\r\n\r\n".to_vec()),
@@ -59,7 +59,7 @@ fn what_is_no_http_is_refused_or_hung_up_on() {
         assert!(status.is_none_or(|status| (400..500).contains(&status)), "{what}: {status:?}");
         assert_eq!(daemon.http().get(HEALTH).status, 200, "after {what}");
     }
-    // Both a length and chunks: whatever the chunks say is the body, and it is over behind it.
+    // Both a length and chunks: the chunks are the body, and the connection is closed after it.
     let smuggled = request(
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/v1/runtime HTTP/1.1\r\nHost: localhost\r\n\r\n",
     );
@@ -71,7 +71,7 @@ fn what_is_no_http_is_refused_or_hung_up_on() {
 }
 
 #[test]
-fn bodies_that_are_too_much_or_not_json_are_refused_by_name() {
+fn bodies_that_are_too_large_or_not_json_are_refused_by_name() {
     let daemon = daemon();
     let json = "Content-Type: application/json\r\n";
     let huge = raw(&daemon, &request(&format!("{json}Content-Length: 1073741824\r\n\r\n{{")));
@@ -129,7 +129,7 @@ fn bodies_that_are_too_much_or_not_json_are_refused_by_name() {
 }
 
 #[test]
-fn paths_and_queries_that_are_no_text_are_refused() {
+fn invalid_paths_and_queries_are_refused() {
     let daemon = daemon();
     let mut http = daemon.http();
     for path in ["/api/v1/templates/%ff", "/api/v1/templates/%00", "/api/v1/templates/a%2fb"] {
@@ -159,7 +159,7 @@ fn pipelined_requests_get_their_responses_in_order() {
     }
     http.send(&bytes);
     for number in 0..50 {
-        let response = http.response(false).expect("an answer");
+        let response = http.response(false).expect("a response");
         assert_eq!(
             (response.status, response.field("x-request-id")),
             (201, Some(number.to_string().as_str()))
@@ -176,7 +176,7 @@ fn pipelined_requests_get_their_responses_in_order() {
 fn clients_that_disconnect_harm_no_other() {
     let daemon = daemon();
     let address = daemon.addresses()[0];
-    // The reserve is raised behind the start.
+    // The reserve is started after the daemon is ready.
     watch::until(|| daemon.info().zygotes.len() == 2, || "no zygote in reserve".to_owned());
     let before = observe::descriptors(daemon.pid());
     for _ in 0..50 {
@@ -199,7 +199,7 @@ fn clients_that_disconnect_harm_no_other() {
     daemon.stop();
 }
 
-/// As many as a crowd of idle clients has.
+/// Idle connections.
 const CROWD: usize = 5_000;
 
 #[test]
@@ -221,7 +221,7 @@ fn five_thousand_idle_connections_and_slow_requests_keep_no_client_out() {
     let mut crowd = Vec::with_capacity(CROWD);
     for number in 0..CROWD {
         let mut http = Http::tcp(address);
-        // Some say nothing, some a little, some have asked once, some are in the middle of a body.
+        // A quarter each sends nothing, half a head, one request, half a body.
         match number % 4 {
             0 => {}
             1 => http.send(b"GET /api/v1/health HTTP/1.1\r\nHost: local"),

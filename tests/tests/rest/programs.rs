@@ -23,7 +23,7 @@ fn start(http: &mut Http, source: &str, execution: &str) -> Value {
     started.json()
 }
 
-fn answer(http: &mut Http, execution: &str, body: &Value) -> Value {
+fn submit(http: &mut Http, execution: &str, body: &Value) -> Value {
     let response = http.post(&format!("/api/v1/executions/{execution}/task"), body);
     assert_eq!(response.status, 200, "{}", response.text());
     response.json()
@@ -44,7 +44,7 @@ fn an_error_of_a_source_has_its_place() {
 }
 
 #[test]
-fn of_two_answers_to_one_task_one_is_refused() {
+fn one_of_two_answers_to_a_task_is_refused() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let run = start(&mut http, SUM, "twice");
@@ -57,7 +57,7 @@ fn of_two_answers_to_one_task_one_is_refused() {
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 7, "{statuses:?}");
-    assert_eq!(answer(&mut http, &id, &json!({ "result": 3 }))["result"], 32);
+    assert_eq!(submit(&mut http, &id, &json!({ "result": 3 }))["result"], 32);
     drop(http);
     daemon.stop();
 }
@@ -67,7 +67,7 @@ fn rewound_execution_has_its_task_and_its_name_again() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let first = start(&mut http, SUM, "story");
-    answer(&mut http, "story", &json!({ "result": "1" }));
+    submit(&mut http, "story", &json!({ "result": "1" }));
     let kept = http.get("/api/v1/executions/story/checkpoints").json();
     let pauses = kept.as_array().expect("a list").iter().filter(|kept| kept["cause"] == "pause");
     let pause = pauses.filter_map(|kept| kept["seq"].as_u64()).min().expect("the first pause");
@@ -79,8 +79,8 @@ fn rewound_execution_has_its_task_and_its_name_again() {
     assert_ne!(rewound["id"], first["id"]);
     let old = http.get(&format!("/api/v1/executions/{}", first["id"].as_str().expect("an id"))).json();
     assert_eq!(old["status"], "cancelled");
-    answer(&mut http, "story", &json!({ "result": "5" }));
-    assert_eq!(answer(&mut http, "story", &json!({ "result": "6" }))["result"], 65);
+    submit(&mut http, "story", &json!({ "result": "5" }));
+    assert_eq!(submit(&mut http, "story", &json!({ "result": "6" }))["result"], 65);
     drop(http);
     daemon.stop();
 }
@@ -92,7 +92,7 @@ fn execution_has_its_program_and_task_also_after_its_program_was_deleted() {
     let started = start(&mut http, SUM, "story");
     assert_eq!(http.get("/api/v1/executions/story").json(), started);
     assert_eq!(started["task"]["prompt"], "first?");
-    answer(&mut http, "story", &json!({ "result": 1 }));
+    submit(&mut http, "story", &json!({ "result": 1 }));
     assert_eq!(http.get("/api/v1/executions/story").json()["task"]["prompt"], "second?");
     assert_eq!(http.request("DELETE", "/api/v1/programs/program", &[], None).status, 200);
     let list = http.get("/api/v1/executions?kind=program").json();

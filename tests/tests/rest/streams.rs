@@ -1,4 +1,4 @@
-//! Events as they come.
+//! Streams of events over HTTP.
 
 use serde_json::{Value, json};
 use vm_system_protocol::model::{Session, Settings};
@@ -25,7 +25,7 @@ fn start(http: &mut Http, session: &Session, code: &str) -> String {
     format!("/api/v1/executions/{}/events", started.json()["id"].as_str().expect("an id"))
 }
 
-/// Opens a stream; the head must say that it is one.
+/// Opens a stream; the head must be that of an event stream.
 fn open(http: &mut Http, path: &str, fields: &[(&str, &str)]) {
     let fields: Vec<(&str, &str)> = SSE.iter().chain(fields).copied().collect();
     http.send(&http.request_bytes("GET", path, &fields, None));
@@ -61,7 +61,7 @@ fn data(block: &str) -> Value {
 }
 
 #[test]
-fn a_stream_brings_what_was_what_comes_and_the_end() {
+fn a_stream_has_stored_events_new_events_and_the_end() {
     let daemon = Daemon::start(User::AsStarted);
     let (_client, session) = session(&daemon);
     let mut http = daemon.http();
@@ -81,7 +81,7 @@ fn a_stream_brings_what_was_what_comes_and_the_end() {
     let streamed: Vec<Value> =
         blocks.iter().filter(|block| block.starts_with("id: ")).map(|block| data(block)).collect();
     assert_eq!(listed, Value::Array(streamed), "the same events as in the list");
-    // The connection goes on after a stream.
+    // The connection can be used after a stream.
     assert_eq!(stream.get("/api/v1/health").status, 200);
     daemon.stop();
 }
@@ -116,8 +116,8 @@ fn stream_continues_after_the_last_event_and_marks_its_end() {
         let refused = http.request("GET", &path, &[SSE[0], ("last-event-id", bad)], None);
         assert_eq!(refused.code(), "VALIDATION_ERROR", "{bad}");
     }
-    let nobody = "/api/v1/executions/00000000-0000-4000-8000-000000000000/events";
-    assert_eq!(http.request("GET", nobody, SSE, None).code(), "EXECUTION_NOT_FOUND");
+    let unknown = "/api/v1/executions/00000000-0000-4000-8000-000000000000/events";
+    assert_eq!(http.request("GET", unknown, SSE, None).code(), "EXECUTION_NOT_FOUND");
     daemon.stop();
 }
 
@@ -144,7 +144,7 @@ fn readers_that_do_not_read_delay_no_other_and_no_stop() {
 }
 
 #[test]
-fn a_stream_of_a_program_goes_on_across_its_pauses() {
+fn a_stream_of_a_program_continues_across_its_pauses() {
     const SOURCE: &str =
         "console.log('begin'); const answer = CC('what?'); console.log('got', answer); CC('and?');";
     let daemon = Daemon::start(User::AsStarted);

@@ -52,7 +52,7 @@ fn a_ui_is_served_with_its_routes_and_nothing_else_of_the_disk() {
         "/secret%00.html",
         "/%ff",
     ] {
-        // Not as a page, so without the start page instead.
+        // The request accepts no page, so the start page is not sent instead.
         let response = http.request("GET", path, &[("accept", "*/*")], None);
         assert_eq!(
             (response.status, response.code().as_str()),
@@ -62,7 +62,7 @@ fn a_ui_is_served_with_its_routes_and_nothing_else_of_the_disk() {
         );
     }
     assert_eq!(http.request("POST", "/", &[], Some("{}")).code(), "METHOD_NOT_ALLOWED");
-    // Below the API there are no pages.
+    // Paths of the API have no pages.
     assert_eq!(http.request("GET", "/api/v1/nothing", page, None).code(), "NOT_FOUND");
     assert_eq!(http.request("GET", "/api/other", page, None).code(), "NOT_FOUND");
     assert_eq!(http.get("/api/v1/health").status, 200);

@@ -1,4 +1,4 @@
-//! Limits, operators and accidents: which of them ends what, its name in the record, and no effect on siblings.
+//! Limits, operators and crashes: what each ends, its reason in the record, and no effect on siblings.
 
 use crate::cases;
 use crate::world::{World, signal};
@@ -8,7 +8,7 @@ use vm_system_protocol::model::{Execution, ExecutionStatus, SessionStatus};
 use vm_system_runtime::RuntimeApi;
 
 cases! {
-    the_wall_limit_interrupts_and_the_session_lives_on,
+    the_wall_limit_interrupts_and_the_session_continues,
     a_native_that_never_polls_is_killed_at_its_wall_limit,
     a_native_that_never_polls_is_killed_at_its_cpu_limit,
     a_native_that_never_polls_is_killed_after_a_cancel,
@@ -31,7 +31,7 @@ fn code(execution: &Execution) -> &str {
     execution.error.as_ref().map_or("", |error| &error.code)
 }
 
-async fn the_wall_limit_interrupts_and_the_session_lives_on() {
+async fn the_wall_limit_interrupts_and_the_session_continues() {
     let world = World::new().await;
     let session = world.session_with(|policy| policy.settings.limits.wall_ms = 50).await;
     let ended = world.run(session, "spin").await.expect("ends");

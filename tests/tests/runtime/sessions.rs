@@ -11,13 +11,13 @@ use vm_system_protocol::model::{EventPayload, ExecutionStatus, SessionStatus, St
 use vm_system_runtime::RuntimeApi;
 
 cases! {
-    a_session_lives_and_remembers_until_it_is_closed,
+    a_session_keeps_its_variables_until_it_is_closed,
     events_are_stored_as_they_were_returned,
     the_second_execution_is_refused_at_once,
-    cancel_ends_the_execution_and_the_session_lives_on,
+    cancel_ends_the_execution_and_the_session_continues,
     close_cancels_what_runs_first,
     a_follower_sees_every_event_once,
-    an_answer_can_come_before_the_end,
+    a_response_can_come_before_the_end,
     startup_files_run_before_the_session_is_ready,
     a_failing_startup_file_takes_the_session_with_it,
     an_idle_session_ends_by_itself,
@@ -28,7 +28,7 @@ cases! {
     inspection_shows_the_walls,
 }
 
-async fn a_session_lives_and_remembers_until_it_is_closed() {
+async fn a_session_keeps_its_variables_until_it_is_closed() {
     let world = World::new().await;
     let session = world.session().await;
     world.run(session, "set:42").await.expect("runs");
@@ -78,7 +78,7 @@ async fn the_second_execution_is_refused_at_once() {
     world.end().await;
 }
 
-async fn cancel_ends_the_execution_and_the_session_lives_on() {
+async fn cancel_ends_the_execution_and_the_session_continues() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.busy(session, "spin").await;
@@ -124,7 +124,7 @@ async fn a_follower_sees_every_event_once() {
     world.end().await;
 }
 
-async fn an_answer_can_come_before_the_end() {
+async fn a_response_can_come_before_the_end() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.busy(session, "spin").await;
@@ -202,7 +202,7 @@ async fn sessions_of_an_exited_supervisor_are_marked_on_start() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.busy(session, "spin").await;
-    // A second runtime on the same store: for it, the first is dead.
+    // A second runtime on the same store treats the first as exited.
     let second = start(world.store.clone()).await;
     let row = world.stored(session).await;
     assert_eq!((row.status, row.close_reason.as_deref()), (SessionStatus::Crashed, Some("host_restart")));

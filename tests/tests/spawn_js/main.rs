@@ -49,7 +49,7 @@ fn run(who: &str) -> bool {
     result.is_err()
 }
 
-/// Runs a source; host calls get a failure; gives the end and the texts of all events.
+/// Runs a source; host calls fail, except one module; the end and the texts of all events.
 async fn execute(worker: &mut WorkerHandle, source: &str) -> (Done, Vec<String>) {
     worker.sender.send(&order(source)).await.expect("order");
     let mut texts = Vec::new();
@@ -64,7 +64,7 @@ async fn execute(worker: &mut WorkerHandle, source: &str) -> (Done, Vec<String>)
                 texts.extend(events.into_iter().map(|event| text(&event.payload)));
             }
             FromWorker::HostCall { call, request, .. } => {
-                let reply = answer(&request);
+                let reply = host_reply(&request);
                 worker.sender.send(&ToWorker::HostReply { call, reply }).await.expect("reply");
             }
             FromWorker::Done(mut done) => {
@@ -76,7 +76,7 @@ async fn execute(worker: &mut WorkerHandle, source: &str) -> (Done, Vec<String>)
     }
 }
 
-fn answer(request: &HostRequest) -> HostReply {
+fn host_reply(request: &HostRequest) -> HostReply {
     match request {
         HostRequest::LoadModule { specifier, .. } if specifier == "./answer.js" => HostReply::Module {
             path: "answer.js".to_owned(),
@@ -149,13 +149,13 @@ async fn cases() {
     assert_eq!(
         execute(&mut worker, "1 + 2").await.1.last().map(String::as_str),
         Some("3"),
-        "the session lives on"
+        "the session continues"
     );
     worker.sender.send(&ToWorker::Shutdown).await.expect("shutdown");
     assert_eq!(worker.process.exited().await, WorkerExit::Exited(0));
 }
 
-/// A host call that is never answered, or a timer that is far away, ends at once all the same; a late answer is ignored.
+/// An interrupt ends a wait for a host call's reply or for a distant timer at once; a late reply is ignored.
 async fn interrupted_while_waiting(worker: &mut WorkerHandle, source: &str) {
     worker.sender.send(&order(source)).await.expect("order");
     let mut unanswered = None;
@@ -176,7 +176,7 @@ async fn interrupted_while_waiting(worker: &mut WorkerHandle, source: &str) {
     };
     assert_eq!(done.outcome, Outcome::Interrupted, "{source}");
     if let Some(call) = unanswered {
-        let reply = answer(&HostRequest::LoadModule {
+        let reply = host_reply(&HostRequest::LoadModule {
             specifier: String::new(),
             referrer: String::new(),
             import: false,

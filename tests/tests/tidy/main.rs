@@ -1,5 +1,5 @@
-//! The rules of the modules (`docs/ARCHITECTURE.md`, Invariants), as plain greps over the tree. A new module or rule gets a
-//! row in [`rules`]; each row brings an example that it must find and one that it must leave alone.
+//! The rules of the modules (`docs/ARCHITECTURE.md`, Invariants), as text searches over the tree. A new module or rule gets a
+//! row in [`rules`]; each row has examples that violate it and examples that do not.
 
 mod manifests;
 mod rules;

@@ -35,7 +35,7 @@ const CHECKED: &[&str] = &[
     "CHANGELOG.md",
 ];
 
-/// This file names what it refuses.
+/// This file has the words that it bans.
 const EXEMPT: &[&str] = &["tests/tests/tidy/vocabulary.rs"];
 
 /// Words that this project once used for its concepts, in identifiers, comments and texts.
