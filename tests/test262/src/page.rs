@@ -28,9 +28,9 @@ const CAUSES: &[(&str, &str)] = &[
     (USING, "The number of jobs between the end of a scope with `await using` and what follows it."),
     (
         TAIL,
-        "Calls in tail position keep their caller's frame, so that stacks show it; a recursion without end meets the limit of the depth.",
+        "Calls in tail position keep their caller's frame, so that stacks show it; endless recursion ends at the depth limit.",
     ),
-    (BYTES, "Tests of other things that also try a typed array or an `ArrayBuffer`."),
+    (BYTES, "Tests of other features that also use a typed array or an `ArrayBuffer`."),
     (REALM, "`ShadowRealm` is code from strings in another realm."),
     (DECORATORS, "Decorators and `accessor` fields: refused at load."),
     (
@@ -38,7 +38,7 @@ const CAUSES: &[(&str, &str)] = &[
         "`\\p{RGI_Emoji}` and `\\p{RGI_Emoji_ZWJ_Sequence}`: the tables of emoji sequences are not built in; patterns with them are refused at load.",
     ),
     (SCRIPTS, "Tests that run a second script in the realm of the first: a program is one file."),
-    (DETAIL, "Single tests; the message says what each expects."),
+    (DETAIL, "Single tests; the message names the expectation."),
 ];
 
 /// Path of the committed page.
@@ -132,7 +132,7 @@ pub fn page(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> String {
     }
     folders.retain(|_, folder| folder.failed > 0);
     let mut text = String::from(
-        "# What of test262 fails in cvm, and why\n\n\
+        "# Failing test262 tests of cvm, and the causes\n\n\
          Written by `vm-system-test262 --update-expectations` and checked by every full run; do not edit. Which tests are run, and what the\n\
          sets are, is in [decision 023](decisions/023-test262-sets.md).\n\n```text\n",
     );
@@ -155,7 +155,7 @@ pub fn page(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> String {
         let causes: Vec<String> = folder.causes.iter().map(named).collect();
         let _ = writeln!(text, "| {name} | {} | {} | {} |", folder.failed, folder.total, causes.join(", "));
     }
-    text.push_str("\n## Details\n\n| test | says |\n|---|---|\n");
+    text.push_str("\n## Details\n\n| test | message |\n|---|---|\n");
     for (path, message) in details {
         let _ = writeln!(text, "| {path} | {message} |");
     }
