@@ -1,7 +1,7 @@
 //! One command with a clean environment, a user and a deadline.
 
 use crate::PATIENCE;
-use crate::place::{NOBODY, TestDir, User};
+use crate::place::{TestDir, UNPRIVILEGED_UID, User};
 use crate::program;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::OsStr;
@@ -50,8 +50,8 @@ pub fn command(place: &TestDir, program: &str) -> Command {
         .env("VM_SYSTEM_SOCKET", place.socket())
         .current_dir(place.worktree())
         .stdin(Stdio::null());
-    if place.user == User::Nobody {
-        command.uid(NOBODY).gid(NOBODY);
+    if place.user == User::Unprivileged {
+        command.uid(UNPRIVILEGED_UID).gid(UNPRIVILEGED_UID);
     }
     command
 }

@@ -46,9 +46,9 @@ macro_rules! as_both {
                 super::cases::$name($crate::place::User::AsStarted);
             }
             #[test]
-            fn as_nobody() {
-                if $crate::place::User::nobody_is_possible() {
-                    super::cases::$name($crate::place::User::Nobody);
+            fn as_uid_65534() {
+                if $crate::place::User::can_be_switched() {
+                    super::cases::$name($crate::place::User::Unprivileged);
                 } else {
                     $crate::skip("root", "tests as uid 65534 need root");
                 }

@@ -185,7 +185,7 @@ pub fn fits(value: &Value, schema: &Value) -> Result<(), String> {
         return Err(format!("{value} is no {}", schema["type"]));
     }
     if let Some(all) = schema["enum"].as_array().filter(|all| !all.contains(value)) {
-        return Err(format!("{value} is none of {all:?}"));
+        return Err(format!("{value} is not one of {all:?}"));
     }
     for item in value.as_array().into_iter().flatten() {
         fits(item, &schema["items"])?;

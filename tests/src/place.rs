@@ -4,8 +4,8 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The uid of `nobody`: a user without any right or home.
-pub const NOBODY: u32 = 65_534;
+/// The uid of a user without any right or home.
+pub const UNPRIVILEGED_UID: u32 = 65_534;
 
 /// The user that commands and daemons of a test run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,12 +13,12 @@ pub enum User {
     /// The user who started the tests.
     AsStarted,
     /// uid 65534; needs root.
-    Nobody,
+    Unprivileged,
 }
 
 impl User {
     /// Whether a test may become another user.
-    pub fn nobody_is_possible() -> bool {
+    pub fn can_be_switched() -> bool {
         nix::unistd::geteuid().is_root()
     }
 
@@ -26,7 +26,7 @@ impl User {
     pub fn uid(self) -> u32 {
         match self {
             Self::AsStarted => nix::unistd::geteuid().as_raw(),
-            Self::Nobody => NOBODY,
+            Self::Unprivileged => UNPRIVILEGED_UID,
         }
     }
 }
@@ -92,8 +92,8 @@ impl TestDir {
 
     /// Makes the test's user the owner.
     pub fn give(&self, path: &Path) {
-        if self.user == User::Nobody {
-            chown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
+        if self.user == User::Unprivileged {
+            chown(path, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("chown");
         }
         let mode = if path.is_dir() { 0o755 } else { 0o644 };
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("chmod");

@@ -96,7 +96,7 @@ fn a_migration_is_rewound_to_a_wrong_decision() {
     let list: serde_json::Value = serde_json::from_str(&list).expect("json");
     // The third task was whether to continue.
     let pauses = list.as_array().expect("a list").iter().filter(|point| point["cause"] == "pause");
-    let third = pauses.map(|point| point["seq"].to_string()).nth(2).expect("three questions");
+    let third = pauses.map(|point| point["seq"].to_string()).nth(2).expect("three tasks");
     succeeded(daemon.cli(&["program", "rewind", "migration", &third]));
     let right = submit("stop");
     let right: serde_json::Value = serde_json::from_str(&right).expect("json");

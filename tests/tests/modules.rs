@@ -7,7 +7,7 @@ use vm_system_protocol::model::{CapabilityKind, Settings};
 use vm_system_tests::as_both;
 use vm_system_tests::client::value;
 use vm_system_tests::daemon::DaemonOptions;
-use vm_system_tests::place::{NOBODY, User};
+use vm_system_tests::place::{UNPRIVILEGED_UID, User};
 use vm_system_tests::rights::Bench;
 use vm_system_tests::skip;
 
@@ -30,7 +30,7 @@ as_both!(
 
 #[test]
 fn commands_are_not_run_as_root() {
-    if User::nobody_is_possible() {
+    if User::can_be_switched() {
         cases::commands_are_not_run_as_root();
     } else {
         skip("root", "the daemon is not root");
@@ -308,7 +308,7 @@ mod cases {
         assert_eq!(
             bench.eval(&session, "db.query('PRAGMA table_info(t)')[0].name"),
             "'a'",
-            "questions are answered"
+            "tasks are answered"
         );
         let row = bench.row(CapabilityKind::Module, "database", r#"{"read_only":true}"#);
         assert_eq!(bench.code(&session, "db.exec('INSERT INTO t VALUES (1)')"), "'SQLITE_READONLY'");
@@ -447,10 +447,11 @@ mod cases {
         let arguments = ["--allow-exec", "sh=/bin/sh", "--allow-exec", "other=/bin/sh"].map(str::to_owned);
         let options = DaemonOptions { arguments: arguments.to_vec(), ..DaemonOptions::default() };
         let bench = Bench::with(user, &["fs", "exec"], &options);
-        if User::nobody_is_possible() {
+        if User::can_be_switched() {
             // Commands are not run as root.
             let worktree = bench.daemon.place.worktree();
-            std::os::unix::fs::chown(worktree, Some(NOBODY), Some(NOBODY)).expect("chown");
+            std::os::unix::fs::chown(worktree, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID))
+                .expect("chown");
         }
         bench
     }

@@ -10,7 +10,7 @@ use vm_system_protocol::model::{ExecutionKind, Limits, Settings};
 use vm_system_tests::client::repl;
 use vm_system_tests::command::{CommandOutput, command, run, vm_system};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
-use vm_system_tests::place::{NOBODY, TestDir, User};
+use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
 use vm_system_tests::watch::Watch;
@@ -39,7 +39,7 @@ impl OtherUser {
     /// A command of the product, by a binary that all users can execute.
     fn cli(self, daemon: &Daemon, arguments: &[&str]) -> CommandOutput {
         let like = command(&daemon.place, program::PRODUCT);
-        let mut command = self.command(&program::path(program::PRODUCT, User::Nobody));
+        let mut command = self.command(&program::path(program::PRODUCT, User::Unprivileged));
         command.args(arguments);
         command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
         run(&mut command, "")
@@ -93,7 +93,7 @@ fn shared_daemon(more: &str, arguments: &[&str]) -> (Daemon, tempfile::TempDir) 
 
 #[test]
 fn mode_of_the_socket_decides_about_connections_and_the_kernel_names_the_user() {
-    if !User::nobody_is_possible() {
+    if !User::can_be_switched() {
         skip("root", "other users need root");
         return;
     }
@@ -106,7 +106,7 @@ fn mode_of_the_socket_decides_about_connections_and_the_kernel_names_the_user() 
     let outsider = OtherUser { gid: alice.uid, ..alice }.cli(&daemon, &["session", "list"]);
     assert!(outsider.fails(77).contains("no permission to connect"));
     // In the group, but the user that workers run as: a process that escaped from a jail reaches no API.
-    let worker = OtherUser { uid: NOBODY, ..alice }.cli(&daemon, &["session", "list"]);
+    let worker = OtherUser { uid: UNPRIVILEGED_UID, ..alice }.cli(&daemon, &["session", "list"]);
     assert!(worker.fails(77).contains("uid 65534 may not use this socket"));
     // In the group, but a uid without a passwd entry, as subordinate ids are.
     let subordinate = OtherUser { uid: 3_999_999_999, ..alice }.cli(&daemon, &["session", "list"]);
@@ -136,7 +136,7 @@ fn mode_of_the_socket_decides_about_connections_and_the_kernel_names_the_user() 
 
 #[test]
 fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
-    if !User::nobody_is_possible() {
+    if !User::can_be_switched() {
         skip("root", "other users need root");
         return;
     }
@@ -211,7 +211,7 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
 
 #[test]
 fn over_tcp_users_are_taken_as_over_the_unix_socket() {
-    if !User::nobody_is_possible() {
+    if !User::can_be_switched() {
         skip("root", "other users need root");
         return;
     }

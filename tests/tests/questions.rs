@@ -66,7 +66,7 @@ fn session_pauses_in_the_middle_of_an_expression_and_keeps_its_state() {
     assert_eq!(code(client.eval(&session, "1")), ErrorCode::SessionBusy);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(400) {
-        assert_eq!(client.task(&id).status, ExecutionStatus::Waiting, "whatever wall_ms says");
+        assert_eq!(client.task(&id).status, ExecutionStatus::Waiting, "independent of wall_ms");
     }
     let run = client.submit(&id, "a").expect("taken although more than wall_ms has passed");
     assert_eq!(prompt(&run), "second?");
@@ -107,7 +107,7 @@ fn unfit_answers_defaults_and_timeouts_are_as_in_programs() {
 fn task_may_be_named_by_its_id_and_the_answer_need_not_wait() {
     let (daemon, mut client, session) = bench(Settings::default());
     let run = run_to_task(&mut client, &session, "CC('first?') + CC('second?')");
-    let task = run.task.as_ref().expect("a question").id.to_string();
+    let task = run.task.as_ref().expect("a task").id.to_string();
     assert_eq!(client.task(&task).execution_id, run.execution.id);
     let submit = DurableOp::TaskSubmit {
         execution: task.clone(),
@@ -120,7 +120,7 @@ fn task_may_be_named_by_its_id_and_the_answer_need_not_wait() {
     assert_eq!(code(client.run_op(submit)), ErrorCode::TaskNotPending);
     let mut watch = Watch::begin();
     while client.task(&id(&run)).task.is_none_or(|task| task.prompt != "second?") {
-        watch.pause(|| "the second question never comes".to_owned());
+        watch.pause(|| "the second task does not appear".to_owned());
     }
     assert_eq!(result(&client.submit(&id(&run), "b").expect("taken")), "\"ab\"");
     daemon.stop();

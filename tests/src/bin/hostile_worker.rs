@@ -358,7 +358,7 @@ impl Worker {
                 self.child(&way, Child::RepeatsHello)?;
                 self.send(&forked)
             }
-            "takes the channel" | "takes the channel and keeps quiet" => {
+            "takes the channel" | "takes the channel and sends nothing" => {
                 self.child(&way, Child::Introduced)?;
                 let mut got = socket::receive(&way, &mut self.buffer, Wait::Yes).ok()?;
                 let channel = got.fds.pop()?;

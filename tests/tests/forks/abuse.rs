@@ -26,7 +26,7 @@ const WAYS: &[(&str, &str)] = &[
     // These end at a deadline.
     ("sends nothing", "protocol_violation("),
     ("hides it and sends nothing", "protocol_violation("),
-    ("takes the channel and keeps quiet", "protocol_violation("),
+    ("takes the channel and sends nothing", "protocol_violation("),
 ];
 
 mod cases {

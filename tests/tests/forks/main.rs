@@ -199,15 +199,15 @@ fn only_idle_sessions_are_forked() {
     assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionBusy);
     client.op(Op::ExecCancel { execution: running.id.to_string() }).expect("cancelled");
     client.until_final(&running);
-    let asking = client.start(&parent, "CC('what next?')");
+    let waiting = client.start(&parent, "CC('what next?')");
     let mut follower = daemon.client();
     vm_system_tests::watch::until(
-        || follower.execution_record(&asking.id.to_string()).status.to_string() == "waiting",
+        || follower.execution_record(&waiting.id.to_string()).status.to_string() == "waiting",
         || "no task".to_owned(),
     );
     assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionBusy);
-    client.op(Op::ExecCancel { execution: asking.id.to_string() }).expect("cancelled");
-    client.until_final(&asking);
+    client.op(Op::ExecCancel { execution: waiting.id.to_string() }).expect("cancelled");
+    client.until_final(&waiting);
     for count in [0, 65] {
         assert_eq!(code(client.fork(&parent, count)), ErrorCode::ValidationError, "{count}");
     }

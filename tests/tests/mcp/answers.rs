@@ -48,8 +48,8 @@ fn list_has_the_prompt_of_each_waiting_execution() {
     let mut agent = Agent::start(&home.place, &[]);
     agent.text("load", json!({ "programId": "p", "source": "function main() { return CC(args[0]); }" }));
     for n in 0..WAITING {
-        let question = format!("{n} é").repeat(400);
-        agent.text("start", json!({ "programId": "p", "executionId": format!("e{n}"), "args": [question] }));
+        let prompt = format!("{n} é").repeat(400);
+        agent.text("start", json!({ "programId": "p", "executionId": format!("e{n}"), "args": [prompt] }));
     }
     let listed = agent.data("list_executions", json!({}));
     let listed = listed["executions"].as_array().expect("a list");

@@ -314,14 +314,14 @@ fn an_execution_that_is_started_as_a_task_is_a_task_of_mcp() {
         watch.pause(|| "it needs no input".to_owned());
     }
     let answer = |task: &Value, content: Value| {
-        let requests = task["inputRequests"].as_object().expect("a question");
+        let requests = task["inputRequests"].as_object().expect("an input request");
         let (key, _) = requests.iter().next().expect("one");
         json!({ "taskId": task["taskId"], "inputResponses": { key: { "action": "accept", "content": content } }, "_meta": meta })
     };
     let first = get(&mut agent);
-    let (_, question) = first["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
+    let (_, input) = first["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
     assert_eq!(
-        (&question["method"], &question["params"]["message"]),
+        (&input["method"], &input["params"]["message"]),
         (&json!("elicitation/create"), &json!("how?"))
     );
 
@@ -330,8 +330,8 @@ fn an_execution_that_is_started_as_a_task_is_a_task_of_mcp() {
     assert!(readable(&daemon, PATIENCE));
     agent.request("tasks/update", answer(&first, json!({ "answer": "so " })));
     let second = get(&mut agent);
-    let (_, question) = second["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
-    assert_eq!(question["params"]["requestedSchema"]["properties"]["n"]["type"], "integer", "{question}");
+    let (_, input) = second["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
+    assert_eq!(input["params"]["requestedSchema"]["properties"]["n"]["type"], "integer", "{input}");
     // A second answer to the same task has no effect.
     agent.request("tasks/update", answer(&first, json!({ "answer": "not so" })));
     agent.request("tasks/update", answer(&second, json!({ "n": 7 })));

@@ -161,7 +161,7 @@ fn a_request_without_its_body_is_refused() {
     http.send(head.as_bytes());
     let response = http.response(false).expect("a response");
     assert_eq!((response.status, response.code().as_str()), (408, "INVALID_REQUEST"));
-    assert!(http.ends(), "the rest of the body would be taken for a request");
+    assert!(http.ends(), "the rest of the body would be parsed as a request");
 }
 
 #[test]

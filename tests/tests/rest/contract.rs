@@ -142,7 +142,7 @@ impl Scene {
         std::os::unix::fs::symlink("../secret.js", place.worktree().join("link.js")).expect("link");
         let mut memory = Memory::default();
         memory.keep("worktree", &place.worktree().to_string_lossy());
-        memory.keep("nobody", "00000000-0000-4000-8000-000000000000");
+        memory.keep("unknown", "00000000-0000-4000-8000-000000000000");
         memory.keep("long", &"x".repeat(2_000));
         let options = DaemonOptions { config: config.to_owned(), ..DaemonOptions::default() };
         let daemon = Daemon::start_with(place, &options);

@@ -107,7 +107,7 @@ impl Description {
         for choice in ["oneOf", "anyOf"] {
             if let Some(schemas) = schema.get(choice).and_then(Value::as_array) {
                 let fits = schemas.iter().any(|schema| self.holds(schema, value).is_ok());
-                return if fits { Ok(()) } else { Err(format!("{value} fits none of {choice}")) };
+                return if fits { Ok(()) } else { Err(format!("{value} matches no schema of {choice}")) };
             }
         }
         if let Some(members) = schema.get("enum").and_then(Value::as_array) {

@@ -41,7 +41,7 @@ fn invalid_http_is_refused_or_the_connection_closed() {
         ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()),
         ("two lengths", request("Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}")),
         ("a negative length", request("Content-Length: -1\r\n\r\n")),
-        ("a length that is none", request("Content-Length: 0x10\r\n\r\n")),
+        ("an invalid length", request("Content-Length: 0x10\r\n\r\n")),
         ("an endless length", request("Content-Length: 99999999999999999999999\r\n\r\n")),
         ("an unknown coding", request("Transfer-Encoding: gzip\r\n\r\n")),
         ("a space in a name", request("Bad Name: x\r\n\r\n")),

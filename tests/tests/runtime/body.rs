@@ -152,7 +152,7 @@ fn overflow(depth: u64) -> u64 {
 
 /// Sends a message that no honest worker sends, as the second message of the channel.
 fn violate(job: &Execute, number: u32, link: &Link) {
-    let stranger = ExecutionId::from_bytes([0xee; 16]);
+    let unknown = ExecutionId::from_bytes([0xee; 16]);
     let execution = job.execution;
     let of_the_system = WorkerEvent { at_us: 0, payload: EventPayload::Stdout { text: "x".to_owned() } };
     let broken = JsonText::from_untrusted("{".to_owned());
@@ -160,7 +160,7 @@ fn violate(job: &Execute, number: u32, link: &Link) {
     let call = FromWorker::HostCall { execution, call: 1, request: exists.clone() };
     let messages = match number {
         0 => vec![FromWorker::Started { heap_bytes: 0 }],
-        1 => vec![FromWorker::Events { execution: stranger, events: vec![console(0, "x")] }],
+        1 => vec![FromWorker::Events { execution: unknown, events: vec![console(0, "x")] }],
         2 => vec![FromWorker::Events { execution, events: Vec::new() }],
         3 => vec![FromWorker::Events { execution, events: vec![of_the_system] }],
         4 => vec![FromWorker::Done(Box::new(Done { result: Some(broken), ..ended(job, Outcome::Ok) }))],

@@ -16,9 +16,9 @@ async fn every_violation_ends_the_session_and_harms_no_sibling() {
         let session = world.session().await;
         let ended = world.run(session, &format!("violation:{number}")).await.expect("ends");
         assert_eq!(ended.status, ExecutionStatus::Error, "violation {number}");
-        let error = ended.error.expect("says why");
+        let error = ended.error.expect("an error");
         assert_eq!(error.code, "WORKER_DIED", "violation {number}");
-        let reason = error.reason.expect("says why");
+        let reason = error.reason.expect("a reason");
         assert!(reason.starts_with("protocol_violation("), "violation {number}: {reason}");
         world.gone(session).await;
         let row = world.stored(session).await;

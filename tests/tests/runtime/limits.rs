@@ -24,7 +24,7 @@ async fn gone(world: &World, session: SessionId) -> String {
     world.gone(session).await;
     let row = world.stored(session).await;
     assert_eq!(row.status, SessionStatus::Crashed);
-    row.close_reason.expect("says why")
+    row.close_reason.expect("a reason")
 }
 
 fn code(execution: &Execution) -> &str {
@@ -92,7 +92,7 @@ async fn an_operators_kill_is_recorded_as_one() {
     let execution = world.busy(session, "hang").await;
     world.runtime.kill_session(session, 9).await.expect("killed");
     let ended = world.stored_execution(execution).await.expect("a row");
-    assert_eq!(ended.error.expect("says why").reason.as_deref(), Some("killed(operator)"));
+    assert_eq!(ended.error.expect("an error").reason.as_deref(), Some("killed(operator)"));
     assert_eq!(world.stored(session).await.close_reason.as_deref(), Some("killed(operator)"));
     world.end().await;
 }
@@ -106,7 +106,7 @@ async fn kills_from_outside_are_named_by_their_signal() {
         signal(world.inspect(session).await.pid, sent);
         let ended = world.end_of(execution).await;
         assert_eq!((ended.status, code(&ended)), (ExecutionStatus::Error, "WORKER_DIED"));
-        assert_eq!(ended.error.expect("says why").reason.as_deref(), Some(reason));
+        assert_eq!(ended.error.expect("an error").reason.as_deref(), Some(reason));
         assert_eq!(gone(&world, session).await, reason);
     }
     world.assert_unharmed(sibling).await;

@@ -72,7 +72,7 @@ async fn a_program_over_its_time_is_killed_while_the_store_accepts_nothing() {
     world.faults.set_full(false);
     let ended = running.await.expect("no panic").expect("ended");
     assert_eq!(ended.record.status, ExecutionStatus::Timeout);
-    assert_eq!(ended.record.error.expect("says why").code, "WALL_LIMIT");
+    assert_eq!(ended.record.error.expect("an error").code, "WALL_LIMIT");
     assert_eq!(world.stored_execution(id).await.expect("stored").status, ExecutionStatus::Timeout);
     world.end().await;
 }

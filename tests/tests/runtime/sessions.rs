@@ -85,7 +85,7 @@ async fn cancel_ends_the_execution_and_the_session_continues() {
     world.runtime.cancel_execution(execution).await.expect("cancelled");
     let ended = world.end_of(execution).await;
     assert_eq!(ended.status, ExecutionStatus::Cancelled);
-    assert_eq!(ended.error.expect("says why").code, "CANCELLED");
+    assert_eq!(ended.error.expect("an error").code, "CANCELLED");
     world.runtime.cancel_execution(execution).await.expect("cancelling what has ended is fine");
     world.assert_unharmed(session).await;
     world.end().await;
@@ -161,14 +161,14 @@ async fn startup_files_run_before_the_session_is_ready() {
 async fn a_failing_startup_file_takes_the_session_with_it() {
     let world = World::new().await;
     world.write("bad.js", "throw:Error: no");
-    for (file, says) in [("bad.js", "bad.js: Error: no"), ("missing.js", "missing.js: ")] {
+    for (file, error) in [("bad.js", "bad.js: Error: no"), ("missing.js", "missing.js: ")] {
         let creation = world.creation(policy(|policy| policy.startup_files = vec![startup_file(file, 1)]));
         let id = creation.id;
         let error = world.runtime.create_session(creation).await.expect_err("fails");
         assert_eq!(error.code(), ErrorCode::StartupFailed, "{error}");
         let row = world.stored(id).await;
         assert_eq!(row.status, SessionStatus::Crashed);
-        assert!(row.last_error.as_deref().is_some_and(|text| text.contains(says)), "{row:?}");
+        assert!(row.last_error.as_deref().is_some_and(|text| text.contains(error)), "{row:?}");
     }
     assert!(world.runtime.live_sessions().is_empty());
     world.end().await;
@@ -208,7 +208,7 @@ async fn sessions_of_an_exited_supervisor_are_marked_on_start() {
     assert_eq!((row.status, row.close_reason.as_deref()), (SessionStatus::Crashed, Some("host_restart")));
     let ended = world.stored_execution(execution).await.expect("a row");
     assert_eq!(ended.status, ExecutionStatus::Error);
-    let error = ended.error.expect("says why");
+    let error = ended.error.expect("an error");
     assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some("host_restart")));
     second.shutdown(Duration::from_secs(5)).await;
     world.end().await;
@@ -221,7 +221,7 @@ async fn a_lost_keeper_is_replaced() {
     let keeper = world.runtime.jail().keeper_pid();
     signal(keeper, Signal::SIGKILL);
     let ended = world.end_of(execution).await;
-    assert_eq!(ended.error.expect("says why").reason.as_deref(), Some("keeper_lost"));
+    assert_eq!(ended.error.expect("an error").reason.as_deref(), Some("keeper_lost"));
     world.gone(session).await;
     assert_eq!(world.stored(session).await.close_reason.as_deref(), Some("keeper_lost"));
     world.until(|runtime| runtime.jail().keeper_pid() != keeper).await;

@@ -169,7 +169,7 @@ async fn a_busy_worker_is_interrupted_and_continues() {
 async fn an_unordered_fork_is_refused_and_reported() {
     let (spawner, mut events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
-    assert_eq!(obey(&mut worker, "fork:1").await.expect("it lives on"), "1");
+    assert_eq!(obey(&mut worker, "fork:1").await.expect("it continues"), "1");
     assert_eq!(event(&mut events).await, SpawnEvent::UnorderedFork { pid: worker.process.pid() });
     started(&spawner, 2).await;
 }

@@ -23,7 +23,7 @@ fn main() {
     // First of all: the cases start threads, and a process that has had threads does not fork.
     if namespaces::is_root() {
         let ending = selftest::in_child(|| {
-            namespaces::become_service_user(Ids { uid: 65534, gid: 65534 }).expect("root may become anybody");
+            namespaces::become_service_user(Ids { uid: 65534, gid: 65534 }).expect("root may switch users");
             i32::from(run("as uid 65534"))
         });
         failed |= ending.expect("child") != ExitStatus::Exited(0);
