@@ -17,7 +17,7 @@ pub enum User {
 }
 
 impl User {
-    /// Whether a test may become another user.
+    /// Whether tests may switch to another user.
     pub fn can_be_switched() -> bool {
         nix::unistd::geteuid().is_root()
     }
