@@ -159,7 +159,7 @@ impl Daemon {
         }
     }
 
-    /// Every process that belongs to it: its descendants, and the jail, whose keeper is not one of them.
+    /// Every process that belongs to it: its descendants, and those of the jail (the keeper is no descendant).
     pub fn family(&self) -> Vec<PidFd> {
         let mut family = observe::descendants(self.pid());
         if let Some(keeper) = self.info().keeper_pid {

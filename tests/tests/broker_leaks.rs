@@ -1,4 +1,4 @@
-//! Brokers leave nothing behind. A test process of its own: it counts its children and descriptors.
+//! Brokers leave no process and no descriptor. A separate test process, because it counts its children and descriptors.
 
 use std::time::Duration;
 use vm_system_policy::BrokerAccess;

@@ -215,7 +215,7 @@ async fn an_idle_broker_ends_and_the_next_call_starts_another() {
 }
 
 #[tokio::test]
-async fn other_rights_are_another_process_behind_other_walls() {
+async fn other_rights_need_another_process_behind_other_walls() {
     let brokers = brokers(PATIENT);
     let session = Session::new(1, "");
     let writing = BrokerAccess { write: true, database: false };

@@ -1,5 +1,5 @@
-//! A worker that breaks the protocol in every way we could think of is killed with a reason, the reason is in the record
-//! and at the caller, and neither its sibling nor the supervisor notices.
+//! A worker that breaks the protocol, in every way that we could think of, is killed with a reason, which the record and the
+//! caller get, without an effect on its sibling and the supervisor.
 
 use vm_system_protocol::control::{NewCapability, NewRun, Op};
 use vm_system_protocol::json::JsonText;

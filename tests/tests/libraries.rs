@@ -11,7 +11,7 @@ use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::User;
 
 as_both!(
-    a_library_is_there_in_every_session_of_its_template_and_in_no_other,
+    a_library_is_available_in_every_session_of_its_template_and_in_no_other,
     a_library_is_evaluated_once_for_all_its_sessions,
     one_that_is_not_installed_leaves_a_crashed_session_and_the_command,
     a_changed_file_is_refused_and_harms_no_live_session,
@@ -58,7 +58,7 @@ fn zygotes(daemon: &Daemon) -> Vec<(Vec<String>, u32, u64)> {
     zygotes.map(|zygote| (zygote.libraries, zygote.pid, zygote.forks)).collect()
 }
 
-/// The session that a refused request has left.
+/// The record of the session of a failed request.
 fn left_behind(client: &mut Client, error: &OpError) -> Session {
     let details = error.details.as_ref().and_then(JsonText::to_value).expect("details");
     let session = details["session_id"].as_str().expect("the session's id").to_owned();
@@ -72,7 +72,7 @@ fn source_file(state: &Path, library: &LibraryInfo) -> std::path::PathBuf {
     state.join("libraries").join(format!("{}.js", library.sha256.as_deref().expect("installed")))
 }
 
-/// A native that never looks at the interrupt flag: only the supervisor's clock and SIGKILL end it.
+/// A native that never checks the interrupt flag: only the supervisor's timer and SIGKILL end it.
 #[test]
 fn a_library_that_nothing_interrupts_is_killed() {
     let daemon = Daemon::start(User::AsStarted);
@@ -116,7 +116,7 @@ mod cases {
         daemon.stop();
     }
 
-    pub(super) fn a_library_is_there_in_every_session_of_its_template_and_in_no_other(user: User) {
+    pub(super) fn a_library_is_available_in_every_session_of_its_template_and_in_no_other(user: User) {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         install(&mut client, "counter", COUNTER);

@@ -1,5 +1,5 @@
-//! Host modules and rights through the real daemon: what a template grants is there, what it does not is not, a change
-//! of the template is in force at the next execution, and every use and denial is in the record.
+//! Host modules and rights through the real daemon: exactly what a template grants is available, a change of the template is in
+//! force at the next execution, and every use and denial is in the record.
 
 use std::os::unix::fs::symlink;
 use vm_system_protocol::control::{ErrorCode, Op, Reply};
@@ -501,7 +501,7 @@ mod cases {
             ("sh('cat /etc/passwd').code === 0", "false"),
             ("sh('ls /home /root /var /run').code === 0", "false"),
             ("sh('ls /proc/sys /proc/sysrq-trigger /proc/meminfo').stdout", "''"),
-            // Whatever is the host's and shown can not be changed, its modes and times included.
+            // Files of the host that are visible cannot be changed, nor their modes and times.
             (
                 "sh('while read a b c d at how rest; do case $at in /work|/tmp) ;; *) \
                  case $how in ro,*) ;; *) echo $at $how ;; esac ;; esac; done < /proc/self/mountinfo').stdout",
@@ -552,7 +552,7 @@ mod cases {
         bench.end();
     }
 
-    /// The page's rows are rows, and its scripts run with them.
+    /// The documented capability rows are valid, and the documented scripts run with them.
     pub(super) fn examples_of_the_rights_page_run(user: User) {
         let page = include_str!("../../docs/rights.md");
         let blocks = |language: &str| {

@@ -71,7 +71,7 @@ impl OtherUser {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// A folder of this user's.
+    /// Creates a folder of this user.
     fn folder(self, path: PathBuf) -> PathBuf {
         std::fs::create_dir(&path).expect("a folder");
         std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("chmod");
@@ -210,7 +210,7 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
 }
 
 #[test]
-fn over_tcp_users_are_taken_as_over_the_unix_socket() {
+fn over_tcp_users_are_authenticated_as_over_the_unix_socket() {
     if !User::can_be_switched() {
         skip("root", "other users need root");
         return;

@@ -30,7 +30,7 @@ fn phase(prompt: &str) -> String {
     line.split(" (block").next().unwrap_or_default().to_owned()
 }
 
-/// The answer of an agent whose every step succeeds.
+/// The answer of an agent that succeeds in every step.
 fn obliging(prompt: &str) -> String {
     match phase(prompt).split_once("] ").map_or("", |(_, phase)| phase) {
         "VERIFY" | "RE-VERIFY" => "passed".to_owned(),

@@ -25,7 +25,7 @@ fn limit_files(pid: u32, bytes: Option<u64>) -> bool {
     limited.is_ok_and(|status| status.success())
 }
 
-/// Runs code with more output than the WAL may grow.
+/// Runs code with more output than the limited WAL can hold.
 fn large(client: &mut Client, session: &Session) -> Result<Reply, OpError> {
     client.op(repl(session, "for (let i = 0; i < 8; i++) console.log('x'.repeat(50_000))", true))
 }

@@ -1,4 +1,4 @@
-//! Files of executions: exported here, imported there.
+//! Files of executions: exported from one daemon, imported into another.
 
 use super::{SUM, cold_daemon, console, prompt};
 use sha2::{Digest as _, Sha256};
@@ -48,7 +48,7 @@ fn an_exported_execution_continues_in_another_daemon() {
     let op = DurableOp::Fork { execution: moved_id, checkpoint: Some(seq), name: None };
     let fork = client.run_op(op).expect("branched off");
     assert_eq!(prompt(&fork), "first?");
-    // The imported execution brought the program, so its name is used.
+    // The imported execution brought its program, so the program's name is in use.
     assert!(other.cli(&["program", "import", &file]).fails(1).contains("CONFLICT"));
     let out = other.cli(&["program", "import", &file, "--name", "again"]).ok();
     assert!(out.starts_with("Imported program: again with 1 versions (ID: "), "{out}");

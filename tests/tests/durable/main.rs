@@ -442,7 +442,7 @@ fn worker_of_a_program_can_be_inspected_and_killed() {
 }
 
 #[test]
-fn ops_of_sessions_and_executions_see_a_program_too() {
+fn ops_of_sessions_and_executions_apply_to_programs_too() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let run = client.begin(SUM, "seen");

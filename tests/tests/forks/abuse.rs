@@ -55,7 +55,7 @@ mod cases {
             let ended = client.until(&session, SessionStatus::Crashed);
             let why = ended.close_reason.unwrap_or_default();
             assert!(why.starts_with(reason), "{how}: {why}");
-            // A second fork is refused, and found out later: the first one was an honest one.
+            // A second fork is refused and detected later; the first one was correct.
             for fork in forked.unwrap_or_default() {
                 assert!(["twice", "hides its child"].contains(how), "{how}: a copy was made");
                 assert_eq!(client.eval(&fork, "honest").expect("a copy").status, ExecutionStatus::Ok);

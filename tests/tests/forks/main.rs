@@ -11,18 +11,18 @@ use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 
 as_both!(
-    copies_have_the_state_and_go_their_own_ways,
+    forks_have_the_parents_state_and_diverge,
     copies_of_copies_have_their_own_random_numbers,
     large_states_are_copied,
     parent_and_copy_exit_independently,
-    startup_files_are_not_run_again_and_host_modules_are_there,
+    startup_files_are_not_run_again_and_host_modules_are_available,
     copies_live_in_the_same_jail_under_the_same_limits,
 );
 
 mod cases {
     use super::*;
 
-    pub(super) fn copies_have_the_state_and_go_their_own_ways(user: User) {
+    pub(super) fn forks_have_the_parents_state_and_diverge(user: User) {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let parent = session(&daemon, Settings::default());
@@ -101,7 +101,7 @@ mod cases {
         daemon.stop();
     }
 
-    pub(super) fn startup_files_are_not_run_again_and_host_modules_are_there(user: User) {
+    pub(super) fn startup_files_are_not_run_again_and_host_modules_are_available(user: User) {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         daemon

@@ -1,4 +1,4 @@
-//! Agents over HTTP: the rules of the HTTP listener hold for them too, sessions belong to their owners, and both generations of
+//! Agents over HTTP: the rules of the HTTP listener apply to them too, sessions belong to their owners, and both generations of
 //! the protocol are served.
 
 use super::people::{self, ALICE, BOB};

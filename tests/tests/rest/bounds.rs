@@ -1,5 +1,4 @@
-//! The REST API's bounds with a clock of milliseconds: a server of its own in this process, with a handler that returns what a
-//! test needs.
+//! The REST API's bounds with time limits of milliseconds: a server in this process, with a fake handler.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,7 +85,7 @@ fn event(seq: u64) -> Event {
     Event { execution_id: ExecutionId::from_bytes([1; 16]), seq, ts: Timestamp(0), payload }
 }
 
-/// A server in a folder of its own.
+/// A server in a temporary folder.
 struct Scene {
     runtime: tokio::runtime::Runtime,
     fake: Arc<Fake>,

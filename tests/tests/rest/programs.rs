@@ -30,7 +30,7 @@ fn submit(http: &mut Http, execution: &str, body: &Value) -> Value {
 }
 
 #[test]
-fn an_error_of_a_source_has_its_place() {
+fn an_error_of_a_source_has_its_position() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let body = json!({ "name": "p", "source": "function main() {\n  return 1 +;\n}" });

@@ -17,7 +17,7 @@ fn session(daemon: &Daemon) -> (Client, Session) {
     (client, session)
 }
 
-/// Starts code and gives the path of its events.
+/// Starts code; the path of its events.
 fn start(http: &mut Http, session: &Session, code: &str) -> String {
     let body = json!({ "session_id": session.id.to_string(), "input": code });
     let started = http.post("/api/v1/executions/repl?wait=false", &body);
@@ -122,7 +122,7 @@ fn stream_continues_after_the_last_event_and_marks_its_end() {
 }
 
 #[test]
-fn readers_that_do_not_read_delay_no_other_and_no_stop() {
+fn readers_that_do_not_read_delay_no_other_reader_and_no_stop() {
     let daemon = Daemon::start(User::AsStarted);
     let (_client, session) = session(&daemon);
     let mut http = daemon.http();

@@ -15,11 +15,11 @@ cases! {
     events_are_stored_as_they_were_returned,
     the_second_execution_is_refused_at_once,
     cancel_ends_the_execution_and_the_session_continues,
-    close_cancels_what_runs_first,
-    a_follower_sees_every_event_once,
+    close_first_cancels_the_running_execution,
+    a_follower_receives_every_event_once,
     a_response_can_come_before_the_end,
     startup_files_run_before_the_session_is_ready,
-    a_failing_startup_file_takes_the_session_with_it,
+    a_failing_startup_file_ends_the_session,
     an_idle_session_ends_by_itself,
     more_sessions_than_allowed_are_refused,
     sessions_of_an_exited_supervisor_are_marked_on_start,
@@ -91,7 +91,7 @@ async fn cancel_ends_the_execution_and_the_session_continues() {
     world.end().await;
 }
 
-async fn close_cancels_what_runs_first() {
+async fn close_first_cancels_the_running_execution() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.busy(session, "spin").await;
@@ -102,7 +102,7 @@ async fn close_cancels_what_runs_first() {
     world.end().await;
 }
 
-async fn a_follower_sees_every_event_once() {
+async fn a_follower_receives_every_event_once() {
     let world = World::new().await;
     let session = world.session().await;
     let (follower, mut events) = tokio::sync::mpsc::channel(1);
@@ -158,7 +158,7 @@ async fn startup_files_run_before_the_session_is_ready() {
     world.end().await;
 }
 
-async fn a_failing_startup_file_takes_the_session_with_it() {
+async fn a_failing_startup_file_ends_the_session() {
     let world = World::new().await;
     world.write("bad.js", "throw:Error: no");
     for (file, error) in [("bad.js", "bad.js: Error: no"), ("missing.js", "missing.js: ")] {

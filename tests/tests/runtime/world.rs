@@ -1,4 +1,4 @@
-//! A runtime with a jail of its own, a store in a temporary folder and a worktree.
+//! A runtime with its own jail, a store in a temporary folder and a worktree.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -49,7 +49,7 @@ cases! {
     a_busy_worker_is_interrupted_and_continues,
     an_unordered_fork_is_refused_and_reported,
     a_flood_of_forks_ends_the_worker,
-    memory_has_a_hard_stop_and_the_cpu_too,
+    memory_and_cpu_time_have_a_hard_stop,
     large_messages_travel_both_ways,
     a_worker_that_is_not_acknowledged_stops_producing,
     violations_on_the_channel_end_it,
@@ -182,7 +182,7 @@ async fn a_flood_of_forks_ends_the_worker() {
     started(&spawner, 2).await;
 }
 
-async fn memory_has_a_hard_stop_and_the_cpu_too() {
+async fn memory_and_cpu_time_have_a_hard_stop() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
     let blocks: u64 =

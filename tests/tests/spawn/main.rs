@@ -43,7 +43,7 @@ fn run_all(who: &str, only: Option<&str>) -> usize {
         if only.is_some_and(|only| !name.contains(only)) {
             continue;
         }
-        // A runtime of its own for every case: its threads are gone before the next process is forked.
+        // A new runtime for every case: its threads have ended before the next process is forked.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("runtime");
         let limit = std::time::Duration::from_mins(1);

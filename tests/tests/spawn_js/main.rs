@@ -161,7 +161,7 @@ async fn interrupted_while_waiting(worker: &mut WorkerHandle, source: &str) {
     let mut unanswered = None;
     let done = loop {
         match tokio::time::timeout(Duration::from_millis(300), worker.receiver.recv()).await {
-            // It waits.
+            // The worker waits.
             Err(_) => worker.process.interrupt().expect("interrupt"),
             Ok(received) => {
                 let received = received.expect("a message");

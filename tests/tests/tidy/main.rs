@@ -21,7 +21,7 @@ fn the_tree_obeys_every_rule() {
 }
 
 #[test]
-fn every_rule_finds_what_it_is_for_and_nothing_else() {
+fn every_rule_finds_its_violations_and_nothing_else() {
     for rule in RULES {
         for (path, text) in rule.bad {
             let found = (rule.check)(&Tree::with(&[(path, text)]));

@@ -173,7 +173,7 @@ pub(crate) fn jailed_trees(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// Crates that do not take the workspace's lints.
+/// Crates without the workspace's lints.
 pub(crate) fn lints(tree: &Tree) -> Vec<String> {
     let free = crates(tree).filter(|(folder, _, manifest)| {
         let inherited =
