@@ -147,7 +147,7 @@ mod cases {
             ("var all = []; for (;;) all.push(new ArrayBuffer(1 << 20))", "MEMORY_LIMIT"),
             ("var all = []; for (;;) all.push(new Uint8Array(1 << 22).fill(1))", "MEMORY_LIMIT"),
             ("Array.from({ length: 1e9 }, (_, i) => i * 2)", "MEMORY_LIMIT"),
-            // A string beyond the language's maximum length is an error of any engine.
+            // Values beyond the language's maximum length are errors of every engine.
             ("var s = 'x'; for (;;) s += s", "EXCEPTION"),
             ("new ArrayBuffer(1e12)", "EXCEPTION"),
             ("'x'.repeat(2 ** 30)", "EXCEPTION"),
