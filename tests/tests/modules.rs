@@ -181,17 +181,17 @@ mod cases {
         );
         assert_eq!(lines.len(), 17, "bounded: {lines:?}");
         assert!(lines[16].contains("500 denied"), "{lines:?}");
-        let poor = bench.client.template(Settings::default(), &[]);
-        let poor = bench.client.session(&poor, &bench.daemon.place.worktree()).expect("session");
+        let ungranted = bench.client.template(Settings::default(), &[]);
+        let ungranted = bench.client.session(&ungranted, &bench.daemon.place.worktree()).expect("session");
         for module in ["fs", "database", "exec", "http"] {
             assert_eq!(
-                bench.code(&poor, &format!("require('{module}')")),
+                bench.code(&ungranted, &format!("require('{module}')")),
                 "'MODULE_NOT_ALLOWED'",
                 "{module}"
             );
         }
         let why = "try { require('http') } catch (error) { error.message }";
-        assert!(bench.eval(&poor, why).contains("later version"));
+        assert!(bench.eval(&ungranted, why).contains("later version"));
         bench.end();
     }
 

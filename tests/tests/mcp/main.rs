@@ -539,7 +539,7 @@ fn agents_that_misbehave_harm_no_other() {
     let mut received = 0;
     while received < 500 {
         let response = rude.receive();
-        assert!(answer.get("result").is_some() || response["error"]["code"] == -32000, "{response}");
+        assert!(response.get("result").is_some() || response["error"]["code"] == -32000, "{response}");
         received += 1;
     }
     assert!(last.is_some());

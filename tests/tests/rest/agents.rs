@@ -38,9 +38,9 @@ fn tool(name: &str, arguments: &Value) -> Value {
 
 /// A session; its id.
 fn session(http: &mut Http) -> String {
-    let (response, answer) = post(http, &[], &initialize());
+    let (response, reply) = post(http, &[], &initialize());
     assert_eq!(response.status, 200, "{}", response.text());
-    assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+    assert_eq!(reply["result"]["protocolVersion"], "2025-11-25", "{reply}");
     let id = response.field("mcp-session-id").expect("a session").to_owned();
     let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     assert_eq!(post(http, &[("mcp-session-id", &id)], &begun).0.status, 202);
@@ -48,9 +48,9 @@ fn session(http: &mut Http) -> String {
 }
 
 fn call(http: &mut Http, session: &str, name: &str, arguments: &Value) -> Value {
-    let (response, mut answer) = post(http, &[("mcp-session-id", session)], &tool(name, arguments));
+    let (response, mut reply) = post(http, &[("mcp-session-id", session)], &tool(name, arguments));
     assert_eq!(response.status, 200, "{}", response.text());
-    answer["result"].take()
+    reply["result"].take()
 }
 
 #[test]
@@ -100,15 +100,15 @@ fn without_session(http: &mut Http, query: &str, name: &str, arguments: &Value) 
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let fields = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", name)];
-    let (response, mut answer) = post_to(http, &format!("/mcp{query}"), &fields, &message);
-    (response, answer["result"].take())
+    let (response, mut reply) = post_to(http, &format!("/mcp{query}"), &fields, &message);
+    (response, reply["result"].take())
 }
 
 #[test]
 fn the_newer_generation_needs_no_session() {
     let daemon = Daemon::start(User::AsStarted);
-    let (response, answer) = without_session(&mut daemon.http(), "", "server_info", &json!({}));
-    assert_eq!(answer["structuredContent"]["name"], "vm-system", "{}", response.text());
+    let (response, reply) = without_session(&mut daemon.http(), "", "server_info", &json!({}));
+    assert_eq!(reply["structuredContent"]["name"], "vm-system", "{}", response.text());
     assert!(response.field("mcp-session-id").is_none());
 }
 
@@ -117,9 +117,9 @@ fn agents_without_sessions_have_a_current_execution_only_under_a_name() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let mut call_tool = |query: &str, name: &str, arguments: Value| {
-        let (response, answer) = without_session(&mut http, query, name, &arguments);
-        assert!(answer.is_object(), "{}", response.text());
-        (answer["content"][0]["text"].as_str().expect("a text").to_owned(), answer)
+        let (response, reply) = without_session(&mut http, query, name, &arguments);
+        assert!(reply.is_object(), "{}", response.text());
+        (reply["content"][0]["text"].as_str().expect("a text").to_owned(), reply)
     };
     call_tool("", "load", json!({ "programId": "p", "source": "function main() { return CC(args[0]); }" }));
     let start = |name: &str| json!({ "programId": "p", "executionId": name, "args": [name] });

@@ -53,7 +53,7 @@ fn one_of_two_answers_to_a_task_is_refused() {
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let submit = || daemon.http().post(&format!("/api/v1/executions/{id}/task"), &body).status;
         let all: Vec<_> = (0..8).map(|_| scope.spawn(submit)).collect();
-        all.into_iter().map(|one| one.join().expect("an answer")).collect()
+        all.into_iter().map(|one| one.join().expect("a response")).collect()
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 7, "{statuses:?}");

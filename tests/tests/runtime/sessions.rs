@@ -161,14 +161,14 @@ async fn startup_files_run_before_the_session_is_ready() {
 async fn a_failing_startup_file_ends_the_session() {
     let world = World::new().await;
     world.write("bad.js", "throw:Error: no");
-    for (file, error) in [("bad.js", "bad.js: Error: no"), ("missing.js", "missing.js: ")] {
+    for (file, expected) in [("bad.js", "bad.js: Error: no"), ("missing.js", "missing.js: ")] {
         let creation = world.creation(policy(|policy| policy.startup_files = vec![startup_file(file, 1)]));
         let id = creation.id;
         let error = world.runtime.create_session(creation).await.expect_err("fails");
         assert_eq!(error.code(), ErrorCode::StartupFailed, "{error}");
         let row = world.stored(id).await;
         assert_eq!(row.status, SessionStatus::Crashed);
-        assert!(row.last_error.as_deref().is_some_and(|text| text.contains(error)), "{row:?}");
+        assert!(row.last_error.as_deref().is_some_and(|text| text.contains(expected)), "{row:?}");
     }
     assert!(world.runtime.live_sessions().is_empty());
     world.end().await;

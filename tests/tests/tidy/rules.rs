@@ -54,7 +54,7 @@ pub(crate) const RULES: &[Rule] = &[
         good: &[("supervisor/store/src/sqlite.rs", concat!("use rusq", "lite::Connection;"))],
     },
     Rule {
-        name: "only sandbox talks to seccomp and Landlock",
+        name: "only sandbox uses seccomp and Landlock",
         check: |tree| {
             let calls = &[
                 concat!("SYS_", "seccomp"),
