@@ -84,7 +84,7 @@ impl Bench {
     /// Runs code that must succeed; the preview of its value.
     #[track_caller]
     pub fn eval(&mut self, session: &Session, code: &str) -> String {
-        let execution = self.client.eval(session, code).expect("answered");
+        let execution = self.client.eval(session, code).expect("a response");
         let events = self.client.events(&execution.id.to_string());
         match value(&events) {
             Some(value) if execution.status == ExecutionStatus::Ok => value.to_owned(),
@@ -104,7 +104,7 @@ impl Bench {
     /// The system's messages about a piece of code.
     #[track_caller]
     pub fn console_lines(&mut self, session: &Session, code: &str) -> Vec<String> {
-        let execution = self.client.eval(session, code).expect("answered");
+        let execution = self.client.eval(session, code).expect("a response");
         let events = self.client.events(&execution.id.to_string());
         let lines = events.into_iter().filter_map(|event| match event.payload {
             EventPayload::System { message, .. } => Some(message),

@@ -62,7 +62,7 @@ mod cases {
         for (modules, expected) in [(&[][..], none), (&["fs"][..], reads)] {
             let template = client.template(Settings::default(), modules);
             let session = client.session(&template, &daemon.place.worktree()).expect("session");
-            let execution = client.eval(&session, "calls what was not granted").expect("answered");
+            let execution = client.eval(&session, "calls what was not granted").expect("a response");
             let events = client.events(&execution.id.to_string());
             let codes = events.iter().find_map(|event| match &event.payload {
                 EventPayload::Console { text, .. } => Some(text.as_str()),
@@ -222,7 +222,7 @@ mod cases {
             [("more events than allowed", "limit(events)"), ("more output than allowed", "limit(output)")]
         {
             let session = client.session(&template, &daemon.place.worktree()).expect("session");
-            let execution = client.eval(&session, how).expect("answered");
+            let execution = client.eval(&session, how).expect("a response");
             assert_eq!(execution.status, ExecutionStatus::Error, "{how}");
             let ended = wait_until_crashed(&daemon, &session);
             assert_eq!(ended.close_reason.as_deref(), Some(reason), "{how}");
@@ -240,7 +240,7 @@ mod cases {
         let mut client = daemon.client();
         let template = client.template(short(300), &[]);
         let session = client.session(&template, &daemon.place.worktree()).expect("session");
-        let execution = client.eval(&session, "neither reads nor sends").expect("answered");
+        let execution = client.eval(&session, "neither reads nor sends").expect("a response");
         assert_eq!(execution.status, ExecutionStatus::Timeout, "{:?}", execution.error);
         let ended = wait_until_crashed(&daemon, &session);
         assert_eq!(ended.close_reason.as_deref(), Some("limit(wall)"));
@@ -252,7 +252,7 @@ mod cases {
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);
         let session = client.session(&template, &daemon.place.worktree()).expect("session");
-        let execution = client.eval(&session, "exits").expect("answered");
+        let execution = client.eval(&session, "exits").expect("a response");
         assert_eq!(execution.status, ExecutionStatus::Error);
         assert_eq!(execution.error.expect("error").code, "WORKER_DIED");
         let ended = wait_until_crashed(&daemon, &session);
@@ -266,11 +266,11 @@ mod cases {
         let template = client.template(Settings::default(), &[]);
         let worktree = daemon.place.worktree();
         let warm = client.session(&template, &worktree).expect("session");
-        client.eval(&warm, "honest").expect("answered");
+        client.eval(&warm, "honest").expect("a response");
         client.close(&warm);
         let before = observe::descriptors(daemon.pid());
         let session = client.session(&template, &worktree).expect("session");
-        let execution = client.eval(&session, "descriptors").expect("answered");
+        let execution = client.eval(&session, "descriptors").expect("a response");
         if execution.status == ExecutionStatus::Ok {
             let events = client.events(&execution.id.to_string());
             let refused = events.iter().any(|event| {

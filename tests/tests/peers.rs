@@ -269,7 +269,7 @@ mod cases {
         let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(1) };
         let mut watch = Watch::begin();
         loop {
-            let reply = scene.client.op(list.clone()).expect("answered");
+            let reply = scene.client.op(list.clone()).expect("a response");
             if let vm_system_protocol::control::Reply::Executions(executions) = reply
                 && executions.first().is_some_and(|execution| execution.status.is_final())
             {

@@ -28,7 +28,7 @@ fn execution_id() -> ExecutionId {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made")
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be created")
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn acknowledged_writes_survive_a_sigkill_at_any_moment() {
         .into_iter()
         .flat_map(|lines| [(Durability::Full, lines), (Durability::Normal, lines)])
     {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = tempfile::tempdir().expect("a temporary folder can be created");
         let acknowledged = write_until_killed(folder.path(), durability, kill_after);
         let store = open(folder.path(), durability);
         let events = runtime().block_on(async {

@@ -57,7 +57,7 @@ mod cases {
             assert!(why.starts_with(reason), "{how}: {why}");
             // A second fork is refused and detected later; the first one was correct.
             for fork in forked.unwrap_or_default() {
-                assert!(["twice", "hides its child"].contains(how), "{how}: a copy was made");
+                assert!(["twice", "hides its child"].contains(how), "{how}: a fork was created");
                 assert_eq!(client.eval(&fork, "honest").expect("a copy").status, ExecutionStatus::Ok);
                 client.close(&fork);
             }

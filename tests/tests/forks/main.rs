@@ -51,7 +51,7 @@ mod cases {
         // A promise that was pending is pending in each fork, and each settles its own.
         client.preview_of(&forks[0], "go('mine')");
         assert_eq!(client.preview_of(&forks[0], "await later"), "'mine'");
-        let never = client.eval(&forks[1], "await later").expect("answered");
+        let never = client.eval(&forks[1], "await later").expect("a response");
         assert!(never.error.is_some_and(|error| error.message.contains("never settled")));
         daemon.stop();
     }
@@ -135,7 +135,7 @@ mod cases {
         // Message and call numbers of a fork start at 1.
         let ended = client
             .eval(&fork, "for (let i = 0; i < 500; i++) console.log('x'.repeat(200)); 1")
-            .expect("answered");
+            .expect("a response");
         assert_eq!(ended.error, None);
         daemon.stop();
     }
@@ -180,7 +180,7 @@ mod cases {
         assert_eq!(memory(&one.rlimits), memory(&other.rlimits));
         assert!(other.cpu_ms < one.cpu_ms, "{} of {} ms", other.cpu_ms, one.cpu_ms);
         let flooded =
-            client.eval(&fork, "const a = []; for (;;) a.push(new Array(1000).fill(1))").expect("answered");
+            client.eval(&fork, "const a = []; for (;;) a.push(new Array(1000).fill(1))").expect("a response");
         assert!(flooded.error.is_some(), "the heap of a copy is limited");
         assert_eq!(client.preview_of(&parent, "busy > 0"), "true");
         daemon.stop();

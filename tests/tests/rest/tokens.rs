@@ -133,7 +133,7 @@ fn beyond_loopback_and_by_the_operators_choice_every_client_needs_a_token() {
     assert_eq!(Http::tcp(address).get(TEMPLATES).code(), "UNAUTHORIZED");
     assert_eq!(Http::tcp(address).get("/api/v1/health").code(), "UNAUTHORIZED");
     assert_eq!(Http::tcp(address).bearer(ALICE).get(TEMPLATES).status, 200);
-    assert_eq!(daemon.http().get(TEMPLATES).status, 200, "the Unix socket knows its users");
+    assert_eq!(daemon.http().get(TEMPLATES).status, 200, "the Unix socket authenticates users by uid");
     daemon.stop();
 }
 

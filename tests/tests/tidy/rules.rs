@@ -39,7 +39,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     },
     Rule {
-        name: "one file knows the codec's library",
+        name: "one file uses the codec's library",
         check: |tree| words(tree, &[""], &["protocol/src/codec.rs"], &[concat!("bin", "code")], no_exception),
         bad: &[("worker/src/x.rs", concat!("use bin", "code::encode;"))],
         good: &[("protocol/src/codec.rs", concat!("use bin", "code::encode;"))],
