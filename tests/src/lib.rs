@@ -1,7 +1,7 @@
 //! Whole-system tests: real processes, driven through the real binary. The library has what the tests share; it knows nothing
 //! of the supervisor's internals and is a client like any other.
 //!
-//! - [`place`]: a folder of its own for each test, and the user it runs as
+//! - [`place`]: a folder for each test, and the user it runs as
 //! - [`program`]: where the binaries are
 //! - [`command`]: one command of the CLI, with a deadline
 //! - [`daemon`]: `vm-system serve`, ready when it reports READY

@@ -52,7 +52,7 @@ impl Client {
         self.durable(op).expect("a program that compiles");
     }
 
-    /// Loads and starts a program under a name of its own.
+    /// Loads a program and starts it as a named execution.
     pub fn begin(&mut self, source: &str, name: &str) -> Run {
         self.load(source);
         self.start_program(NewRun { name: Some(name.to_owned()), ..NewRun::default() }).expect("started")

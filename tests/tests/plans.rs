@@ -141,7 +141,7 @@ fn an_agent_walks_through_a_mixed_plan_and_a_killed_daemon_loses_nothing() {
     let result = agent.data("getTask", json!({}))["result"].clone();
     assert_eq!((&result["state"], &result["done"]), (&json!("completed"), &parsed["blockIds"]), "{result}");
 
-    // All blocks are done: another execution only reviews, unless `PLAN_DONE` says that none is.
+    // All blocks are done: another execution only reviews, unless `PLAN_DONE` overrides this.
     agent.text("start", json!({ "programId": "plan", "executionId": "second" }));
     assert_eq!(walk(&mut agent, |_, prompt| obliging(prompt)), ["FINAL REVIEW"]);
     let again = json!({ "programId": "plan", "executionId": "third", "env": { "PLAN_DONE": "[]" } });

@@ -238,7 +238,7 @@ fn all_forks_are_created_or_none() {
     daemon.stop();
 }
 
-/// Sessions that take executions.
+/// Sessions that accept executions.
 fn ready(client: &mut vm_system_tests::client::Client) -> usize {
     let filter = vm_system_protocol::control::SessionFilter {
         status: Some(SessionStatus::Ready),
