@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Cost {
     /// Time on a processor (nanoseconds).
     pub cpu_ns: u64,
-    /// Voluntary context switches.
+    /// Times that a thread went to sleep by itself.
     pub sleeps: u64,
 }
 

@@ -5,7 +5,7 @@ use crate::figure::Figure;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Names a folder with the peers: `python3 -m venv FOLDER`, `FOLDER/bin/pip install dbos`,
+/// Names a folder that holds the peers: `python3 -m venv FOLDER`, `FOLDER/bin/pip install dbos`,
 /// `npm install --prefix FOLDER @restatedev/restate-server @restatedev/restate-sdk`.
 pub const PEERS: &str = "VM_SYSTEM_PEERS";
 
@@ -44,5 +44,5 @@ fn measure(name: &str, program: &Path, script: &Path, folder: &Path, count: usiz
         .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let times: Vec<f64> = text.lines().filter_map(|line| line.parse().ok()).skip(warm_up).collect();
-    (times.len() == count).then(|| Figure::new(format!("{name}: task to task"), "us", times))
+    (times.len() == count).then(|| Figure::new(format!("{name}: question to question"), "us", times))
 }

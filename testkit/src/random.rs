@@ -29,7 +29,7 @@ impl SeededRandom {
         self.below(len as u64) as usize
     }
 
-    /// True with a probability of 1 in `times`.
+    /// True once in `times`.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

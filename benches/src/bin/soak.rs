@@ -12,7 +12,7 @@ use vm_system_tests::daemon::Daemon;
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
 
-/// Sessions of one round, which exist at the same time.
+/// Sessions of one round, all alive at a time.
 const SESSIONS: usize = 12;
 /// Rounds after which everything that is allocated once is allocated.
 const WARM: usize = 5;
