@@ -337,8 +337,8 @@ fn an_execution_that_is_started_as_a_task_is_a_task_of_mcp() {
     agent.request("tasks/update", answer(&second, json!({ "n": 7 })));
     // A form cannot express a list: the schema is part of the message.
     let third = get(&mut agent);
-    let (key, question) = third["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
-    let message = question["params"]["message"].as_str().expect("a text");
+    let (key, input) = third["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
+    let message = input["params"]["message"].as_str().expect("a text");
     assert!(message.starts_with("which?\n\nThe answer is JSON that matches this schema: "), "{message}");
     assert!(message.contains(r#""type":"array""#), "{message}");
     let unfit = json!({ "taskId": id, "_meta": meta,
