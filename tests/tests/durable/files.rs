@@ -104,7 +104,7 @@ fn a_state_that_no_worker_can_restore_is_not_imported() {
     let fields = [("content-type", "application/json")];
     let response = http.request("POST", "/api/v1/imports/execution", &fields, Some(&forged));
     assert_eq!((response.status, response.code().as_str()), (400, "VALIDATION_ERROR"), "{}", response.text());
-    assert!(response.text().contains("no worker can go on"), "{}", response.text());
+    assert!(response.text().contains("the state in the file"), "{}", response.text());
     assert_eq!(http.get("/api/v1/executions/forged").status, 400, "rows of it are left");
     assert_eq!(prompt(&client.submit("whole", "1").expect("taken")), "second?");
     drop((client, http));
