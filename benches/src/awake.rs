@@ -33,7 +33,7 @@ impl Awake {
         let threads: Vec<_> = processors
             .map(|processor| {
                 let stop = Arc::clone(&stop);
-                std::thread::spawn(move || turn_round(processor, &stop))
+                std::thread::spawn(move || spin(processor, &stop))
             })
             .collect();
         println!(
@@ -60,7 +60,7 @@ impl Drop for Awake {
     }
 }
 
-fn turn_round(processor: usize, stop: &AtomicBool) {
+fn spin(processor: usize, stop: &AtomicBool) {
     let mut one = CpuSet::new();
     let pinned = one.set(processor).and_then(|()| sched_setaffinity(Pid::from_raw(0), &one));
     // A thread that does not yield would take the processor from the measured threads.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub struct Cost {
     /// Time on a processor (nanoseconds).
     pub cpu_ns: u64,
-    /// Times that a thread went to sleep by itself.
+    /// Voluntary context switches.
     pub sleeps: u64,
 }
 

@@ -30,7 +30,7 @@ impl Figure {
         Self::new(name, "us", times.collect())
     }
 
-    /// The sample below which this share of them lies; 0 without samples.
+    /// The sample below which this share of the samples is; 0 without samples.
     pub fn quantile(&self, share: f64) -> f64 {
         let last = self.samples.len().saturating_sub(1);
         self.samples.get((last as f64 * share).round() as usize).copied().unwrap_or(0.0)

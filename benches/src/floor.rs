@@ -10,7 +10,7 @@ use vm_system_sandbox::socket::{self, Wait};
 
 /// About the size of a short execution's commit in the store's log (bytes).
 const COMMIT_BYTES: usize = 5 * 4_120;
-/// About a request, and its answer (bytes).
+/// About the size of a request, and of its response (bytes).
 const MESSAGE_BYTES: usize = 256;
 /// Size of the file (bytes), which is overwritten and not enlarged, like the store's log after its first checkpoint.
 const FILE_BYTES: usize = 4 << 20;
@@ -51,7 +51,7 @@ pub fn stream(count: usize) -> io::Result<Figure> {
     Ok(figure)
 }
 
-/// There and back over a packet socket, as between the supervisor and a worker.
+/// A round trip over a packet socket, as between the supervisor and a worker.
 pub fn packets(count: usize) -> io::Result<Figure> {
     let (ours, theirs) = socket::pair()?;
     let echo = std::thread::spawn(move || {

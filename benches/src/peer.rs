@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
-/// A loop that evaluates lines, as the peer's own REPL would without its prompt.
+/// A loop that evaluates lines, like the peer's REPL without its prompt.
 const NODE_LOOP: &str = "require('readline').createInterface({ input: process.stdin })\
     .on('line', line => process.stdout.write(String((0, eval)(line)) + '\\n'))";
 const DENO_LOOP: &str = "import readline from 'node:readline'; import process from 'node:process'; \

@@ -119,7 +119,7 @@ fn steps(config: &str, how: &str) -> Option<Figure> {
         let figure = Figure::of_times(format!("durable step {how}, state {name}, FULL"), count, |_| {
             client.submit(&id, &answer).expect("accepted");
         });
-        // Those of the warm-up are among them.
+        // The steps of the warm-up are included.
         let steps = count + count / 10;
         let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(daemon.pid())).each(steps);
         figure.print(Some(small.as_ref().unwrap_or(&floor)));

@@ -11,13 +11,13 @@ use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 
 const CREATES: usize = 300;
-/// Functions of the library that is made up: about as much code as lodash has.
+/// Functions of the generated library: about as much code as lodash.
 const FUNCTIONS: usize = 3_000;
 
 fn main() -> anyhow::Result<()> {
     let source = match std::env::args_os().nth(1) {
         Some(file) => std::fs::read_to_string(file)?,
-        None => made_up(),
+        None => generated(),
     };
     let options = DaemonOptions { program: "vm-system", ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
@@ -60,7 +60,7 @@ fn create(client: &mut Client, daemon: &Daemon, template: &str) -> anyhow::Resul
     Ok(time)
 }
 
-fn made_up() -> String {
+fn generated() -> String {
     let mut source = String::from("'use strict';\n");
     for number in 0..FUNCTIONS {
         // Writing to a String cannot fail.

@@ -54,17 +54,17 @@ fn create_control(daemon: &Daemon, template: &str) -> Figure {
     Figure::new("control: session create", "us", samples)
 }
 
-fn create_http(http: &mut Http, daemon: &Daemon, template: &str, door: &str) -> Figure {
+fn create_http(http: &mut Http, daemon: &Daemon, template: &str, transport: &str) -> Figure {
     let body = session_body(daemon, template);
     let samples = measured(CREATES, |_| {
         let begin = Instant::now();
         let response = http.post("/api/v1/sessions", &body);
         let time = micros(begin.elapsed());
         let id = response.json()["id"].as_str().map(str::to_owned).expect("a session");
-        http.ask("POST", &format!("/api/v1/sessions/{id}/close"), &[], None);
+        http.request("POST", &format!("/api/v1/sessions/{id}/close"), &[], None);
         time
     });
-    Figure::new(format!("REST {door}: session create"), "us", samples)
+    Figure::new(format!("REST {transport}: session create"), "us", samples)
 }
 
 /// Samples after a warm-up of a tenth.
@@ -104,7 +104,7 @@ fn eval_http(
     connect: &(impl Fn() -> Http + Sync),
     daemon: &Daemon,
     template: &str,
-    door: &str,
+    transport: &str,
     clients: usize,
     evals: usize,
 ) -> Figure {
@@ -122,5 +122,5 @@ fn eval_http(
         http.request("POST", &format!("/api/v1/sessions/{session}/close"), &[], None);
         samples
     });
-    Figure::new(format!("REST {door}: eval 1+2, {clients} clients"), "us", samples)
+    Figure::new(format!("REST {transport}: eval 1+2, {clients} clients"), "us", samples)
 }

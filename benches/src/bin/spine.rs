@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
     let unknown = options.iter().find(|option| *option != "--awake");
     if let Some(unknown) = unknown.or(parts.iter().find(|part| !PARTS.contains(&part.as_str()))) {
-        eprintln!("spine: {unknown} is no part and no option\n\n{HELP}");
+        eprintln!("spine: {unknown} is neither a part nor an option\n\n{HELP}");
         return ExitCode::from(2);
     }
     match measure(!options.is_empty(), &parts) {
