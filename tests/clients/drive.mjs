@@ -31,7 +31,7 @@ async function drive(transport, name) {
     assert(prompt.messages[0].content.text.includes('getTask'));
     const read = await client.readResource({ uri: `vm://executions/${started.structuredContent.id}` });
     assert(read.contents[0].text.includes('COMPLETED'));
-    // A call that is taken back ends, and the next one is answered.
+    // A cancelled call ends, and the next one gets its response.
     await call('load', { programId: 'endless', source: 'function main() { for (;;) {} }' });
     const controller = new AbortController();
     const endless = call('start', { programId: 'endless', executionId: `endless-${name}` }, { signal: controller.signal });

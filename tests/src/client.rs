@@ -1,4 +1,4 @@
-//! The control socket, one frame at a time: what the CLI does, without the CLI, so that a test can also do it wrongly.
+//! The control socket, one frame at a time: what the CLI does, without the CLI, so that tests can also send invalid frames.
 
 use crate::PATIENCE;
 use crate::watch::Watch;
@@ -27,7 +27,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects and shakes hands.
+    /// Connects and exchanges hellos.
     pub fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).expect("connect");
         stream.set_read_timeout(Some(PATIENCE)).expect("deadline");
@@ -41,14 +41,14 @@ impl Client {
 
     /// Writes one frame.
     pub fn write(&mut self, bytes: &[u8]) {
-        // In one go, as any sensible client does.
+        // In one write, as real clients do.
         let frame = [&(bytes.len() as u32).to_le_bytes(), bytes].concat();
         self.stream.write_all(&frame).expect("frame");
     }
 
     /// Reads one frame.
     pub fn read(&mut self) -> Vec<u8> {
-        // Not in the read itself: there the kernel would wake us as soon as the supervisor has taken our request.
+        // Polled first: a blocking read would also be woken when the supervisor reads the request.
         let mut ready = PollSet::with_capacity(1);
         ready.add(&self.stream);
         ready.wait(Some(PATIENCE)).expect("wait");
@@ -59,7 +59,7 @@ impl Client {
         bytes
     }
 
-    /// Sends a request and does not wait; gives its number.
+    /// Sends a request and does not wait; its number.
     pub fn send(&mut self, op: Op) -> u32 {
         self.send_with_key(op, None)
     }
@@ -78,8 +78,8 @@ impl Client {
         decode(&self.read()).expect("server frame")
     }
 
-    /// Waits for the answer to a request; events on the way are gathered.
-    pub fn answer(&mut self, id: u32) -> (Vec<Event>, Result<Reply, OpError>) {
+    /// Waits for the response to a request; the events before it are collected.
+    pub fn response(&mut self, id: u32) -> (Vec<Event>, Result<Reply, OpError>) {
         let mut gathered = Vec::new();
         loop {
             match self.frame() {
@@ -87,15 +87,15 @@ impl Client {
                 ServerFrame::Reply { id: of, result } if of == id => {
                     return (gathered, result.map(|reply| *reply).map_err(|error| *error));
                 }
-                other => panic!("an answer to something else: {other:?}"),
+                other => panic!("a response to another request: {other:?}"),
             }
         }
     }
 
-    /// One request and its answer.
+    /// One request and its response.
     pub fn op(&mut self, op: Op) -> Result<Reply, OpError> {
         let id = self.send(op);
-        self.answer(id).1
+        self.response(id).1
     }
 
     /// A template with these settings and modules; its id.
@@ -103,7 +103,7 @@ impl Client {
         self.template_of(Engine::Quickjs, settings, modules)
     }
 
-    /// The same for programs.
+    /// A template for programs with these settings; its id.
     pub fn program_template(&mut self, settings: Settings) -> String {
         self.template_of(Engine::Cvm, settings, &[])
     }
@@ -141,7 +141,7 @@ impl Client {
         })
     }
 
-    /// Sessions that go on from where this one stands.
+    /// Forks of a session.
     pub fn fork(&mut self, session: &Session, count: u32) -> Result<Vec<Session>, OpError> {
         self.op(Op::SessionFork { session: session.id.to_string(), count }).map(|reply| match reply {
             Reply::Sessions(sessions) => sessions,
@@ -149,15 +149,15 @@ impl Client {
         })
     }
 
-    /// Runs code that must end well, and gives the preview of its value.
+    /// Runs code that must succeed; the preview of its value.
     #[track_caller]
-    pub fn says(&mut self, session: &Session, code: &str) -> String {
+    pub fn preview_of(&mut self, session: &Session, code: &str) -> String {
         let execution = self.eval(session, code).unwrap_or_else(|error| panic!("{code}: {error:?}"));
         assert_eq!(execution.error, None, "{code}");
         value(&execution.events.unwrap_or_default()).unwrap_or_default().to_owned()
     }
 
-    /// Ends a session; one that has ended already is fine.
+    /// Ends a session; no error if it has ended already.
     pub fn close(&mut self, session: &Session) {
         self.op(Op::SessionClose { session: session.id.to_string() }).expect("close");
     }
@@ -170,7 +170,7 @@ impl Client {
         }
     }
 
-    /// A live session as the kernel sees it.
+    /// The kernel's data about a live session.
     pub fn inspect(&mut self, session: &Session) -> Result<SessionInspection, OpError> {
         self.op(Op::SessionInspect { session: session.id.to_string() }).map(|reply| match reply {
             Reply::Inspection(inspection) => *inspection,
@@ -178,7 +178,7 @@ impl Client {
         })
     }
 
-    /// Asks until the session is in this state: the end of a session is no event of its own yet. Fails at the deadline.
+    /// Polls until the session is in this state: there is no notification of its end. Fails at the deadline.
     #[track_caller]
     pub fn until(&mut self, session: &Session, status: SessionStatus) -> Session {
         let mut watch = Watch::begin();
@@ -219,8 +219,8 @@ impl Client {
         }
     }
 
-    /// Runs code to its end. An execution that put out too much is answered by an error that names it; here, too, the
-    /// execution is what counts.
+    /// Runs code to its end. An execution over its output limit is reported as an error with its id; its record is returned
+    /// here, too.
     pub fn eval(&mut self, session: &Session, code: &str) -> Result<Execution, OpError> {
         match self.op(repl(session, code, true)) {
             Ok(Reply::Execution(execution)) => Ok(*execution),
@@ -234,7 +234,7 @@ impl Client {
         }
     }
 
-    /// Starts code and gives its record as soon as it runs.
+    /// Starts code; its record as soon as it runs.
     pub fn start(&mut self, session: &Session, code: &str) -> Execution {
         match self.op(repl(session, code, false)).expect("start") {
             Reply::Execution(execution) => *execution,
@@ -265,7 +265,7 @@ fn execution(session: &Session, kind: ExecutionKind) -> NewExecution {
     NewExecution::new(session.id.to_string(), kind)
 }
 
-/// The preview of the value event, as people see it.
+/// The preview of the last value event.
 pub fn value(events: &[Event]) -> Option<&str> {
     events.iter().rev().find_map(|event| match &event.payload {
         EventPayload::Value { preview, .. } => Some(preview.as_str()),

@@ -1,7 +1,7 @@
 //! One command with a clean environment, a user and a deadline.
 
 use crate::PATIENCE;
-use crate::place::{NOBODY, TestDir, User};
+use crate::place::{TestDir, UNPRIVILEGED_UID, User};
 use crate::program;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::OsStr;
@@ -12,26 +12,26 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use vm_system_sandbox::pidfd::PidFd;
 
-/// What a command left.
+/// Exit code and output of a command.
 #[derive(Debug)]
-pub struct Output {
-    /// Its exit code; `None` after a signal.
+pub struct CommandOutput {
+    /// The exit code; `None` after a signal.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Standard output.
     pub stdout: String,
-    /// What it complained about.
+    /// Standard error.
     pub stderr: String,
 }
 
-impl Output {
-    /// What it printed, if it succeeded.
+impl CommandOutput {
+    /// Standard output of a command that must succeed.
     #[track_caller]
     pub fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// What it complained about, if it failed with this code.
+    /// Standard error of a command that must fail with this code.
     #[track_caller]
     pub fn fails(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
@@ -39,7 +39,7 @@ impl Output {
     }
 }
 
-/// A command of a program in a place: its user, its home, the worktree as current folder, nothing else.
+/// A command in a test's folder: with its user, its home, the worktree as current folder, and no other environment.
 pub fn command(place: &TestDir, program: &str) -> Command {
     let mut command = Command::new(program::path(program, place.user));
     command
@@ -50,19 +50,19 @@ pub fn command(place: &TestDir, program: &str) -> Command {
         .env("VM_SYSTEM_SOCKET", place.socket())
         .current_dir(place.worktree())
         .stdin(Stdio::null());
-    if place.user == User::Nobody {
-        command.uid(NOBODY).gid(NOBODY);
+    if place.user == User::Unprivileged {
+        command.uid(UNPRIVILEGED_UID).gid(UNPRIVILEGED_UID);
     }
     command
 }
 
 /// One command of the CLI.
-pub fn vm_system(place: &TestDir, arguments: &[&str]) -> Output {
+pub fn vm_system(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     run(command(place, program::PRODUCT).args(arguments), "")
 }
 
-/// Runs a command to its end, with this on its stdin.
-pub fn run(command: &mut Command, input: &str) -> Output {
+/// Runs a command to its end, with `input` on its stdin.
+pub fn run(command: &mut Command, input: &str) -> CommandOutput {
     let what = format!("{command:?}");
     let mut child = command
         .stdin(Stdio::piped())
@@ -72,7 +72,7 @@ pub fn run(command: &mut Command, input: &str) -> Output {
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     let stdin = child.stdin.take();
     if let Some(mut stdin) = stdin {
-        // A command that does not read closes it: no failure of the test.
+        // Fails if the command does not read its stdin: no failure of the test.
         let _ = stdin.write_all(input.as_bytes());
     }
     let stdout = gather(child.stdout.take());
@@ -81,7 +81,7 @@ pub fn run(command: &mut Command, input: &str) -> Output {
         let _ = child.kill();
         panic!("{what} does not end");
     });
-    Output { code, stdout: stdout.join().expect("reader"), stderr: stderr.join().expect("reader") }
+    CommandOutput { code, stdout: stdout.join().expect("reader"), stderr: stderr.join().expect("reader") }
 }
 
 fn gather(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
@@ -94,7 +94,7 @@ fn gather(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle
     })
 }
 
-/// Waits for the end of a child; its exit code, or nothing if it still runs at the deadline.
+/// Waits for the end of a child; its exit code, or `None` if it still runs at the deadline.
 pub fn wait(child: &mut Child, deadline: Duration) -> Option<Option<i32>> {
     let pidfd = PidFd::open(child.id()).expect("our own child");
     readable(&pidfd, deadline).then(|| child.wait().expect("ended").code())
@@ -115,7 +115,7 @@ pub fn readable(pidfd: &PidFd, deadline: Duration) -> bool {
     }
 }
 
-/// Arguments from anything.
+/// Arguments from any kind of text.
 pub fn arguments<S: AsRef<OsStr>>(list: &[S]) -> impl Iterator<Item = &OsStr> {
     list.iter().map(AsRef::as_ref)
 }

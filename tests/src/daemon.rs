@@ -1,8 +1,8 @@
-//! `vm-system serve` in a place: ready when it says so to its service manager, which is the test.
+//! `vm-system serve` in a test's folder: ready when it notifies its service manager, which is the test.
 
 use crate::PATIENCE;
 use crate::client::Client;
-use crate::command::{Output, command, readable, vm_system, wait};
+use crate::command::{CommandOutput, command, readable, vm_system, wait};
 use crate::http::Http;
 use crate::observe;
 use crate::place::{TestDir, User};
@@ -15,26 +15,26 @@ use std::process::{Child, Stdio};
 use vm_system_protocol::control::{Op, Reply, RuntimeInfo};
 use vm_system_sandbox::pidfd::PidFd;
 
-/// How to start one.
+/// How to start a daemon.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// Which of the package's binaries.
+pub struct DaemonOptions {
+    /// One of the package's binaries.
     pub program: &'static str,
     /// More arguments of `serve`.
     pub arguments: Vec<String>,
-    /// Content of the operator's configuration file; none if empty.
+    /// Content of the operator's configuration file; no file if empty.
     pub config: String,
-    /// Where its log goes: a file or a pipe that is there; `daemon.log` in its place if none.
+    /// An existing file or pipe for its log; `daemon.log` in its folder if `None`.
     pub log: Option<PathBuf>,
 }
 
-impl Default for Options {
+impl Default for DaemonOptions {
     fn default() -> Self {
         Self { program: program::PRODUCT, arguments: Vec::new(), config: String::new(), log: None }
     }
 }
 
-/// A running daemon. Killed with everything that belongs to it when the test ends, if it was not stopped before.
+/// A running daemon. Killed with all its processes when the test ends, if it was not stopped before.
 #[derive(Debug)]
 pub struct Daemon {
     /// Its folder.
@@ -44,18 +44,18 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// With an empty state directory.
+    /// Starts with an empty state directory.
     pub fn start(user: User) -> Self {
-        Self::start_with(TestDir::new(user), &Options::default())
+        Self::start_with(TestDir::new(user), &DaemonOptions::default())
     }
 
-    /// In a place that may hold an earlier daemon's state.
-    pub fn start_with(place: TestDir, options: &Options) -> Self {
+    /// Starts in a folder that may have an earlier daemon's state.
+    pub fn start_with(place: TestDir, options: &DaemonOptions) -> Self {
         Self::try_start(place, options).unwrap_or_else(|(_, log)| panic!("the daemon did not start:\n{log}"))
     }
 
-    /// As [`Daemon::start_with`]; the place and the log if it ends before it is ready.
-    pub fn try_start(place: TestDir, options: &Options) -> Result<Self, (TestDir, String)> {
+    /// As [`Daemon::start_with`]; the folder and the log if it exits before it is ready.
+    pub fn try_start(place: TestDir, options: &DaemonOptions) -> Result<Self, (TestDir, String)> {
         let notify = place.path("notify");
         let _ = std::fs::remove_file(&notify);
         let manager = UnixDatagram::bind(&notify).expect("notify socket");
@@ -96,7 +96,7 @@ impl Daemon {
         ];
         let timeout = nix::poll::PollTimeout::try_from(PATIENCE).expect("a minute");
         let ready = poll(&mut fds, timeout).expect("poll");
-        assert!(ready > 0, "the daemon is neither ready nor dead:\n{}", self.log());
+        assert!(ready > 0, "the daemon is not ready and has not exited:\n{}", self.log());
         let mut message = [0; 256];
         manager.set_nonblocking(true).expect("nonblocking");
         manager.recv(&mut message).is_ok_and(|len| message[..len].starts_with(b"READY=1"))
@@ -104,12 +104,16 @@ impl Daemon {
 
     fn give_up(self) -> (TestDir, String) {
         let mut this = self;
-        assert!(wait(&mut this.child, PATIENCE).is_some(), "it neither is ready nor ends:\n{}", this.log());
+        assert!(
+            wait(&mut this.child, PATIENCE).is_some(),
+            "it is not ready and does not exit:\n{}",
+            this.log()
+        );
         let log = this.log();
         (std::mem::replace(&mut this.place, TestDir::new(User::AsStarted)), log)
     }
 
-    /// What it has logged.
+    /// The log so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.place.path("daemon.log")).unwrap_or_default()
     }
@@ -129,7 +133,7 @@ impl Daemon {
         Http::unix(&self.place.http_socket())
     }
 
-    /// Where it serves HTTP over TCP (`--listen`), in the order of the flags.
+    /// The addresses of HTTP over TCP (`--listen`), in the order of the flags.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let log = self.log();
         let lines = log.lines().filter(|line| line.contains("HTTP over TCP"));
@@ -137,17 +141,17 @@ impl Daemon {
         lines.filter_map(address).collect()
     }
 
-    /// Asks it to read its tokens again.
+    /// Makes it read its tokens again (SIGHUP).
     pub fn hang_up(&self) {
         self.pidfd.signal(nix::libc::SIGHUP).expect("SIGHUP");
     }
 
     /// One command of the CLI against it.
-    pub fn cli(&self, arguments: &[&str]) -> Output {
+    pub fn cli(&self, arguments: &[&str]) -> CommandOutput {
         vm_system(&self.place, arguments)
     }
 
-    /// What it says about itself.
+    /// The response of `ops runtime`.
     pub fn info(&self) -> RuntimeInfo {
         match self.client().op(Op::RuntimeInfo).expect("runtime info") {
             Reply::RuntimeInfo(info) => *info,
@@ -155,7 +159,7 @@ impl Daemon {
         }
     }
 
-    /// Every process that belongs to it: its children, and the jail, whose keeper is nobody's child.
+    /// Every process that belongs to it: its descendants, and those of the jail (the keeper is no descendant).
     pub fn family(&self) -> Vec<PidFd> {
         let mut family = observe::descendants(self.pid());
         if let Some(keeper) = self.info().keeper_pid {
@@ -165,7 +169,7 @@ impl Daemon {
         family
     }
 
-    /// Asks it to stop as a service manager does; it must end by itself, with 0, and leave no process behind.
+    /// Stops it with SIGTERM; it must exit with 0 and leave no process behind.
     pub fn stop(mut self) -> TestDir {
         let family = self.family();
         self.pidfd.signal(nix::libc::SIGTERM).expect("SIGTERM");
@@ -175,7 +179,7 @@ impl Daemon {
         std::mem::replace(&mut self.place, TestDir::new(User::AsStarted))
     }
 
-    /// Kills it without a warning; gives its place and what it leaves behind.
+    /// Kills it; its folder and the processes that it leaves behind.
     pub fn kill(mut self) -> (TestDir, Vec<PidFd>) {
         let family = self.family();
         self.pidfd.kill().expect("SIGKILL");

@@ -1,4 +1,4 @@
-//! A client whose daemon may die at any moment: every failure of the connection is an answer.
+//! A client of a daemon that may be killed at any moment: failures of the connection are results.
 
 use crate::PATIENCE;
 use std::io::{self, Read as _, Write as _};
@@ -10,7 +10,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
-/// Connects again with the next request when the connection has failed.
+/// Connects again for the next request when the connection has failed.
 #[derive(Debug)]
 pub struct Fragile {
     socket: PathBuf,
@@ -19,12 +19,12 @@ pub struct Fragile {
 }
 
 impl Fragile {
-    /// Connects with the first request.
+    /// The connection is opened by the first request.
     pub fn new(socket: &Path) -> Self {
         Self { socket: socket.to_owned(), stream: None, next: 1 }
     }
 
-    /// One request and its answer. `sent` is called in between: the request is on its way.
+    /// One request and its response. `sent` is called once the request is written.
     pub fn op(&mut self, op: Op, sent: impl FnOnce()) -> io::Result<Result<Reply, OpError>> {
         let result = self.try_op(op, sent);
         if result.is_err() {

@@ -1,5 +1,4 @@
-//! HTTP, one request at a time over one connection: as little of a client as there can be, so that a test can also do it
-//! wrongly.
+//! HTTP, one request at a time over one connection: a minimal client, so that tests can also send invalid requests.
 
 use crate::PATIENCE;
 use serde_json::Value;
@@ -12,7 +11,7 @@ use std::path::Path;
 pub trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
-/// A connection that is kept alive.
+/// A keep-alive connection.
 pub struct Http {
     stream: Box<dyn Stream>,
     buffer: Vec<u8>,
@@ -26,14 +25,14 @@ impl std::fmt::Debug for Http {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// Its status.
+    /// The status code.
     pub status: u16,
-    /// Its header fields, names in lower case.
+    /// Header fields, names in lower case.
     pub fields: Vec<(String, String)>,
-    /// Its body.
+    /// The body, without its transfer coding.
     pub body: Vec<u8>,
 }
 
@@ -54,7 +53,7 @@ impl Response {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// The code of a refusal; empty if it is none.
+    /// The code of an error; empty for other responses.
     pub fn code(&self) -> String {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         body["error"]["code"].as_str().unwrap_or_default().to_owned()
@@ -91,7 +90,7 @@ impl Http {
         self
     }
 
-    /// With this token.
+    /// Sends this token with every request.
     #[must_use]
     pub fn bearer(self, token: &str) -> Self {
         self.with("authorization", &format!("Bearer {token}"))
@@ -100,24 +99,36 @@ impl Http {
     /// One request without a body.
     #[track_caller]
     pub fn get(&mut self, path: &str) -> Response {
-        self.ask("GET", path, &[], None)
+        self.request("GET", path, &[], None)
     }
 
     /// One request with a JSON body.
     #[track_caller]
     pub fn post(&mut self, path: &str, body: &Value) -> Response {
-        self.ask("POST", path, &[], Some(&body.to_string()))
+        self.request("POST", path, &[], Some(&body.to_string()))
     }
 
     /// One request; a body is JSON unless `fields` say otherwise.
     #[track_caller]
-    pub fn ask(&mut self, method: &str, path: &str, fields: &[(&str, &str)], body: Option<&str>) -> Response {
-        self.send(&self.written(method, path, fields, body));
-        self.response(method == "HEAD").unwrap_or_else(|| panic!("{method} {path}: no answer"))
+    pub fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Response {
+        self.send(&self.request_bytes(method, path, fields, body));
+        self.response(method == "HEAD").unwrap_or_else(|| panic!("{method} {path}: no response"))
     }
 
     /// The bytes of a request.
-    pub fn written(&self, method: &str, path: &str, fields: &[(&str, &str)], body: Option<&str>) -> Vec<u8> {
+    pub fn request_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Vec<u8> {
         use std::fmt::Write as _;
         let mut head = format!("{method} {path} HTTP/1.1\r\n");
         let given = |name: &str| fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
@@ -138,12 +149,12 @@ impl Http {
         head.into_bytes()
     }
 
-    /// Writes bytes; a server that has hung up is noticed when its answer is read.
+    /// Writes bytes; a closed connection is noticed when the response is read.
     pub fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }
 
-    /// The next answer; `None` if the connection ends before one.
+    /// The next response; `None` if the connection ends before it.
     pub fn response(&mut self, head_only: bool) -> Option<Response> {
         let (status, fields) = self.head()?;
         let mut response = Response { status, fields, body: Vec::new() };
@@ -165,7 +176,7 @@ impl Http {
         Some(response)
     }
 
-    /// The head of an answer.
+    /// The head of a response: status and header fields.
     pub fn head(&mut self) -> Option<(u16, Vec<(String, String)>)> {
         let head = self.until(b"\r\n\r\n")?;
         let head = String::from_utf8(head).expect("a head is text");
@@ -189,7 +200,7 @@ impl Http {
         (length > 0).then_some(chunk)
     }
 
-    /// Whether the server hangs up, without another byte.
+    /// Whether the server closes the connection without another byte.
     pub fn ends(&mut self) -> bool {
         self.buffer.is_empty() && !self.more()
     }
@@ -203,7 +214,7 @@ impl Http {
         }
     }
 
-    /// Reads on; false at the end. Fails at the deadline.
+    /// Reads more bytes; false at the end. Fails at the deadline.
     fn more(&mut self) -> bool {
         let mut bytes = [0; 16 * 1024];
         match self.stream.read(&mut bytes) {
@@ -211,7 +222,7 @@ impl Http {
                 self.buffer.extend_from_slice(&bytes[..count]);
                 count > 0
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => panic!("the server says nothing"),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => panic!("the server sends nothing"),
             Err(_) => false,
         }
     }

@@ -1,17 +1,17 @@
-//! Whole-system tests: real processes, driven through the real binary. The library is what the tests share; it knows
-//! nothing of the supervisor's inside and speaks to it as any client does.
+//! Whole-system tests: real processes, driven through the real binary. The library has what the tests share; it knows nothing
+//! of the supervisor's internals and is a client like any other.
 //!
-//! - [`place`]: a folder of its own for each test, and the user it runs as
+//! - [`place`]: a folder for each test, and the user it runs as
 //! - [`program`]: where the binaries are
 //! - [`command`]: one command of the CLI, with a deadline
 //! - [`daemon`]: `vm-system serve`, ready when it reports READY
 //! - [`client`]: the control socket, one frame at a time; [`http`]: the REST API, one request at a time
-//! - [`records`]: rows for tests and figures of the store alone
+//! - [`records`]: rows for tests and figures of the store
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
-//! - [`rights`]: a template whose rights a test sets
-//! - [`programs`]: durable programs through that socket; [`fragile`]: a client of a daemon that may be killed at any moment
+//! - [`rights`]: a template with rights that a test sets
+//! - [`programs`]: durable programs over the control socket; [`fragile`]: a client of a daemon that may be killed at any moment
 //! - [`mcp`]: an agent on standard streams
-//! - [`observe`]: processes, descriptors and memory as the kernel sees them
+//! - [`observe`]: processes, descriptors and memory as the kernel reports them
 //! - [`watch`]: polling of what sends no notification
 
 pub mod client;
@@ -32,7 +32,7 @@ pub mod watch;
 use std::time::Duration;
 pub use vm_system_testkit::{SeededRandom, skip};
 
-/// Nothing in a test takes longer, unless the system hangs (two shared cores, debug build).
+/// Longer than any wait of a test, unless the system hangs (two shared cores, debug build).
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Declares tests that run as the user who started them, and once more as uid 65534: `as_both!(name, body);` where
@@ -46,9 +46,9 @@ macro_rules! as_both {
                 super::cases::$name($crate::place::User::AsStarted);
             }
             #[test]
-            fn as_nobody() {
-                if $crate::place::User::nobody_is_possible() {
-                    super::cases::$name($crate::place::User::Nobody);
+            fn as_uid_65534() {
+                if $crate::place::User::can_be_switched() {
+                    super::cases::$name($crate::place::User::Unprivileged);
                 } else {
                     $crate::skip("root", "tests as uid 65534 need root");
                 }

@@ -1,4 +1,4 @@
-//! An agent: `vm-system mcp` in a place, spoken to line by line. Every structured answer of a tool is compared with the
+//! An agent: `vm-system mcp` in a test's folder, driven line by line. Every structured result of a tool is checked against the
 //! schema that the tool announces.
 
 use crate::PATIENCE;
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, channel};
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_sandbox::pidfd::PidFd;
 
-/// A running agent's server. Killed when the test ends, if it was not closed before.
+/// The server process of an agent. Killed when the test ends, if it was not closed before.
 #[derive(Debug)]
 pub struct Agent {
     child: Child,
@@ -23,12 +23,12 @@ pub struct Agent {
     lines: Receiver<String>,
     next: u64,
     schemas: HashMap<String, Value>,
-    /// Notifications that came while an answer was waited for.
+    /// Messages that were received before an awaited response.
     pub received: Vec<Value>,
 }
 
 impl Agent {
-    /// Starts the process and nothing else.
+    /// Starts the process without a handshake.
     pub fn spawn(place: &TestDir, arguments: &[&str]) -> Self {
         let mut mcp = command(place, program::PRODUCT);
         mcp.arg("mcp").arg("--socket").arg(place.socket()).arg("--state-dir").arg(place.path("state"));
@@ -47,14 +47,14 @@ impl Agent {
         Self { child, stdin, lines, next: 0, schemas: HashMap::new(), received: Vec::new() }
     }
 
-    /// Starts it and shakes hands as clients of the older generation do.
+    /// Starts it and makes the handshake of the older generation.
     pub fn start(place: &TestDir, arguments: &[&str]) -> Self {
         let mut agent = Self::spawn(place, arguments);
         let about = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
         let result = agent.request("initialize", params);
         assert_eq!(result["protocolVersion"], "2025-11-25");
-        agent.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        agent.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         let tools = agent.request("tools/list", json!({}));
         for tool in tools["tools"].as_array().expect("tools") {
             let name = tool["name"].as_str().expect("a name").to_owned();
@@ -68,31 +68,31 @@ impl Agent {
         self.child.id()
     }
 
-    /// Sends a line as it is; false if the process does not read any more.
-    pub fn say(&mut self, line: impl AsRef<[u8]>) -> bool {
+    /// Sends a line unchanged; false if the process no longer reads.
+    pub fn send_line(&mut self, line: impl AsRef<[u8]>) -> bool {
         let Some(stdin) = &mut self.stdin else { return false };
         stdin.write_all(line.as_ref()).and_then(|()| stdin.write_all(b"\n")).is_ok()
     }
 
-    /// The next line that comes.
+    /// The next message.
     #[track_caller]
     pub fn receive(&mut self) -> Value {
-        let line = self.lines.recv_timeout(PATIENCE).expect("an answer");
+        let line = self.lines.recv_timeout(PATIENCE).expect("a message");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
     /// Sends a request and does not wait; its id.
-    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+    pub fn send_request(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
         let mut message = json!({ "jsonrpc": "2.0", "id": self.next, "method": method });
         message["params"] = params;
-        assert!(self.say(message.to_string()), "the server is gone");
+        assert!(self.send_line(message.to_string()), "the server is gone");
         self.next
     }
 
-    /// The whole answer to a request.
+    /// The whole response to a request.
     #[track_caller]
-    pub fn answer(&mut self, id: u64) -> Value {
+    pub fn response(&mut self, id: u64) -> Value {
         loop {
             let message = self.receive();
             if message["id"] == json!(id) {
@@ -105,13 +105,13 @@ impl Agent {
     /// Sends a request; its result.
     #[track_caller]
     pub fn request(&mut self, method: &str, params: Value) -> Value {
-        let id = self.ask(method, params);
-        let mut answer = self.answer(id);
-        assert!(answer.get("error").is_none(), "{method}: {answer}");
-        answer["result"].take()
+        let id = self.send_request(method, params);
+        let mut response = self.response(id);
+        assert!(response.get("error").is_none(), "{method}: {response}");
+        response["result"].take()
     }
 
-    /// Calls a tool; its whole result, whose data fit the tool's schema.
+    /// Calls a tool; its whole result. Its data must match the tool's schema.
     #[track_caller]
     pub fn tool(&mut self, name: &str, arguments: Value) -> Value {
         let mut call = json!({ "name": name });
@@ -126,7 +126,7 @@ impl Agent {
         result
     }
 
-    /// Calls a tool that does what it is asked to; its data.
+    /// Calls a tool that must succeed; its data.
     #[track_caller]
     pub fn data(&mut self, name: &str, arguments: Value) -> Value {
         let mut result = self.tool(name, arguments);
@@ -134,7 +134,7 @@ impl Agent {
         result["structuredContent"].take()
     }
 
-    /// Calls a tool that does what it is asked to; its text.
+    /// Calls a tool that must succeed; its text.
     #[track_caller]
     pub fn text(&mut self, name: &str, arguments: Value) -> String {
         let result = self.tool(name, arguments);
@@ -142,7 +142,7 @@ impl Agent {
         text(&result)
     }
 
-    /// Calls a tool that fails; its text.
+    /// Calls a tool that must fail; its text.
     #[track_caller]
     pub fn fails(&mut self, name: &str, arguments: Value) -> String {
         let result = self.tool(name, arguments);
@@ -150,7 +150,7 @@ impl Agent {
         text(&result)
     }
 
-    /// Closes its input; it ends by itself.
+    /// Closes its input; it must exit by itself.
     #[track_caller]
     pub fn close(mut self) {
         self.stdin = None;
@@ -171,7 +171,7 @@ pub fn text(result: &Value) -> String {
     result["content"][0]["text"].as_str().expect("a text").to_owned()
 }
 
-/// Whether a value fits a schema, as far as our schemas go.
+/// Checks a value against a schema: the keywords that our schemas use.
 pub fn fits(value: &Value, schema: &Value) -> Result<(), String> {
     let right = match schema["type"].as_str() {
         Some("object") => value.is_object(),
@@ -185,7 +185,7 @@ pub fn fits(value: &Value, schema: &Value) -> Result<(), String> {
         return Err(format!("{value} is no {}", schema["type"]));
     }
     if let Some(all) = schema["enum"].as_array().filter(|all| !all.contains(value)) {
-        return Err(format!("{value} is none of {all:?}"));
+        return Err(format!("{value} is not one of {all:?}"));
     }
     for item in value.as_array().into_iter().flatten() {
         fits(item, &schema["items"])?;
@@ -207,20 +207,20 @@ pub fn fits(value: &Value, schema: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// A place in which agents start their daemon by themselves. That one is ended with the test.
+/// A folder in which agents start their daemon on demand. That daemon is ended with the test.
 #[derive(Debug)]
 pub struct OnDemand {
-    /// The place.
+    /// The folder.
     pub place: TestDir,
 }
 
 impl OnDemand {
-    /// Nothing runs in it yet.
+    /// Starts no process.
     pub fn new(place: TestDir) -> Self {
         Self { place }
     }
 
-    /// The daemon that answers now, if one does.
+    /// The running daemon, if there is one.
     pub fn daemon(&self) -> Option<PidFd> {
         UnixStream::connect(self.place.socket()).ok()?;
         match Client::connect(&self.place.socket()).op(Op::RuntimeInfo) {

@@ -1,11 +1,11 @@
-//! Processes, descriptors and memory as the kernel sees them.
+//! Processes, descriptors and memory as the kernel reports them.
 
 use crate::PATIENCE;
 use crate::command::readable;
 use std::collections::BTreeMap;
 use vm_system_sandbox::pidfd::PidFd;
 
-/// All processes below this one, by descriptors that cannot come to mean others.
+/// All descendants of a process, as pidfds, which cannot refer to a later process.
 pub fn descendants(pid: u32) -> Vec<PidFd> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for number in vm_system_sandbox::inspect::processes().expect("/proc") {
@@ -34,7 +34,7 @@ pub fn brokers(daemon: u32) -> Vec<PidFd> {
     all
 }
 
-/// Every one of these processes must end.
+/// Waits for the exit of all these processes; fails at the deadline.
 #[track_caller]
 pub fn all_end(processes: &[PidFd]) {
     for process in processes {
@@ -52,7 +52,7 @@ pub fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors").count()
 }
 
-/// Resident memory of a process that is its own and not a file's (KiB).
+/// Anonymous resident memory of a process (KiB).
 pub fn anonymous_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("status");
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("RssAnon");

@@ -1,24 +1,24 @@
-//! A folder of its own for each test: state, socket, worktree, home. Nothing of the host's environment leaks in.
+//! A folder for each test: state, socket, worktree, home. Nothing of the host's environment is used.
 
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Nobody, by number: a user without any right or home.
-pub const NOBODY: u32 = 65_534;
+/// The uid of a user without any right or home.
+pub const UNPRIVILEGED_UID: u32 = 65_534;
 
 /// The user that commands and daemons of a test run as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// Whoever started the tests.
+    /// The user who started the tests.
     AsStarted,
     /// uid 65534; needs root.
-    Nobody,
+    Unprivileged,
 }
 
 impl User {
-    /// Whether a test may become another user.
-    pub fn nobody_is_possible() -> bool {
+    /// Whether tests may switch to another user.
+    pub fn can_be_switched() -> bool {
         nix::unistd::geteuid().is_root()
     }
 
@@ -26,16 +26,16 @@ impl User {
     pub fn uid(self) -> u32 {
         match self {
             Self::AsStarted => nix::unistd::geteuid().as_raw(),
-            Self::Nobody => NOBODY,
+            Self::Unprivileged => UNPRIVILEGED_UID,
         }
     }
 }
 
-/// The folder.
+/// The folder; deleted when dropped.
 #[derive(Debug)]
 pub struct TestDir {
     root: TempDir,
-    /// The user that it belongs to.
+    /// The user who owns it.
     pub user: User,
 }
 
@@ -45,7 +45,7 @@ impl TestDir {
         Self::new_in(&std::env::temp_dir(), user)
     }
 
-    /// As [`TestDir::new`], in another folder than the system's for temporary files.
+    /// As [`TestDir::new`], beneath `folder` instead of the system's folder for temporary files.
     pub fn new_in(folder: &Path, user: User) -> Self {
         let root =
             tempfile::Builder::new().prefix("vm-system-").tempdir_in(folder).expect("temporary folder");
@@ -92,8 +92,8 @@ impl TestDir {
 
     /// Makes the test's user the owner.
     pub fn give(&self, path: &Path) {
-        if self.user == User::Nobody {
-            chown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
+        if self.user == User::Unprivileged {
+            chown(path, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("chown");
         }
         let mode = if path.is_dir() { 0o755 } else { 0o644 };
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("chmod");

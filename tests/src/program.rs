@@ -1,5 +1,5 @@
-//! Where the binaries are: beside the test's own, built with it. For a user who cannot look into the build folder they
-//! are copied once.
+//! Paths of the binaries: beside the test's own, built with it. For a user who cannot read the build folder they are copied
+//! once.
 
 use crate::place::User;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 
-/// The product: the binary `vm-system`, under the name that this package builds it.
+/// The product: the binary `vm-system`, under the name that it has in this package.
 pub const PRODUCT: &str = "vm-system-under-test";
 /// The product with a worker that breaks the protocol.
 pub const HOSTILE_WORKER: &str = "hostile-worker";
-/// A broker that misbehaves as its worktree says.
+/// A broker that misbehaves in the way that a file of its worktree names.
 pub const HOSTILE_BROKER: &str = "hostile-broker";
-/// The product on a host that forbids `openat2`, if one of these files says so.
+/// The product on a host that forbids `openat2`, if one of these files exists.
 pub const WITHOUT_OPENAT2: &str = "without-openat2";
-/// In the current folder: the error number of `openat2` for all processes.
+/// File in the current folder: the error number of `openat2` for all processes.
 pub const HOST_REFUSES: &str = "host-refuses";
-/// In the worktree: the error number of `openat2` for brokers.
+/// File in the worktree: the error number of `openat2` for brokers.
 pub const BROKER_REFUSES: &str = "broker-refuses";
 
 /// The path of one of this package's binaries that `user` can execute.

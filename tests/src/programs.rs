@@ -1,4 +1,4 @@
-//! Durable programs through the control socket: the verbs, with the answers that tests look at.
+//! Durable programs over the control socket: the verbs, with the replies that tests use.
 
 use crate::client::Client;
 use vm_system_protocol::control::{
@@ -7,7 +7,7 @@ use vm_system_protocol::control::{
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CheckpointInfo, ExecutionStatus, ProgramState, Run, Task, TaskStatus};
 
-/// What a program is loaded as.
+/// The name under which programs are loaded.
 pub const NAME: &str = "program";
 
 /// An execution's id.
@@ -15,14 +15,14 @@ pub fn id(run: &Run) -> String {
     run.execution.id.to_string()
 }
 
-/// What an execution that must have gone well came to, as JSON.
+/// The result of an execution that must have succeeded, as JSON.
 #[track_caller]
 pub fn result(run: &Run) -> &str {
     assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
     run.execution.result.as_ref().map_or("", JsonText::as_str)
 }
 
-/// Why something was refused that must have been.
+/// The error code of a request that must fail.
 #[track_caller]
 pub fn code<T: std::fmt::Debug>(result: Result<T, OpError>) -> ErrorCode {
     result.expect_err("refused").code
@@ -37,7 +37,7 @@ impl Client {
         })
     }
 
-    /// A verb that answers where an execution stands.
+    /// A verb that replies with the state of an execution.
     pub fn run_op(&mut self, op: DurableOp) -> Result<Run, OpError> {
         self.durable(op).map(|reply| match reply {
             DurableReply::Run(run) => *run,
@@ -52,7 +52,7 @@ impl Client {
         self.durable(op).expect("a program that compiles");
     }
 
-    /// Loads and starts a program under a name of its own.
+    /// Loads a program and starts it as a named execution.
     pub fn begin(&mut self, source: &str, name: &str) -> Run {
         self.load(source);
         self.start_program(NewRun { name: Some(name.to_owned()), ..NewRun::default() }).expect("started")
@@ -64,7 +64,7 @@ impl Client {
         self.run_op(DurableOp::ProgramStart(Box::new(new)))
     }
 
-    /// Answers an execution's question.
+    /// Answers the task of an execution.
     pub fn submit(&mut self, execution: &str, answer: &str) -> Result<Run, OpError> {
         self.run_op(DurableOp::TaskSubmit {
             execution: execution.to_owned(),
@@ -74,12 +74,12 @@ impl Client {
         })
     }
 
-    /// Where an execution stands.
-    pub fn stands(&mut self, execution: &str) -> Run {
+    /// The state of an execution.
+    pub fn get_run(&mut self, execution: &str) -> Run {
         self.run_op(DurableOp::RunGet { execution: execution.to_owned() }).expect("there")
     }
 
-    /// Its question, or what came of it.
+    /// The task of an execution, or its end.
     pub fn task(&mut self, execution: &str) -> TaskStatus {
         match self.durable(DurableOp::TaskGet { execution: execution.to_owned() }).expect("there") {
             DurableReply::TaskStatus(status) => *status,
@@ -87,7 +87,7 @@ impl Client {
         }
     }
 
-    /// All open questions.
+    /// All open tasks.
     pub fn tasks(&mut self) -> Vec<Task> {
         match self.durable(DurableOp::TaskList(ListPage::first(10_000))).expect("a list") {
             DurableReply::Tasks(tasks) => tasks,
@@ -95,7 +95,7 @@ impl Client {
         }
     }
 
-    /// The states that are kept.
+    /// The stored checkpoints.
     pub fn checkpoints(&mut self, execution: &str) -> Vec<CheckpointInfo> {
         match self.durable(DurableOp::CheckpointList { execution: execution.to_owned() }).expect("a list") {
             DurableReply::Checkpoints(list) => list,
@@ -103,7 +103,7 @@ impl Client {
         }
     }
 
-    /// The inside of a program.
+    /// The frames and variables of a program.
     pub fn state(&mut self, execution: &str) -> ProgramState {
         let op = DurableOp::StateGet { execution: execution.to_owned(), checkpoint: None };
         match self.durable(op).expect("a state") {

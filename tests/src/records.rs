@@ -1,4 +1,4 @@
-//! Rows for stores: a template, a session, an execution, as a supervisor makes them, with nothing special about them.
+//! Rows for stores: a plain template, session and execution, as a supervisor creates them.
 
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
@@ -78,12 +78,12 @@ pub fn line(execution: ExecutionId, seq: u64, text: String) -> Event {
     Event { execution_id: execution, seq, ts: Timestamp(1), payload }
 }
 
-/// What makes a template.
+/// The write that creates a template.
 pub fn insert_template(owner: &Owner, detail: TemplateDetail) -> Write {
     Write::TemplateInsert { owner: owner.clone(), detail: Box::new(detail) }
 }
 
-/// What makes a template and a ready session of it.
+/// The writes that create a template and a ready session of it.
 pub fn insert_session(owner: &Owner, template_id: TemplateId, id: SessionId) -> Vec<Write> {
     let detail = template(template_id);
     let policy = Arc::new(PolicySnapshot::from(&detail));

@@ -1,7 +1,7 @@
-//! A daemon with a template whose rights a test sets, and what scripts then see of it.
+//! A daemon with a template with rights that a test sets, and the results of scripts under them.
 
 use crate::client::{Client, value};
-use crate::daemon::{Daemon, Options};
+use crate::daemon::{Daemon, DaemonOptions};
 use crate::place::{TestDir, User};
 use std::path::Path;
 use vm_system_protocol::broker::FsTerms;
@@ -10,14 +10,14 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, EventPayload, ExecutionStatus, Session, Settings};
 use vm_system_runtime::worktree::{Roots, Worktree, WorktreeClient};
 
-/// The rights of a broker that narrow nothing.
+/// Terms of a broker without restrictions.
 pub const WIDE: FsTerms =
     FsTerms { links: true, tree: true, existing_levels: 0, max_file_bytes: 1 << 20, max_entries: 100 };
 
 /// A folder as the supervisor opens it for an administrator.
 ///
 /// # Panics
-/// It is not there.
+/// The folder does not exist.
 pub fn worktree(folder: &Path) -> Worktree {
     let roots = Roots::of_this_process().expect("there is a root");
     Worktree::open(folder, &roots, &WorktreeClient::Administrator).expect("a folder")
@@ -30,25 +30,25 @@ pub struct Bench {
     pub daemon: Daemon,
     /// A connection to it.
     pub client: Client,
-    /// The template whose rights the test changes.
+    /// The template of all sessions.
     pub template: String,
 }
 
 impl Bench {
-    /// With these modules.
+    /// With a template that exposes these modules.
     pub fn new(user: User, modules: &[&str]) -> Self {
-        Self::with(user, modules, &Options::default())
+        Self::with(user, modules, &DaemonOptions::default())
     }
 
-    /// With these modules, and a daemon of these options.
-    pub fn with(user: User, modules: &[&str], options: &Options) -> Self {
+    /// With these modules and a daemon with these options.
+    pub fn with(user: User, modules: &[&str], options: &DaemonOptions) -> Self {
         let daemon = Daemon::start_with(TestDir::new(user), options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), modules);
         Self { daemon, client, template }
     }
 
-    /// A capability row; its id.
+    /// Adds a capability row; its id.
     pub fn try_row(
         &mut self,
         kind: CapabilityKind,
@@ -65,12 +65,12 @@ impl Bench {
         })
     }
 
-    /// An enabled row; its id.
+    /// Adds an enabled row; its id.
     pub fn row(&mut self, kind: CapabilityKind, name: &str, config: &str) -> String {
         self.try_row(kind, name, true, config).expect("a row")
     }
 
-    /// Takes a row away.
+    /// Removes a row.
     pub fn remove_row(&mut self, capability: String) {
         let op = Op::TemplateRemoveCapability { template: self.template.clone(), capability };
         self.client.op(op).expect("removed");
@@ -81,10 +81,10 @@ impl Bench {
         self.client.session(&self.template, &self.daemon.place.worktree()).expect("session")
     }
 
-    /// The preview of a value.
+    /// Runs code that must succeed; the preview of its value.
     #[track_caller]
     pub fn eval(&mut self, session: &Session, code: &str) -> String {
-        let execution = self.client.eval(session, code).expect("answered");
+        let execution = self.client.eval(session, code).expect("a response");
         let events = self.client.events(&execution.id.to_string());
         match value(&events) {
             Some(value) if execution.status == ExecutionStatus::Ok => value.to_owned(),
@@ -92,7 +92,7 @@ impl Bench {
         }
     }
 
-    /// The code of what a piece of code throws.
+    /// The preview of the code of the error that a piece of code throws.
     #[track_caller]
     pub fn code(&mut self, session: &Session, code: &str) -> String {
         self.eval(
@@ -101,10 +101,10 @@ impl Bench {
         )
     }
 
-    /// Messages of the system about a piece of code.
+    /// The system's messages about a piece of code.
     #[track_caller]
     pub fn console_lines(&mut self, session: &Session, code: &str) -> Vec<String> {
-        let execution = self.client.eval(session, code).expect("answered");
+        let execution = self.client.eval(session, code).expect("a response");
         let events = self.client.events(&execution.id.to_string());
         let lines = events.into_iter().filter_map(|event| match event.payload {
             EventPayload::System { message, .. } => Some(message),
@@ -113,7 +113,7 @@ impl Bench {
         lines.collect()
     }
 
-    /// Ends the daemon.
+    /// Stops the daemon.
     pub fn end(self) {
         drop(self.client);
         self.daemon.stop();

@@ -1,21 +1,21 @@
-//! The usual scene of a fault: a daemon, a template with small limits, a session to harm and a sibling that must not
-//! notice. What the supervisor holds is measured before and after.
+//! The usual scene of a fault: a daemon, a template with small limits, a session to harm and a sibling that must not be
+//! affected. Memory and descriptors of the supervisor are measured before and after.
 
 use crate::client::{Client, value};
-use crate::daemon::{Daemon, Options};
+use crate::daemon::{Daemon, DaemonOptions};
 use crate::observe;
 use crate::place::{TestDir, User};
 use crate::watch;
 use vm_system_protocol::model::{Execution, ExecutionStatus, Limits, Session, SessionStatus, Settings};
 
-/// Memory that a supervisor may gain over a whole test: allocator slack and caches, no sessions (KiB).
+/// Growth of a supervisor's memory that a test allows: allocator slack and caches, no sessions (KiB).
 const GROWTH_KIB: u64 = 24 * 1024;
 
-/// Descriptors that a supervisor may gain over a whole test: the store's readers are opened when they are first needed
-/// at the same time. A leak of one in each round of a fault is more.
+/// Growth of a supervisor's descriptors that a test allows: the store opens more readers when reads are concurrent. A leak
+/// of one in each round of a fault is more.
 const LAZY_DESCRIPTORS: usize = 8;
 
-/// Limits that end a fault soon.
+/// Limits that end a faulty execution soon.
 pub fn small() -> Settings {
     let limits = Limits { cpu_ms: 1_000, wall_ms: 4_000, mem_mb: 48, ..Limits::default() };
     Settings { limits, ..Settings::default() }
@@ -43,17 +43,17 @@ impl Scene {
 
     /// With these settings.
     pub fn with(user: User, settings: Settings) -> Self {
-        Self::on(Daemon::start_with(TestDir::new(user), &Options::default()), settings)
+        Self::on(Daemon::start_with(TestDir::new(user), &DaemonOptions::default()), settings)
     }
 
-    /// Around a daemon that runs already.
+    /// With a daemon that runs already.
     pub fn on(daemon: Daemon, settings: Settings) -> Self {
         let mut client = daemon.client();
         let template = client.template(settings, &["fs"]);
         let worktree = daemon.place.worktree();
         let sibling = client.session(&template, &worktree).expect("sibling");
         client.eval(&sibling, "var kept = 41").expect("sibling");
-        // Once around, so that what is allocated once is there before it is counted.
+        // One session first: one-time allocations are made before the count.
         let warm = client.session(&template, &worktree).expect("session");
         client.eval(&warm, "1").expect("warm");
         client.close(&warm);
@@ -67,15 +67,15 @@ impl Scene {
         self.client.session(&self.template, &self.daemon.place.worktree()).expect("session")
     }
 
-    /// Runs code in a session to its end; the caller's answer and the stored record must agree.
+    /// Runs code in a session to its end; the response and the stored record must agree.
     #[track_caller]
     pub fn run(&mut self, session: &Session, code: &str) -> Execution {
-        let answered = self.client.eval(session, code).expect("answered");
-        let stored = self.client.execution_record(&answered.id.to_string());
-        assert_eq!(stored.status, answered.status, "the record differs from the answer");
-        assert_eq!(stored.error, answered.error, "the record differs from the answer");
+        let returned = self.client.eval(session, code).expect("a response");
+        let stored = self.client.execution_record(&returned.id.to_string());
+        assert_eq!(stored.status, returned.status, "the record differs from the response");
+        assert_eq!(stored.error, returned.error, "the record differs from the response");
         assert!(!stored.degraded);
-        answered
+        returned
     }
 
     /// Runs code that must fail with this code; the execution.
@@ -87,16 +87,16 @@ impl Scene {
         execution
     }
 
-    /// The session must still do its work.
+    /// The session must still execute code.
     #[track_caller]
-    pub fn lives(&mut self, session: &Session) {
+    pub fn assert_usable(&mut self, session: &Session) {
         let execution = self.run(session, "6 * 7");
         assert_eq!(execution.status, ExecutionStatus::Ok, "{:?}", execution.error);
         let events = self.client.events(&execution.id.to_string());
         assert_eq!(value(&events), Some("42"));
     }
 
-    /// The session must end by itself, for this reason.
+    /// The session must end as crashed, with this reason.
     #[track_caller]
     pub fn crashed(&mut self, session: &Session, reason: &str) {
         let record = self.client.until(session, SessionStatus::Crashed);
@@ -104,7 +104,7 @@ impl Scene {
         assert!(record.closed_at.is_some());
     }
 
-    /// The sibling has its state and works.
+    /// The sibling must still execute code and have its state.
     #[track_caller]
     pub fn sibling_is_unharmed(&mut self) {
         let sibling = self.sibling.clone();
@@ -113,7 +113,7 @@ impl Scene {
         assert_eq!(value(&events), Some("42"));
     }
 
-    /// Nobody else noticed, and the supervisor holds what it held before. Ends the daemon.
+    /// The sibling is not affected, and the supervisor's memory and descriptors have not grown. Stops the daemon.
     #[track_caller]
     pub fn end(mut self, sessions: &[&Session]) {
         self.sibling_is_unharmed();

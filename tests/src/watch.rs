@@ -1,5 +1,4 @@
-//! Polls a state that sends no notification when it changes, with pauses that leave the processor to the processes that
-//! change it.
+//! Polls a state of which no change is notified, with pauses that leave the processor to the processes that change it.
 //!
 //! A pause is a sleep and never `sched_yield`: on Linux 6.18 a task that yields in a loop runs ahead of the scheduler's
 //! clock, and others, even one with a pending SIGKILL, stay runnable for tens of seconds without ever being run.
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_micros(500);
 const LAST: Duration = Duration::from_millis(20);
 
-/// Pauses between looks, up to a deadline.
+/// Pauses between checks, up to a deadline.
 #[derive(Debug)]
 pub struct Watch {
     begin: Instant,
@@ -19,12 +18,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins now.
+    /// Starts the time to the deadline.
     pub fn begin() -> Self {
         Self { begin: Instant::now(), pause: FIRST }
     }
 
-    /// Before the next look; fails at the deadline, and says what was waited for.
+    /// Sleeps before the next check; fails at the deadline with the text of `what`.
     #[track_caller]
     pub fn pause(&mut self, what: impl FnOnce() -> String) {
         std::thread::sleep(self.next(what));
@@ -49,12 +48,12 @@ pub fn moment() {
     std::thread::sleep(FIRST);
 }
 
-/// Lets time pass on purpose: a blow is to fall at a random moment, and not when something is known to have happened.
+/// Lets time pass on purpose: for a kill at a random moment, and not after a known event.
 pub fn let_pass(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Looks until it is so.
+/// Checks until `so` is true.
 #[track_caller]
 pub fn until(mut so: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
     let mut watch = Watch::begin();
@@ -63,7 +62,7 @@ pub fn until(mut so: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
     }
 }
 
-/// Looks until it is so, in a runtime.
+/// Checks until `so` is true, in a runtime.
 pub async fn until_async(mut so: impl FnMut() -> bool, otherwise: &str) {
     let mut watch = Watch::begin();
     while !so() {

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Boots a real systemd in namespaces of its own (no virtual machine) with the units of this repository, and runs check.sh in it.
+# Boots a real systemd in new namespaces (no virtual machine) with the units of this repository, and runs check.sh in it.
 #
 # usage: tests/systemd/boot.sh BINARY
 #
-# Exit status: 0 all checks passed, 1 one failed, 77 it cannot be done on this machine (the last line says why).
+# Exit status: 0 all checks passed, 1 a check failed, 77 not possible on this machine (the last line has the reason).
 # It needs root, debootstrap with a Debian mirror, and a cgroup v2 hierarchy that root may change. It shares no folder with the
 # host: systemd's own services (tmpfiles, sysctl) change nothing outside.
 #
-# VM_SYSTEM_BASE names the folder in which the Debian system is kept between runs (default: a temporary one, made anew),
+# VM_SYSTEM_BASE names the folder in which the Debian system is kept between runs (default: a new temporary one),
 # VM_SYSTEM_RELEASE the release of a new one (default: bookworm, with systemd 252).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -32,7 +32,7 @@ cgroups=$(findmnt --noheadings --list --first-only --types cgroup2 --output TARG
 work=$(mktemp -d)
 group=$cgroups/vm-system-boot-$$
 cleanup() {
-    # Empty by now: its processes ended with the pid namespace.
+    # Empty: its processes ended with the pid namespace.
     if [ -d "$group" ]; then find "$group" -depth -type d -exec rmdir {} + || true; fi
     rm -rf --one-file-system "$work"
 }

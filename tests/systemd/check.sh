@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs inside the system that boot.sh boots, as root: the shipped units with what a user of the product does. Every check is a
-# line of the output; the exit status is 1 if one failed.
+# Runs inside the system that boot.sh boots, as root: the shipped units under the typical use of the product. Every check prints
+# a line; the exit status is 1 if one failed.
 set -uo pipefail
 
 failed=0
-# check NAME EXPECTED COMMAND…: succeeds and prints the expected text somewhere.
+# check NAME EXPECTED COMMAND…: the command must succeed and print the expected text.
 check() {
     local name=$1 expected=$2 output
     shift 2
@@ -16,12 +16,12 @@ check() {
     fi
 }
 
-# The command line, as the caller that the section names.
+# The command line, as the caller of the section.
 v() {
     "${as[@]}" vm-system --socket "$socket" "$@"
 }
 
-# A worktree with what the checks read.
+# A worktree with the files of the checks.
 worktree() {
     local owner=$1 group=$2
     mkdir -p "$folder/lib"
@@ -40,7 +40,7 @@ JS
     chmod -R g+rwX "$folder"
 }
 
-# What a user does. The names of templates and executions are unique for each owner.
+# Typical use. The names of templates and executions are unique for each owner.
 uses() {
     local template=t-$label session
     check "ops health" "" v ops health
@@ -67,20 +67,20 @@ uses() {
     check "exec sees the worktree" "data.txt" v exec repl "$session" \
         'require("exec").run("wc", ["-c", "/work/data.txt"]).stdout'
     check "fork of a session" "-" v session fork "$session"
-    check "program starts and asks" "who?" v program start "$folder/program.js" --name "p-$label" \
+    check "program starts and creates a task" "who?" v program start "$folder/program.js" --name "p-$label" \
         --worktree-path "$folder"
     check "the service restarts" "" started "${manage[@]}" restart vm-system.service
-    check "the end of the session is on record" "closed" v session get "$session"
+    check "the end of the session is recorded" "closed" v session get "$session"
     check "task submit; readFile, writeFile and listFiles of a program" \
         $'true|some text\n||written|1|Ada' program_result "p-$label"
 }
 
-# JSON has the line's end as two characters.
+# In JSON, the line feed is two characters.
 program_result() {
     v task submit "$1" Ada | sed 's/\\n/\n/g'
 }
 
-# The end of a unit's log, where its start failed.
+# The end of a unit's log, if its start failed.
 started() {
     if "$@"; then return 0; fi
     journalctl --no-pager --lines=20 --output=cat
@@ -154,7 +154,7 @@ socket=/run/user/$alice/vm-system/control.sock label=user folder=/home/alice/wor
 worktree alice alice
 uses
 
-# ---- what the product says under a unit that forbids openat2
+# ---- errors under a unit that forbids openat2
 unit="openat2 is refused"
 printf '[Service]\nRestrictSUIDSGID=yes\n' >/etc/systemd/system/vm-system.service.d/suid.conf
 systemctl daemon-reload

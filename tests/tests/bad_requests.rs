@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use vm_system_protocol::control::{ErrorCode, Op};
 use vm_system_protocol::model::{ExecutionStatus, Settings};
 use vm_system_tests::client::{repl, value};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::User;
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
@@ -13,7 +13,7 @@ use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, observe};
 
 as_both!(
-    a_closed_session_takes_no_execution,
+    a_closed_session_accepts_no_execution,
     one_execution_at_a_time,
     paths_never_leave_the_worktree,
     files_are_read_through_the_broker_and_only_with_the_module,
@@ -29,7 +29,7 @@ as_both!(
 mod cases {
     use super::*;
 
-    pub(super) fn a_closed_session_takes_no_execution(user: User) {
+    pub(super) fn a_closed_session_accepts_no_execution(user: User) {
         let mut scene = Scene::new(user);
         let session = scene.session();
         let pid = scene.client.inspect(&session).expect("live").pid;
@@ -94,7 +94,7 @@ mod cases {
         }
         let execution = scene.client.run_file(&session, "ok.js").expect("inside");
         assert_eq!(execution.status, ExecutionStatus::Ok, "{:?}", execution.error);
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
@@ -116,12 +116,12 @@ mod cases {
             let events = scene.client.events(&execution.id.to_string());
             assert_eq!(value(&events), Some("'EACCES'"), "{path}");
         }
-        // Without the module there is none, whatever the worker asks for.
+        // A template without the module grants no call of it.
         let template = scene.client.template(Settings::default(), &[]);
         let worktree = scene.daemon.place.worktree();
-        let poor = scene.client.session(&template, &worktree).expect("session");
-        scene.fails(&poor, "require('fs').readFileSync('data/table.csv')", "EXCEPTION");
-        scene.end(&[&session, &poor]);
+        let ungranted = scene.client.session(&template, &worktree).expect("session");
+        scene.fails(&ungranted, "require('fs').readFileSync('data/table.csv')", "EXCEPTION");
+        scene.end(&[&session, &ungranted]);
     }
 
     pub(super) fn a_removed_worktree_is_an_error_and_no_crash(user: User) {
@@ -131,7 +131,7 @@ mod cases {
         std::fs::remove_dir_all(scene.daemon.place.worktree()).expect("remove");
         let error = scene.client.run_file(&session, "a.js").expect_err("gone");
         assert_eq!(error.code, ErrorCode::FileNotFound, "{error:?}");
-        scene.lives(&session);
+        scene.assert_usable(&session);
         let execution =
             scene.run(&session, "try { require('fs').readdirSync('.') } catch (error) { error.code }");
         assert!(execution.status.is_final());
@@ -163,7 +163,7 @@ mod cases {
         observe::all_end(&family);
         let output = vm_system_tests::command::vm_system(&place, &["ops", "health"]);
         assert!(output.fails(69).contains("hint: "));
-        let daemon = Daemon::start_with(place, &Options::default());
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
         daemon.cli(&["ops", "health"]).ok();
         let place = daemon.stop();
         assert!(!place.socket().exists(), "a stopped daemon does not");
@@ -173,12 +173,12 @@ mod cases {
         let mut scene = Scene::new(user);
         let session = scene.session();
         for _ in 0..20 {
-            // In mid-reply: much is on its way when the stream closes.
+            // In the middle of a reply: much of it is in flight when the stream closes.
             let mut client = scene.daemon.client();
             client.send(repl(&session, "'x'.repeat(200_000)", true));
             client.send(Op::SessionList(vm_system_protocol::control::SessionFilter::default()));
             drop(client);
-            // In mid-request.
+            // In the middle of a request.
             let mut client = scene.daemon.client();
             client.stream.write_all(&[200, 0, 0, 0, 1, 2, 3]).expect("half a frame");
             drop(client);
@@ -186,9 +186,9 @@ mod cases {
         let mut watch = Watch::begin();
         while let Err(error) = scene.client.eval(&session, "1") {
             assert_eq!(error.code, ErrorCode::SessionBusy, "{error:?}");
-            watch.pause(|| "what nobody waits for any more does not end".to_owned());
+            watch.pause(|| "an execution without a client does not end".to_owned());
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
@@ -199,7 +199,7 @@ mod cases {
             stream.write_all(bytes).expect("write");
             stream.shutdown(std::net::Shutdown::Write).expect("shutdown");
             stream.set_read_timeout(Some(vm_system_tests::PATIENCE)).expect("deadline");
-            // It is answered or not, and then it is over.
+            // With or without a response, the server closes the connection.
             let _ = std::io::copy(&mut stream, &mut std::io::sink());
         }
         scene.end(&[]);
@@ -210,11 +210,11 @@ mod cases {
         let session = scene.session();
         scene.run(&session, "var times = 0");
         let once = scene.client.send_with_key(repl(&session, "++times", true), Some("key"));
-        let once = scene.client.answer(once).1.expect("first");
+        let once = scene.client.response(once).1.expect("first");
         let again = scene.client.send_with_key(repl(&session, "++times", true), Some("key"));
-        assert_eq!(scene.client.answer(again).1.expect("second"), once);
+        assert_eq!(scene.client.response(again).1.expect("second"), once);
         let other = scene.client.send_with_key(repl(&session, "times += 10", true), Some("key"));
-        let error = scene.client.answer(other).1.expect_err("another request");
+        let error = scene.client.response(other).1.expect_err("another request");
         assert_eq!(error.code, ErrorCode::IdempotencyMismatch);
         let execution = scene.run(&session, "times");
         let events = scene.client.events(&execution.id.to_string());
@@ -223,11 +223,11 @@ mod cases {
     }
 
     pub(super) fn locked_database_is_waited_for_or_reported(user: User) {
-        // Another process holds the write lock; what is asked meanwhile is answered by an error or after the lock is gone.
+        // Another process holds the write lock: a request meanwhile gets an error, or its response after the lock is released.
         let mut scene = Scene::new(user);
         let session = scene.session();
         let database = scene.daemon.place.path("state/vm-system.db");
-        assert!(database.exists(), "the database is where the documentation says");
+        assert!(database.exists(), "the database is not at the documented path");
         let mut holder = std::process::Command::new("python3")
             .args(["-c", HOLD_LOCK])
             .arg(&database)
@@ -246,12 +246,12 @@ mod cases {
         scene.client.op(Op::Health).expect("alive");
         drop(holder.stdin.take());
         holder.wait().expect("unlocked");
-        // Both are right: the lock is gone before or after the store has waited for long enough.
-        match other.answer(id).1 {
+        // Both are correct: the lock is released before or after the store's busy timeout.
+        match other.response(id).1 {
             Ok(_) => {}
             Err(error) => assert_eq!(error.code, ErrorCode::StorageUnavailable),
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 

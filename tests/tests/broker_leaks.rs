@@ -1,4 +1,4 @@
-//! Brokers leave nothing behind. A test process of its own: it counts its children and descriptors.
+//! Brokers leave no process and no descriptor. A separate test process, because it counts its children and descriptors.
 
 use std::time::Duration;
 use vm_system_policy::BrokerAccess;
@@ -33,7 +33,7 @@ fn no_process_and_no_descriptor_is_left() {
             ..BrokerConfig::default()
         });
         for (number, behaviour) in
-            ["", "dies at once", "without walls", "dies in a call", "says garbage", "never answers"]
+            ["", "exits at once", "without walls", "exits in a call", "sends garbage", "never answers"]
                 .iter()
                 .enumerate()
         {

@@ -37,10 +37,10 @@ impl Session {
     }
 
     async fn read(&self, brokers: &Brokers) -> Result<FsReply, HostError> {
-        self.ask(brokers, FsRequest::ReadFile { path: "file".to_owned() }, BrokerAccess::default()).await
+        self.call(brokers, FsRequest::ReadFile { path: "file".to_owned() }, BrokerAccess::default()).await
     }
 
-    async fn ask(
+    async fn call(
         &self,
         brokers: &Brokers,
         request: FsRequest,
@@ -100,7 +100,7 @@ async fn errors_of_the_file_system_are_no_failures_of_the_broker() {
     let session = Session::new(1, "");
     for _ in 0..20 {
         let request = FsRequest::ReadFile { path: "../up".to_owned() };
-        let error = session.ask(&brokers, request, BrokerAccess::default()).await.expect_err("refused");
+        let error = session.call(&brokers, request, BrokerAccess::default()).await.expect_err("refused");
         assert_eq!(error.code, "EACCES");
     }
     assert_eq!(session.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
@@ -113,12 +113,12 @@ async fn every_violation_has_its_reason_and_harms_no_other_session() {
     let sibling = Session::new(1, "");
     assert!(sibling.read(&brokers).await.is_ok());
     for (behaviour, reason) in [
-        ("dies at once", "is not available: it ended"),
+        ("exits at once", "is not available: it ended"),
         ("cannot be jailed", "could not be jailed: the wall is too low"),
         ("answers before a call", "a reply before a call"),
         ("without walls", "seccomp is not in force"),
-        ("dies in a call", "was ended: it ended"),
-        ("says garbage", "broke the protocol: undecodable"),
+        ("exits in a call", "was ended: it ended"),
+        ("sends garbage", "broke the protocol: undecodable"),
         ("announces too much", "broke the protocol: message of 4294967295 bytes"),
         ("answers another call", "a reply to another call"),
         ("answers another kind", "a reply of another kind"),
@@ -133,7 +133,7 @@ async fn every_violation_has_its_reason_and_harms_no_other_session() {
         assert_eq!(session.read(&brokers).await, Ok(FsReply::Bytes(vec![2])), "after {behaviour}");
         assert_eq!(sibling.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
         brokers.end(session.id);
-        ends(&brokers, 1).await;
+        until_live(&brokers, 1).await;
     }
     brokers.shutdown(PATIENT).await;
 }
@@ -157,9 +157,9 @@ async fn a_broker_that_is_late_is_killed_at_its_deadline() {
 #[tokio::test]
 async fn a_broker_that_fails_again_and_again_is_not_started_for_ever() {
     let brokers = brokers(PATIENT);
-    let session = Session::new(1, "dies in a call");
+    let session = Session::new(1, "exits in a call");
     for _ in 0..5 {
-        let error = session.read(&brokers).await.expect_err("dies");
+        let error = session.read(&brokers).await.expect_err("exits");
         assert!(error.message.contains("it ended"), "{error:?}");
     }
     session.behave("");
@@ -180,8 +180,8 @@ async fn calls_above_the_queue_are_refused_and_the_others_get_replies() {
         calls.spawn(async move { session.read(&brokers).await });
     }
     let results = calls.join_all().await;
-    let (answered, refused): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
-    assert!(answered.len() >= BROKER_QUEUE && !refused.is_empty());
+    let (completed, refused): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+    assert!(completed.len() >= BROKER_QUEUE && !refused.is_empty());
     assert!(refused.iter().all(|result| result.as_ref().is_err_and(|error| error.code == "EAGAIN")));
     assert!(session.read(&brokers).await.is_ok());
     brokers.shutdown(PATIENT).await;
@@ -199,7 +199,7 @@ async fn end_of_a_session_fails_pending_calls_and_kills_the_broker() {
     brokers.end(session.id);
     let error = waiting.await.expect("no panic").expect_err("ended");
     assert!(error.message.contains("the session has ended"), "{error:?}");
-    ends(&brokers, 0).await;
+    until_live(&brokers, 0).await;
     brokers.shutdown(PATIENT).await;
 }
 
@@ -209,31 +209,31 @@ async fn an_idle_broker_ends_and_the_next_call_starts_another() {
     let session = Session::new(1, "");
     for _ in 0..3 {
         assert!(session.read(&brokers).await.is_ok());
-        ends(&brokers, 0).await;
+        until_live(&brokers, 0).await;
     }
     brokers.shutdown(PATIENT).await;
 }
 
 #[tokio::test]
-async fn other_rights_are_another_process_behind_other_walls() {
+async fn other_rights_need_another_process_behind_other_walls() {
     let brokers = brokers(PATIENT);
     let session = Session::new(1, "");
     let writing = BrokerAccess { write: true, database: false };
     let write = || FsRequest::MakeDir { path: "made".to_owned(), recursive: true, mode: 0o755 };
     assert!(session.read(&brokers).await.is_ok());
-    assert!(session.ask(&brokers, write(), writing).await.is_ok(), "the right to write came with new walls");
+    assert!(session.call(&brokers, write(), writing).await.is_ok(), "the right to write came with new walls");
     assert!(session.read(&brokers).await.is_ok());
-    // Let pass by mistake: the walls of a reading broker are still there.
-    assert!(session.ask(&brokers, write(), BrokerAccess::default()).await.is_ok(), "it is there already");
+    // A call that the supervisor lets pass by mistake: the walls of a reading broker stop it.
+    assert!(session.call(&brokers, write(), BrokerAccess::default()).await.is_ok(), "it is there already");
     let more = FsRequest::MakeDir { path: "more".to_owned(), recursive: false, mode: 0o755 };
-    let error = session.ask(&brokers, more, BrokerAccess::default()).await.expect_err("no right");
+    let error = session.call(&brokers, more, BrokerAccess::default()).await.expect_err("no right");
     assert!(error.message.contains("Signaled(31)") || error.message.contains("it ended"), "{error:?}");
     assert!(!session.folder.path().join("more").exists());
     assert_eq!(brokers.live(), 0);
     brokers.shutdown(PATIENT).await;
 }
 
-/// Waits until only so many brokers are alive.
-async fn ends(brokers: &Brokers, left: usize) {
+/// Waits until `left` brokers are running.
+async fn until_live(brokers: &Brokers, left: usize) {
     watch::until_async(|| brokers.live() == left, "a broker outlives its session").await;
 }

@@ -1,11 +1,11 @@
 //! The examples of durable programs, through the CLI, with scripted answers.
 
 use std::path::Path;
-use vm_system_tests::command::Output;
+use vm_system_tests::command::CommandOutput;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 
-/// An example where a client may read it.
+/// Copies an example to the worktree, where a client may read it.
 fn copy(daemon: &Daemon, name: &str) -> String {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/durable").join(name);
     let to = daemon.place.worktree().join(name);
@@ -14,7 +14,7 @@ fn copy(daemon: &Daemon, name: &str) -> String {
 }
 
 #[track_caller]
-fn succeeded(output: Output) -> String {
+fn succeeded(output: CommandOutput) -> String {
     assert_eq!(output.code, Some(0), "{output:?}");
     output.stdout
 }
@@ -82,7 +82,7 @@ fn a_thousand_files_are_summarised() {
 }
 
 #[test]
-fn a_migration_goes_back_to_a_wrong_decision() {
+fn a_migration_is_rewound_to_a_wrong_decision() {
     let daemon = Daemon::start(User::AsStarted);
     let program = copy(&daemon, "migration.ts");
     succeeded(daemon.cli(&["program", "start", &program, "--name", "migration"]));
@@ -94,9 +94,9 @@ fn a_migration_goes_back_to_a_wrong_decision() {
     assert!(wrong.contains("compare both"), "{wrong}");
     let list = succeeded(daemon.cli(&["program", "checkpoints", "migration", "--output", "json"]));
     let list: serde_json::Value = serde_json::from_str(&list).expect("json");
-    // The third question was whether to go on.
+    // The third task was whether to continue.
     let pauses = list.as_array().expect("a list").iter().filter(|point| point["cause"] == "pause");
-    let third = pauses.map(|point| point["seq"].to_string()).nth(2).expect("three questions");
+    let third = pauses.map(|point| point["seq"].to_string()).nth(2).expect("three tasks");
     succeeded(daemon.cli(&["program", "rewind", "migration", &third]));
     let right = submit("stop");
     let right: serde_json::Value = serde_json::from_str(&right).expect("json");

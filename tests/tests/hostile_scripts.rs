@@ -12,8 +12,8 @@ as_both!(
     syntax_errors_and_thrown_values_are_reported,
     huge_and_cyclic_values_have_a_preview,
     a_console_flood_ends_at_the_output_limit,
-    endless_code_ends_at_its_cpu_limit_and_the_session_lives,
-    a_script_that_waits_ends_at_its_wall_limit_and_the_session_lives,
+    endless_code_ends_at_its_cpu_limit_and_the_session_continues,
+    a_script_that_waits_ends_at_its_wall_limit_and_the_session_continues,
     memory_bombs_end_at_the_memory_limit,
     deep_recursion_is_a_range_error,
     natives_that_never_poll_are_killed_at_the_wall_limit,
@@ -50,7 +50,7 @@ mod cases {
             let message = exception.unwrap_or_else(|| panic!("{code}: no exception among {events:?}"));
             assert!(message.contains(shown), "{code}: {message}");
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
@@ -72,7 +72,7 @@ mod cases {
             assert!(preview.starts_with(begins), "{code}: {}", &preview[..preview.len().min(100)]);
             assert!(preview.len() <= 300 * 1024, "{code}: {} bytes", preview.len());
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
@@ -92,11 +92,11 @@ mod cases {
             let numbers: Vec<u64> = stored.iter().map(|event| event.seq).collect();
             assert!(numbers.iter().copied().eq(1..=stored.len() as u64), "a gap in the sequence");
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.end(&[&session]);
     }
 
-    /// Only one of the two limits of time can be reached, also on a machine that does other things.
+    /// Only one of the two time limits can be reached, also on a busy machine.
     fn cpu_only() -> Settings {
         let limits = Limits { cpu_ms: 700, wall_ms: 60_000, mem_mb: 48, ..Limits::default() };
         Settings { limits, ..Settings::default() }
@@ -107,7 +107,7 @@ mod cases {
         Settings { limits, ..Settings::default() }
     }
 
-    pub(super) fn endless_code_ends_at_its_cpu_limit_and_the_session_lives(user: User) {
+    pub(super) fn endless_code_ends_at_its_cpu_limit_and_the_session_continues(user: User) {
         let mut scene = Scene::with(user, cpu_only());
         let session = scene.session();
         for code in [
@@ -119,22 +119,22 @@ mod cases {
         ] {
             let execution = scene.fails(&session, code, "CPU_LIMIT");
             assert_eq!(execution.status, ExecutionStatus::Timeout, "{code}");
-            scene.lives(&session);
+            scene.assert_usable(&session);
             scene.sibling_is_unharmed();
         }
-        // What cannot end and uses no time is no limit's business: it says so at once.
+        // A promise that cannot settle uses no time: an error at once, and no limit.
         let stuck = scene.fails(&session, "await new Promise(() => {})", "EXCEPTION");
         assert_eq!(stuck.status, ExecutionStatus::Error);
         scene.end(&[&session]);
     }
 
-    pub(super) fn a_script_that_waits_ends_at_its_wall_limit_and_the_session_lives(user: User) {
+    pub(super) fn a_script_that_waits_ends_at_its_wall_limit_and_the_session_continues(user: User) {
         let mut scene = Scene::with(user, wall_only());
         let session = scene.session();
         for code in ["await new Promise(resolve => setTimeout(resolve, 1e9))", "for (;;) {}"] {
             let execution = scene.fails(&session, code, "WALL_LIMIT");
             assert_eq!(execution.status, ExecutionStatus::Timeout, "{code}");
-            scene.lives(&session);
+            scene.assert_usable(&session);
         }
         scene.end(&[&session]);
     }
@@ -147,7 +147,7 @@ mod cases {
             ("var all = []; for (;;) all.push(new ArrayBuffer(1 << 20))", "MEMORY_LIMIT"),
             ("var all = []; for (;;) all.push(new Uint8Array(1 << 22).fill(1))", "MEMORY_LIMIT"),
             ("Array.from({ length: 1e9 }, (_, i) => i * 2)", "MEMORY_LIMIT"),
-            // What no heap can hold is refused by the language, as in any engine.
+            // Values beyond the language's maximum length are errors of every engine.
             ("var s = 'x'; for (;;) s += s", "EXCEPTION"),
             ("new ArrayBuffer(1e12)", "EXCEPTION"),
             ("'x'.repeat(2 ** 30)", "EXCEPTION"),
@@ -155,7 +155,7 @@ mod cases {
             let execution = scene.fails(&session, code, with);
             assert_eq!(execution.status, ExecutionStatus::Error, "{code}");
             scene.run(&session, "all = s = undefined");
-            scene.lives(&session);
+            scene.assert_usable(&session);
             scene.sibling_is_unharmed();
         }
         scene.end(&[&session]);
@@ -172,7 +172,7 @@ mod cases {
         ] {
             let execution = scene.fails(&session, code, "EXCEPTION");
             assert_eq!(execution.status, ExecutionStatus::Error, "{code}");
-            scene.lives(&session);
+            scene.assert_usable(&session);
         }
         scene.end(&[&session]);
     }

@@ -1,5 +1,5 @@
-//! A worker that breaks the protocol in every way we could think of is killed with a reason, the reason is in the record
-//! and at the caller, and neither its sibling nor the supervisor notices.
+//! A worker that breaks the protocol, in every way that we could think of, is killed with a reason, which the record and the
+//! caller get, without an effect on its sibling and the supervisor.
 
 use vm_system_protocol::control::{NewCapability, NewRun, Op};
 use vm_system_protocol::json::JsonText;
@@ -7,7 +7,7 @@ use vm_system_protocol::model::{
     CapabilityKind, EventPayload, ExecutionStatus, Limits, SessionStatus, Settings,
 };
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::watch::Watch;
@@ -17,7 +17,7 @@ as_both!(
     every_violation_kills_that_session_only,
     floods_end_at_the_limits,
     a_worker_that_ignores_the_interruption_is_killed,
-    a_worker_that_leaves_is_no_success,
+    a_worker_that_exits_is_no_success,
     descriptors_never_reach_the_supervisor,
     calls_without_a_grant_are_refused_whatever_the_worker_sends,
     a_forbidden_call_of_a_programs_worker_is_named_in_its_record,
@@ -25,7 +25,7 @@ as_both!(
     programs_state_does_not_grow_beyond_its_limit_whatever_its_worker_sends,
 );
 
-/// Ways that are answered by the end of the session.
+/// Violations, each of which ends the session.
 const VIOLATIONS: &[&str] = &[
     "events of an unknown execution",
     "end of an unknown execution",
@@ -33,7 +33,7 @@ const VIOLATIONS: &[&str] = &[
     "an event that only the supervisor makes",
     "output of a command",
     "started twice",
-    "adopted unasked",
+    "an unrequested adoption",
     "ends twice",
     "a call number out of order",
     "a skipped sequence",
@@ -46,7 +46,7 @@ const VIOLATIONS: &[&str] = &[
     "an empty piece",
     "a packet above the cap",
     "a result that is no JSON",
-    "speaks when idle",
+    "sends when idle",
 ];
 
 mod cases {
@@ -62,13 +62,13 @@ mod cases {
         for (modules, expected) in [(&[][..], none), (&["fs"][..], reads)] {
             let template = client.template(Settings::default(), modules);
             let session = client.session(&template, &daemon.place.worktree()).expect("session");
-            let execution = client.eval(&session, "calls what was not granted").expect("answered");
+            let execution = client.eval(&session, "calls what was not granted").expect("a response");
             let events = client.events(&execution.id.to_string());
-            let answers = events.iter().find_map(|event| match &event.payload {
+            let codes = events.iter().find_map(|event| match &event.payload {
                 EventPayload::Console { text, .. } => Some(text.as_str()),
                 _ => None,
             });
-            assert_eq!(answers, Some(expected), "{modules:?}: {events:?}");
+            assert_eq!(codes, Some(expected), "{modules:?}: {events:?}");
             client.close(&session);
         }
         let kept = std::fs::read_to_string(daemon.place.worktree().join("forged"));
@@ -142,7 +142,7 @@ mod cases {
             let new = NewRun { template, worktree_path, args, wait: false, ..NewRun::default() };
             client.start_program(new).expect("an execution").execution
         };
-        // As many as the budget allows: each may send 144 MiB, of 1 GiB.
+        // As many as the memory budget of 1 GiB allows: each may send 144 MiB.
         let holding: Vec<_> = (0..7)
             .map(|n| start(&mut client, "sends pages without an end, and writes a mark", 5_000, n))
             .collect();
@@ -153,24 +153,24 @@ mod cases {
         while std::fs::read_dir(daemon.place.worktree()).expect("a folder").filter(marked).count() < 7 {
             watch.pause(|| "some have not sent their pages".to_owned());
         }
-        // Its time is shorter than what it waits.
+        // Its wall time is shorter than its wait for a reservation.
         let last = start(&mut client, "has a large state", 500, 7);
         let record = client.until_final(&last);
         assert_eq!(record.status, ExecutionStatus::Ok, "{:?}", record.error);
         let ended =
-            holding.iter().filter(|held| client.stands(&held.id.to_string()).execution.status.is_final());
+            holding.iter().filter(|held| client.get_run(&held.id.to_string()).execution.status.is_final());
         assert!(ended.count() > 0, "it had no reservation before one of them had ended");
         drop(client);
         daemon.stop();
     }
 
     fn daemon(user: User) -> Daemon {
-        let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
+        let options = DaemonOptions { program: program::HOSTILE_WORKER, ..DaemonOptions::default() };
         Daemon::start_with(TestDir::new(user), &options)
     }
 
     fn short(wall_ms: u32) -> Settings {
-        // The other limit of time is out of reach, so that it is one that ends it.
+        // The CPU limit is out of reach: only the wall limit can end it.
         Settings { limits: Limits { wall_ms, cpu_ms: 60_000, ..Limits::default() }, ..Settings::default() }
     }
 
@@ -180,7 +180,7 @@ mod cases {
         let template = client.template(Settings::default(), &[]);
         let worktree = daemon.place.worktree();
         let sibling = client.session(&template, &worktree).expect("sibling");
-        // Once around, so that what is allocated once is there before it is counted.
+        // One session first: one-time allocations are made before the count.
         let warm = client.session(&template, &worktree).expect("session");
         let _ = client.eval(&warm, "garbage");
         let sibling_pid = inspected_pid(&daemon, &sibling);
@@ -192,9 +192,9 @@ mod cases {
             let ended = wait_until_crashed(&daemon, &session);
             let reason = ended.close_reason.unwrap_or_default();
             assert!(reason.starts_with("protocol_violation("), "{how}: {reason}");
-            assert!(!observe::is_alive(pid), "{how}: its worker lives");
-            // What was done before the violation stands; everything else died with the worker.
-            if !["ends twice", "speaks when idle"].contains(how) {
+            assert!(!observe::is_alive(pid), "{how}: its worker is running");
+            // An execution that had ended before the violation keeps its result; others are lost with the worker.
+            if !["ends twice", "sends when idle"].contains(how) {
                 let execution = execution.unwrap_or_else(|error| panic!("{how}: {error:?}"));
                 assert_eq!(execution.status, ExecutionStatus::Error, "{how}");
                 let error = execution.error.unwrap_or_else(|| panic!("{how}: no error"));
@@ -222,7 +222,7 @@ mod cases {
             [("more events than allowed", "limit(events)"), ("more output than allowed", "limit(output)")]
         {
             let session = client.session(&template, &daemon.place.worktree()).expect("session");
-            let execution = client.eval(&session, how).expect("answered");
+            let execution = client.eval(&session, how).expect("a response");
             assert_eq!(execution.status, ExecutionStatus::Error, "{how}");
             let ended = wait_until_crashed(&daemon, &session);
             assert_eq!(ended.close_reason.as_deref(), Some(reason), "{how}");
@@ -240,19 +240,19 @@ mod cases {
         let mut client = daemon.client();
         let template = client.template(short(300), &[]);
         let session = client.session(&template, &daemon.place.worktree()).expect("session");
-        let execution = client.eval(&session, "deaf and mute").expect("answered");
+        let execution = client.eval(&session, "neither reads nor sends").expect("a response");
         assert_eq!(execution.status, ExecutionStatus::Timeout, "{:?}", execution.error);
         let ended = wait_until_crashed(&daemon, &session);
         assert_eq!(ended.close_reason.as_deref(), Some("limit(wall)"));
         daemon.stop();
     }
 
-    pub(super) fn a_worker_that_leaves_is_no_success(user: User) {
+    pub(super) fn a_worker_that_exits_is_no_success(user: User) {
         let daemon = daemon(user);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);
         let session = client.session(&template, &daemon.place.worktree()).expect("session");
-        let execution = client.eval(&session, "exits").expect("answered");
+        let execution = client.eval(&session, "exits").expect("a response");
         assert_eq!(execution.status, ExecutionStatus::Error);
         assert_eq!(execution.error.expect("error").code, "WORKER_DIED");
         let ended = wait_until_crashed(&daemon, &session);
@@ -266,11 +266,11 @@ mod cases {
         let template = client.template(Settings::default(), &[]);
         let worktree = daemon.place.worktree();
         let warm = client.session(&template, &worktree).expect("session");
-        client.eval(&warm, "honest").expect("answered");
+        client.eval(&warm, "honest").expect("a response");
         client.close(&warm);
         let before = observe::descriptors(daemon.pid());
         let session = client.session(&template, &worktree).expect("session");
-        let execution = client.eval(&session, "descriptors").expect("answered");
+        let execution = client.eval(&session, "descriptors").expect("a response");
         if execution.status == ExecutionStatus::Ok {
             let events = client.events(&execution.id.to_string());
             let refused = events.iter().any(|event| {

@@ -7,11 +7,11 @@ use vm_system_protocol::model::{Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::as_both;
 use vm_system_tests::client::{Client, value};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::User;
 
 as_both!(
-    a_library_is_there_in_every_session_of_its_template_and_in_no_other,
+    a_library_is_available_in_every_session_of_its_template_and_in_no_other,
     a_library_is_evaluated_once_for_all_its_sessions,
     one_that_is_not_installed_leaves_a_crashed_session_and_the_command,
     a_changed_file_is_refused_and_harms_no_live_session,
@@ -58,7 +58,7 @@ fn zygotes(daemon: &Daemon) -> Vec<(Vec<String>, u32, u64)> {
     zygotes.map(|zygote| (zygote.libraries, zygote.pid, zygote.forks)).collect()
 }
 
-/// The session that a refused request has left.
+/// The record of the session of a failed request.
 fn left_behind(client: &mut Client, error: &OpError) -> Session {
     let details = error.details.as_ref().and_then(JsonText::to_value).expect("details");
     let session = details["session_id"].as_str().expect("the session's id").to_owned();
@@ -72,7 +72,7 @@ fn source_file(state: &Path, library: &LibraryInfo) -> std::path::PathBuf {
     state.join("libraries").join(format!("{}.js", library.sha256.as_deref().expect("installed")))
 }
 
-/// A native that never looks at the interrupt flag: only the supervisor's clock and SIGKILL end it.
+/// A native that never checks the interrupt flag: only the supervisor's timer and SIGKILL end it.
 #[test]
 fn a_library_that_nothing_interrupts_is_killed() {
     let daemon = Daemon::start(User::AsStarted);
@@ -107,7 +107,7 @@ mod cases {
         };
         let left = names(&daemon);
         assert_eq!((left.len(), left.contains(&"counter0-1.0.0".to_owned())), (16, false), "{left:?}");
-        // Its sessions do not need it, and the next one gets a new one.
+        // Sessions that run do not need the zygote; the next session gets a new one.
         assert_eq!(eval(&mut client, &session, "counter0.next()"), "1");
         let again = client.session(&template, &worktree).expect("ready");
         assert_eq!(eval(&mut client, &again, "counter0.next()"), "1");
@@ -116,7 +116,7 @@ mod cases {
         daemon.stop();
     }
 
-    pub(super) fn a_library_is_there_in_every_session_of_its_template_and_in_no_other(user: User) {
+    pub(super) fn a_library_is_available_in_every_session_of_its_template_and_in_no_other(user: User) {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         install(&mut client, "counter", COUNTER);
@@ -132,7 +132,7 @@ mod cases {
         daemon.place.write("main.mjs", "import make, { two } from 'shape-maker'; console.log(make(two).x);");
         let ran = client.run_file(&session, "main.mjs").expect("it runs");
         assert_eq!((ran.status.as_str(), ran.metrics.events), ("ok", 1), "{ran:?}");
-        // Its own copy: what one session counts, another does not see.
+        // Each session has its own copy of the library's state.
         let other = client.session(&template, &daemon.place.worktree()).expect("ready");
         assert_eq!(eval(&mut client, &other, "counter.next()"), "1");
         let plain = client.template(Settings::default(), &[]);
@@ -157,12 +157,12 @@ mod cases {
             seeds.insert(eval(&mut client, &session, "counter.seed"));
             own.insert(eval(&mut client, &session, "Math.random()"));
         }
-        // What the library saw is the same everywhere; what sessions draw is their own.
+        // Random numbers of the library's evaluation are the same in all sessions; those of a session are its own.
         assert_eq!((seeds.len(), own.len()), (1, 3));
         let all = zygotes(&daemon);
         assert_eq!(all.len(), 1, "{all:?}");
         assert_eq!((all[0].0.as_slice(), all[0].2), (&["counter-1.0.0".to_owned()][..], 3));
-        // Another set has its own; the death of one harms nothing but the speed of the next start.
+        // Another set has its own zygote; its exit costs only the speed of the next start.
         install(&mut client, "other", "exports.x = 1");
         let both = with_libraries(&mut client, &["other", "counter"]);
         let session = client.session(&both, &daemon.place.worktree()).expect("ready");
@@ -261,7 +261,7 @@ mod cases {
         install(&mut client, "counter", COUNTER);
         let template = with_libraries(&mut client, &["counter"]);
         let place = daemon.stop();
-        let daemon = Daemon::start_with(place, &Options::default());
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
         let mut client = daemon.client();
         let session = client.session(&template, &daemon.place.worktree()).expect("ready");
         assert_eq!(eval(&mut client, &session, "counter.next()"), "1");

@@ -1,10 +1,11 @@
-//! The official clients against the real binary: Python's, TypeScript's, and the inspector's command line. They come from the
-//! registries that this machine's pip and npm are configured for; asks the network, and so only where `VM_SYSTEM_NPM` is set
-//! (`.ci/long`). A folder in `VM_SYSTEM_MCP_CLIENTS` is used as it is instead (`py` a virtual environment, `js` with packages).
+//! The official clients against the real binary: Python's, TypeScript's, and the inspector's command line. They are installed
+//! from the registries that this machine's pip and npm are configured for. This needs the network, so the test runs only with
+//! `VM_SYSTEM_NPM` (`.ci/long`), or with a folder of installed clients in `VM_SYSTEM_MCP_CLIENTS` (`py`: a virtual environment,
+//! `js`: packages).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program;
 use vm_system_tests::skip;
@@ -12,10 +13,9 @@ use vm_system_tests::skip;
 fn run(command: &mut Command) -> String {
     let what = format!("{command:?}");
     let output = command.output().unwrap_or_else(|error| panic!("{what}: {error}"));
-    let (said, complained) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{what}\n{said}\n{complained}");
-    said.into_owned()
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what}\n{stdout}\n{stderr}");
+    stdout.into_owned()
 }
 
 fn installed(place: &TestDir) -> PathBuf {
@@ -45,8 +45,10 @@ fn the_official_clients_drive_programs_over_both_transports() {
         skip("npm", "the official clients need PyPI, a npm registry and VM_SYSTEM_NPM=1");
         return;
     }
-    let listen =
-        Options { arguments: vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()], ..Options::default() };
+    let listen = DaemonOptions {
+        arguments: vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()],
+        ..DaemonOptions::default()
+    };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &listen);
     let clients = installed(&daemon.place);
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
@@ -56,9 +58,9 @@ fn the_official_clients_drive_programs_over_both_transports() {
     let driven = |client: &mut Command| {
         run(client.arg(&url).arg(&binary).arg("mcp").arg("--no-start").arg("--socket").arg(&socket))
     };
-    let said = driven(Command::new(clients.join("py/bin/python")).arg(scripts.join("drive.py")));
-    assert!(said.contains("2025-11-25") && said.contains("2026-07-28"), "{said}");
-    // Modules are looked for beside the script.
+    let printed = driven(Command::new(clients.join("py/bin/python")).arg(scripts.join("drive.py")));
+    assert!(printed.contains("2025-11-25") && printed.contains("2026-07-28"), "{printed}");
+    // Node resolves packages beside the script.
     let js = clients.join("js");
     std::fs::copy(scripts.join("drive.mjs"), js.join("drive.mjs")).expect("copy of the script");
     assert_eq!(driven(Command::new("node").arg("drive.mjs").current_dir(&js)).trim(), "driven");

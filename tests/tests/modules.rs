@@ -1,13 +1,13 @@
-//! Host modules and rights through the real daemon: what a template grants is there, what it does not is not, a change
-//! of the template is in force at the next execution, and every use and denial is in the record.
+//! Host modules and rights through the real daemon: exactly what a template grants is available, a change of the template is in
+//! force at the next execution, and every use and denial is in the record.
 
 use std::os::unix::fs::symlink;
 use vm_system_protocol::control::{ErrorCode, Op, Reply};
 use vm_system_protocol::model::{CapabilityKind, Settings};
 use vm_system_tests::as_both;
 use vm_system_tests::client::value;
-use vm_system_tests::daemon::Options;
-use vm_system_tests::place::{NOBODY, User};
+use vm_system_tests::daemon::DaemonOptions;
+use vm_system_tests::place::{UNPRIVILEGED_UID, User};
 use vm_system_tests::rights::Bench;
 use vm_system_tests::skip;
 
@@ -30,7 +30,7 @@ as_both!(
 
 #[test]
 fn commands_are_not_run_as_root() {
-    if User::nobody_is_possible() {
+    if User::can_be_switched() {
         cases::commands_are_not_run_as_root();
     } else {
         skip("root", "the daemon is not root");
@@ -108,14 +108,14 @@ mod cases {
             assert_eq!(bench.code(&session, &call), "'EACCES'", "{path}");
         }
         assert_eq!(bench.code(&session, "fs.readFileSync('public/a.txt\\0')"), "'ERR_INVALID_ARG_VALUE'");
-        // What may be read may be loaded, and nothing else.
+        // Modules may be loaded from paths that may be read, and from no other.
         bench.daemon.place.write("public/m.js", "module.exports = 'm'");
         bench.daemon.place.write("private/k.json", "{}");
         assert_eq!(bench.eval(&session, "require('./public/m.js')"), "'m'");
         for name in ["./private/k.json", "./public/link/k.json", "./private/none.js"] {
             assert_eq!(bench.code(&session, &format!("require('{name}')")), "'MODULE_NOT_ALLOWED'", "{name}");
         }
-        // The names are in the rights, what is beneath them is not.
+        // The folders' names are permitted, the paths beneath them are not.
         bench.daemon.place.write("public/folder/file", "f");
         assert_eq!(bench.code(&session, "fs.rmSync('public/folder', { recursive: true })"), "'EACCES'");
         assert_eq!(bench.code(&session, "fs.renameSync('public/folder', 'public/other')"), "'EACCES'");
@@ -133,7 +133,7 @@ mod cases {
         let row = bench.row(CapabilityKind::Module, "fs", r#"{"read":["none/**"]}"#);
         assert_eq!(bench.code(&session, read), "'EACCES'", "narrowed");
         bench.remove_row(row);
-        assert_eq!(bench.eval(&session, read), "'a'", "what the session had it may have again");
+        assert_eq!(bench.eval(&session, read), "'a'", "the session gets its grant back");
         let row = bench.try_row(CapabilityKind::Module, "fs", false, "{}").expect("a row");
         assert_eq!(bench.code(&session, read), "'MODULE_NOT_ALLOWED'", "withdrawn");
         bench.remove_row(row);
@@ -147,7 +147,7 @@ mod cases {
             "'ReferenceError: kept is not defined'"
         );
         bench.client.op(Op::TemplateAddModule { template, name: "fs".to_owned() }).expect("added");
-        // What was kept of the module answers by the policy of the execution that calls.
+        // A kept reference to the module is subject to the policy of the execution that calls.
         assert_eq!(
             bench.eval(&session, "var kept = require('fs'); kept.readFileSync('a.txt', 'utf8')"),
             "'a'"
@@ -156,7 +156,7 @@ mod cases {
         assert_eq!(bench.code(&session, "kept.readFileSync('a.txt')"), "'MODULE_NOT_ALLOWED'");
         bench.remove_row(row);
         bench.client.op(Op::TemplateDelete { template: bench.template.clone() }).expect("deleted");
-        assert_eq!(bench.eval(&session, read), "'a'", "sessions of a deleted template go on");
+        assert_eq!(bench.eval(&session, read), "'a'", "sessions of a deleted template continue");
         bench.end();
     }
 
@@ -181,17 +181,17 @@ mod cases {
         );
         assert_eq!(lines.len(), 17, "bounded: {lines:?}");
         assert!(lines[16].contains("500 denied"), "{lines:?}");
-        let poor = bench.client.template(Settings::default(), &[]);
-        let poor = bench.client.session(&poor, &bench.daemon.place.worktree()).expect("session");
+        let ungranted = bench.client.template(Settings::default(), &[]);
+        let ungranted = bench.client.session(&ungranted, &bench.daemon.place.worktree()).expect("session");
         for module in ["fs", "database", "exec", "http"] {
             assert_eq!(
-                bench.code(&poor, &format!("require('{module}')")),
+                bench.code(&ungranted, &format!("require('{module}')")),
                 "'MODULE_NOT_ALLOWED'",
                 "{module}"
             );
         }
         let why = "try { require('http') } catch (error) { error.message }";
-        assert!(bench.eval(&poor, why).contains("later version"));
+        assert!(bench.eval(&ungranted, why).contains("later version"));
         bench.end();
     }
 
@@ -240,7 +240,7 @@ mod cases {
         let (one, two) = (bench.session(), bench.session());
         bench.eval(&one, "const db = require('database'); db.exec('CREATE TABLE t (a)'); 0");
         bench.eval(&one, "db.exec('BEGIN IMMEDIATE'); db.exec('INSERT INTO t VALUES (1)'); 0");
-        // The other session's write waits for the lock that must be gone.
+        // The other session's write waits for the lock, which must have been released.
         let write = "const db = require('database'); db.exec('INSERT INTO t VALUES (2)'); 0";
         assert_eq!(bench.eval(&two, write), "0");
         assert_eq!(bench.eval(&one, "db.query('SELECT a FROM t').map((row) => row.a).join()"), "'2'");
@@ -276,7 +276,7 @@ mod cases {
         assert_eq!(
             bench.eval(&session, "db.query('SELECT count(*) AS n FROM t')[0].n"),
             "2000",
-            "it goes on"
+            "it continues"
         );
         bench.end();
     }
@@ -308,7 +308,7 @@ mod cases {
         assert_eq!(
             bench.eval(&session, "db.query('PRAGMA table_info(t)')[0].name"),
             "'a'",
-            "questions are answered"
+            "tasks are answered"
         );
         let row = bench.row(CapabilityKind::Module, "database", r#"{"read_only":true}"#);
         assert_eq!(bench.code(&session, "db.exec('INSERT INTO t VALUES (1)')"), "'SQLITE_READONLY'");
@@ -323,7 +323,7 @@ mod cases {
 
     pub(super) fn variables_come_from_the_operator_and_the_template(user: User) {
         let config = "[env]\nREGION = \"here\"\nSECRET = \"operator's\"\n".to_owned();
-        let mut bench = Bench::with(user, &[], &Options { config, ..Options::default() });
+        let mut bench = Bench::with(user, &[], &DaemonOptions { config, ..DaemonOptions::default() });
         let session = bench.session();
         assert_eq!(bench.eval(&session, "Object.keys(process.env).length"), "0", "off without a row");
         bench.row(CapabilityKind::Env, "REGION", "{}");
@@ -445,12 +445,13 @@ mod cases {
 
     fn with_commands(user: User) -> Bench {
         let arguments = ["--allow-exec", "sh=/bin/sh", "--allow-exec", "other=/bin/sh"].map(str::to_owned);
-        let options = Options { arguments: arguments.to_vec(), ..Options::default() };
+        let options = DaemonOptions { arguments: arguments.to_vec(), ..DaemonOptions::default() };
         let bench = Bench::with(user, &["fs", "exec"], &options);
-        if User::nobody_is_possible() {
+        if User::can_be_switched() {
             // Commands are not run as root.
             let worktree = bench.daemon.place.worktree();
-            std::os::unix::fs::chown(worktree, Some(NOBODY), Some(NOBODY)).expect("chown");
+            std::os::unix::fs::chown(worktree, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID))
+                .expect("chown");
         }
         bench
     }
@@ -461,8 +462,8 @@ mod cases {
         bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh"]}"#);
         let session = bench.session();
         let run = "try { require('exec').run('sh', ['-c', 'id']).stdout } catch (error) { error.message }";
-        let said = bench.eval(&session, run);
-        assert!(said.contains("commands are not run as root") && said.contains("chown"), "{said}");
+        let thrown = bench.eval(&session, run);
+        assert!(thrown.contains("commands are not run as root") && thrown.contains("chown"), "{thrown}");
         bench.end();
     }
 
@@ -500,7 +501,7 @@ mod cases {
             ("sh('cat /etc/passwd').code === 0", "false"),
             ("sh('ls /home /root /var /run').code === 0", "false"),
             ("sh('ls /proc/sys /proc/sysrq-trigger /proc/meminfo').stdout", "''"),
-            // Whatever is the host's and shown can not be changed, its modes and times included.
+            // Files of the host that are visible cannot be changed, nor their modes and times.
             (
                 "sh('while read a b c d at how rest; do case $at in /work|/tmp) ;; *) \
                  case $how in ro,*) ;; *) echo $at $how ;; esac ;; esac; done < /proc/self/mountinfo').stdout",
@@ -551,7 +552,7 @@ mod cases {
         bench.end();
     }
 
-    /// The page's rows are rows, and its scripts run with them.
+    /// The documented capability rows are valid, and the documented scripts run with them.
     pub(super) fn examples_of_the_rights_page_run(user: User) {
         let page = include_str!("../../docs/rights.md");
         let blocks = |language: &str| {

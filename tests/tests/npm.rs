@@ -1,5 +1,5 @@
-//! The original catalog, from the registry that this machine's npm is configured for. Asks the network, and so only where
-//! `VM_SYSTEM_NPM` is set (`.ci/long`).
+//! The original catalog, from the registry that this machine's npm is configured for. This needs the network, so the test runs
+//! only with `VM_SYSTEM_NPM` (`.ci/long`).
 
 use std::process::Command;
 use vm_system_protocol::control::Op;
@@ -10,7 +10,7 @@ use vm_system_tests::place::User;
 use vm_system_tests::program;
 use vm_system_tests::skip;
 
-/// Library, an expression with its global variable, what it gives.
+/// Library, an expression with its global variable, the value.
 const USES: &[(&str, &str, &str)] = &[
     ("lodash", "_.chunk([1, 2, 3, 4], 2).length + _.VERSION", "'24.17.21'"),
     ("moment", "moment.utc(0).format('YYYY-MM-DD') + ' ' + moment(1e12).utc().year()", "'1970-01-01 2001'"),
@@ -36,13 +36,13 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
         return;
     }
     let daemon = Daemon::start(User::AsStarted);
-    // With the environment of whoever runs the tests: npm's configuration is theirs.
+    // With the environment of the user who runs the tests, for their npm configuration.
     let libs = |arguments: &[&str]| {
         let mut command = Command::new(program::path(program::PRODUCT, User::AsStarted));
         command.arg("--socket").arg(daemon.place.socket()).arg("libs").args(arguments);
         let output = command.output().expect("vm-system");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "libs {arguments:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "libs {arguments:?}: {stderr}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let downloaded = libs(&["download"]);
@@ -68,12 +68,12 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
         let ran = client.eval(&session, &both).expect("it runs");
         assert_eq!(ran.error, None, "{id}");
     }
-    // One that needs another package says which.
-    let lonely = client.template(Settings::default(), &[]);
+    // The error of a library that needs another package names the package.
+    let incomplete = client.template(Settings::default(), &[]);
     client
-        .op(Op::TemplateAddLibrary { template: lonely.clone(), name: "is-odd".to_owned() })
+        .op(Op::TemplateAddLibrary { template: incomplete.clone(), name: "is-odd".to_owned() })
         .expect("installed");
-    let error = client.session(&lonely, &daemon.place.worktree()).expect_err("is-number is missing");
+    let error = client.session(&incomplete, &daemon.place.worktree()).expect_err("is-number is missing");
     assert!(error.message.contains("is-number"), "{}", error.message);
     daemon.stop();
 }

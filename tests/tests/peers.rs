@@ -8,28 +8,28 @@ use std::process::{Command, Stdio};
 use vm_system_protocol::control::{ListPage, Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionKind, Limits, Settings};
 use vm_system_tests::client::repl;
-use vm_system_tests::command::{Output, command, run, vm_system};
-use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{NOBODY, TestDir, User};
+use vm_system_tests::command::{CommandOutput, command, run, vm_system};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
 use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, observe, program};
 
-as_both!(a_script_needs_no_daemon_and_no_rights, a_reader_that_is_slow_gets_everything_and_costs_nothing,);
+as_both!(a_script_needs_no_daemon_and_no_rights, a_slow_reader_gets_everything_and_costs_no_memory,);
 
 /// The group that may connect.
 const GROUP: &str = "daemon";
 
 /// A user with a passwd entry, in the group that may connect.
 #[derive(Debug, Clone, Copy)]
-struct Stranger {
+struct OtherUser {
     uid: u32,
     gid: u32,
 }
 
-impl Stranger {
-    /// Users that every Linux has, and nobody works as.
+impl OtherUser {
+    /// A system user that every Linux has.
     fn named(name: &str) -> Self {
         let group = nix::unistd::Group::from_name(GROUP).expect("NSS answers").expect("a system group");
         let user = nix::unistd::User::from_name(name).expect("NSS answers").expect("a system user");
@@ -37,9 +37,9 @@ impl Stranger {
     }
 
     /// A command of the product, by a binary that all users can execute.
-    fn cli(self, daemon: &Daemon, arguments: &[&str]) -> Output {
+    fn cli(self, daemon: &Daemon, arguments: &[&str]) -> CommandOutput {
         let like = command(&daemon.place, program::PRODUCT);
-        let mut command = self.command(&program::path(program::PRODUCT, User::Nobody));
+        let mut command = self.command(&program::path(program::PRODUCT, User::Unprivileged));
         command.args(arguments);
         command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
         run(&mut command, "")
@@ -52,7 +52,7 @@ impl Stranger {
     }
 
     /// Creates a session on a folder from its own template `theirs`.
-    fn session(self, daemon: &Daemon, worktree: &Path) -> Output {
+    fn session(self, daemon: &Daemon, worktree: &Path) -> CommandOutput {
         let worktree = worktree.to_string_lossy();
         let of = ["--template-id", "theirs", "--workspace-id", "w", "--base-commit", "c", "--worktree-path"];
         let arguments = [&["-q", "session", "create"], of.as_slice(), &[&worktree]].concat();
@@ -71,7 +71,7 @@ impl Stranger {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// A folder of this user's.
+    /// Creates a folder of this user.
     fn folder(self, path: PathBuf) -> PathBuf {
         std::fs::create_dir(&path).expect("a folder");
         std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("chmod");
@@ -87,32 +87,32 @@ fn shared_daemon(more: &str, arguments: &[&str]) -> (Daemon, tempfile::TempDir) 
     let root = worktrees.path().display();
     let config = format!("socket_group = \"{GROUP}\"\nworktree_roots = [\"{root}\"]\n{more}");
     let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-    let options = Options { config, arguments, ..Options::default() };
+    let options = DaemonOptions { config, arguments, ..DaemonOptions::default() };
     (Daemon::start_with(TestDir::new(User::AsStarted), &options), worktrees)
 }
 
 #[test]
 fn mode_of_the_socket_decides_about_connections_and_the_kernel_names_the_user() {
-    if !User::nobody_is_possible() {
+    if !User::can_be_switched() {
         skip("root", "other users need root");
         return;
     }
     let (daemon, worktrees) = shared_daemon("", &[]);
     let mode = std::fs::metadata(daemon.place.socket()).expect("socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
-    let (alice, bob) = (Stranger::named("bin"), Stranger::named("sys"));
+    let (alice, bob) = (OtherUser::named("bin"), OtherUser::named("sys"));
 
-    // Neither owner nor group: the kernel does not let it connect.
-    let outsider = Stranger { gid: alice.uid, ..alice }.cli(&daemon, &["session", "list"]);
+    // Neither owner nor in the group: the kernel refuses the connection.
+    let outsider = OtherUser { gid: alice.uid, ..alice }.cli(&daemon, &["session", "list"]);
     assert!(outsider.fails(77).contains("no permission to connect"));
-    // The group, but the user that workers run as: a process that got out of a jail reaches no API.
-    let worker = Stranger { uid: NOBODY, ..alice }.cli(&daemon, &["session", "list"]);
+    // In the group, but the user that workers run as: a process that escaped from a jail reaches no API.
+    let worker = OtherUser { uid: UNPRIVILEGED_UID, ..alice }.cli(&daemon, &["session", "list"]);
     assert!(worker.fails(77).contains("uid 65534 may not use this socket"));
-    // The group, but a uid without a passwd entry, as subordinate ids have none.
-    let subordinate = Stranger { uid: 3_999_999_999, ..alice }.cli(&daemon, &["session", "list"]);
+    // In the group, but a uid without a passwd entry, as subordinate ids are.
+    let subordinate = OtherUser { uid: 3_999_999_999, ..alice }.cli(&daemon, &["session", "list"]);
     assert!(subordinate.fails(77).contains("uid 3999999999 has no passwd entry"));
 
-    // The group: taken as who it is. It has its own things, sees no others' and administers nothing.
+    // In the group: the principal is the user's uid, which has its own rows, sees no others' and administers nothing.
     daemon.cli(&["template", "create", "--name", "ours"]).ok();
     assert!(!alice.cli(&daemon, &["template", "list"]).ok().contains("ours"));
     alice.cli(&daemon, &["template", "create", "--name", "theirs"]).ok();
@@ -136,24 +136,24 @@ fn mode_of_the_socket_decides_about_connections_and_the_kernel_names_the_user() 
 
 #[test]
 fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
-    if !User::nobody_is_possible() {
+    if !User::can_be_switched() {
         skip("root", "other users need root");
         return;
     }
     let (daemon, worktrees) = shared_daemon("", &["--listen", "127.0.0.1:0"]);
-    let (alice, bob) = (Stranger::named(GROUP), Stranger::named("sys"));
+    let (alice, bob) = (OtherUser::named(GROUP), OtherUser::named("sys"));
     let template = alice.cli(&daemon, &["-q", "template", "create", "--name", "theirs", "--module", "fs"]);
     let template = template.ok().trim().to_owned();
     let own = alice.folder(worktrees.path().join("alice"));
     let bobs = bob.folder(worktrees.path().join("bob"));
     std::fs::write(bobs.join("secret.js"), "console.log('of bob')").expect("a file");
     std::fs::set_permissions(&bobs, Permissions::from_mode(0o700)).expect("chmod");
-    // A folder of hers below one of root's that is closed.
+    // A folder of hers below one of root's that others cannot search.
     let closed = worktrees.path().join("closed");
     std::fs::create_dir(&closed).expect("a folder");
     let unreachable = alice.folder(closed.join("alice"));
     std::fs::set_permissions(&closed, Permissions::from_mode(0o700)).expect("chmod");
-    // What she may put into her own folder.
+    // Links that she may create in her own folder.
     for (name, target) in [("up", "../bob"), ("absolute", bobs.to_str().expect("UTF-8"))] {
         std::os::unix::fs::symlink(target, own.join(name)).expect("a link");
     }
@@ -162,12 +162,12 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
     let program =
         alice.cli(&daemon, &["-q", "program", "load", source.to_str().expect("UTF-8"), "--name", "p"]);
     let program = program.ok().trim().to_owned();
-    // A process of hers in namespaces of its own, which shows root's folder below a path of her choice.
+    // A process of hers in its own namespaces, where root's folder is mounted below a path of her choice.
     let mut holder = alice.command(Path::new("/usr/bin/unshare"));
     holder.args(["-Urm", "sh", "-c", "mount --rbind /etc \"$0\" && echo mounted && exec cat"]).arg(&own);
     let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare");
-    let mut said = [0; 8];
-    let mounted = std::io::Read::read_exact(holder.stdout.as_mut().expect("piped"), &mut said).is_ok();
+    let mut line = [0; 8];
+    let mounted = std::io::Read::read_exact(holder.stdout.as_mut().expect("piped"), &mut line).is_ok();
     if !mounted {
         skip("namespaces", "users may not make user namespaces here");
     }
@@ -210,23 +210,23 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
 }
 
 #[test]
-fn over_tcp_users_are_taken_as_over_the_unix_socket() {
-    if !User::nobody_is_possible() {
+fn over_tcp_users_are_authenticated_as_over_the_unix_socket() {
+    if !User::can_be_switched() {
         skip("root", "other users need root");
         return;
     }
     let (daemon, _worktrees) = shared_daemon("", &["--listen", "127.0.0.1:0"]);
     daemon.cli(&["template", "create", "--name", "ours"]).ok();
-    let member = Stranger::named(GROUP);
+    let member = OtherUser::named(GROUP);
     let primary = nix::unistd::User::from_name(GROUP).expect("NSS answers").expect("a system user").gid;
     assert_eq!(primary.as_raw(), member.gid, "its primary group is the one that may connect");
-    let root = Stranger { uid: 0, gid: 0 };
+    let root = OtherUser { uid: 0, gid: 0 };
     assert!(root.http(&daemon, "GET", "/templates", "").ends_with("}]"), "an administrator sees all");
     let seen = member.http(&daemon, "GET", "/templates", "");
     assert!(seen.starts_with("HTTP/1.1 200 ") && seen.ends_with("\r\n\r\n[]"), "{seen}");
-    // What counts is the group database's word: a TCP socket carries no group of its process.
-    let outsider = Stranger::named("bin");
-    for refused in [outsider, Stranger { uid: 3_999_999_999, ..outsider }] {
+    // The group database decides: a TCP socket does not carry the groups of its process.
+    let outsider = OtherUser::named("bin");
+    for refused in [outsider, OtherUser { uid: 3_999_999_999, ..outsider }] {
         let seen = refused.http(&daemon, "GET", "/templates", "");
         assert!(seen.starts_with("HTTP/1.1 401 "), "{seen}");
     }
@@ -245,10 +245,10 @@ mod cases {
         assert!(!place.socket().exists() && place.path("state").read_dir().expect("state").next().is_none());
     }
 
-    /// More than fits all buffers on the way.
+    /// More than fits into all buffers between worker and reader.
     const EVENTS: u64 = 8_000;
 
-    pub(super) fn a_reader_that_is_slow_gets_everything_and_costs_nothing(user: User) {
+    pub(super) fn a_slow_reader_gets_everything_and_costs_no_memory(user: User) {
         let limits = Limits {
             cpu_ms: 60_000,
             wall_ms: 60_000,
@@ -265,11 +265,11 @@ mod cases {
         new.follow = true;
         let mut slow = scene.daemon.client();
         let id = slow.send(Op::ExecStart(new));
-        // It reads nothing until all is over; others are answered, and the supervisor keeps no second copy for it.
+        // The slow client reads nothing until the execution has ended; others are served, and the supervisor keeps no copy for it.
         let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(1) };
         let mut watch = Watch::begin();
         loop {
-            let reply = scene.client.op(list.clone()).expect("answered");
+            let reply = scene.client.op(list.clone()).expect("a response");
             if let vm_system_protocol::control::Reply::Executions(executions) = reply
                 && executions.first().is_some_and(|execution| execution.status.is_final())
             {

@@ -1,5 +1,5 @@
-//! Plans through the real binary: an agent that compiles one and walks through it, with fixes, questions that are asked again
-//! and a daemon that is killed in the middle; walks that skip what is done; errors of plans; the same with the other APIs.
+//! Plans through the real binary: an agent that compiles one and executes it, with fixes, repeated prompts and a daemon that is
+//! killed in the middle; executions that skip finished blocks; errors of plans; the same with the other APIs.
 
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use vm_system_tests::daemon::Daemon;
 use vm_system_tests::mcp::{Agent, OnDemand};
 use vm_system_tests::place::{TestDir, User};
 
-/// The plans of the examples, in the folder of a place in which agents are started.
+/// Writes the example plans to the worktree, in which agents are started.
 fn with_examples(place: &TestDir) {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/plans");
     for name in ["slugs.md", "slugs/code.md", "slugs/page.md", "tidy.md"] {
@@ -24,13 +24,13 @@ fn place() -> OnDemand {
     home
 }
 
-/// The block and the phase of a task: what its heading says before the place of the block.
+/// The block and the phase of a task: the first line of its prompt before ` (block`.
 fn phase(prompt: &str) -> String {
     let line = prompt.lines().next().unwrap_or_default();
     line.split(" (block").next().unwrap_or_default().to_owned()
 }
 
-/// What an agent says who does everything right at once.
+/// The answer of an agent that succeeds in every step.
 fn obliging(prompt: &str) -> String {
     match phase(prompt).split_once("] ").map_or("", |(_, phase)| phase) {
         "VERIFY" | "RE-VERIFY" => "passed".to_owned(),
@@ -40,8 +40,8 @@ fn obliging(prompt: &str) -> String {
     }
 }
 
-/// Answers questions until there are none; the phases that were asked for. `before` may do something at the n-th.
-fn walk(agent: &mut Agent, mut say: impl FnMut(usize, &str) -> String) -> Vec<String> {
+/// Answers all tasks with `answer(index, prompt)`; their phases in order.
+fn walk(agent: &mut Agent, mut answer: impl FnMut(usize, &str) -> String) -> Vec<String> {
     let mut phases = Vec::new();
     loop {
         let task = agent.data("getTask", json!({}));
@@ -49,10 +49,10 @@ fn walk(agent: &mut Agent, mut say: impl FnMut(usize, &str) -> String) -> Vec<St
             return phases;
         }
         let prompt = task["task"]["prompt"].as_str().expect("a prompt").to_owned();
-        let answer = say(phases.len(), &prompt);
+        let result = answer(phases.len(), &prompt);
         phases.push(phase(&prompt));
         assert!(phases.len() < 100, "the walk has no end: {phases:?}");
-        agent.text("submitTask", json!({ "result": answer, "taskId": task["task"]["id"] }));
+        agent.text("submitTask", json!({ "result": result, "taskId": task["task"]["id"] }));
     }
 }
 
@@ -106,7 +106,7 @@ fn an_agent_walks_through_a_mixed_plan_and_a_killed_daemon_loses_nothing() {
     let loaded = agent.text("loadFile", json!({ "programId": "plan", "filePath": "@planexecutor" }));
     assert_eq!(loaded, "Program loaded successfully from @planexecutor: plan");
     agent.text("start", json!({ "programId": "plan", "executionId": "first" }));
-    let mut said = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     let phases = walk(&mut agent, |at, prompt| {
         if at == 4 || at == 15 {
             let daemon = home.daemon().expect("a daemon");
@@ -114,9 +114,9 @@ fn an_agent_walks_through_a_mixed_plan_and_a_killed_daemon_loses_nothing() {
             assert!(readable(&daemon, PATIENCE));
         }
         let phase = phase(prompt);
-        if !said.insert(phase.clone()) {
-            // The second time that the cross-check is asked, a test is missing.
-            if phase == "[01-plain-titles] CROSS-CHECK" && said.insert("missing".to_owned()) {
+        if !seen.insert(phase.clone()) {
+            // At the second cross-check, a test is missing.
+            if phase == "[01-plain-titles] CROSS-CHECK" && seen.insert("missing".to_owned()) {
                 return r#"{"joins_words_by_dashes": true, "drops_what_is_no_letter_or_digit": false}"#
                     .to_owned();
             }
@@ -141,7 +141,7 @@ fn an_agent_walks_through_a_mixed_plan_and_a_killed_daemon_loses_nothing() {
     let result = agent.data("getTask", json!({}))["result"].clone();
     assert_eq!((&result["state"], &result["done"]), (&json!("completed"), &parsed["blockIds"]), "{result}");
 
-    // All is done: another walk only reviews. Whoever wants it again says so.
+    // All blocks are done: another execution only reviews, unless `PLAN_DONE` overrides this.
     agent.text("start", json!({ "programId": "plan", "executionId": "second" }));
     assert_eq!(walk(&mut agent, |_, prompt| obliging(prompt)), ["FINAL REVIEW"]);
     let again = json!({ "programId": "plan", "executionId": "third", "env": { "PLAN_DONE": "[]" } });
@@ -151,7 +151,7 @@ fn an_agent_walks_through_a_mixed_plan_and_a_killed_daemon_loses_nothing() {
 }
 
 #[test]
-fn a_walk_goes_on_behind_the_blocks_that_an_earlier_one_finished() {
+fn a_plan_continues_after_the_blocks_that_an_earlier_execution_finished() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     agent.data("parsePlan", json!({ "filePath": "plans/slugs.md" }));
@@ -167,14 +167,14 @@ fn a_walk_goes_on_behind_the_blocks_that_an_earlier_one_finished() {
     assert_eq!(phase(&agent.text("getTask", json!({}))), "[02-other-letters] RED");
     assert_eq!(agent.data("get_output", json!({}))["lines"], json!(["done before: 01-plain-titles"]));
 
-    // What an earlier program left behind is honoured when the program is loaded.
+    // Progress that an earlier program stored is read when the program is loaded.
     home.place
         .write(".vm-system/uplan-progress.json", r#"{"completed": ["02-other-letters"], "03-page": false}"#);
     agent.text("loadFile", load);
     agent.text("start", json!({ "programId": "plan", "executionId": "third" }));
     assert_eq!(phase(&agent.text("getTask", json!({}))), "[03-page] EXECUTE");
 
-    // Another mission under the same name of a program has nothing to do with it, whatever its blocks are called.
+    // Another mission under the same program name ignores that progress, also if its blocks have the same names.
     home.place.write(
         "other.md",
         std::fs::read_to_string(home.place.worktree().join("plans/tidy.md"))
@@ -189,7 +189,7 @@ fn a_walk_goes_on_behind_the_blocks_that_an_earlier_one_finished() {
 }
 
 #[test]
-fn a_plan_in_which_something_is_wrong_changes_nothing_and_no_other_file_is_read() {
+fn an_invalid_plan_changes_nothing_and_no_other_file_is_read() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     let data = home.place.worktree().join(".vm-system");
@@ -258,12 +258,12 @@ fn the_command_line_checks_loads_and_walks_through_the_same_plans() {
         let run = daemon.cli(&["program", "start", name, "--answers", &answers.to_string_lossy()]);
         assert_eq!(run.code, Some(0), "{run:?}");
         let lines: Vec<&str> = run.stdout.lines().collect();
-        let said = ["done before: 01-plain-titles", "done before: 02-other-letters", "done: 03-page"];
-        assert_eq!(lines[..3], said, "{run:?}");
+        let expected = ["done before: 01-plain-titles", "done before: 02-other-letters", "done: 03-page"];
+        assert_eq!(lines[..3], expected, "{run:?}");
         let result: Value = serde_json::from_str(lines[3]).expect("JSON");
         assert_eq!((&result["state"], &result["review"]), (&json!("completed"), &json!("fine")));
     }
-    // Elsewhere it is still the program that knows what is done.
+    // Started from another folder, the program still has its progress.
     let archive = file("from-text.json");
     assert_eq!(daemon.cli(&["program", "export", "from-text", "--to", &archive]).code, Some(0));
     let imported = daemon.cli(&["program", "import", &archive, "--name", "from-file"]);

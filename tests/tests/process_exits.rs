@@ -5,16 +5,16 @@ use std::time::Instant;
 use vm_system_protocol::control::{Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::User;
 use vm_system_tests::scene::{Scene, small};
 use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, observe};
 
 as_both!(
-    a_worker_that_is_killed_takes_only_its_session_along,
+    a_killed_worker_ends_only_its_session,
     a_stopped_worker_is_killed_at_the_wall_limit,
-    a_limit_holds_while_clients_ask_without_a_pause,
+    a_limit_holds_while_clients_send_requests_without_a_pause,
     killed_zygote_harms_no_session_and_the_next_starts_in_the_same_jail,
     without_any_zygote_the_next_session_starts_in_another_jail,
     a_killed_keeper_ends_its_sessions_and_a_new_one_takes_over,
@@ -31,7 +31,7 @@ mod cases {
         PidFd::open(pid).expect("alive").signal(signal).expect("signal");
     }
 
-    pub(super) fn a_worker_that_is_killed_takes_only_its_session_along(user: User) {
+    pub(super) fn a_killed_worker_ends_only_its_session(user: User) {
         let mut scene = Scene::with(user, Settings::default());
         for (number, name) in
             [(SIGKILL, "signal(SIGKILL)"), (SIGSEGV, "signal(SIGSEGV)"), (SIGABRT, "signal(SIGABRT)")]
@@ -63,13 +63,12 @@ mod cases {
         scene.end(&[]);
     }
 
-    /// A deadline comes from the clock and not from being asked: the thread that relays is never without work here.
-    /// One thread with questions on their way, and one daemon at a time: a supervisor that always has the next question
-    /// before it, on one processor. What keeps both of them busy with each other can keep the kernel from running anybody
-    /// else for a minute, a killed worker and the disk's journal among them (decision 035).
-    pub(super) fn a_limit_holds_while_clients_ask_without_a_pause(user: User) {
+    /// A deadline is enforced by the clock, also when the relaying thread always has work: one client thread keeps requests
+    /// in flight. One daemon at a time: two processes that keep each other busy on one processor can keep the kernel from
+    /// running any other for a minute, among them a killed worker and the disk's journal (decision 035).
+    pub(super) fn a_limit_holds_while_clients_send_requests_without_a_pause(user: User) {
         static ALONE: Mutex<()> = Mutex::new(());
-        const ON_THEIR_WAY: usize = 8;
+        const IN_FLIGHT: usize = 8;
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut settings = small();
         settings.limits.wall_ms = 500;
@@ -78,20 +77,20 @@ mod cases {
         let pid = scene.client.inspect(&session).expect("live").pid;
         let execution = scene.client.start(&session, "for (;;) {}");
         signal(pid, nix::libc::SIGSTOP);
-        // The session's own task answers this.
-        let question = || Op::SessionInspect { session: session.id.to_string() };
+        // Handled by the session's owner task.
+        let request = || Op::SessionInspect { session: session.id.to_string() };
         let mut client = scene.daemon.client();
-        for _ in 0..ON_THEIR_WAY {
-            client.send(question());
+        for _ in 0..IN_FLIGHT {
+            client.send(request());
         }
-        let (begin, mut on_their_way) = (Instant::now(), ON_THEIR_WAY);
-        while on_their_way > 0 {
+        let (begin, mut in_flight) = (Instant::now(), IN_FLIGHT);
+        while in_flight > 0 {
             match client.frame() {
                 ServerFrame::Reply { result: Ok(_), .. } => {
                     assert!(begin.elapsed() < vm_system_tests::PATIENCE, "the limit does not hold");
-                    client.send(question());
+                    client.send(request());
                 }
-                _ => on_their_way -= 1,
+                _ => in_flight -= 1,
             }
         }
         assert_eq!(scene.client.until_final(&execution).status, ExecutionStatus::Timeout);
@@ -99,7 +98,7 @@ mod cases {
         scene.end(&[]);
     }
 
-    /// With its reserve, which is raised behind the daemon's start.
+    /// The zygote and its reserve, which is started after the daemon is ready.
     fn zygotes(scene: &Scene) -> Vec<u32> {
         let mut watch = Watch::begin();
         loop {
@@ -111,7 +110,7 @@ mod cases {
         }
     }
 
-    /// A session as soon as one can be had.
+    /// A session, as soon as one can be created.
     fn next_session(scene: &mut Scene) -> Session {
         let (template, worktree) = (scene.template.clone(), scene.daemon.place.worktree());
         let mut watch = Watch::begin();
@@ -127,13 +126,13 @@ mod cases {
         let mut scene = Scene::new(user);
         let session = scene.session();
         let keeper = scene.daemon.info().keeper_pid;
-        // Again and again: each reserve raises the next.
+        // Several times: each reserve that takes over starts the next one.
         for _ in 0..3 {
             signal(zygotes(&scene)[0], SIGKILL);
-            scene.lives(&session);
-            // The first attempt must do.
+            scene.assert_usable(&session);
+            // The first attempt must succeed.
             let next = scene.session();
-            scene.lives(&next);
+            scene.assert_usable(&next);
             scene.client.close(&next);
         }
         assert_eq!(scene.daemon.info().keeper_pid, keeper, "the same jail");
@@ -146,11 +145,11 @@ mod cases {
         for zygote in zygotes(&scene) {
             signal(zygote, SIGKILL);
         }
-        scene.lives(&session);
+        scene.assert_usable(&session);
         scene.sibling_is_unharmed();
         let next = next_session(&mut scene);
-        scene.lives(&next);
-        scene.lives(&session);
+        scene.assert_usable(&next);
+        scene.assert_usable(&session);
         scene.sibling_is_unharmed();
         scene.daemon.stop();
     }
@@ -168,7 +167,7 @@ mod cases {
         assert_eq!(ended.error.expect("error").reason.as_deref(), Some("keeper_lost"));
         observe::all_end(&jail);
         let next = next_session(&mut scene);
-        scene.lives(&next);
+        scene.assert_usable(&next);
         assert_ne!(scene.daemon.info().keeper_pid, Some(keeper));
         scene.daemon.stop();
     }
@@ -194,7 +193,7 @@ mod cases {
         let finished = scene.run(&session, "1");
         let running = scene.client.start(&session, "for (;;) {}");
         let (place, family) = scene.daemon.kill();
-        let daemon = Daemon::start_with(place, &Options::default());
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
         let mut client = daemon.client();
         let record = client.session_record(&session);
         assert_eq!(

@@ -1,17 +1,17 @@
-//! `CC` in sessions through the real daemon: the pause, answers, and everything that ends it.
+//! `CC` in sessions through the real daemon: the live pause, answers, and everything that ends the pause.
 
 use std::time::{Duration, Instant};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionStatus, Run, Session, SessionStatus, Settings, TaskStatus};
 use vm_system_tests::client::{Client, repl};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
 use vm_system_tests::programs::{code, id, result};
 use vm_system_tests::watch::Watch;
 
-/// Less time than the tests wait.
+/// Limits below the time that the tests wait.
 fn impatient() -> Settings {
     let mut settings = Settings::default();
     settings.limits.wall_ms = 150;
@@ -26,11 +26,11 @@ fn bench(settings: Settings) -> (Daemon, Client, Session) {
     (daemon, client, session)
 }
 
-/// Runs code to its first question.
-fn asks(client: &mut Client, session: &Session, code: &str) -> Run {
+/// Runs code to its first task.
+fn run_to_task(client: &mut Client, session: &Session, code: &str) -> Run {
     match client.op(repl(session, code, true)).expect("it runs") {
         Reply::Durable(DurableReply::Run(run)) => *run,
-        other => panic!("no question: {other:?}"),
+        other => panic!("no task: {other:?}"),
     }
 }
 
@@ -47,14 +47,14 @@ fn ended(client: &mut Client, execution: &str) -> TaskStatus {
         if status.status.is_final() {
             return status;
         }
-        watch.pause(|| format!("it goes on: {status:?}"));
+        watch.pause(|| format!("it still runs: {status:?}"));
     }
 }
 
 #[test]
 fn session_pauses_in_the_middle_of_an_expression_and_keeps_its_state() {
     let (daemon, mut client, session) = bench(impatient());
-    let run = asks(&mut client, &session, "let got = CC('first?') + '-' + CC('second?'); got");
+    let run = run_to_task(&mut client, &session, "let got = CC('first?') + '-' + CC('second?'); got");
     assert_eq!(prompt(&run), "first?");
     assert!(
         run.program_id.is_none() && run.execution.events.as_ref().is_some_and(|events| events.len() == 2)
@@ -66,7 +66,7 @@ fn session_pauses_in_the_middle_of_an_expression_and_keeps_its_state() {
     assert_eq!(code(client.eval(&session, "1")), ErrorCode::SessionBusy);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(400) {
-        assert_eq!(client.task(&id).status, ExecutionStatus::Waiting, "whatever wall_ms says");
+        assert_eq!(client.task(&id).status, ExecutionStatus::Waiting, "independent of wall_ms");
     }
     let run = client.submit(&id, "a").expect("taken although more than wall_ms has passed");
     assert_eq!(prompt(&run), "second?");
@@ -89,15 +89,15 @@ fn session_pauses_in_the_middle_of_an_expression_and_keeps_its_state() {
 fn unfit_answers_defaults_and_timeouts_are_as_in_programs() {
     let (daemon, mut client, session) = bench(impatient());
     let code_of = |options: &str| format!("try {{ CC('?', {options}) }} catch (e) {{ e.name }}");
-    let run = asks(&mut client, &session, &code_of("{ schema: { type: 'number' }, retries: 1 }"));
+    let run = run_to_task(&mut client, &session, &code_of("{ schema: { type: 'number' }, retries: 1 }"));
     let refused = client.submit(&id(&run), "many").expect_err("unfit");
     assert_eq!(refused.code, ErrorCode::AnswerInvalid);
     assert_eq!(client.task(&id(&run)).task.map(|task| task.attempts), Some(1));
     assert_eq!(code(client.submit(&id(&run), "more")), ErrorCode::AnswerInvalid);
     assert_eq!(ended(&mut client, &id(&run)).result.as_ref().map(JsonText::as_str), Some("\"CCError\""));
-    let run = asks(&mut client, &session, &code_of("{ timeout_ms: 30, default: { n: 1 } }"));
+    let run = run_to_task(&mut client, &session, &code_of("{ timeout_ms: 30, default: { n: 1 } }"));
     assert_eq!(ended(&mut client, &id(&run)).result.as_ref().map(JsonText::as_str), Some("{\"n\":1}"));
-    let run = asks(&mut client, &session, &code_of("{ timeout_ms: 30 }"));
+    let run = run_to_task(&mut client, &session, &code_of("{ timeout_ms: 30 }"));
     let timed_out = ended(&mut client, &id(&run));
     assert_eq!(timed_out.result.as_ref().map(JsonText::as_str), Some("\"CCTimeoutError\""));
     daemon.stop();
@@ -106,8 +106,8 @@ fn unfit_answers_defaults_and_timeouts_are_as_in_programs() {
 #[test]
 fn task_may_be_named_by_its_id_and_the_answer_need_not_wait() {
     let (daemon, mut client, session) = bench(Settings::default());
-    let run = asks(&mut client, &session, "CC('first?') + CC('second?')");
-    let task = run.task.as_ref().expect("a question").id.to_string();
+    let run = run_to_task(&mut client, &session, "CC('first?') + CC('second?')");
+    let task = run.task.as_ref().expect("a task").id.to_string();
     assert_eq!(client.task(&task).execution_id, run.execution.id);
     let submit = DurableOp::TaskSubmit {
         execution: task.clone(),
@@ -119,17 +119,17 @@ fn task_may_be_named_by_its_id_and_the_answer_need_not_wait() {
     assert_eq!((taken.execution.id, taken.execution.status), (run.execution.id, ExecutionStatus::Running));
     assert_eq!(code(client.run_op(submit)), ErrorCode::TaskNotPending);
     let mut watch = Watch::begin();
-    while client.task(&id(&run)).task.is_none_or(|asked| asked.prompt != "second?") {
-        watch.pause(|| "the second question never comes".to_owned());
+    while client.task(&id(&run)).task.is_none_or(|task| task.prompt != "second?") {
+        watch.pause(|| "the second task does not appear".to_owned());
     }
     assert_eq!(result(&client.submit(&id(&run), "b").expect("taken")), "\"ab\"");
     daemon.stop();
 }
 
 #[test]
-fn of_two_answers_at_once_one_is_taken() {
+fn one_of_two_simultaneous_answers_is_accepted() {
     let (daemon, mut client, session) = bench(Settings::default());
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     let submit = |client: &mut Client, answer: &str| {
         client.send(Op::Durable(DurableOp::TaskSubmit {
             execution: id(&run),
@@ -140,7 +140,7 @@ fn of_two_answers_at_once_one_is_taken() {
     };
     let mut other = daemon.client();
     let (first, second) = (submit(&mut client, "1"), submit(&mut other, "2"));
-    let answers = [client.answer(first).1, other.answer(second).1];
+    let answers = [client.response(first).1, other.response(second).1];
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
     let refused = answers.into_iter().find_map(Result::err).expect("one is refused");
     assert_eq!(refused.code, ErrorCode::TaskNotPending);
@@ -150,17 +150,17 @@ fn of_two_answers_at_once_one_is_taken() {
 #[test]
 fn cancel_close_and_kill_end_a_session_that_waits() {
     let (daemon, mut client, session) = bench(Settings::default());
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     client.op(Op::ExecCancel { execution: id(&run) }).expect("cancelled");
     assert_eq!(ended(&mut client, &id(&run)).status, ExecutionStatus::Cancelled);
     assert!(client.tasks().is_empty());
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     client.close(&session);
     assert_eq!(client.execution_record(&id(&run)).status, ExecutionStatus::Cancelled);
     assert!(client.tasks().is_empty());
     let template = client.template(Settings::default(), &[]);
     let session = client.session(&template, &daemon.place.worktree()).expect("a session");
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     let kill = Op::SessionKill { session: session.id.to_string(), signal: 9 };
     client.op(kill).expect("killed");
     let record = client.execution_record(&id(&run));
@@ -172,11 +172,11 @@ fn cancel_close_and_kill_end_a_session_that_waits() {
 #[test]
 fn live_pause_ends_with_its_supervisor_and_a_reason() {
     let (daemon, mut client, session) = bench(Settings::default());
-    let run = asks(&mut client, &session, "CC('?')");
+    let run = run_to_task(&mut client, &session, "CC('?')");
     drop(client);
     let (place, family) = daemon.kill();
     observe::all_end(&family);
-    let daemon = Daemon::start_with(place, &Options::default());
+    let daemon = Daemon::start_with(place, &DaemonOptions::default());
     let mut client = daemon.client();
     let record = client.execution_record(&id(&run));
     let reason = record.error.and_then(|error| error.reason);

@@ -1,5 +1,5 @@
-//! Every command that README.md shows, and every request with `curl` of the API reference, is run, in one shell from top to
-//! bottom, and prints what the page says. `…` in a line stands for anything, a line of only `…` for any number of lines.
+//! Runs every command that README.md shows and every `curl` request of the API reference, in one shell from top to bottom, and
+//! compares the output with the page. `…` in a line matches any text, a line of only `…` any number of lines.
 
 use std::path::Path;
 use vm_system_tests::command::{command, run};
@@ -7,7 +7,7 @@ use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program;
 use vm_system_tests::skip;
 
-/// One command and what it is said to print.
+/// One command and its expected output.
 #[derive(Debug, Default)]
 struct Step {
     command: String,
@@ -80,13 +80,13 @@ fn tour(page: &str, least: usize) {
     let place = TestDir::new(User::AsStarted);
     let binary = program::path(program::PRODUCT, User::AsStarted);
     std::os::unix::fs::symlink(&binary, place.path("run/vm-system")).expect("link");
-    // As in a checkout: the current folder is the worktree, and holds the examples.
+    // As in a checkout: the current folder is the worktree and has the examples.
     let copied =
         std::process::Command::new("cp").arg("-r").arg(root.join("examples")).arg(place.worktree()).status();
     assert!(copied.is_ok_and(|status| status.success()), "copy of the examples");
     let mut script = String::from("set -u\ntrap 'kill %1 2>/dev/null; wait' EXIT\n");
     for (number, step) in steps.iter().enumerate() {
-        // The build is not what is tested here.
+        // The build is not tested here.
         let line = step.command.replace("cargo run --release --", "vm-system");
         script.extend(["echo '==== ", &number.to_string(), "'\n", &line, "\n"]);
         if line.ends_with('&') {
@@ -115,7 +115,7 @@ fn tour(page: &str, least: usize) {
     }
     assert_eq!(printed.len(), steps.len(), "stdout:\n{}\nstderr:\n{}", output.stdout, output.stderr);
     for (step, lines) in steps.iter().zip(&printed) {
-        // A command without shown output may print what it likes.
+        // The output of a command without shown output is not compared.
         let fits = step.expected.is_empty() || matches(&step.expected, lines);
         assert!(
             fits,

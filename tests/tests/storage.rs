@@ -1,5 +1,5 @@
 //! A disk that reports errors or may not be written, under the real daemon: the caller gets an error, the record a mark,
-//! and the daemon goes on when the disk does.
+//! and the daemon continues when the disk works again.
 
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply};
 use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::{Client, repl};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
@@ -17,7 +17,7 @@ use vm_system_tests::{as_both, watch};
 
 as_both!(an_unwritable_state_directory_is_refused_by_name);
 
-/// From now on this process writes no file behind its first `bytes` (none: anywhere): writes fail as on a broken disk.
+/// Limits the size of files that a process writes (`None`: no limit): writes beyond `bytes` fail as on a broken disk.
 fn limit_files(pid: u32, bytes: Option<u64>) -> bool {
     let soft = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
     let limited =
@@ -25,13 +25,13 @@ fn limit_files(pid: u32, bytes: Option<u64>) -> bool {
     limited.is_ok_and(|status| status.success())
 }
 
-/// Runs code that puts out more than the log's file may grow.
+/// Runs code with more output than the limited WAL can hold.
 fn large(client: &mut Client, session: &Session) -> Result<Reply, OpError> {
     client.op(repl(session, "for (let i = 0; i < 8; i++) console.log('x'.repeat(50_000))", true))
 }
 
-/// As long as it lives nobody may change these files, not even through descriptors that are open already: writes fail as
-/// on a disk that the kernel has turned read-only.
+/// Makes files immutable until it is dropped, also for descriptors that are open: writes fail as on a disk that the kernel
+/// has made read-only.
 struct Frozen([PathBuf; 2]);
 
 impl Frozen {
@@ -59,18 +59,18 @@ fn a_disk_that_turns_read_only_is_an_error_and_a_mark_and_heals() {
         skip("chattr", "a disk that turns read-only needs chattr, and a file system and rights for it");
         return scene.end(&[&session]);
     }
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for _ in 0..2 {
         let error = scene.client.eval(&session, "1").expect_err("it cannot be stored");
         assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
-        said.push(error.message);
-        // Nothing new is let in that could not be recorded; reading goes on.
+        messages.push(error.message);
+        // Executions that could not be stored are refused; reading continues.
         scene.client.session_record(&session);
     }
     drop(frozen);
     assert!(
-        said.iter().any(|said| said.contains("read-only") || said.contains("reports an error")),
-        "{said:?}"
+        messages.iter().any(|text| text.contains("read-only") || text.contains("reports an error")),
+        "{messages:?}"
     );
     heals(&mut scene, &session);
     scene.end(&[&session]);
@@ -85,16 +85,16 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
         skip("prlimit", "an input/output error in the middle needs util-linux's prlimit");
         return scene.end(&[&session]);
     }
-    // Wherever the log goes on, at its end or at its beginning.
+    // Writes fail at any position of the WAL.
     assert!(limit_files(pid, Some(1)));
     let error = large(&mut scene.client, &session).expect_err("it cannot be stored");
     assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
-    // What was lost first, not what it took along.
+    // The error names the first lost write, not its consequences.
     assert!(error.message.contains("it ran, but"), "{error:?}");
     assert!(error.message.contains("the disk reports an error"), "{error:?}");
     let health = scene.client.op(Op::Health).expect_err("it cannot write");
     assert!(health.message.contains("the disk reports an error"), "{health:?}");
-    // Reading goes on, and nothing new is let in that could not be recorded.
+    // Reading continues, and sessions that could not be stored are refused.
     scene.client.session_record(&session);
     let (template, worktree) = (scene.template.clone(), scene.daemon.place.worktree());
     let refused = scene.client.session(&template, &worktree).expect_err("it cannot be stored");
@@ -104,7 +104,7 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     scene.end(&[&session]);
 }
 
-/// The lost execution is marked with the first commit that succeeds, and the session goes on.
+/// The lost execution is marked with the first commit that succeeds, and the session continues.
 fn heals(scene: &mut Scene, session: &Session) {
     let marked = || -> Vec<_> {
         let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(50) };
@@ -113,12 +113,12 @@ fn heals(scene: &mut Scene, session: &Session) {
     };
     watch::until(|| !marked().is_empty(), || "the lost execution is not marked".to_owned());
     assert_eq!(marked()[0].status, ExecutionStatus::Ok);
-    scene.lives(session);
+    scene.assert_usable(session);
 }
 
-/// Everything that a daemon logs about while it works, then its end; what it logs goes to nobody.
+/// Work of every kind that a daemon logs, then its end, with a log that cannot be written.
 fn works_without_a_log(log: PathBuf, reader: Option<std::fs::File>) {
-    let options = Options { log: Some(log), ..Options::default() };
+    let options = DaemonOptions { log: Some(log), ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     drop(reader);
     let mut scene = Scene::on(daemon, Settings::default());
@@ -137,7 +137,7 @@ fn works_without_a_log(log: PathBuf, reader: Option<std::fs::File>) {
             Err(error) => watch.pause(|| format!("{error:?}")),
         }
     };
-    scene.lives(&next);
+    scene.assert_usable(&next);
     scene.daemon.stop();
 }
 
@@ -151,7 +151,7 @@ fn log_without_a_reader_costs_the_log_and_nothing_else() {
     let place = TestDir::new(User::AsStarted);
     let pipe = place.path("log");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
-    // Both ends, so that opening it for writing waits for nobody.
+    // Open for reading and writing, so that opening does not wait for a reader.
     let reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).expect("both ends");
     works_without_a_log(pipe, Some(reader));
 }
@@ -163,7 +163,7 @@ mod cases {
         let place = Daemon::start(user).stop();
         let state = place.path("state");
         if user == User::AsStarted && nix::unistd::geteuid().is_root() {
-            // Root may write everywhere: only the file system itself says no.
+            // Root may write everywhere: only a read-only mount refuses.
             let flags = nix::mount::MsFlags::MS_BIND;
             if nix::mount::mount(Some(&state), &state, None::<&str>, flags, None::<&str>).is_err() {
                 skip("mount", "a read-only state directory needs the right to mount");
@@ -189,7 +189,7 @@ mod cases {
     }
 
     fn refused(place: TestDir) -> (TestDir, String) {
-        match Daemon::try_start(place, &Options::default()) {
+        match Daemon::try_start(place, &DaemonOptions::default()) {
             Ok(daemon) => panic!("it started on what it cannot write:\n{}", daemon.log()),
             Err(refused) => refused,
         }

@@ -1,6 +1,6 @@
-//! The store's promise, with a real kill: what was acknowledged before a SIGKILL is there after it, without a gap.
+//! The store's guarantee, with a real kill: rows that were acknowledged before a SIGKILL exist after it, without a gap.
 //!
-//! The test starts itself again as the process that writes; that one says each number on its output as it is acknowledged.
+//! The test starts its own binary as the process that writes and prints each number once it is acknowledged.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -28,16 +28,16 @@ fn execution_id() -> ExecutionId {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made")
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be created")
 }
 
 #[test]
-fn what_was_acknowledged_survives_a_sigkill_at_any_moment() {
+fn acknowledged_writes_survive_a_sigkill_at_any_moment() {
     for (durability, kill_after) in [1, 2, 17, 60, 140]
         .into_iter()
         .flat_map(|lines| [(Durability::Full, lines), (Durability::Normal, lines)])
     {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = tempfile::tempdir().expect("a temporary folder can be created");
         let acknowledged = write_until_killed(folder.path(), durability, kill_after);
         let store = open(folder.path(), durability);
         let events = runtime().block_on(async {
@@ -52,7 +52,7 @@ fn what_was_acknowledged_survives_a_sigkill_at_any_moment() {
     }
 }
 
-/// The last number that the other process said before it died.
+/// The last number that the other process printed before it was killed.
 fn write_until_killed(folder: &Path, durability: Durability, kill_after: usize) -> u64 {
     let program = std::env::current_exe().expect("this test is a file");
     let mut child = Command::new(program)
@@ -63,22 +63,22 @@ fn write_until_killed(folder: &Path, durability: Durability, kill_after: usize) 
         .spawn()
         .expect("this test can be started again");
     let output = child.stdout.take().expect("it is a pipe");
-    let mut said = Vec::new();
+    let mut printed = Vec::new();
     for line in BufReader::new(output).lines() {
-        // What the test harness says is no number.
+        // Lines of the test harness are no numbers.
         if let Some(number) = line.expect("text").strip_prefix("acknowledged ") {
-            said.push(number.parse().expect("a number"));
-            if said.len() == kill_after {
-                child.kill().expect("it lives");
+            printed.push(number.parse().expect("a number"));
+            if printed.len() == kill_after {
+                child.kill().expect("it runs");
             }
         }
     }
     child.wait().expect("it was killed");
-    assert!(said.len() >= kill_after, "it wrote until it was killed");
-    said.last().copied().unwrap_or(0)
+    assert!(printed.len() >= kill_after, "it wrote until it was killed");
+    printed.last().copied().unwrap_or(0)
 }
 
-/// No test of its own: does nothing unless the test above started it.
+/// The second process of the test above; does nothing when started otherwise.
 #[test]
 fn process_that_writes_until_it_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };

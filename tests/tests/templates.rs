@@ -7,7 +7,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_tests::as_both;
 use vm_system_tests::client::{Client, value};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::Scene;
 
@@ -182,7 +182,7 @@ fn narrower_limits_apply_at_the_next_execution_and_wider_ones_to_new_sessions() 
 }
 
 #[test]
-fn a_deleted_template_is_gone_and_its_sessions_go_on() {
+fn a_deleted_template_is_gone_and_its_sessions_continue() {
     let mut scene = Scene::new(User::AsStarted);
     let template = scene.client.template(Settings::default(), &[]);
     let worktree = scene.daemon.place.worktree();
@@ -201,7 +201,7 @@ fn the_operators_ceilings_hold_for_new_and_for_old_templates() {
     let generous = client.template(settings(|settings| settings.limits.max_events = 500), &[]);
     let place = daemon.stop();
     let config = "[ceilings]\nmax_events = 4\n".to_owned();
-    let daemon = Daemon::start_with(place, &Options { config, ..Options::default() });
+    let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
     let mut client = daemon.client();
     let patch = Some(JsonText::from_untrusted(r#"{"limits":{"max_events":5}}"#.to_owned()));
     let update = Op::TemplateUpdate {
@@ -235,7 +235,7 @@ fn startup_files_may_be_modules_where_files_are() {
 }
 
 fn with_startup(user: User, files: &[(&str, &str, i64)]) -> (Daemon, Client, String) {
-    let daemon = Daemon::start_with(TestDir::new(user), &Options::default());
+    let daemon = Daemon::start_with(TestDir::new(user), &DaemonOptions::default());
     let mut client = daemon.client();
     let template = client.template(Settings::default(), &["fs"]);
     for (path, content, order_index) in files {
@@ -295,7 +295,7 @@ mod cases {
             let id = details["session_id"].as_str().expect("the session").to_owned();
             let Reply::Session(left) = client.op(Op::SessionGet { session: id.clone() }).expect("its row")
             else {
-                panic!("another answer")
+                panic!("another reply")
             };
             assert_eq!(left.status, SessionStatus::Crashed);
             assert!(left.last_error.expect("why").contains(expected));

@@ -1,14 +1,14 @@
-//! A host that forbids `openat2`: the daemon, `run` and `ops doctor` name the call and what to change, and nothing is served. A
-//! broker that meets such a refusal later is an error of the program that called it, and never a value.
+//! A host that forbids `openat2`: the daemon, `run` and `ops doctor` name the call and what to change, and nothing is served.
+//! A refusal that only a broker gets is an error in the program that called it, and never a value.
 
 use vm_system_protocol::control::{DurableOp, NewRun};
-use vm_system_tests::command::{Output, command, run};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::command::{CommandOutput, command, run};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program::{BROKER_REFUSES, HOST_REFUSES, WITHOUT_OPENAT2};
 use vm_system_tests::programs::{NAME, result};
 
-/// EPERM is systemd 246 and 247 and old profiles of containers, ENOSYS systemd since 248 and kernels before 5.6.
+/// EPERM: systemd 246 and 247 and old profiles of containers. ENOSYS: systemd since 248 and kernels before 5.6.
 const REFUSALS: [(i32, &str); 2] =
     [(libc::EPERM, "Operation not permitted"), (libc::ENOSYS, "Function not implemented")];
 
@@ -18,7 +18,7 @@ fn place(errno: i32) -> TestDir {
     place
 }
 
-fn cli(place: &TestDir, arguments: &[&str]) -> Output {
+fn cli(place: &TestDir, arguments: &[&str]) -> CommandOutput {
     run(command(place, WITHOUT_OPENAT2).args(arguments), "")
 }
 
@@ -31,7 +31,7 @@ fn names_the_settings(text: &str, error: &str) {
 
 #[test]
 fn the_daemon_does_not_start_and_names_the_settings() {
-    let options = Options { program: WITHOUT_OPENAT2, ..Options::default() };
+    let options = DaemonOptions { program: WITHOUT_OPENAT2, ..DaemonOptions::default() };
     for (errno, error) in REFUSALS {
         let (place, log) = Daemon::try_start(place(errno), &options).expect_err("it cannot read files");
         names_the_settings(&log, error);
@@ -56,7 +56,7 @@ fn run_and_doctor_name_the_settings() {
     }
 }
 
-/// Each call, and what became of it.
+/// Makes each call and returns its result or error.
 const CALLS: &str = "
     function attempt(call) {
         try { return JSON.stringify(call()); } catch (error) { return error.name + ' ' + error.message; }
@@ -71,7 +71,7 @@ const CALLS: &str = "
 
 #[test]
 fn a_call_of_a_program_that_was_not_carried_out_is_an_error() {
-    let options = Options { program: WITHOUT_OPENAT2, ..Options::default() };
+    let options = DaemonOptions { program: WITHOUT_OPENAT2, ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     client.load(CALLS);
@@ -103,7 +103,7 @@ fn a_call_of_a_program_that_was_not_carried_out_is_an_error() {
             assert!(text.starts_with(&format!("Error {code}: ")), "call {call} with {errno}: {text}");
         }
     }
-    // About the file, and so a value.
+    // Errors about the file are values.
     for errno in [libc::ENOENT, libc::EACCES, libc::EXDEV, libc::ENOTDIR, libc::ELOOP, libc::EROFS] {
         assert_eq!(calls(Some(errno)), ["null", "[]", "false", "false"], "{errno}");
     }

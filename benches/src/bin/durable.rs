@@ -17,7 +17,7 @@ use vm_system_benches::floor;
 use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
 use vm_system_protocol::model::{Engine, ExecutionStatus, Run, Settings};
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::programs::NAME;
@@ -67,11 +67,11 @@ fn main() {
 }
 
 fn daemon(place: TestDir, config: &str) -> Daemon {
-    let options = Options {
+    let options = DaemonOptions {
         program: "vm-system",
         arguments: vec!["--durability".to_owned(), "full".to_owned()],
         config: config.to_owned(),
-        ..Options::default()
+        ..DaemonOptions::default()
     };
     Daemon::start_with(place, &options)
 }

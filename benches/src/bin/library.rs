@@ -7,7 +7,7 @@ use vm_system_benches::figure::{Figure, micros};
 use vm_system_protocol::control::{NewLibrary, Op};
 use vm_system_protocol::model::Settings;
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 
 const CREATES: usize = 300;
@@ -19,7 +19,7 @@ fn main() -> anyhow::Result<()> {
         Some(file) => std::fs::read_to_string(file)?,
         None => generated(),
     };
-    let options = Options { program: "vm-system", ..Options::default() };
+    let options = DaemonOptions { program: "vm-system", ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     let bytes = source.len();

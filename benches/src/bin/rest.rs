@@ -7,7 +7,7 @@ use std::time::Instant;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_protocol::model::{Session, Settings};
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 
@@ -19,7 +19,7 @@ const EVALS_EACH: usize = 100;
 fn main() {
     let arguments = ["--listen", "127.0.0.1:0", "--log-level", "warn,vm_system_daemon::http=info"];
     let arguments = arguments.map(str::to_owned).to_vec();
-    let options = Options { program: "vm-system", arguments, ..Options::default() };
+    let options = DaemonOptions { program: "vm-system", arguments, ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let address = daemon.addresses()[0];
     let template = daemon.client().template(Settings::default(), &[]);
@@ -61,7 +61,7 @@ fn create_http(http: &mut Http, daemon: &Daemon, template: &str, transport: &str
         let response = http.post("/api/v1/sessions", &body);
         let time = micros(begin.elapsed());
         let id = response.json()["id"].as_str().map(str::to_owned).expect("a session");
-        http.ask("POST", &format!("/api/v1/sessions/{id}/close"), &[], None);
+        http.request("POST", &format!("/api/v1/sessions/{id}/close"), &[], None);
         time
     });
     Figure::new(format!("REST {transport}: session create"), "us", samples)
@@ -119,7 +119,7 @@ fn eval_http(
             assert_eq!(response.status, 201, "{}", response.text());
             micros(begin.elapsed())
         });
-        http.ask("POST", &format!("/api/v1/sessions/{session}/close"), &[], None);
+        http.request("POST", &format!("/api/v1/sessions/{session}/close"), &[], None);
         samples
     });
     Figure::new(format!("REST {transport}: eval 1+2, {clients} clients"), "us", samples)

@@ -22,7 +22,7 @@ use vm_system_protocol::model::{Session, Settings};
 use vm_system_spawn::{SpawnConfig, Spawner, WorkerKind, WorkerLimits};
 use vm_system_tests::client::Client;
 use vm_system_tests::command;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program;
 
@@ -165,10 +165,10 @@ impl Scene {
 }
 
 fn daemon(place: TestDir, durability: &str, name: &'static str) -> Side {
-    let options = Options {
+    let options = DaemonOptions {
         program: "vm-system",
         arguments: vec!["--durability".to_owned(), durability.to_owned()],
-        ..Options::default()
+        ..DaemonOptions::default()
     };
     Side { daemon: Daemon::start_with(place, &options), name }
 }

@@ -10,7 +10,7 @@ use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
 use vm_system_sandbox::process;
 
 fn main() -> ExitCode {
-    // The worktree is looked at through /proc, so that its descriptor stays for the honest role to take.
+    // The worktree is read through /proc, so that the honest role can still take the descriptor.
     let behaviour = std::fs::read_to_string("/proc/self/fd/4/behaviour").unwrap_or_default();
     if behaviour.is_empty() {
         return vm_system_broker::dispatch(std::env::args_os()).unwrap_or(ExitCode::FAILURE);
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 fn misbehave(behaviour: &str, channel: &mut File) -> std::io::Result<()> {
     match behaviour {
         "never ready" => return wait_for_the_end(channel),
-        "dies at once" => return Ok(()),
+        "exits at once" => return Ok(()),
         "cannot be jailed" => {
             send(channel, &FromBroker::Failed { message: "the wall is too low".to_owned() })?;
             return wait_for_the_end(channel);
@@ -41,7 +41,7 @@ fn misbehave(behaviour: &str, channel: &mut File) -> std::io::Result<()> {
         }
         _ => {}
     }
-    // From here on behind walls that look right from outside.
+    // From here on behind walls that pass the supervisor's check.
     let ready = vm_system_sandbox::privileges::drop_all()
         .and_then(|()| vm_system_sandbox::seccomp::install(vm_system_sandbox::seccomp::table_broker::TABLE));
     ready?;
@@ -50,8 +50,8 @@ fn misbehave(behaviour: &str, channel: &mut File) -> std::io::Result<()> {
         let call = receive_call(channel)?;
         match behaviour {
             "never answers" => return wait_for_the_end(channel),
-            "dies in a call" => process::exit_now(3),
-            "says garbage" => channel.write_all(&[4, 0, 0, 0, 9, 9, 9, 9])?,
+            "exits in a call" => process::exit_now(3),
+            "sends garbage" => channel.write_all(&[4, 0, 0, 0, 9, 9, 9, 9])?,
             "announces too much" => channel.write_all(&u32::MAX.to_le_bytes())?,
             "announces and waits" => channel.write_all(&[0, 0, 0, 4, 1])?,
             "answers another call" => {
@@ -89,7 +89,7 @@ fn receive_call(channel: &mut File) -> std::io::Result<u64> {
     }
 }
 
-/// Reads and says nothing until the supervisor is gone.
+/// Reads and sends nothing until the supervisor has closed the channel.
 fn wait_for_the_end(channel: &mut File) -> std::io::Result<()> {
     std::io::copy(channel, &mut std::io::sink()).map(drop)
 }

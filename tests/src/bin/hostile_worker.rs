@@ -1,6 +1,5 @@
-//! The product with another worker body: one that breaks the protocol in the way that the source text of its execution
-//! names, or the source of its program. Everything else (keeper, zygote, walls,
-//! handshake) is the production code.
+//! The product with another worker body: one that breaks the protocol in the way that the source text of its execution or its
+//! program names. Everything else (keeper, zygote, walls, handshake) is the production code.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -33,7 +32,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Notes the interruption like the real worker, and does nothing about it.
+/// Set by an interrupt, as in the real worker, and ignored.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 fn preload() -> Result<Box<dyn WorkerBody>, String> {
@@ -46,24 +45,25 @@ struct HostileWorker;
 impl WorkerBody for HostileWorker {
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
         let mut worker = Worker::new(channel);
-        worker.live().unwrap_or(0)
+        worker.serve().unwrap_or(0)
     }
 }
 
-/// What becomes of the child of a fork.
+/// The behaviour of the child of a fork.
 #[derive(Clone, Copy)]
 enum Child {
     Honest,
-    /// Never says who it is.
+    /// Sends no hello.
     Hidden,
-    /// Says who it is and nothing more.
+    /// Sends its hello and nothing more.
     Introduced,
-    /// Ends behind its first word.
-    Leaves,
-    SpeaksTwice,
+    /// Exits after its hello.
+    Exits,
+    /// Sends its hello twice.
+    RepeatsHello,
 }
 
-/// For ever, with the processor left to others.
+/// Blocks for ever without using the processor.
 fn sleep() -> ! {
     let here = std::sync::Mutex::new(());
     let guard = here.lock();
@@ -72,7 +72,7 @@ fn sleep() -> ! {
     process::exit_now(0)
 }
 
-/// The end of the channel.
+/// The end of the channel; the exit code, if there is one.
 type End = Option<i32>;
 
 struct Worker {
@@ -80,13 +80,13 @@ struct Worker {
     incoming: Reassembler,
     buffer: Vec<u8>,
     seq: u64,
-    /// Came with the last packet.
+    /// Received with the last packet.
     descriptor: Option<OwnedFd>,
-    /// How it obeys the next order to fork.
+    /// How it misbehaves at the next order to fork.
     fork: String,
-    /// As a program's worker: what it does, and how often it did.
+    /// As a program's worker: its behaviour, and the number of its runs.
     program: (String, u64),
-    /// What it was started with.
+    /// The arguments of its program.
     args: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl Worker {
         }
     }
 
-    fn live(&mut self) -> End {
+    fn serve(&mut self) -> End {
         send_hello(&self.channel).ok()?;
         loop {
             match self.receive()? {
@@ -137,7 +137,7 @@ impl Worker {
         socket::send(&self.channel, &[packet], &[], Wait::Yes).ok()
     }
 
-    /// One honest frame around any bytes.
+    /// Sends any bytes in correct packets.
     fn bytes(&mut self, bytes: &[u8]) -> Option<()> {
         self.seq += 1;
         for packet in packets(self.seq, bytes) {
@@ -151,30 +151,30 @@ impl Worker {
         self.bytes(&bytes)
     }
 
-    fn says(&mut self, what: FromDurable) -> Option<()> {
+    fn send_durable(&mut self, what: FromDurable) -> Option<()> {
         self.send(&FromWorker::Durable(Box::new(what)))
     }
 
-    fn stands(&mut self, pages: Vec<StatePage>, cause: Cause) -> Option<()> {
+    fn send_stop(&mut self, pages: Vec<StatePage>, cause: Cause) -> Option<()> {
         let stop = Box::new(Stop { cause, cpu_us: 1, heap_bytes: 1 });
-        self.says(FromDurable::Stands { pages, stop })
+        self.send_durable(FromDurable::Stands { pages, stop })
     }
 
-    /// As a program's worker: compiles to the source itself, and does what that names when it is to run.
+    /// As a program's worker: compiles to the source itself, and misbehaves as the source names when it is run.
     fn disobey(&mut self, order: ToDurable) -> Option<()> {
         match order {
             ToDurable::Compile { source, .. } => {
-                return self.says(FromDurable::Compiled { code: source.into_bytes() });
+                return self.send_durable(FromDurable::Compiled { code: source.into_bytes() });
             }
             ToDurable::Load { code, .. } => {
                 self.program = (String::from_utf8(code).ok()?, 0);
                 return Some(());
             }
             ToDurable::Pages(_) => return Some(()),
-            ToDurable::Restore => return self.says(FromDurable::Restored),
+            ToDurable::Restore => return self.send_durable(FromDurable::Restored),
             ToDurable::Start { args, .. } => {
                 self.args = args;
-                self.stands(vec![StatePage { number: 0, bytes: vec![0] }], Cause::Started)?;
+                self.send_stop(vec![StatePage { number: 0, bytes: vec![0] }], Cause::Started)?;
             }
             _ => {}
         }
@@ -183,15 +183,15 @@ impl Worker {
         match how.as_str() {
             "writes new pages at every checkpoint" if turn <= 100 => {
                 let page = |number| StatePage { number, bytes: vec![turn as u8; 4 << 10] };
-                self.stands((turn * 256..(turn + 1) * 256).map(page).collect(), Cause::Steps)
+                self.send_stop((turn * 256..(turn + 1) * 256).map(page).collect(), Cause::Steps)
             }
             "sends pages without an end, and writes a mark" => {
                 let page = |number| StatePage { number, bytes: vec![1; 1 << 20] };
                 for number in 1..6 {
-                    self.says(FromDurable::Pages(vec![page(number)]))?;
+                    self.send_durable(FromDurable::Pages(vec![page(number)]))?;
                 }
                 let args = JsonText::from_untrusted(format!(r#"["marked-{}", ""]"#, self.args.join("")));
-                self.says(FromDurable::Call(HostCall { name: "writeFile".to_owned(), args }))?;
+                self.send_durable(FromDurable::Call(HostCall { name: "writeFile".to_owned(), args }))?;
                 loop {
                     self.receive()?;
                 }
@@ -199,17 +199,17 @@ impl Worker {
             "has a large state" if turn == 1 => {
                 let page = |number| StatePage { number, bytes: vec![1; 1 << 20] };
                 for number in 1..6 {
-                    self.says(FromDurable::Pages(vec![page(number)]))?;
+                    self.send_durable(FromDurable::Pages(vec![page(number)]))?;
                 }
-                self.stands(vec![page(6)], Cause::Steps)
+                self.send_stop(vec![page(6)], Cause::Steps)
             }
             "writes a page that no state has" => {
-                self.stands(vec![StatePage { number: 1 << 40, bytes: vec![0] }], Cause::Steps)
+                self.send_stop(vec![StatePage { number: 1 << 40, bytes: vec![0] }], Cause::Steps)
             }
             "opens a file" => std::fs::read("/etc/passwd").ok().map(drop),
             _ => {
                 let result = JsonText::from_untrusted("1".to_owned());
-                self.stands(Vec::new(), Cause::Ended(ProgramEnd::Ok { result }))
+                self.send_stop(Vec::new(), Cause::Ended(ProgramEnd::Ok { result }))
             }
         }
     }
@@ -235,7 +235,7 @@ impl Worker {
                 self.send(&done(execution, vec![WorkerEvent { at_us: 0, payload }], None))
             }
             "started twice" => self.send(&FromWorker::Started { heap_bytes: 1 }),
-            "adopted unasked" => self.send(&FromWorker::Adopted { last_committed: 0 }),
+            "an unrequested adoption" => self.send(&FromWorker::Adopted { last_committed: 0 }),
             "ends twice" => {
                 self.done(execution)?;
                 self.done(execution)
@@ -287,17 +287,17 @@ impl Worker {
                 let events = vec![event(&"x".repeat(100_000))];
                 self.send(&FromWorker::Events { execution, events })?;
             },
-            "deaf and mute" => loop {
+            "neither reads nor sends" => loop {
                 std::hint::spin_loop();
             },
             "exits" => process::exit_now(0),
-            "speaks when idle" => {
+            "sends when idle" => {
                 self.done(execution)?;
                 self.send(&FromWorker::Events { execution, events: vec![event("late")] })
             }
             "calls what was not granted" => self.forge(execution),
-            "says it forked" => self.send(&FromWorker::Forked { order: 1 }),
-            "says it cannot fork" => self.send(&FromWorker::ForkFailed { order: 1, errno: 11 }),
+            "reports a fork" => self.send(&FromWorker::Forked { order: 1 }),
+            "reports a failed fork" => self.send(&FromWorker::ForkFailed { order: 1, errno: 11 }),
             how if how.starts_with("when it forks: ") => {
                 how["when it forks: ".len()..].clone_into(&mut self.fork);
                 self.done(execution)
@@ -319,16 +319,16 @@ impl Worker {
                 self.send(&forked)
             }
             "does not" => self.send(&forked),
-            "says nothing" => sleep(),
-            "says something else" => {
+            "sends nothing" => sleep(),
+            "sends something else" => {
                 self.child(&way, Child::Honest)?;
                 self.send(&FromWorker::Started { heap_bytes: 1 })
             }
-            "another order's word" => {
+            "confirms another order" => {
                 self.child(&way, Child::Honest)?;
                 self.send(&FromWorker::Forked { order: order + 1 })
             }
-            "leaves" => {
+            "exits" => {
                 self.child(&way, Child::Honest)?;
                 process::exit_now(0)
             }
@@ -346,19 +346,19 @@ impl Worker {
                 drop(way);
                 self.send(&failed)
             }
-            "hides it without a word" => {
+            "hides it and sends nothing" => {
                 self.child(&way, Child::Hidden)?;
                 sleep()
             }
-            "the child leaves" => {
-                self.child(&way, Child::Leaves)?;
+            "the child exits" => {
+                self.child(&way, Child::Exits)?;
                 self.send(&forked)
             }
-            "the child speaks twice" => {
-                self.child(&way, Child::SpeaksTwice)?;
+            "the child repeats its hello" => {
+                self.child(&way, Child::RepeatsHello)?;
                 self.send(&forked)
             }
-            "takes the channel" | "takes the channel and keeps quiet" => {
+            "takes the channel" | "takes the channel and sends nothing" => {
                 self.child(&way, Child::Introduced)?;
                 let mut got = socket::receive(&way, &mut self.buffer, Wait::Yes).ok()?;
                 let channel = got.fds.pop()?;
@@ -385,17 +385,17 @@ impl Worker {
         }
     }
 
-    /// Makes the child; comes back in the parent alone.
+    /// Forks; returns only in the parent.
     fn child(&mut self, way: &OwnedFd, how: Child) -> Option<()> {
         match process::fork_sibling().ok()? {
             Fork::Parent(_) => return Some(()),
             Fork::Child => {}
         }
-        let _ = self.grow_up(way, how);
+        let _ = self.serve_as_child(way, how);
         process::exit_now(0)
     }
 
-    fn grow_up(&mut self, way: &OwnedFd, how: Child) -> End {
+    fn serve_as_child(&mut self, way: &OwnedFd, how: Child) -> End {
         process::replace(&self.channel, way).ok()?;
         match how {
             Child::Hidden => sleep(),
@@ -403,8 +403,8 @@ impl Worker {
                 send_hello(&self.channel).ok()?;
                 sleep()
             }
-            Child::Leaves => return send_hello(&self.channel).ok().and(None),
-            Child::SpeaksTwice => send_hello(&self.channel).ok()?,
+            Child::Exits => return send_hello(&self.channel).ok().and(None),
+            Child::RepeatsHello => send_hello(&self.channel).ok()?,
             Child::Honest => {}
         }
         send_hello(&self.channel).ok()?;
@@ -414,10 +414,10 @@ impl Worker {
         self.incoming = Reassembler::new(HOST_MESSAGE_BYTES);
         self.incoming.accept_any();
         (self.seq, self.fork) = (0, fork);
-        self.live()
+        self.serve()
     }
 
-    /// Host calls that an honest worker would not have made, and what each was answered.
+    /// Host calls that an honest worker would not make, and the reply to each.
     fn forge(&mut self, execution: ExecutionId) -> Option<()> {
         let text = |text: &str| text.to_owned();
         let how = WriteMode { create: true, exclusive: false, truncate: true, append: false };
@@ -434,7 +434,7 @@ impl Worker {
                 environment: Vec::new(),
             }),
         ];
-        let mut answers = Vec::new();
+        let mut replies = Vec::new();
         for (number, request) in requests.into_iter().enumerate() {
             self.send(&FromWorker::HostCall { execution, call: number as u64 + 1, request })?;
             let reply = loop {
@@ -442,15 +442,15 @@ impl Worker {
                     break reply;
                 }
             };
-            answers.push(match reply {
+            replies.push(match reply {
                 HostReply::Failed(error) => error.code,
                 _ => text("let pass"),
             });
         }
-        self.send(&done(execution, vec![event(&answers.join(" "))], None))
+        self.send(&done(execution, vec![event(&replies.join(" "))], None))
     }
 
-    /// Where the kernel refuses them at the sender, the worker says so and goes on.
+    /// Sends a descriptor; if the kernel refuses it at the sender, the worker reports that and continues.
     fn descriptors(&mut self, execution: ExecutionId) -> Option<()> {
         self.seq += 1;
         let bytes =

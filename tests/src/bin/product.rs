@@ -1,4 +1,4 @@
-//! The product as it ships: the same first line as the binary `vm-system`, built where the tests find it.
+//! The product as it ships: the same `main` as the binary `vm-system`, built where the tests find it.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! The product on a host that forbids `openat2`, as systemd's `RestrictSUIDSGID=yes` and old seccomp profiles of containers do:
-//! the call fails with the error number that a file of the current folder names. Brokers look into their worktree instead, so
-//! that a daemon can be well and its brokers not. Without the file nothing is forbidden.
+//! the call fails with the error number in a file of the current folder. Brokers read a file of their worktree instead, so that
+//! the call can be forbidden to brokers only. Without the file nothing is forbidden.
 
 use std::process::ExitCode;
 use vm_system_sandbox::seccomp;
@@ -9,7 +9,7 @@ use vm_system_tests::program::{BROKER_REFUSES, HOST_REFUSES};
 
 fn main() -> ExitCode {
     let is_broker = std::env::args().nth(1).as_deref() == Some(vm_system_broker::MODE);
-    // Through /proc, so that the descriptor stays for the broker to take.
+    // Through /proc, so that the broker can still take the descriptor.
     let file = if is_broker { format!("/proc/self/fd/4/{BROKER_REFUSES}") } else { HOST_REFUSES.to_owned() };
     if let Ok(errno) = std::fs::read_to_string(file)
         && let Err(error) = forbid(&errno)

@@ -1,4 +1,4 @@
-//! The child: reads jobs, runs them, judges the outcome.
+//! The child: reads jobs, runs them, judges the results.
 
 use crate::engine::{Ending, Engine};
 use crate::protocol::{Job, Verdict, receive, send};
@@ -6,7 +6,7 @@ use anyhow::Result;
 use nix::sys::resource::{Resource, setrlimit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Address space of a child, in bytes. More ends it, which costs one test.
+/// Address space of a child, in bytes. A child that exceeds it exits, which fails one test.
 const MEMORY: u64 = 3 << 30;
 
 /// What an asynchronous test prints when it is done.
@@ -31,7 +31,7 @@ pub fn serve(engine: &dyn Engine) -> Result<()> {
     Ok(())
 }
 
-/// Runs a job and compares with what the test promises.
+/// Runs a job and compares its end with the test's metadata.
 fn judge(engine: &dyn Engine, job: &Job) -> Verdict {
     let run = engine.run(&job.prelude, &job.source);
     if let Some(negative) = &job.negative {
@@ -62,14 +62,14 @@ fn judge(engine: &dyn Engine, job: &Job) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Run;
+    use crate::engine::ScriptRun;
     use crate::metadata::Negative;
 
     struct Fixed(Ending, Vec<String>);
 
     impl Engine for Fixed {
-        fn run(&self, _: &str, _: &str) -> Run {
-            Run { ending: self.0.clone(), printed: self.1.clone() }
+        fn run(&self, _: &str, _: &str) -> ScriptRun {
+            ScriptRun { ending: self.0.clone(), printed: self.1.clone() }
         }
     }
 
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_passes_only_the_way_it_promises() {
+    fn a_test_passes_only_with_its_expected_end() {
         let threw = || Ending::Threw { name: "TypeError".to_owned(), message: String::new() };
         let syntax = || Ending::SyntaxError(String::new());
         assert!(verdict(Ending::Finished, &[], None, false));

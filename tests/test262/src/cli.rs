@@ -1,8 +1,8 @@
-//! What the binary and the test target do: load, choose, run, compare, report.
+//! The steps of the binary and the test target: load, choose, run, compare, report.
 
 use crate::expectations::Expectations;
 use crate::page;
-use crate::pool::{self, Limits};
+use crate::pool::{self, PoolLimits};
 use crate::protocol::Verdict;
 use crate::report;
 use crate::suite::{Set, Suite};
@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 /// The environment variable with the path of the checkout.
 pub const SUITE_VARIABLE: &str = "VM_SYSTEM_TEST262";
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Only paths that contain this.
+pub struct SuiteOptions {
+    /// Runs only paths that contain this.
     pub filter: Option<String>,
-    /// Not the paths that contain this.
+    /// Skips paths that contain this.
     pub exclude: Option<String>,
-    /// Only each n-th test.
+    /// Runs only each n-th test.
     pub sample: Option<usize>,
-    /// Write the expectations file and the page of failures from this run.
+    /// Writes the expectations file and the page of failures from this run.
     pub update: bool,
-    /// Print folders with failures.
+    /// Prints folders with failures.
     pub by_folder: bool,
-    /// Print each failing test with its message.
+    /// Prints each failing test with its message.
     pub verbose: bool,
     /// Children at a time.
     pub jobs: Option<usize>,
@@ -37,10 +37,10 @@ pub const USAGE: &str =
 [--update-expectations]
 The suite's path is read from VM_SYSTEM_TEST262.";
 
-impl Options {
+impl SuiteOptions {
     /// Reads the arguments after the program's name.
-    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options> {
-        let mut options = Options::default();
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<SuiteOptions> {
+        let mut options = SuiteOptions::default();
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().with_context(|| format!("{argument} needs a value\n{USAGE}"));
@@ -66,13 +66,13 @@ impl Options {
     }
 }
 
-/// Where the committed expectations are.
+/// Path of the committed expectations.
 pub fn expectations_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("expectations.txt")
 }
 
-/// Runs what the options ask for with `child` as child process; true if all is as expected.
-pub fn run(root: &Path, child: &Path, options: &Options) -> Result<bool> {
+/// Runs the chosen tests with `child` as child process; true if all results are as expected.
+pub fn run(root: &Path, child: &Path, options: &SuiteOptions) -> Result<bool> {
     let suite = Suite::load(root)?;
     let fits = |path: &str| {
         options.filter.as_ref().is_none_or(|text| path.contains(text))
@@ -86,7 +86,7 @@ pub fn run(root: &Path, child: &Path, options: &Options) -> Result<bool> {
         bail!("no test fits below {}", root.display());
     }
     let jobs = options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let limits = Limits { jobs, test_ms: 60_000, child: child.to_owned() };
+    let limits = PoolLimits { jobs, test_ms: 60_000, child: child.to_owned() };
     let verdicts = pool::run(&suite, &places, &limits)?;
 
     if options.verbose {
@@ -142,12 +142,13 @@ fn compare(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> Result<bool
 
 #[cfg(test)]
 mod tests {
-    use super::Options;
+    use super::SuiteOptions;
 
     #[test]
     fn arguments_are_read_and_partial_runs_cannot_rewrite_expectations() {
-        let parse = |line: &str| Options::parse(line.split_whitespace().map(str::to_owned));
-        let expected = Options { filter: Some("Map".to_owned()), sample: Some(20), ..Options::default() };
+        let parse = |line: &str| SuiteOptions::parse(line.split_whitespace().map(str::to_owned));
+        let expected =
+            SuiteOptions { filter: Some("Map".to_owned()), sample: Some(20), ..SuiteOptions::default() };
         assert_eq!(parse("--filter Map --sample 20").ok(), Some(expected));
         assert!(parse("--filter").is_err() && parse("--what").is_err() && parse("--sample x").is_err());
         assert!(parse("--update-expectations --sample 2").is_err());

@@ -7,20 +7,20 @@ use vm_system_cvm::{
 /// How a script ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Without an exception, jobs included.
+    /// Without an exception, also in its jobs.
     Finished,
-    /// It does not compile because it is not correct.
+    /// The compiler found a syntax error.
     SyntaxError(String),
-    /// It does not compile because the engine says that it lacks something.
+    /// The compiler does not support something in it.
     Unsupported(String),
-    /// An exception that nobody caught: name of its constructor, and its text.
+    /// An uncaught exception: name of its constructor, and its text.
     Threw {
         /// `TypeError`, `Test262Error`, …
         name: String,
         /// The whole text.
         message: String,
     },
-    /// A limit, or something that must not happen.
+    /// A limit, or a bug of the engine.
     Stopped(String),
 }
 
@@ -40,38 +40,38 @@ impl Ending {
     }
 }
 
-/// What came of a script.
+/// The result of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// How it ended.
+pub struct ScriptRun {
+    /// How the script ended.
     pub ending: Ending,
-    /// What it printed.
+    /// Printed lines.
     pub printed: Vec<String>,
 }
 
-/// Something that runs scripts.
+/// An engine that runs scripts.
 pub trait Engine {
     /// Runs the harness and the test as one script in a fresh realm.
-    fn run(&self, prelude: &str, source: &str) -> Run;
+    fn run(&self, prelude: &str, source: &str) -> ScriptRun;
 }
 
 /// The engine of this workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Cvm;
 
-/// What a test may use.
+/// Limits of one test.
 const STEPS: u64 = 400_000_000;
 const HEAP_BYTES: u64 = 768 << 20;
 
-/// The host of test262's `INTERPRETING.md`, as far as one realm and one thread have it. Helpers that come with many tests mention
-/// some globals in functions that those tests never call; asking for a global lets its uses through.
+/// The host of test262's `INTERPRETING.md`, as far as one realm and one thread allow. Harness files use some globals in functions
+/// that many tests never call; reading a global as a property of `globalThis` makes the compiler accept its uses.
 const HOST: &str = "var print = (text) => console.log(String(text)); \
 var $262 = { global: globalThis, gc() {}, evalScript() { throw new SyntaxError('evalScript is not supported'); }, \
 agent: { start() { throw new SyntaxError('agents are not supported'); } } }; \
 void globalThis.Temporal; void globalThis.queueMicrotask;\n";
 
 impl Engine for Cvm {
-    fn run(&self, prelude: &str, source: &str) -> Run {
+    fn run(&self, prelude: &str, source: &str) -> ScriptRun {
         let script =
             if prelude.is_empty() { source.to_owned() } else { format!("{HOST}{prelude}\n{source}") };
         let options = CompileOptions { filename: "test.js".to_owned(), typescript: false };
@@ -82,7 +82,7 @@ impl Engine for Cvm {
                 let refused = errors.0.iter().any(|error| error.message.contains("not supported"));
                 let ending =
                     if refused { Ending::Unsupported(message) } else { Ending::SyntaxError(message) };
-                return Run { ending, printed: Vec::new() };
+                return ScriptRun { ending, printed: Vec::new() };
             }
         };
         let limits = VmLimits { heap_bytes: HEAP_BYTES, steps: STEPS, ..VmLimits::default() };
@@ -93,7 +93,7 @@ impl Engine for Cvm {
         let printed = state.take_output().into_iter().map(|line| line.text).collect();
         let ending = match outcome {
             RunOutcome::Done { .. } => Ending::Finished,
-            // The suite's host does nothing about rejections that nobody handles.
+            // The suite's host ignores unhandled rejections.
             RunOutcome::Throw(message) if message.ends_with(UNHANDLED_REJECTION) => Ending::Finished,
             RunOutcome::Throw(message) => {
                 let name = message.split([':', '\n']).next().unwrap_or_default().trim();
@@ -102,6 +102,6 @@ impl Engine for Cvm {
             RunOutcome::Limit(kind) => Ending::Stopped(format!("limit {kind:?}")),
             other => Ending::Stopped(format!("{other:?}")),
         };
-        Run { ending, printed }
+        ScriptRun { ending, printed }
     }
 }

@@ -1,7 +1,7 @@
 //! The committed list of tests that fail. A failing test that is not listed and a listed one that passes are both errors.
 //!
-//! Format: a folder on a line of its own (ending in `/`), its failing files below it, indented. `*` stands for all files that lie
-//! directly in the folder.
+//! Format: a folder on a separate line (ending in `/`), its failing files below it, indented. `*` means all files directly in
+//! the folder.
 
 use crate::suite::{Set, Suite};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +12,12 @@ pub struct Expectations {
     failing: BTreeSet<String>,
 }
 
-/// How a run differs from what was expected.
+/// The differences between a run and the expectations.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// Fail, but are not listed.
+    /// Failing tests that are not listed.
     pub regressions: Vec<String>,
-    /// Pass, but are listed.
+    /// Passing tests that are listed.
     pub unexpected_passes: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl Expectations {
         Expectations { failing }
     }
 
-    /// The expectations that this run would have met.
+    /// The expectations that a run with these failures meets.
     pub fn of(failing: impl IntoIterator<Item = String>) -> Expectations {
         Expectations { failing: failing.into_iter().collect() }
     }
@@ -106,10 +106,10 @@ impl Expectations {
 mod tests {
     use super::*;
     use crate::metadata::Metadata;
-    use crate::suite::Test;
+    use crate::suite::TestFile;
 
     fn suite(paths: &[&str]) -> Suite {
-        let test = |path: &&str| Test {
+        let test = |path: &&str| TestFile {
             path: (*path).to_owned(),
             metadata: Metadata::default(),
             source: String::new(),

@@ -11,7 +11,7 @@ fn main() -> Result<ExitCode> {
         child::serve(&engine::Cvm)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let options = cli::Options::parse(arguments)?;
+    let options = cli::SuiteOptions::parse(arguments)?;
     let root = std::env::var_os(cli::SUITE_VARIABLE).map(PathBuf::from);
     let root = root.with_context(|| format!("set {} to a checkout of test262", cli::SUITE_VARIABLE))?;
     let as_expected = cli::run(&root, &std::env::current_exe()?, &options)?;

@@ -1,6 +1,6 @@
 //! The YAML front matter of a test, as far as test262 uses YAML (its `INTERPRETING.md`).
 
-/// What a test says about itself.
+/// The front matter of a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// `flags`

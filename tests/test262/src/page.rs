@@ -19,7 +19,7 @@ const EMOJI: &str = "emoji sequences";
 const SCRIPTS: &str = "several scripts";
 const DETAIL: &str = "details";
 
-/// The causes, in the order of the page, with what is behind each.
+/// The causes, in the order of the page, with their explanations.
 const CAUSES: &[(&str, &str)] = &[
     (
         STRINGS,
@@ -28,9 +28,9 @@ const CAUSES: &[(&str, &str)] = &[
     (USING, "The number of jobs between the end of a scope with `await using` and what follows it."),
     (
         TAIL,
-        "Calls in tail position keep their caller's frame, so that stacks show it; a recursion without end meets the limit of the depth.",
+        "Calls in tail position keep their caller's frame, so that stacks show it; endless recursion ends at the depth limit.",
     ),
-    (BYTES, "Tests of other things that also try a typed array or an `ArrayBuffer`."),
+    (BYTES, "Tests of other features that also use a typed array or an `ArrayBuffer`."),
     (REALM, "`ShadowRealm` is code from strings in another realm."),
     (DECORATORS, "Decorators and `accessor` fields: refused at load."),
     (
@@ -38,57 +38,61 @@ const CAUSES: &[(&str, &str)] = &[
         "`\\p{RGI_Emoji}` and `\\p{RGI_Emoji_ZWJ_Sequence}`: the tables of emoji sequences are not built in; patterns with them are refused at load.",
     ),
     (SCRIPTS, "Tests that run a second script in the realm of the first: a program is one file."),
-    (DETAIL, "Single tests; the message says what each expects."),
+    (DETAIL, "Single tests; the message names the expectation."),
 ];
 
-/// Where the committed page is.
+/// Path of the committed page.
 pub fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cvm-test262.md")
 }
 
 /// Why a test fails: an entry of [`CAUSES`].
 fn cause(path: &str, message: &str) -> &'static str {
-    let says = |parts: &[&str]| parts.iter().any(|part| message.contains(part));
-    let lies = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
+    let in_message = |parts: &[&str]| parts.iter().any(|part| message.contains(part));
+    let in_path = |parts: &[&str]| parts.iter().any(|part| path.contains(part));
     let name = path.rsplit('/').next().unwrap_or_default();
-    if lies(&["ShadowRealm"]) {
+    if in_path(&["ShadowRealm"]) {
         REALM
-    } else if lies(&[
+    } else if in_path(&[
         "isposable",
         "/using/",
         "/await-using/",
         "Symbol/dispose",
         "syncDispose",
         "Symbol.dispose",
-    ]) || lies(&["SuppressedError", "-using-"])
+    ]) || in_path(&["SuppressedError", "-using-"])
     {
         USING
     } else if name.starts_with("tco") {
         TAIL
-    } else if says(&[
+    } else if in_message(&[
         "typed arrays",
         "Array is not defined",
         "ArrayBuffer is not defined",
         "DataView is not defined",
     ]) {
         BYTES
-    } else if says(&["Code generation from strings", "`Function(…)`", "`eval`", "could not obtain %"])
+    } else if in_message(&["Code generation from strings", "`Function(…)`", "`eval`", "could not obtain %"])
         || path.starts_with("built-ins/Function/S")
-        || lies(&["/function-constructor", "built-ins/GeneratorFunction", "built-ins/AsyncGeneratorFunction"])
+        || in_path(&[
+            "/function-constructor",
+            "built-ins/GeneratorFunction",
+            "built-ins/AsyncGeneratorFunction",
+        ])
     {
         STRINGS
-    } else if lies(&["decorator", "field-accessor"]) {
+    } else if in_path(&["decorator", "field-accessor"]) {
         DECORATORS
-    } else if says(&["RGI_Emoji"]) {
+    } else if in_message(&["RGI_Emoji"]) {
         EMOJI
-    } else if says(&["evalScript"]) || lies(&["global-code/script-"]) {
+    } else if in_message(&["evalScript"]) || in_path(&["global-code/script-"]) {
         SCRIPTS
     } else {
         DETAIL
     }
 }
 
-/// A message in one line of a table: what an assertion says without its wrapping.
+/// A message in one line of a table: the text of an assertion without its wrapping.
 fn short(message: &str) -> String {
     let inner = message.split_once("message: ").map_or(message, |(_, inner)| inner);
     let words: Vec<&str> = inner.split_whitespace().collect();
@@ -128,7 +132,7 @@ pub fn page(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> String {
     }
     folders.retain(|_, folder| folder.failed > 0);
     let mut text = String::from(
-        "# What of test262 fails in cvm, and why\n\n\
+        "# Failing test262 tests of cvm, and the causes\n\n\
          Written by `vm-system-test262 --update-expectations` and checked by every full run; do not edit. Which tests are run, and what the\n\
          sets are, is in [decision 023](decisions/023-test262-sets.md).\n\n```text\n",
     );
@@ -151,7 +155,7 @@ pub fn page(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> String {
         let causes: Vec<String> = folder.causes.iter().map(named).collect();
         let _ = writeln!(text, "| {name} | {} | {} | {} |", folder.failed, folder.total, causes.join(", "));
     }
-    text.push_str("\n## Details\n\n| test | says |\n|---|---|\n");
+    text.push_str("\n## Details\n\n| test | message |\n|---|---|\n");
     for (path, message) in details {
         let _ = writeln!(text, "| {path} | {message} |");
     }

@@ -1,9 +1,9 @@
 //! Children that run tests: one thread and one child each, a queue, a time limit for every test.
 //!
-//! A child that crashes, hangs or outgrows its memory costs the test it was running and nothing else.
+//! A child that crashes, hangs or exceeds its memory fails the test that it was running, and no other.
 
 use crate::protocol::{Job, Verdict, receive, send};
-use crate::suite::{Suite, Test};
+use crate::suite::{Suite, TestFile};
 use anyhow::{Context as _, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd as _;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How the tests are run.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct PoolLimits {
     /// Children at a time.
     pub jobs: usize,
     /// Longest time for one test, in milliseconds.
@@ -23,8 +23,8 @@ pub struct Limits {
     pub child: PathBuf,
 }
 
-/// Runs the tests at these places of the suite; verdicts in the same order.
-pub fn run(suite: &Suite, places: &[usize], limits: &Limits) -> Result<Vec<Verdict>> {
+/// Runs the tests at these indices of the suite; verdicts in the same order.
+pub fn run(suite: &Suite, places: &[usize], limits: &PoolLimits) -> Result<Vec<Verdict>> {
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(vec![None; places.len()]);
     std::thread::scope(|scope| -> Result<()> {
@@ -52,7 +52,12 @@ pub fn run(suite: &Suite, places: &[usize], limits: &Limits) -> Result<Vec<Verdi
     verdicts.into_iter().map(|verdict| verdict.context("a test was not run")).collect()
 }
 
-fn run_one(suite: &Suite, test: &Test, runner: &mut Option<Runner>, limits: &Limits) -> Result<Verdict> {
+fn run_one(
+    suite: &Suite,
+    test: &TestFile,
+    runner: &mut Option<Runner>,
+    limits: &PoolLimits,
+) -> Result<Verdict> {
     let job = Job {
         path: test.path.clone(),
         prelude: suite.prelude(test)?,
@@ -64,7 +69,7 @@ fn run_one(suite: &Suite, test: &Test, runner: &mut Option<Runner>, limits: &Lim
         Some(running) => running,
         None => Runner::start(&limits.child)?,
     };
-    match running.ask(&job, limits.test_ms) {
+    match running.run(&job, limits.test_ms) {
         Ok(verdict) => {
             *runner = Some(running);
             Ok(verdict)
@@ -94,8 +99,8 @@ impl Runner {
         Ok(Runner { child, input, output })
     }
 
-    /// The verdict, or what went wrong with the child.
-    fn ask(&mut self, job: &Job, test_ms: u16) -> Result<Verdict> {
+    /// The verdict, or the failure of the child.
+    fn run(&mut self, job: &Job, test_ms: u16) -> Result<Verdict> {
         send(&mut self.input, job)?;
         let mut ready = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
         if poll(&mut ready, PollTimeout::from(test_ms))? == 0 {
@@ -104,7 +109,7 @@ impl Runner {
         receive(&mut self.output)?.context("crash")
     }
 
-    /// Ends the child and returns its exit status.
+    /// Waits for the child and describes its exit.
     fn post_mortem(mut self, failure: &anyhow::Error) -> String {
         use std::os::unix::process::ExitStatusExt as _;
         if failure.to_string() == "timeout" {
@@ -122,7 +127,7 @@ impl Runner {
 
 impl Drop for Runner {
     fn drop(&mut self) {
-        // Fails only if the child is gone already.
+        // Fails only if the child has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,10 +1,10 @@
-//! What the runner and its children say to each other: JSON behind a length, over pipes.
+//! Messages between the runner and its children: JSON with a length prefix, over pipes.
 
 use crate::metadata::Negative;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::io::{self, Read, Write};
 
-/// Run one test.
+/// The order to run one test.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Job {
     /// Path of the test, for messages.
@@ -13,13 +13,13 @@ pub struct Job {
     pub prelude: String,
     /// The test's text.
     pub source: String,
-    /// It passes if it fails like this.
+    /// The failure with which the test passes.
     pub negative: Option<Negative>,
-    /// It passes when it prints that it is complete.
+    /// Whether the test must print that it is complete.
     pub asynchronous: bool,
 }
 
-/// What came of it.
+/// The judged result of a test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// As expected.

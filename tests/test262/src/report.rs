@@ -28,7 +28,7 @@ impl std::fmt::Display for Count {
     }
 }
 
-/// The totals of a run. Those of "all" count what is outside of A as not passed, because it is not attempted.
+/// The totals of a run. In "all", tests outside of A count as not passed, because they are not run.
 pub fn totals(suite: &Suite, places: &[usize], verdicts: &[Verdict], sampled: bool) -> String {
     let (mut b, mut a) = (Count::default(), Count::default());
     for (place, verdict) in places.iter().zip(verdicts) {
@@ -46,7 +46,7 @@ pub fn totals(suite: &Suite, places: &[usize], verdicts: &[Verdict], sampled: bo
     text
 }
 
-/// A failure message without the parts that differ from test to test.
+/// A failure message without the parts that vary between tests.
 pub fn cause(message: &str) -> String {
     let first = message.lines().next().unwrap_or_default();
     let mut text = String::new();
@@ -59,7 +59,7 @@ pub fn cause(message: &str) -> String {
                 quote = Some(if letter == '«' { '»' } else { letter });
                 text.push('…');
             }
-            // Numbers differ from test to test; digits inside a name (`Test262Error`) do not.
+            // Numbers vary between tests; digits inside a name (`Test262Error`) do not.
             None if letter.is_ascii_digit() && !text.ends_with(char::is_alphanumeric) => {
                 if !text.ends_with('#') {
                     text.push('#');
@@ -89,7 +89,7 @@ pub fn by_cause(suite: &Suite, places: &[usize], verdicts: &[Verdict], most: usi
     text
 }
 
-/// The folder that a summary line stands for: three levels.
+/// The folder of a summary line: three levels.
 fn summary_folder(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').collect();
     parts[..parts.len().saturating_sub(1).min(3)].join("/")
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_lose_what_differs() {
+    fn causes_have_no_varying_parts() {
         assert_eq!(
             cause("Test262Error: Expected SameValue(«1», «2») to be true"),
             "Test262Error: Expected SameValue(…, …) to be true"

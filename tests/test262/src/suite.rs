@@ -1,6 +1,6 @@
 //! The tests of a test262 checkout, and which set each belongs to.
 //!
-//! Set **A**: what cvm means to run. Strict mode, without modules, Temporal, typed arrays and their buffers, direct or indirect
+//! Set **A**: the tests that cvm should pass. Strict mode, without modules, Temporal, typed arrays and their buffers, direct or indirect
 //! `eval`, and other realms. Set **B**: A without `Proxy` and `Reflect`, generators, and async functions, a first milestone.
 
 use crate::metadata::Metadata;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Which totals a test counts in.
+/// The totals that a test counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Set {
     /// In A and in B.
@@ -21,14 +21,14 @@ pub enum Set {
 
 /// One test file.
 #[derive(Clone, Debug)]
-pub struct Test {
+pub struct TestFile {
     /// Path below `test/`, with `/`.
     pub path: String,
     /// Its front matter.
     pub metadata: Metadata,
     /// Its text.
     pub source: String,
-    /// The totals it counts in.
+    /// The totals that the test counts in.
     pub set: Set,
 }
 
@@ -36,13 +36,13 @@ pub struct Test {
 #[derive(Debug)]
 pub struct Suite {
     /// All tests.
-    pub tests: Vec<Test>,
+    pub tests: Vec<TestFile>,
     harness: BTreeMap<String, String>,
 }
 
 impl Suite {
     /// A suite of these tests without harness files; they must be sorted by path.
-    pub fn of(tests: Vec<Test>) -> Suite {
+    pub fn of(tests: Vec<TestFile>) -> Suite {
         Suite { tests, harness: BTreeMap::new() }
     }
 
@@ -59,7 +59,7 @@ impl Suite {
             let source = read(&file)?;
             let metadata = Metadata::parse(&source);
             let set = classify(&path, &metadata, &source);
-            tests.push(Test { path, metadata, source, set });
+            tests.push(TestFile { path, metadata, source, set });
         }
         tests.sort_by(|left, right| left.path.cmp(&right.path));
         let mut harness_files = Vec::new();
@@ -72,8 +72,8 @@ impl Suite {
         Ok(Suite { tests, harness })
     }
 
-    /// The harness text that goes before a test, in the order that `INTERPRETING.md` asks for.
-    pub fn prelude(&self, test: &Test) -> Result<String> {
+    /// The harness text before a test, in the order that `INTERPRETING.md` requires.
+    pub fn prelude(&self, test: &TestFile) -> Result<String> {
         let mut text = String::new();
         if test.metadata.has_flag("raw") {
             return Ok(text);
@@ -117,7 +117,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Objects over raw memory, by folder below `built-ins/` and by feature.
+/// Whether a folder below `built-ins/` or a feature is about objects over raw memory.
 fn is_typed_array(name: &str) -> bool {
     let name = name.trim_end_matches("Constructors");
     let view = name.strip_suffix("Array").is_some_and(|kind| {
@@ -166,7 +166,7 @@ fn classify(path: &str, metadata: &Metadata, source: &str) -> Set {
     if later { Set::A } else { Set::B }
 }
 
-/// True if the word `eval` stands in the text.
+/// Whether the text has the word `eval`.
 fn mentions_eval(source: &str) -> bool {
     let part_of_name = |letter: Option<char>| letter.is_some_and(|l| l.is_alphanumeric() || l == '_');
     source.match_indices("eval").any(|(at, word)| {

@@ -1,4 +1,4 @@
-//! The whole suite as a test target: skipped, loudly, where no checkout is named.
+//! The whole suite as a test target: skipped, with a message, without the path of a checkout.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let child = Path::new(env!("CARGO_BIN_EXE_vm-system-test262"));
-    match cli::run(&root, child, &cli::Options::default()) {
+    match cli::run(&root, child, &cli::SuiteOptions::default()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

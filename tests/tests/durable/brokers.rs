@@ -8,7 +8,7 @@ use vm_system_tests::place::User;
 use vm_system_tests::programs::{NAME, id, result};
 use vm_system_tests::watch::Watch;
 
-/// Fewer than make the supervisor wait before it starts another one.
+/// Fewer exits than make the supervisor delay the next broker.
 const KILLED: usize = 4;
 
 #[test]
@@ -36,13 +36,13 @@ fn exit_of_a_broker_is_no_result_about_a_file() {
     let mut watch = Watch::begin();
     let mut killed = 0;
     while killed < KILLED {
-        // In the middle of its work: the next one is there because it was asked.
+        // Killed in the middle of a call: a broker runs only because a call started it.
         match observe::brokers(daemon.pid()).as_slice() {
             [broker] if broker.kill().is_ok() => {
                 killed += 1;
                 observe::all_end(std::slice::from_ref(broker));
             }
-            _ => watch.pause(|| format!("no broker after {killed} deaths: {}", daemon.log())),
+            _ => watch.pause(|| format!("no broker after {killed} kills: {}", daemon.log())),
         }
     }
     daemon.place.write("stop", "");

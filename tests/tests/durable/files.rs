@@ -1,4 +1,4 @@
-//! Files of executions: exported here, imported there.
+//! Files of executions: exported from one daemon, imported into another.
 
 use super::{SUM, cold_daemon, console, prompt};
 use sha2::{Digest as _, Sha256};
@@ -6,7 +6,7 @@ use vm_system_protocol::control::{DurableOp, NewRun};
 use vm_system_tests::programs::{id, result};
 
 #[test]
-fn an_exported_execution_goes_on_in_another_daemon() {
+fn an_exported_execution_continues_in_another_daemon() {
     let first = cold_daemon();
     let mut client = first.client();
     let run = client.begin(SUM, "moved");
@@ -22,7 +22,7 @@ fn an_exported_execution_goes_on_in_another_daemon() {
     );
     let records: Vec<serde_json::Value> = serde_json::from_str(&moved).expect("one JSON document");
     assert_eq!(records[0]["header"]["kind"], "execution");
-    // Where it comes from, its name is taken while it waits.
+    // In the daemon that exported it, the waiting execution still has its name.
     assert!(first.cli(&["program", "import", &state]).fails(1).contains("CONFLICT"));
     drop(client);
     first.stop();
@@ -43,12 +43,12 @@ fn an_exported_execution_goes_on_in_another_daemon() {
     let ended = client.submit("moved", "3").expect("taken");
     assert_eq!((id(&ended), result(&ended)), (moved_id.clone(), "{\"total\":34}"));
     assert_eq!(console(&mut client, &moved_id), ["begin ", "sum 34"]);
-    // The way back was moved with it.
+    // Its checkpoints were imported with it.
     let seq = client.checkpoints(&moved_id).iter().find(|kept| kept.cause == "pause").expect("kept").seq;
     let op = DurableOp::Fork { execution: moved_id, checkpoint: Some(seq), name: None };
     let fork = client.run_op(op).expect("branched off");
     assert_eq!(prompt(&fork), "first?");
-    // The name of the program is taken by what the execution brought.
+    // The imported execution brought its program, so the program's name is in use.
     assert!(other.cli(&["program", "import", &file]).fails(1).contains("CONFLICT"));
     let out = other.cli(&["program", "import", &file, "--name", "again"]).ok();
     assert!(out.starts_with("Imported program: again with 1 versions (ID: "), "{out}");
@@ -57,24 +57,24 @@ fn an_exported_execution_goes_on_in_another_daemon() {
         ..NewRun::default()
     })));
     assert_eq!(prompt(&run.expect("started")), "first?");
-    // An ended one is moved with all its records.
+    // An ended execution is exported with all its records.
     let ended = other.cli(&["program", "export", "--execution", "moved"]).ok();
     let mut http = other.http();
     let fields = [("content-type", "application/json")];
-    let copy = http.ask("POST", "/api/v1/imports/execution?name=copy", &fields, Some(&ended));
+    let copy = http.request("POST", "/api/v1/imports/execution?name=copy", &fields, Some(&ended));
     assert_eq!(copy.status, 201, "{}", copy.text());
     assert_eq!((&copy.json()["status"], &copy.json()["result"]["total"]), (&"ok".into(), &34.into()));
     let again = http.get("/api/v1/executions/copy/export");
     assert_eq!((again.status, again.field("content-type")), (200, Some("application/json")));
     assert_eq!(again.json()[0]["header"]["kind"], "execution");
-    let wrong = http.ask("POST", "/api/v1/imports/program", &fields, Some(&ended));
+    let wrong = http.request("POST", "/api/v1/imports/program", &fields, Some(&ended));
     assert_eq!((wrong.status, wrong.code().as_str()), (400, "VALIDATION_ERROR"));
     drop((client, http));
     other.stop();
 }
 
 #[test]
-fn a_state_that_no_worker_takes_is_not_imported() {
+fn a_state_that_no_worker_can_restore_is_not_imported() {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     client.begin(SUM, "whole");
@@ -85,7 +85,7 @@ fn a_state_that_no_worker_takes_is_not_imported() {
         let mut record: serde_json::Value =
             serde_json::from_str(line.trim_end_matches(',')).expect("a record");
         if record.get("page").is_some() {
-            // A page as no engine writes it.
+            // Bytes that no engine writes as a page.
             record["page"]["bytes"] = "Q1AAAAAAAAAAAAAA".into();
         }
         if record.get("end").is_some() {
@@ -102,10 +102,10 @@ fn a_state_that_no_worker_takes_is_not_imported() {
     let forged = forged.trim_end_matches(",\n").to_owned() + "\n]\n";
     let mut http = daemon.http();
     let fields = [("content-type", "application/json")];
-    let answer = http.ask("POST", "/api/v1/imports/execution", &fields, Some(&forged));
-    assert_eq!((answer.status, answer.code().as_str()), (400, "VALIDATION_ERROR"), "{}", answer.text());
-    assert!(answer.text().contains("no worker can go on"), "{}", answer.text());
-    assert_eq!(http.get("/api/v1/executions/forged").status, 400, "nothing of it is left");
+    let response = http.request("POST", "/api/v1/imports/execution", &fields, Some(&forged));
+    assert_eq!((response.status, response.code().as_str()), (400, "VALIDATION_ERROR"), "{}", response.text());
+    assert!(response.text().contains("the state in the file"), "{}", response.text());
+    assert_eq!(http.get("/api/v1/executions/forged").status, 400, "rows of it are left");
     assert_eq!(prompt(&client.submit("whole", "1").expect("taken")), "second?");
     drop((client, http));
     daemon.stop();

@@ -1,5 +1,5 @@
-//! What an execution has used of its limits is known for as long as it counts, whatever ends in between: here no worker and no
-//! owner task outlives a question.
+//! An execution's use of its limits is kept as long as it counts, across exits of all processes: here no worker and no owner
+//! task survives a pause.
 
 use super::{cold, cold_daemon, ended, prompt};
 use vm_system_protocol::control::{NewCapability, NewRun, Op};
@@ -9,7 +9,7 @@ use vm_system_tests::client::Client;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::programs::{id, result};
 
-/// Executions of one program may use so much of its files.
+/// A template with `config` as the limits of the `fs` module.
 fn template(client: &mut Client, config: &str) -> String {
     let template = client.program_template(Settings::default());
     for (kind, name, config) in [(CapabilityKind::Module, "fs", config), (CapabilityKind::Fs, "write", "{}")]
@@ -29,11 +29,11 @@ fn start(client: &mut Client, daemon: &Daemon, config: &str, source: &str) -> St
     id(&client.start_program(new).expect("started"))
 }
 
-/// A question that answers itself, long enough for everything to end that runs.
+/// A task that times out, late enough for worker and owner task to have ended.
 const WAITS: &str = "const waits = () => CC('', { timeout_ms: 300, default: null });";
 
 #[test]
-fn what_a_program_wrote_counts_for_its_life() {
+fn bytes_that_a_program_wrote_count_for_the_whole_execution() {
     let source = format!(
         "{WAITS}
         const write = n => fs.writeFile('out' + n, 'x'.repeat(3000));
@@ -49,21 +49,21 @@ fn what_a_program_wrote_counts_for_its_life() {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     let run = start(&mut client, &daemon, "{\"write_quota_kb\": 8}", &source);
-    super::asks(&mut client, &run, "restarted?");
+    super::until_task(&mut client, &run, "restarted?");
     drop(client);
     let (place, family) = daemon.kill();
     vm_system_tests::observe::all_end(&family);
     let daemon = Daemon::start_with(place, &cold());
     let mut client = daemon.client();
     client.submit(&run, "yes").expect("taken");
-    super::asks(&mut client, &run, "another answer?");
+    super::until_task(&mut client, &run, "another answer?");
     let run = client.submit(&run, "yes").expect("taken");
     assert_eq!(result(&run), "[true,true,false,false]");
     daemon.stop();
 }
 
 #[test]
-fn limits_of_files_are_refilled_by_answers_of_other_clients() {
+fn limits_of_files_are_reset_by_answers_of_clients_only() {
     let source = format!(
         "{WAITS}
         const read = () => (fs.readFile('text') ?? '').length;
@@ -79,7 +79,7 @@ fn limits_of_files_are_refilled_by_answers_of_other_clients() {
         ("{\"max_calls\": 3}", "[[3000,3000,3000,0],[3000,3000,3000,0]]"),
     ] {
         let run = start(&mut client, &daemon, config, &source);
-        super::asks(&mut client, &run, "more?");
+        super::until_task(&mut client, &run, "more?");
         client.submit(&run, "yes").expect("taken");
         let run = ended(&mut client, &run);
         assert_eq!(result(&run), expected, "{config}");
@@ -89,7 +89,7 @@ fn limits_of_files_are_refilled_by_answers_of_other_clients() {
 }
 
 #[test]
-fn program_that_answers_itself_reaches_its_limits_though_no_process_of_it_runs_meanwhile() {
+fn output_limit_counts_across_timed_out_tasks_between_which_no_worker_runs() {
     let source = format!(
         "{WAITS}
         for (let n = 0; n < 12; n++) {{ console.log('x'.repeat(1000)); waits(); }}

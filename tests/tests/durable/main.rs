@@ -1,4 +1,4 @@
-//! Durable programs through the real daemon: pauses, answers, kills of every process, rewinding.
+//! Durable programs through the real daemon: pauses, answers, kills of every process, rewinds.
 
 mod brokers;
 mod files;
@@ -12,7 +12,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, EventPayload, ExecutionStatus, Limits, Run, Settings};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
 use vm_system_tests::programs::{code, id, result};
@@ -45,11 +45,11 @@ fn console(client: &mut Client, execution: &str) -> Vec<String> {
     events.into_iter().filter_map(|event| line(event.payload)).collect()
 }
 
-/// Waits until an execution is in another status than `running`.
+/// Waits until the status of an execution is not `running`.
 fn settled(client: &mut Client, execution: &str) -> Run {
     let mut watch = Watch::begin();
     loop {
-        let run = client.stands(execution);
+        let run = client.get_run(execution);
         if run.execution.status != ExecutionStatus::Running {
             return run;
         }
@@ -61,7 +61,7 @@ fn settled(client: &mut Client, execution: &str) -> Run {
 fn ended(client: &mut Client, execution: &str) -> Run {
     let mut watch = Watch::begin();
     loop {
-        let run = client.stands(execution);
+        let run = client.get_run(execution);
         if run.execution.status.is_final() {
             return run;
         }
@@ -69,21 +69,21 @@ fn ended(client: &mut Client, execution: &str) -> Run {
     }
 }
 
-/// Waits until an execution asks this.
-fn asks(client: &mut Client, execution: &str, question: &str) {
+/// Waits until an execution has a task with this prompt.
+fn until_task(client: &mut Client, execution: &str, prompt: &str) {
     let mut watch = Watch::begin();
     loop {
-        let run = client.stands(execution);
-        if run.task.as_ref().is_some_and(|task| task.prompt == question) {
+        let run = client.get_run(execution);
+        if run.task.as_ref().is_some_and(|task| task.prompt == prompt) {
             return;
         }
-        watch.pause(|| format!("it does not ask: {run:?}"));
+        watch.pause(|| format!("no such task: {run:?}"));
     }
 }
 
-/// No worker is kept warm.
-fn cold() -> Options {
-    Options { config: "[durable]\nwarm_ms = 0\n".to_owned(), ..Options::default() }
+/// Keeps no worker warm.
+fn cold() -> DaemonOptions {
+    DaemonOptions { config: "[durable]\nwarm_ms = 0\n".to_owned(), ..DaemonOptions::default() }
 }
 
 fn cold_daemon() -> Daemon {
@@ -91,7 +91,7 @@ fn cold_daemon() -> Daemon {
 }
 
 #[test]
-fn a_program_pauses_inside_an_expression_and_goes_on_there() {
+fn a_program_pauses_inside_an_expression_and_resumes_there() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     client.load(SUM);
@@ -122,7 +122,7 @@ fn an_execution_that_waits_holds_no_process_and_survives_a_kill_of_everything() 
     let until = Instant::now() + PATIENCE;
     // The zygotes, and the prestarted worker without a session.
     while observe::descendants(keeper).len() > info.zygotes.len() + 1 {
-        assert!(Instant::now() < until, "its worker stays");
+        assert!(Instant::now() < until, "its worker does not exit");
     }
     assert_eq!(prompt(&client.submit("held", "4").expect("taken")), "second?");
     drop(client);
@@ -130,7 +130,7 @@ fn an_execution_that_waits_holds_no_process_and_survives_a_kill_of_everything() 
     observe::all_end(&family);
     let daemon = Daemon::start_with(place, &cold());
     let mut client = daemon.client();
-    assert_eq!(prompt(&client.stands("held")), "second?");
+    assert_eq!(prompt(&client.get_run("held")), "second?");
     let ended = client.submit("held", "3").expect("taken");
     assert_eq!((ended.execution.id, result(&ended)), (run.execution.id, "{\"total\":34}"));
     assert_eq!(console(&mut client, &id(&run)), ["begin ", "sum 34"]);
@@ -138,7 +138,7 @@ fn an_execution_that_waits_holds_no_process_and_survives_a_kill_of_everything() 
 }
 
 #[test]
-fn what_computed_when_everything_was_killed_goes_on_by_itself_from_its_last_checkpoint() {
+fn a_computing_program_resumes_from_its_last_checkpoint_after_everything_was_killed() {
     let source = "
         const answer = CC('how far?');
         let n = 0;
@@ -146,8 +146,10 @@ fn what_computed_when_everything_was_killed_goes_on_by_itself_from_its_last_chec
         console.log('counted', n);
         CC('what next?');
     ";
-    let options =
-        Options { config: "[durable]\nwarm_ms = 0\ncheckpoint_ms = 20\n".to_owned(), ..Options::default() };
+    let options = DaemonOptions {
+        config: "[durable]\nwarm_ms = 0\ncheckpoint_ms = 20\n".to_owned(),
+        ..DaemonOptions::default()
+    };
     let place = vm_system_tests::place::TestDir::new(User::AsStarted);
     let daemon = Daemon::start_with(place, &options);
     let mut client = daemon.client();
@@ -205,13 +207,13 @@ fn rejected_answers_are_counted_and_then_reported_to_the_program() {
 #[test]
 fn a_schema_that_cannot_be_judged_is_a_type_error_and_references_and_patterns_are_judged() {
     let source = "
-        const said = [];
+        const errors = [];
         for (const schema of [{ unevaluatedItems: false }, { $ref: 'https://example.com' }, { pattern: '(?=a)' }, { type: 'text' }]) {
-            try { CC('never asked', { schema }); } catch (error) { said.push(error.name + ': ' + error.message); }
+            try { CC('no task', { schema }); } catch (error) { errors.push(error.name + ': ' + error.message); }
         }
         const schema = { $defs: { id: { type: 'string', pattern: '^[a-z]+-\\\\d+$' } }, type: 'array', items: { $ref: '#/$defs/id' } };
         const ids = CC('ids?', { schema });
-        function main() { return { said, ids }; }
+        function main() { return { errors, ids }; }
     ";
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
@@ -221,14 +223,14 @@ fn a_schema_that_cannot_be_judged_is_a_type_error_and_references_and_patterns_ar
     assert_eq!(code(client.submit(&id, "[\"a-1\", \"a\"]")), ErrorCode::AnswerInvalid);
     let run = client.submit(&id, "[\"a-1\"]").expect("fits");
     let result = result(&run);
-    for said in [
+    for text in [
         "TypeError: CC option schema: the keyword \\\"unevaluatedItems\\\" is not supported",
         "TypeError: CC option schema: the reference",
         "TypeError: CC option schema: the pattern",
         "TypeError: CC option schema: \\\"type\\\" has an invalid value",
         "\"ids\":[\"a-1\"]",
     ] {
-        assert!(result.contains(said), "{said}: {result}");
+        assert!(result.contains(text), "{text}: {result}");
     }
     daemon.stop();
 }
@@ -257,8 +259,8 @@ fn expired_task_gets_its_default_also_while_nothing_runs() {
 #[test]
 fn expired_task_does_not_wait_behind_programs_that_compute() {
     let computes = "CC('go on', { timeout_ms: 20, default: 0 }); for (;;);";
-    let asks =
-        "const said = CC('late', { timeout_ms: 20, default: 'in time' }); function main() { return said; }";
+    let waits =
+        "const text = CC('late', { timeout_ms: 20, default: 'in time' }); function main() { return text; }";
     let daemon = cold_daemon();
     let mut client = daemon.client();
     // They compute for longer than the test lasts.
@@ -268,7 +270,7 @@ fn expired_task_does_not_wait_behind_programs_that_compute() {
     let op = Op::TemplateCreate { name: name.clone(), engine: Engine::Cvm, settings, modules: Vec::new() };
     assert!(matches!(client.op(op), Ok(Reply::Template(_))));
     client.load(computes);
-    // More than are woken at a time.
+    // More than are resumed at a time.
     let busy: Vec<Run> = (0..12)
         .map(|_| {
             let new = NewRun { template: Some(name.clone()), ..NewRun::default() };
@@ -276,18 +278,18 @@ fn expired_task_does_not_wait_behind_programs_that_compute() {
         })
         .collect();
     let mut watch = Watch::begin();
-    while client.stands(&id(&busy[0])).execution.status != ExecutionStatus::Running {
+    while client.get_run(&id(&busy[0])).execution.status != ExecutionStatus::Running {
         watch.pause(|| "nothing computes".to_owned());
     }
-    let late = client.begin(asks, "late");
+    let late = client.begin(waits, "late");
     assert_eq!(result(&ended(&mut client, &id(&late))), "\"in time\"");
-    let computing = busy.iter().filter(|run| !client.stands(&id(run)).execution.status.is_final()).count();
+    let computing = busy.iter().filter(|run| !client.get_run(&id(run)).execution.status.is_final()).count();
     assert_eq!(computing, busy.len(), "it waited for some of them");
     daemon.stop();
 }
 
 #[test]
-fn variables_are_seen_and_changed_and_time_goes_back() {
+fn variables_are_shown_and_changed_and_executions_are_rewound() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let first = client.begin(SUM, "story");
@@ -323,7 +325,7 @@ fn variables_are_seen_and_changed_and_time_goes_back() {
         .run_op(DurableOp::Rewind { execution: "story".to_owned(), checkpoint: pauses[0] })
         .expect("rewound");
     assert_eq!((back.name.as_deref(), prompt(&back)), (Some("story"), "first?"));
-    assert_eq!(client.stands(&id(&first)).execution.status, ExecutionStatus::Cancelled);
+    assert_eq!(client.get_run(&id(&first)).execution.status, ExecutionStatus::Cancelled);
     client.submit("story", "1").expect("taken");
     assert_eq!(result(&client.submit("story", "1").expect("taken")), "{\"total\":11}");
     assert_eq!(result(&client.submit("branch", "1").expect("taken")), "{\"total\":14}");
@@ -353,7 +355,7 @@ fn limits_end_a_program_whatever_it_catches() {
 }
 
 #[test]
-fn what_cannot_be_compiled_is_refused_with_its_place() {
+fn source_that_does_not_compile_is_refused_with_its_position() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let op = DurableOp::ProgramLoad {
@@ -440,20 +442,20 @@ fn worker_of_a_program_can_be_inspected_and_killed() {
 }
 
 #[test]
-fn ops_of_sessions_and_executions_see_a_program_too() {
+fn ops_of_sessions_and_executions_apply_to_programs_too() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let run = client.begin(SUM, "seen");
     let op = vm_system_protocol::control::Op::ExecCancel { execution: "seen".to_owned() };
     assert!(matches!(client.op(op), Ok(Reply::Done)));
-    assert_eq!(client.stands(&id(&run)).execution.status, ExecutionStatus::Cancelled);
+    assert_eq!(client.get_run(&id(&run)).execution.status, ExecutionStatus::Cancelled);
     assert!(client.tasks().is_empty());
     daemon.stop();
 }
 
-/// A state that many pages make: what is forgotten of it, and what is kept, is the same as if all of it were looked at.
+/// Deletion is incremental; with a state of many pages it must keep the same checkpoints as a complete scan would.
 #[test]
-fn old_versions_of_pages_go_and_the_state_stays() {
+fn old_versions_of_pages_are_deleted_and_the_state_is_kept() {
     const LISTS: &str = "
         const lists = [];
         for (let i = 0; i < 20; i++) lists.push([]);
@@ -461,8 +463,10 @@ fn old_versions_of_pages_go_and_the_state_stays() {
         const all = lists.map(list => list.map(text => text.slice(0, 3)).join());
         function main() { return all.join(';'); }
     ";
-    let options =
-        Options { config: "[durable]\nhistory = 8\nwarm_ms = 0\n".to_owned(), ..Options::default() };
+    let options = DaemonOptions {
+        config: "[durable]\nhistory = 8\nwarm_ms = 0\n".to_owned(),
+        ..DaemonOptions::default()
+    };
     let daemon = Daemon::start_with(vm_system_tests::place::TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     client.begin(LISTS, "lists");

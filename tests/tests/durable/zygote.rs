@@ -9,7 +9,7 @@ use vm_system_tests::daemon::Daemon;
 use vm_system_tests::observe;
 use vm_system_tests::programs::result;
 
-/// Those of programs.
+/// Zygotes of programs.
 fn zygotes(daemon: &Daemon) -> Vec<ZygoteInfo> {
     daemon.info().zygotes.into_iter().filter(|zygote| zygote.engine == "cvm").collect()
 }
@@ -41,14 +41,14 @@ fn programs_have_one_zygote_and_a_daemon_without_programs_has_none() {
     let shown = daemon.cli(&["ops", "runtime"]).ok();
     let line = |pid: u32| shown.lines().find(|line| line.contains(&pid.to_string())).map(str::to_owned);
     assert!(line(zygote.pid).is_some_and(|line| line.contains("cvm")), "{shown}");
-    // Sessions have theirs.
+    // Sessions use another zygote.
     client.session(&template, &daemon.place.worktree()).expect("ready");
     assert_eq!(only(&daemon).forks, later.forks);
     daemon.stop();
 }
 
 #[test]
-fn exit_of_their_zygote_harms_no_program_and_the_next_start_makes_another() {
+fn exit_of_their_zygote_harms_no_program_and_the_next_start_creates_another() {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     client.begin(SUM, "held");
@@ -72,10 +72,10 @@ fn exit_of_their_zygote_harms_no_program_and_the_next_start_makes_another() {
 }
 
 #[test]
-fn programs_that_begin_together_wait_for_one_zygote() {
+fn programs_that_start_together_wait_for_one_zygote() {
     let daemon = cold_daemon();
     daemon.client().load(SUM);
-    // Compiling had raised one.
+    // Compiling has started a zygote.
     let process = PidFd::open(only(&daemon).pid).expect("alive");
     process.kill().expect("kill");
     observe::all_end(&[process]);
@@ -92,7 +92,7 @@ fn programs_that_begin_together_wait_for_one_zygote() {
 }
 
 #[test]
-fn a_killed_daemon_leaves_no_zygote_and_its_programs_go_on_with_another() {
+fn a_killed_daemon_leaves_no_zygote_and_its_programs_continue_with_another() {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     client.begin(SUM, "held");
@@ -102,7 +102,7 @@ fn a_killed_daemon_leaves_no_zygote_and_its_programs_go_on_with_another() {
     observe::all_end(&[zygote]);
     observe::all_end(&family);
     let daemon = Daemon::start_with(place, &super::cold());
-    assert_eq!(zygotes(&daemon), [], "nobody needs it yet");
+    assert_eq!(zygotes(&daemon), [], "it is not needed yet");
     let mut client = daemon.client();
     assert_eq!(prompt(&client.submit("held", "4").expect("taken")), "second?");
     only(&daemon);

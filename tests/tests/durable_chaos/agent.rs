@@ -1,4 +1,4 @@
-//! An agent: starts programs, answers their questions, remembers what was acknowledged, and compares.
+//! An agent: starts programs, answers their tasks, records the acknowledgements, and compares them with the results.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use vm_system_tests::fragile::Fragile;
 use vm_system_tests::programs::NAME;
 use vm_system_tests::watch::{self, Watch};
 
-/// Questions, output, files, computing, and at the end a question that only its timer answers.
+/// Tasks, output, files, computing, and at the end a task that times out.
 pub(crate) const PROGRAM: &str = "
     const [name, steps, work] = [args[0], Number(args[1]), Number(args[2])];
     function main() {
@@ -34,18 +34,18 @@ pub(crate) const PROGRAM: &str = "
     }
 ";
 
-/// Programs that an agent has under way at a time.
+/// Executions that an agent drives at a time.
 const AT_A_TIME: usize = 3;
 
-/// A question, as far as the agent knows.
+/// A task, as far as the agent knows.
 #[derive(Debug, Default)]
 struct Step {
-    /// Sent, and nobody knows whether one was taken.
+    /// Answers that were sent; whether one was accepted is unknown.
     offered: Vec<String>,
     acknowledged: Option<String>,
 }
 
-/// A program under way.
+/// An execution that has not ended.
 #[derive(Debug)]
 struct Known {
     name: String,
@@ -78,7 +78,7 @@ impl Agent {
         Self { name, random, client: Fragile::new(socket), worktree: worktree.to_owned(), sent, begun: 0 }
     }
 
-    /// Drives programs until it is enough, and those under way to their ends; how many.
+    /// Starts and drives executions until `enough` is set, then drives the open ones to their ends; their count.
     pub(crate) fn work(mut self, enough: &AtomicBool) -> u32 {
         let mut known: Vec<Known> = Vec::new();
         loop {
@@ -92,7 +92,7 @@ impl Agent {
             let mut left = Vec::new();
             for mut program in known {
                 if !self.turn(&mut program) {
-                    assert!(program.since.elapsed() < PATIENCE, "it does not go on: {program:?}");
+                    assert!(program.since.elapsed() < PATIENCE, "it does not continue: {program:?}");
                     left.push(program);
                 }
             }
@@ -113,23 +113,23 @@ impl Agent {
         }
     }
 
-    /// `None`: the connection failed, or the daemon has no time now.
-    fn ask(&mut self, op: Op) -> Option<Result<Reply, OpError>> {
+    /// `None`: the connection failed.
+    fn request(&mut self, op: Op) -> Option<Result<Reply, OpError>> {
         let sent = || {
-            // Nobody may listen any more.
+            // The receiver may be gone.
             let _ = self.sent.send(());
         };
         self.client.op(op, sent).ok()
     }
 
     fn durable(&mut self, op: DurableOp) -> Option<Result<DurableReply, OpError>> {
-        Some(self.ask(Op::Durable(op))?.map(|reply| match reply {
+        Some(self.request(Op::Durable(op))?.map(|reply| match reply {
             Reply::Durable(reply) => reply,
             other => panic!("{other:?}"),
         }))
     }
 
-    /// One look at a program and at most one answer; whether it is over.
+    /// Reads the state of an execution and answers at most one task; true once the execution has ended.
     fn turn(&mut self, program: &mut Known) -> bool {
         if !program.started {
             let new = NewRun {
@@ -141,15 +141,15 @@ impl Agent {
             };
             program.started = match self.durable(DurableOp::ProgramStart(Box::new(new))) {
                 Some(Ok(_)) => true,
-                // It had been stored before the connection broke.
+                // It was stored before the connection broke.
                 Some(Err(error)) => error.code == ErrorCode::Conflict,
                 None => false,
             };
             return false;
         }
         let op = DurableOp::RunGet { execution: program.name.clone() };
-        let Some(answer) = self.durable(op) else { return false };
-        let run = match answer {
+        let Some(reply) = self.durable(op) else { return false };
+        let run = match reply {
             Ok(DurableReply::Run(run)) => run,
             other => panic!("{}: {other:?}", program.name),
         };
@@ -170,8 +170,8 @@ impl Agent {
     fn answer(&mut self, program: &mut Known, run: &Run) {
         let Some(task) = &run.task else { return };
         let Ok(number) = task.prompt.parse::<usize>() else { return };
-        let asked_again = program.steps[number..].iter().any(|step| step.acknowledged.is_some());
-        assert!(!asked_again, "asked {number} after its answer was acknowledged: {program:?}");
+        let repeated = program.steps[number..].iter().any(|step| step.acknowledged.is_some());
+        assert!(!repeated, "task {number} is open after its answer was acknowledged: {program:?}");
         let step = &mut program.steps[number];
         let answer = format!("{}:{number}:{}", program.name, step.offered.len());
         step.offered.push(answer.clone());
@@ -179,16 +179,16 @@ impl Agent {
             execution: program.name.clone(),
             task: Some(task.id.to_string()),
             result: GivenAnswer::Typed(answer.clone()),
-            // What is acknowledged early is as certain.
+            // Without `wait`, the acknowledgement is as binding.
             wait: number % 2 == 0,
         };
         match self.durable(op) {
             Some(Ok(_)) => program.steps[number].acknowledged = Some(answer),
             Some(Err(error)) if error.code == ErrorCode::TaskNotPending => {
                 let step = &program.steps[number];
-                assert!(step.offered.len() > 1, "nobody else answers {}: {step:?}", program.name);
+                assert!(step.offered.len() > 1, "no other client answers {}: {step:?}", program.name);
             }
-            // Its fate is unknown.
+            // It may have been accepted or not.
             Some(Err(_)) | None => {}
         }
     }
@@ -206,7 +206,7 @@ impl Agent {
                 None => assert!(step.offered.contains(got), "{got} was never sent: {about}"),
             }
         }
-        let (lines, questions): (Vec<_>, Vec<_>) = self
+        let (lines, prompts): (Vec<_>, Vec<_>) = self
             .patiently(|agent| agent.events(run))
             .into_iter()
             .enumerate()
@@ -221,8 +221,8 @@ impl Agent {
         let lines: Vec<String> = lines.into_iter().filter_map(text).collect();
         assert_eq!(lines, wanted, "{about}");
         let wanted: Vec<String> = numbered().map(|(i, _)| i.to_string()).chain(["late".to_owned()]).collect();
-        let questions: Vec<String> = questions.into_iter().filter_map(text).collect();
-        assert_eq!(questions, wanted, "each question is asked once: {about}");
+        let prompts: Vec<String> = prompts.into_iter().filter_map(text).collect();
+        assert_eq!(prompts, wanted, "each task exists once: {about}");
         for (i, got) in numbered().filter(|(i, _)| i % 3 == 1) {
             let file = self.worktree.join(&program.name).join(i.to_string());
             assert_eq!(&std::fs::read_to_string(file).expect("written"), got, "{about}");
@@ -232,20 +232,20 @@ impl Agent {
         assert_eq!(effects, numbered().filter(|(i, _)| i % 3 == 1).count(), "{about}");
     }
 
-    /// Asks until the daemon answers.
-    fn patiently<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Option<T>) -> T {
+    /// Repeats a request until the daemon replies.
+    fn patiently<T>(&mut self, mut request: impl FnMut(&mut Self) -> Option<T>) -> T {
         let mut watch = Watch::begin();
         loop {
-            if let Some(answer) = ask(self) {
-                return answer;
+            if let Some(reply) = request(self) {
+                return reply;
             }
-            watch.pause(|| "the daemon does not answer".to_owned());
+            watch.pause(|| "the daemon does not reply".to_owned());
         }
     }
 
     fn events(&mut self, run: &Run) -> Option<Vec<Event>> {
         let execution = run.execution.id.to_string();
-        match self.ask(Op::ExecEvents { execution, after_seq: 0, limit: 0, follow: false })? {
+        match self.request(Op::ExecEvents { execution, after_seq: 0, limit: 0, follow: false })? {
             Ok(Reply::Events(events)) => Some(events),
             other => panic!("{other:?}"),
         }

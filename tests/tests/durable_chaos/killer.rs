@@ -6,24 +6,24 @@ use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::SeededRandom;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::{observe, watch};
 
-/// Deaths of workers in one life of a supervisor: fewer than make it give up a program.
+/// Most kills of workers between two starts of the supervisor: fewer than make it fail a program.
 const WORKERS_AT_A_TIME: u32 = 2;
 
-/// The same of brokers: fewer than make it wait before it starts another one for the same program.
+/// Most kills of brokers likewise: fewer than make it delay the next broker of the same program.
 const BROKERS_AT_A_TIME: u32 = 4;
 
-/// Kills, and starts the daemon again.
+/// Kills processes, restarts the daemon when it was killed, and counts.
 pub(crate) struct Killer {
     daemon: Option<Daemon>,
     random: SeededRandom,
-    options: Options,
+    options: DaemonOptions,
     workers_killed: u32,
     workers: u32,
     zygotes: u32,
-    /// Of these.
+    /// Part of `zygotes`.
     zygotes_of_programs: u32,
     brokers_killed: u32,
     brokers: u32,
@@ -45,7 +45,7 @@ impl fmt::Display for Killer {
 }
 
 impl Killer {
-    pub(crate) fn new(daemon: Daemon, random: SeededRandom, options: Options) -> Self {
+    pub(crate) fn new(daemon: Daemon, random: SeededRandom, options: DaemonOptions) -> Self {
         let daemon = Some(daemon);
         Self {
             daemon,
@@ -63,16 +63,16 @@ impl Killer {
         }
     }
 
-    /// Waits for some requests to be under way and kills something; false if nobody sends any more.
+    /// Waits for a random number of new requests and kills something; false once no agent sends requests.
     pub(crate) fn strike(&mut self, requests: &Receiver<()>) -> bool {
-        // Those that came while nothing was watched are no reason.
+        // Earlier requests do not count.
         while requests.try_recv().is_ok() {}
         for _ in 0..=self.random.below(12) {
             if requests.recv_timeout(PATIENCE).is_err() {
                 return false;
             }
         }
-        // Somewhere in what the last request causes.
+        // At a random time while the last request is handled.
         watch::let_pass(Duration::from_micros(self.random.below(8_000)));
         match self.random.below(12) {
             0..=3 => self.kill_worker(),
@@ -85,7 +85,7 @@ impl Killer {
         true
     }
 
-    /// It stops as it should.
+    /// Stops the daemon in order.
     pub(crate) fn end(mut self) {
         self.daemon.take().expect("there is one").stop();
     }
@@ -160,7 +160,7 @@ impl Killer {
     }
 }
 
-/// One that is gone already is as good.
+/// A process that has exited already is no error.
 fn kill(process: &PidFd) {
     let _ = process.kill();
 }

@@ -1,14 +1,14 @@
-//! Durable programs while everything around them is killed: workers, zygotes, the keeper, the supervisor, all at once.
-//! Agents answer questions and write down what was acknowledged; that is the model the end is compared with:
+//! Durable programs while all kinds of processes are killed: workers, zygotes, brokers, the keeper, the supervisor, and all of
+//! them together. Agents answer tasks and record the acknowledgements; the results are compared with these records:
 //!
-//! - an acknowledged answer is used exactly once, and its question is never asked again
+//! - an acknowledged answer is used exactly once, and its task does not appear again
 //! - an answer without an acknowledgement is used once or not at all; then its task is still pending
-//! - output is complete, in order, without a gap or a double; files have what was written
-//! - what can go on does so by itself after a start: nobody but the daemon wakes anything here
-//! - timers fire, also those that came due while nothing ran
+//! - output is complete, in order, without gaps or duplicates; files have the written content
+//! - after a restart, the daemon by itself resumes every execution that can continue
+//! - timers fire, also those that expired while no daemon ran
 //!
-//! What is killed, when and how often follows from a seed, as far as real processes follow anything. The kills are timed by
-//! requests on their way and not by the clock. `VM_SYSTEM_CHAOS` is the number of seeds (10), `VM_SYSTEM_CHAOS_FROM` the first.
+//! A seed decides what is killed, when and how often, as far as real processes are reproducible. Kills are timed by requests in
+//! flight and not by the clock. `VM_SYSTEM_CHAOS` is the number of seeds (10), `VM_SYSTEM_CHAOS_FROM` the first.
 
 mod agent;
 mod killer;
@@ -18,7 +18,7 @@ use killer::Killer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use vm_system_tests::SeededRandom;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 
 /// Agents at a time.
@@ -30,10 +30,13 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-fn options(random: &mut SeededRandom) -> Options {
-    // Warm workers or none; checkpoints in the middle of computing.
+fn options(random: &mut SeededRandom) -> DaemonOptions {
+    // Warm workers or none; checkpoints while a program computes.
     let warm = [0, 50, 2_000][random.index(3)];
-    Options { config: format!("[durable]\nwarm_ms = {warm}\ncheckpoint_ms = 5\n"), ..Options::default() }
+    DaemonOptions {
+        config: format!("[durable]\nwarm_ms = {warm}\ncheckpoint_ms = 5\n"),
+        ..DaemonOptions::default()
+    }
 }
 
 fn survive(seed: u64) {
@@ -59,7 +62,7 @@ fn survive(seed: u64) {
             }
         }
         enough.store(true, Ordering::Release);
-        // They answer what is left while nothing dies any more.
+        // Without further kills, the agents answer the remaining tasks.
         let finished: u32 = agents.into_iter().map(|agent| agent.join().expect("an agent")).sum();
         println!("seed {seed}: {finished} programs, {killer}");
         killer.end();

@@ -1,45 +1,45 @@
-//! Workers that abuse the order to fork: each loses its session, with a reason, and nothing of it is left: no process, no
-//! descriptor, nothing that a sibling could notice.
+//! Workers that abuse the order to fork: each session ends with a reason, no process and no descriptor is left, and siblings
+//! are not affected.
 
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::{as_both, observe, program, watch};
 
 as_both!(every_abuse_ends_that_session_only, message_about_a_fork_without_an_order_is_a_violation);
 
-/// Ways, and the beginning of the reason of the session's end.
+/// Abuses, and the beginning of the session's closing reason.
 const WAYS: &[(&str, &str)] = &[
     ("introduces itself", "protocol_violation(it sent the hello of its child"),
-    ("says something else", "protocol_violation(Started twice"),
-    ("another order's word", "protocol_violation(a report about a fork"),
-    ("leaves", "exited(0)"),
+    ("sends something else", "protocol_violation(Started twice"),
+    ("confirms another order", "protocol_violation(a report about a fork"),
+    ("exits", "exited(0)"),
     ("twice", "protocol_violation("),
     ("denies its child", "protocol_violation(a child of a fork that it reported as failed"),
     ("hides its child", "protocol_violation("),
-    ("the child leaves", "protocol_violation("),
-    ("the child speaks twice", "protocol_violation("),
+    ("the child exits", "protocol_violation("),
+    ("the child repeats its hello", "protocol_violation("),
     ("takes the channel", "protocol_violation("),
     ("copies the channel", "seccomp(recvmsg)"),
     ("does not", "protocol_violation(it closed the child's socket and did not fork"),
-    // These are ended by a deadline.
-    ("says nothing", "protocol_violation("),
-    ("hides it without a word", "protocol_violation("),
-    ("takes the channel and keeps quiet", "protocol_violation("),
+    // These end at a deadline.
+    ("sends nothing", "protocol_violation("),
+    ("hides it and sends nothing", "protocol_violation("),
+    ("takes the channel and sends nothing", "protocol_violation("),
 ];
 
 mod cases {
     use super::*;
 
     pub(super) fn every_abuse_ends_that_session_only(user: User) {
-        let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
+        let options = DaemonOptions { program: program::HOSTILE_WORKER, ..DaemonOptions::default() };
         let daemon = Daemon::start_with(TestDir::new(user), &options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);
         let worktree = daemon.place.worktree();
         let sibling = client.session(&template, &worktree).expect("sibling");
-        // An honest one first: what is allocated once is there before it is counted.
+        // An honest worker first: one-time allocations are made before the count.
         let honest = client.session(&template, &worktree).expect("session");
         let forks = client.fork(&honest, 2).expect("honestly");
         assert_eq!(client.eval(&forks[0], "honest").expect("a copy").status, ExecutionStatus::Ok);
@@ -55,9 +55,9 @@ mod cases {
             let ended = client.until(&session, SessionStatus::Crashed);
             let why = ended.close_reason.unwrap_or_default();
             assert!(why.starts_with(reason), "{how}: {why}");
-            // A second fork is refused, and found out later: the first one was an honest one.
+            // A second fork is refused and detected later; the first one was correct.
             for fork in forked.unwrap_or_default() {
-                assert!(["twice", "hides its child"].contains(how), "{how}: a copy was made");
+                assert!(["twice", "hides its child"].contains(how), "{how}: a fork was created");
                 assert_eq!(client.eval(&fork, "honest").expect("a copy").status, ExecutionStatus::Ok);
                 client.close(&fork);
             }
@@ -78,16 +78,19 @@ mod cases {
     }
 
     pub(super) fn message_about_a_fork_without_an_order_is_a_violation(user: User) {
-        let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
+        let options = DaemonOptions { program: program::HOSTILE_WORKER, ..DaemonOptions::default() };
         let daemon = Daemon::start_with(TestDir::new(user), &options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);
-        for how in ["says it forked", "says it cannot fork"] {
+        for how in ["reports a fork", "reports a failed fork"] {
             let session = client.session(&template, &daemon.place.worktree()).expect("session");
             let _ = client.eval(&session, how);
             let ended = client.until(&session, SessionStatus::Crashed);
             assert!(
-                ended.close_reason.as_deref().unwrap_or_default().starts_with("protocol_violation(a word"),
+                ended
+                    .close_reason
+                    .as_deref()
+                    .is_some_and(|reason| reason.contains("about a fork that was not ordered")),
                 "{how}: {:?}",
                 ended.close_reason
             );
@@ -104,7 +107,7 @@ fn fork_and_close(client: &mut Client, session: &Session) -> usize {
     forks.len()
 }
 
-/// Waits until no more processes than these are below the daemon; how many there are.
+/// Waits until the daemon has at most this many descendants; their number.
 #[track_caller]
 fn settled(daemon: &Daemon, most: usize) -> usize {
     let count = || daemon.family().len();

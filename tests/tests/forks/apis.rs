@@ -11,12 +11,12 @@ fn rest_forks_with_and_without_a_body_and_repeats_its_response_for_a_key() {
     let mut http = daemon.http();
     let parent = prepared(&daemon, "var x = 20");
     let path = format!("/api/v1/sessions/{parent}/fork");
-    let one = http.ask("POST", &path, &[], None);
+    let one = http.request("POST", &path, &[], None);
     assert_eq!((one.status, one.json().as_array().map(Vec::len)), (201, Some(1)), "{}", one.text());
     let key = [("Idempotency-Key", "forks")];
-    let three = http.ask("POST", &path, &key, Some(r#"{"count":3}"#));
+    let three = http.request("POST", &path, &key, Some(r#"{"count":3}"#));
     assert_eq!((three.status, three.json().as_array().map(Vec::len)), (201, Some(3)), "{}", three.text());
-    assert_eq!(http.ask("POST", &path, &key, Some(r#"{"count":3}"#)).json(), three.json());
+    assert_eq!(http.request("POST", &path, &key, Some(r#"{"count":3}"#)).json(), three.json());
     for fork in three.json().as_array().expect("a list") {
         assert_eq!(fork["runtime_meta"]["forked_from"], parent.as_str());
         let body = json!({ "session_id": fork["id"], "input": "x + 1" });
@@ -88,19 +88,19 @@ fn an_agent_forks_a_prepared_session_to_try_several_ways() {
         let value = agent.data("session_eval", json!({ "sessionId": copy["sessionId"], "code": code }));
         assert_eq!(value["result"], format!("start,{way}"), "{value}");
     }
-    let said = agent.text("session_fork", json!({ "sessionId": id }));
-    assert!(said.starts_with("Session forked: "), "{said}");
+    let text = agent.text("session_fork", json!({ "sessionId": id }));
+    assert!(text.starts_with("Session forked: "), "{text}");
     let none = agent.fails("session_fork", json!({ "sessionId": id, "count": 1_000 }));
     assert!(none.contains("1 to 64"), "{none}");
     drop(agent);
     daemon.stop();
 }
 
-/// A session in which this has run.
+/// A session after this code.
 fn prepared(daemon: &Daemon, code: &str) -> String {
     let mut client = daemon.client();
     let template = client.template(vm_system_protocol::model::Settings::default(), &[]);
     let session = client.session(&template, &daemon.place.worktree()).expect("session");
-    client.says(&session, code);
+    client.preview_of(&session, code);
     session.id.to_string()
 }

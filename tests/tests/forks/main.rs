@@ -1,4 +1,4 @@
-//! Sessions that are forked: what a copy has of its parent, what it has not, permissions and limits; and workers that
+//! Forks of sessions: what a fork inherits from its parent and what it does not, permissions and limits; and workers that
 //! abuse the order to fork.
 
 mod abuse;
@@ -11,22 +11,22 @@ use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 
 as_both!(
-    copies_have_the_state_and_go_their_own_ways,
+    forks_have_the_parents_state_and_diverge,
     copies_of_copies_have_their_own_random_numbers,
     large_states_are_copied,
     parent_and_copy_exit_independently,
-    startup_files_are_not_run_again_and_host_modules_are_there,
+    startup_files_are_not_run_again_and_host_modules_are_available,
     copies_live_in_the_same_jail_under_the_same_limits,
 );
 
 mod cases {
     use super::*;
 
-    pub(super) fn copies_have_the_state_and_go_their_own_ways(user: User) {
+    pub(super) fn forks_have_the_parents_state_and_diverge(user: User) {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let parent = session(&daemon, Settings::default());
-        client.says(
+        client.preview_of(
             &parent,
             "var n = 1; const list = [1, 2]; let later = new Promise(done => { globalThis.go = done })",
         );
@@ -40,18 +40,18 @@ mod cases {
             let meta = fork.runtime_meta.to_value().expect("JSON");
             assert_eq!(meta["forked_from"], parent.id.to_string());
             assert_eq!(client.session_record(fork), *fork, "the response is what is stored");
-            client.says(fork, &format!("n += {number}; list.push('fork'); n"));
+            client.preview_of(fork, &format!("n += {number}; list.push('fork'); n"));
         }
-        client.says(&parent, "n = 100; list.push(3)");
+        client.preview_of(&parent, "n = 100; list.push(3)");
         for (number, fork) in forks.iter().enumerate() {
             let expected = format!("{} 1,2,fork", number + 1);
-            assert_eq!(client.says(fork, "`${n} ${list}`"), format!("'{expected}'"));
+            assert_eq!(client.preview_of(fork, "`${n} ${list}`"), format!("'{expected}'"));
         }
-        assert_eq!(client.says(&parent, "`${n} ${list}`"), "'100 1,2,3'");
-        // A promise that was pending is pending in each, and settled by each for itself.
-        client.says(&forks[0], "go('mine')");
-        assert_eq!(client.says(&forks[0], "await later"), "'mine'");
-        let never = client.eval(&forks[1], "await later").expect("answered");
+        assert_eq!(client.preview_of(&parent, "`${n} ${list}`"), "'100 1,2,3'");
+        // A promise that was pending is pending in each fork, and each settles its own.
+        client.preview_of(&forks[0], "go('mine')");
+        assert_eq!(client.preview_of(&forks[0], "await later"), "'mine'");
+        let never = client.eval(&forks[1], "await later").expect("a response");
         assert!(never.error.is_some_and(|error| error.message.contains("never settled")));
         daemon.stop();
     }
@@ -60,23 +60,23 @@ mod cases {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let mut generation = vec![session(&daemon, Settings::default())];
-        client.says(&generation[0], "var depth = 0; Math.random()");
+        client.preview_of(&generation[0], "var depth = 0; Math.random()");
         for depth in 1..=4 {
             let last = generation[depth - 1].clone();
-            client.says(&last, &format!("depth = {depth}"));
+            client.preview_of(&last, &format!("depth = {depth}"));
             generation.extend(client.fork(&last, 1).expect("forked"));
         }
         let rolls: std::collections::BTreeSet<String> =
-            generation.iter().map(|session| client.says(session, "Math.random()")).collect();
+            generation.iter().map(|session| client.preview_of(session, "Math.random()")).collect();
         assert_eq!(rolls.len(), generation.len(), "{rolls:?}");
         for (depth, session) in generation.iter().enumerate() {
             let own = if depth == 4 { 4 } else { depth + 1 };
-            assert_eq!(client.says(session, "depth"), own.to_string());
+            assert_eq!(client.preview_of(session, "depth"), own.to_string());
         }
-        // Each number of a parent's is its own still: the copy does not roll what the parent would have.
+        // A fork draws other random numbers than its parent draws next.
         let parent = &generation[0];
         let fork = client.fork(parent, 1).expect("forked").remove(0);
-        assert_ne!(client.says(parent, "Math.random()"), client.says(&fork, "Math.random()"));
+        assert_ne!(client.preview_of(parent, "Math.random()"), client.preview_of(&fork, "Math.random()"));
         daemon.stop();
     }
 
@@ -88,20 +88,20 @@ mod cases {
             let fill = format!(
                 "var all = []; for (let i = 0; i < {mib} * 1024; i++) all.push({{ i, text: String(i).padEnd(900, 'x') }}); all.length"
             );
-            assert_eq!(client.says(&parent, &fill), (mib * 1024).to_string());
+            assert_eq!(client.preview_of(&parent, &fill), (mib * 1024).to_string());
             let fork = client.fork(&parent, 1).expect("forked").remove(0);
             let sum = "all.reduce((sum, { i, text }) => sum + i + text.length, 0)";
-            assert_eq!(client.says(&fork, sum), client.says(&parent, sum), "{mib} MiB");
-            // Written to in the copy, it is read unharmed in the original.
-            client.says(&fork, "for (const one of all) one.i = -1; all.at(-1).i");
-            assert_eq!(client.says(&parent, "all[0].i + all[1].i"), "1");
+            assert_eq!(client.preview_of(&fork, sum), client.preview_of(&parent, sum), "{mib} MiB");
+            // Writes in the fork do not change the parent.
+            client.preview_of(&fork, "for (const one of all) one.i = -1; all.at(-1).i");
+            assert_eq!(client.preview_of(&parent, "all[0].i + all[1].i"), "1");
             client.close(&fork);
             client.close(&parent);
         }
         daemon.stop();
     }
 
-    pub(super) fn startup_files_are_not_run_again_and_host_modules_are_there(user: User) {
+    pub(super) fn startup_files_are_not_run_again_and_host_modules_are_available(user: User) {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         daemon
@@ -115,24 +115,28 @@ mod cases {
             .expect("added");
         let parent = client.session(&template, &daemon.place.worktree()).expect("session");
         let read = "require('fs').readFileSync('data.txt', 'utf8')";
-        assert_eq!(client.says(&parent, read), "'from the worktree'");
-        client.says(
+        assert_eq!(client.preview_of(&parent, read), "'from the worktree'");
+        client.preview_of(
             &parent,
             "setTimeout(() => { globalThis.rang = true }, 1); setInterval(() => {}, 1000).unref(); 1",
         );
         let fork = client.fork(&parent, 1).expect("forked").remove(0);
-        assert_eq!(client.says(&fork, "begun"), "1");
-        assert_eq!(client.says(&fork, "performance.now() > since"), "true", "time never runs backwards");
-        assert_eq!(client.says(&fork, "rang"), "true");
-        // The broker is the copy's own, and the parent's end does not touch it.
-        assert_eq!(client.says(&fork, read), "'from the worktree'");
+        assert_eq!(client.preview_of(&fork, "begun"), "1");
+        assert_eq!(
+            client.preview_of(&fork, "performance.now() > since"),
+            "true",
+            "time never runs backwards"
+        );
+        assert_eq!(client.preview_of(&fork, "rang"), "true");
+        // The fork has its own broker, which the end of the parent does not affect.
+        assert_eq!(client.preview_of(&fork, read), "'from the worktree'");
         client.close(&parent);
-        assert_eq!(client.says(&fork, read), "'from the worktree'");
-        // What a copy says is counted anew, from the first message and the first call on.
-        let said = client
+        assert_eq!(client.preview_of(&fork, read), "'from the worktree'");
+        // Message and call numbers of a fork start at 1.
+        let ended = client
             .eval(&fork, "for (let i = 0; i < 500; i++) console.log('x'.repeat(200)); 1")
-            .expect("answered");
-        assert_eq!(said.error, None);
+            .expect("a response");
+        assert_eq!(ended.error, None);
         daemon.stop();
     }
 
@@ -140,16 +144,16 @@ mod cases {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let parent = session(&daemon, Settings::default());
-        client.says(&parent, "var x = 7");
+        client.preview_of(&parent, "var x = 7");
         let forks = client.fork(&parent, 2).expect("forked");
         kill(&mut client, &forks[0]);
         assert_eq!(client.session_record(&forks[0]).status, SessionStatus::Crashed);
-        assert_eq!(client.says(&parent, "x"), "7");
+        assert_eq!(client.preview_of(&parent, "x"), "7");
         kill(&mut client, &parent);
-        assert_eq!(client.says(&forks[1], "x"), "7");
+        assert_eq!(client.preview_of(&forks[1], "x"), "7");
         let grandchild = client.fork(&forks[1], 1).expect("its parent's end is not its own").remove(0);
         client.close(&forks[1]);
-        assert_eq!(client.says(&grandchild, "x + 1"), "8");
+        assert_eq!(client.preview_of(&grandchild, "x + 1"), "8");
         assert_eq!(client.session_record(&forks[1]).status, SessionStatus::Closed);
         daemon.stop();
     }
@@ -160,7 +164,7 @@ mod cases {
         let mut settings = Settings::default();
         settings.limits.mem_mb = 32;
         let parent = session(&daemon, settings);
-        client.says(&parent, "let busy = 0; for (let i = 0; i < 3e6; i++) busy += i; 1");
+        client.preview_of(&parent, "let busy = 0; for (let i = 0; i < 3e6; i++) busy += i; 1");
         let fork = client.fork(&parent, 1).expect("forked").remove(0);
         let (one, other) = (client.inspect(&parent).expect("live"), client.inspect(&fork).expect("live"));
         assert_ne!(one.pid, other.pid);
@@ -176,15 +180,15 @@ mod cases {
         assert_eq!(memory(&one.rlimits), memory(&other.rlimits));
         assert!(other.cpu_ms < one.cpu_ms, "{} of {} ms", other.cpu_ms, one.cpu_ms);
         let flooded =
-            client.eval(&fork, "const a = []; for (;;) a.push(new Array(1000).fill(1))").expect("answered");
+            client.eval(&fork, "const a = []; for (;;) a.push(new Array(1000).fill(1))").expect("a response");
         assert!(flooded.error.is_some(), "the heap of a copy is limited");
-        assert_eq!(client.says(&parent, "busy > 0"), "true");
+        assert_eq!(client.preview_of(&parent, "busy > 0"), "true");
         daemon.stop();
     }
 }
 
 #[test]
-fn what_is_not_idle_is_not_forked() {
+fn only_idle_sessions_are_forked() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();
     let parent = session(&daemon, Settings::default());
@@ -195,15 +199,15 @@ fn what_is_not_idle_is_not_forked() {
     assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionBusy);
     client.op(Op::ExecCancel { execution: running.id.to_string() }).expect("cancelled");
     client.until_final(&running);
-    let asking = client.start(&parent, "CC('what next?')");
+    let waiting = client.start(&parent, "CC('what next?')");
     let mut follower = daemon.client();
     vm_system_tests::watch::until(
-        || follower.execution_record(&asking.id.to_string()).status.to_string() == "waiting",
-        || "it does not ask".to_owned(),
+        || follower.execution_record(&waiting.id.to_string()).status.to_string() == "waiting",
+        || "no task".to_owned(),
     );
     assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionBusy);
-    client.op(Op::ExecCancel { execution: asking.id.to_string() }).expect("cancelled");
-    client.until_final(&asking);
+    client.op(Op::ExecCancel { execution: waiting.id.to_string() }).expect("cancelled");
+    client.until_final(&waiting);
     for count in [0, 65] {
         assert_eq!(code(client.fork(&parent, count)), ErrorCode::ValidationError, "{count}");
     }
@@ -214,11 +218,11 @@ fn what_is_not_idle_is_not_forked() {
 }
 
 #[test]
-fn all_copies_are_made_or_none() {
+fn all_forks_are_created_or_none() {
     let place = vm_system_tests::place::TestDir::new(User::AsStarted);
-    let options = vm_system_tests::daemon::Options {
+    let options = vm_system_tests::daemon::DaemonOptions {
         config: "max_sessions = 4\n".to_owned(),
-        ..vm_system_tests::daemon::Options::default()
+        ..vm_system_tests::daemon::DaemonOptions::default()
     };
     let daemon = Daemon::start_with(place, &options);
     let mut client = daemon.client();
@@ -234,7 +238,7 @@ fn all_copies_are_made_or_none() {
     daemon.stop();
 }
 
-/// Sessions that take executions.
+/// Sessions that accept executions.
 fn ready(client: &mut vm_system_tests::client::Client) -> usize {
     let filter = vm_system_protocol::control::SessionFilter {
         status: Some(SessionStatus::Ready),

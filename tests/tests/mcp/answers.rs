@@ -1,12 +1,12 @@
-//! Results of tools: about the thing that was named, with its name, cut to the size of a response, with a reference to the
-//! rest.
+//! Results of tools: they are about the named execution or program, have its name, and are cut to the size of a response, with
+//! a reference to the rest.
 
 use super::place;
 use serde_json::json;
 use vm_system_tests::mcp::{Agent, text};
 
 #[test]
-fn a_token_deletes_what_it_was_given_for_and_not_what_has_the_name_by_now() {
+fn a_token_deletes_what_it_was_issued_for_and_not_what_has_the_name_now() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     let program = json!({ "programId": "p", "source": "function main() { return CC('?'); }" });
@@ -19,7 +19,7 @@ fn a_token_deletes_what_it_was_given_for_and_not_what_has_the_name_by_now() {
     let refused = agent.tool("delete_execution", json!({ "executionId": "e", "confirmToken": of_old }));
     assert_eq!(refused["_meta"]["vm-system/error"]["code"], "CONFLICT", "{refused}");
     assert!(text(&refused).contains("Nothing was deleted"), "{refused}");
-    // So it is where the name went on to another one by going back.
+    // The same after a rewind, which moves the name to another execution.
     let of_new = agent.data("delete_execution", json!({ "executionId": "e" }))["token"].clone();
     let state = agent.data("get_state", json!({}));
     let first =
@@ -27,7 +27,7 @@ fn a_token_deletes_what_it_was_given_for_and_not_what_has_the_name_by_now() {
     let branch = agent.data("rewind", json!({ "checkpoint": first }))["id"].clone();
     agent.fails("delete_execution", json!({ "executionId": "e", "confirmToken": of_new }));
     assert_eq!(agent.data("getTask", json!({ "executionId": "e" }))["id"], branch, "it waits as before");
-    // Each token is still good for what it was given for.
+    // Each token still deletes the execution that it was issued for.
     for (id, token) in [(&old, of_old), (&new, of_new)] {
         agent.text("delete_execution", json!({ "executionId": id, "confirmToken": token }));
     }
@@ -48,8 +48,8 @@ fn list_has_the_prompt_of_each_waiting_execution() {
     let mut agent = Agent::start(&home.place, &[]);
     agent.text("load", json!({ "programId": "p", "source": "function main() { return CC(args[0]); }" }));
     for n in 0..WAITING {
-        let question = format!("{n} é").repeat(400);
-        agent.text("start", json!({ "programId": "p", "executionId": format!("e{n}"), "args": [question] }));
+        let prompt = format!("{n} é").repeat(400);
+        agent.text("start", json!({ "programId": "p", "executionId": format!("e{n}"), "args": [prompt] }));
     }
     let listed = agent.data("list_executions", json!({}));
     let listed = listed["executions"].as_array().expect("a list");
@@ -74,9 +74,9 @@ fn large_output_is_cut_with_a_reference_to_the_rest() {
     assert!(none.contains("pass `worktree`") && none.contains("--worktree DIR"), "{none}");
     let session = agent.data("session_create", json!({ "worktree": home.place.worktree() }));
     let code = "for (let i = 0; i < 5_000; i++) console.log('line', i)";
-    let said = agent.tool("session_eval", json!({ "sessionId": session["sessionId"], "code": code }));
-    assert_eq!(said["isError"], true, "{said}");
-    let (shown, data) = (text(&said), &said["structuredContent"]);
+    let result = agent.tool("session_eval", json!({ "sessionId": session["sessionId"], "code": code }));
+    assert_eq!(result["isError"], true, "{result}");
+    let (shown, data) = (text(&result), &result["structuredContent"]);
     let id = data["executionId"].as_str().expect("an id");
     assert!(shown.starts_with("line 0\nline 1\n"), "{shown}");
     assert!(shown.contains(&format!("get_events executionId={id} after=")), "{shown}");
@@ -86,21 +86,21 @@ fn large_output_is_cut_with_a_reference_to_the_rest() {
 }
 
 #[test]
-fn executions_are_shown_by_name_whatever_the_reference_was() {
+fn executions_are_shown_by_name_for_every_kind_of_reference() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     agent.text("load", json!({ "programId": "p", "source": "function main() { return CC('?'); }" }));
     let id = agent.data("start", json!({ "programId": "p", "executionId": "e" }))["id"].clone();
     for tool in ["getTask", "get_output", "get_state", "get_execution", "status"] {
-        for asked in [json!({}), json!({ "executionId": "e" }), json!({ "executionId": id })] {
-            let data = agent.data(tool, asked.clone());
-            assert_eq!(data["executionId"], "e", "{tool} {asked}: {data}");
+        for reference in [json!({}), json!({ "executionId": "e" }), json!({ "executionId": id })] {
+            let data = agent.data(tool, reference.clone());
+            assert_eq!(data["executionId"], "e", "{tool} {reference}: {data}");
         }
     }
 }
 
 #[test]
-fn a_question_about_nothing_is_an_error_of_the_program() {
+fn a_task_without_a_prompt_is_an_error_of_the_program() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     let source =

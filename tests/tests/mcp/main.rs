@@ -85,7 +85,7 @@ fn agent_drives_a_program_and_gets_the_originals_texts() {
 }
 
 #[test]
-fn going_back_branching_off_and_changing_variables_are_tools() {
+fn rewinding_forking_and_changing_variables_are_tools() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     agent.text(
@@ -111,7 +111,7 @@ fn going_back_branching_off_and_changing_variables_are_tools() {
 }
 
 #[test]
-fn deleting_needs_a_token_that_counts_once() {
+fn deleting_needs_a_token_that_is_valid_once() {
     let home = place();
     let mut agent = Agent::start(&home.place, &[]);
     agent.text("load", json!({ "programId": "p", "source": "function main() { return CC('?'); }" }));
@@ -120,9 +120,12 @@ fn deleting_needs_a_token_that_counts_once() {
     {
         let guessed = agent.fails(tool, json!({ field: id, "confirmToken": format!("delete-{id}-0") }));
         assert!(guessed.contains("Invalid confirmation token"), "{guessed}");
-        let asked = agent.data(tool, json!({ field: id }));
-        assert_eq!((&asked["confirmationRequired"], &asked["deleted"]), (&json!(true), &json!(false)));
-        let token = asked["token"].clone();
+        let unconfirmed = agent.data(tool, json!({ field: id }));
+        assert_eq!(
+            (&unconfirmed["confirmationRequired"], &unconfirmed["deleted"]),
+            (&json!(true), &json!(false))
+        );
+        let token = unconfirmed["token"].clone();
         let gone = agent.text(tool, json!({ field: id, "confirmToken": token }));
         assert!(gone.ends_with(&format!("deleted: {id}")), "{gone}");
         agent.fails(tool, json!({ field: id, "confirmToken": token }));
@@ -242,8 +245,8 @@ fn client_is_notified_that_an_execution_has_changed() {
     updated(&mut agent, &uri);
     for wrong in ["vm://programs/p", "vm://executions/e/output", "file:///etc/passwd", "vm://executions/none"]
     {
-        let asked = agent.ask("resources/subscribe", json!({ "uri": wrong }));
-        assert!(agent.answer(asked)["error"]["code"].is_i64(), "{wrong}");
+        let request = agent.send_request("resources/subscribe", json!({ "uri": wrong }));
+        assert!(agent.response(request)["error"]["code"].is_i64(), "{wrong}");
     }
     agent.close();
 }
@@ -262,31 +265,32 @@ fn newer_generation_is_notified_by_a_request_that_stays_open() {
     agent.request("tools/call", call("load", json!({ "programId": "p", "source": source })));
     agent.request("tools/call", call("start", json!({ "programId": "p", "executionId": "e" })));
     let wanted = json!({ "resourceSubscriptions": ["vm://executions/e", "file:///etc/passwd"] });
-    let listening = agent.ask("subscriptions/listen", json!({ "notifications": wanted, "_meta": meta }));
+    let listening =
+        agent.send_request("subscriptions/listen", json!({ "notifications": wanted, "_meta": meta }));
     let acknowledged = agent.receive();
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
     assert!(!acknowledged.to_string().contains("passwd"), "{acknowledged}");
     updated(&mut agent, "vm://executions/e");
     agent.request("tools/call", call("submitTask", json!({ "executionId": "e", "result": "x" })));
     updated(&mut agent, "vm://executions/e");
-    let taken_back = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
         "params": { "requestId": listening, "_meta": meta } });
-    assert!(agent.say(taken_back.to_string()));
+    assert!(agent.send_line(cancel.to_string()));
     agent.close();
 }
 
 #[test]
-fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
+fn an_execution_that_is_started_as_a_task_is_a_task_of_mcp() {
     let home = place();
     let mut agent = Agent::spawn(&home.place, &[]);
-    let knows = |extensions: Value| {
+    let with_extensions = |extensions: Value| {
         json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
             "io.modelcontextprotocol/clientCapabilities": { "extensions": extensions },
         })
     };
-    let meta = knows(json!({ "io.modelcontextprotocol/tasks": {} }));
+    let meta = with_extensions(json!({ "io.modelcontextprotocol/tasks": {} }));
     let call = |name: &str, arguments: Value, meta: &Value| json!({ "name": name, "arguments": arguments, "_meta": meta });
     let source = "function main() {
         const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
@@ -295,7 +299,7 @@ fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
     }";
     agent.request("tools/call", call("load", json!({ "programId": "p", "source": source }), &meta));
     let start = |id: &str| json!({ "programId": "p", "executionId": id, "asTask": true });
-    let plain = agent.request("tools/call", call("start", start("plain"), &knows(json!({}))));
+    let plain = agent.request("tools/call", call("start", start("plain"), &with_extensions(json!({}))));
     assert_eq!(
         plain["structuredContent"]["task"]["prompt"], "how?",
         "a client that does not know tasks: {plain}"
@@ -304,20 +308,20 @@ fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
     assert_eq!(task["resultType"], "task", "{task}");
     let id = task["taskId"].clone();
     let get = |agent: &mut Agent| agent.request("tasks/get", json!({ "taskId": id, "_meta": meta }));
-    // It is there at once, and runs meanwhile.
+    // The task exists at once, while the execution still runs.
     let mut watch = Watch::begin();
     while get(&mut agent)["status"] != "input_required" {
-        watch.pause(|| "it does not ask".to_owned());
+        watch.pause(|| "it needs no input".to_owned());
     }
     let answer = |task: &Value, content: Value| {
-        let asked = task["inputRequests"].as_object().expect("a question");
-        let (key, _) = asked.iter().next().expect("one");
+        let requests = task["inputRequests"].as_object().expect("an input request");
+        let (key, _) = requests.iter().next().expect("one");
         json!({ "taskId": task["taskId"], "inputResponses": { key: { "action": "accept", "content": content } }, "_meta": meta })
     };
     let first = get(&mut agent);
-    let (_, question) = first["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
+    let (_, input) = first["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
     assert_eq!(
-        (&question["method"], &question["params"]["message"]),
+        (&input["method"], &input["params"]["message"]),
         (&json!("elicitation/create"), &json!("how?"))
     );
 
@@ -326,21 +330,21 @@ fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
     assert!(readable(&daemon, PATIENCE));
     agent.request("tasks/update", answer(&first, json!({ "answer": "so " })));
     let second = get(&mut agent);
-    let (_, question) = second["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
-    assert_eq!(question["params"]["requestedSchema"]["properties"]["n"]["type"], "integer", "{question}");
-    // Late: that question is answered. Nothing happens.
+    let (_, input) = second["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
+    assert_eq!(input["params"]["requestedSchema"]["properties"]["n"]["type"], "integer", "{input}");
+    // A second answer to the same task has no effect.
     agent.request("tasks/update", answer(&first, json!({ "answer": "not so" })));
     agent.request("tasks/update", answer(&second, json!({ "n": 7 })));
-    // No form can ask for a list: what it has to be is said in words.
+    // A form cannot express a list: the schema is part of the message.
     let third = get(&mut agent);
-    let (key, question) = third["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
-    let message = question["params"]["message"].as_str().expect("a text");
+    let (key, input) = third["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
+    let message = input["params"]["message"].as_str().expect("a text");
     assert!(message.starts_with("which?\n\nThe answer is JSON that matches this schema: "), "{message}");
     assert!(message.contains(r#""type":"array""#), "{message}");
     let unfit = json!({ "taskId": id, "_meta": meta,
         "inputResponses": { key: { "action": "accept", "content": { "answer": "a" } } } });
-    let unfit = agent.ask("tasks/update", unfit);
-    assert_eq!(agent.answer(unfit)["error"]["code"], -32_602);
+    let unfit = agent.send_request("tasks/update", unfit);
+    assert_eq!(agent.response(unfit)["error"]["code"], -32_602);
     agent.request("tasks/update", answer(&third, json!({ "answer": r#"["a", "b"]"# })));
     let done = get(&mut agent);
     assert_eq!(done["status"], "completed", "{done}");
@@ -350,8 +354,8 @@ fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
     let other = json!({ "taskId": other["taskId"], "_meta": meta });
     agent.request("tasks/cancel", other.clone());
     assert_eq!(agent.request("tasks/get", other)["status"], "cancelled");
-    let unknown = agent.ask("tasks/get", json!({ "taskId": "none", "_meta": meta }));
-    assert!(agent.answer(unknown)["error"].is_object());
+    let unknown = agent.send_request("tasks/get", json!({ "taskId": "none", "_meta": meta }));
+    assert!(agent.response(unknown)["error"].is_object());
     agent.close();
 }
 
@@ -361,7 +365,7 @@ fn prompts_and_resources_are_offered() {
     let mut agent = Agent::start(&home.place, &[]);
     agent.text(
         "load",
-        json!({ "programId": "p", "source": "function main() { console.log('said'); return CC('?'); }" }),
+        json!({ "programId": "p", "source": "function main() { console.log('printed'); return CC('?'); }" }),
     );
     let id = agent.data("start", json!({ "programId": "p", "executionId": "e" }))["id"].clone();
     let id = id.as_str().expect("an id");
@@ -380,13 +384,13 @@ fn prompts_and_resources_are_offered() {
         result["contents"][0]["text"].as_str().expect("text").to_owned()
     };
     assert!(read(format!("vm://executions/{id}")).contains("AWAITING_COGNITIVE_RESULT"));
-    assert_eq!(read(format!("vm://executions/{id}/output")), "said");
-    assert!(read(format!("vm://executions/{id}/events")).contains("\"said\""));
+    assert_eq!(read(format!("vm://executions/{id}/output")), "printed");
+    assert!(read(format!("vm://executions/{id}/events")).contains("\"printed\""));
     assert!(read("vm://programs/p".to_owned()).contains("function main"));
     for unknown in ["vm://executions/nothing", "vm://programs/../x", "file:///etc/passwd"] {
-        let asked = agent.ask("resources/read", json!({ "uri": unknown }));
-        let answer = agent.answer(asked);
-        assert_eq!(answer["error"]["code"], -32002, "{unknown}: {answer}");
+        let request = agent.send_request("resources/read", json!({ "uri": unknown }));
+        let response = agent.response(request);
+        assert_eq!(response["error"]["code"], -32002, "{unknown}: {response}");
     }
 }
 
@@ -401,14 +405,14 @@ fn long_calls_report_progress_and_can_be_cancelled() {
         "arguments": { "sessionId": id, "code": "for (;;) {}" },
         "_meta": { "progressToken": "t" },
     });
-    let asked = agent.ask("tools/call", call);
+    let request = agent.send_request("tools/call", call);
     let progress = agent.receive();
     assert_eq!(progress["method"], "notifications/progress", "{progress}");
     assert_eq!(progress["params"]["progressToken"], "t");
     let cancel =
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": asked } });
-    agent.say(cancel.to_string());
-    // What it ran becomes cancelled, and the session is free again, long before its limit of time.
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } });
+    agent.send_line(cancel.to_string());
+    // The execution is cancelled, and the session is ready again long before the wall limit.
     let until = Instant::now() + PATIENCE;
     let value = loop {
         let result = agent.tool("session_eval", json!({ "sessionId": id, "code": "1 + 1" }));
@@ -416,17 +420,17 @@ fn long_calls_report_progress_and_can_be_cancelled() {
             break result;
         }
         assert_eq!(result["_meta"]["vm-system/error"]["code"], "SESSION_BUSY", "{result}");
-        assert!(Instant::now() < until, "it is never free again");
+        assert!(Instant::now() < until, "it stays busy");
     };
     assert_eq!(value["structuredContent"]["result"], 2);
     assert!(
-        agent.received.iter().all(|message| message["id"] != json!(asked)),
-        "no answer to what was taken back"
+        agent.received.iter().all(|message| message["id"] != json!(request)),
+        "no response to a cancelled request"
     );
 }
 
 #[test]
-fn killed_daemon_is_started_again_and_waiting_executions_go_on() {
+fn killed_daemon_is_started_again_and_waiting_executions_continue() {
     let home = place();
     let mut agent = Agent::start(&home.place, &["--client", "me"]);
     agent.text("load", json!({ "programId": "sum", "source": SUM }));
@@ -438,9 +442,9 @@ fn killed_daemon_is_started_again_and_waiting_executions_go_on() {
     agent.text("submitTask", json!({ "result": "1" }));
     agent.close();
     let mut other = Agent::start(&home.place, &["--client", "me"]);
-    assert_eq!(other.text("getTask", json!({})), "second?", "the same client goes on where it was");
-    let mut stranger = Agent::start(&home.place, &[]);
-    assert!(stranger.fails("getTask", json!({})).contains("No current execution"));
+    assert_eq!(other.text("getTask", json!({})), "second?", "the same client has its current execution");
+    let mut other_client = Agent::start(&home.place, &[]);
+    assert!(other_client.fails("getTask", json!({})).contains("No current execution"));
 }
 
 #[test]
@@ -462,16 +466,16 @@ fn twenty_agents_at_once_share_one_daemon_and_do_not_disturb_each_other() {
         .iter_mut()
         .map(|agent| {
             let about = json!({ "name": "test", "version": "1" });
-            agent.ask(
+            agent.send_request(
                 "initialize",
                 json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about }),
             );
-            agent.ask("tools/call", json!({ "name": "server_info", "arguments": {} }))
+            agent.send_request("tools/call", json!({ "name": "server_info", "arguments": {} }))
         })
         .collect();
-    for (agent, asked) in agents.iter_mut().zip(first) {
-        let answer = agent.answer(asked);
-        assert_eq!(answer["result"]["structuredContent"]["name"], "vm-system", "{answer}");
+    for (agent, request) in agents.iter_mut().zip(first) {
+        let response = agent.response(request);
+        assert_eq!(response["result"]["structuredContent"]["name"], "vm-system", "{response}");
     }
     let log = std::fs::read_to_string(home.place.path("state/daemon.log")).expect("its log");
     assert_eq!(log.matches("ready pid=").count(), 1, "one daemon for all:\n{log}");
@@ -512,49 +516,50 @@ fn agents_that_misbehave_harm_no_other() {
     good.text("start", json!({ "programId": "p", "executionId": "e" }));
     // Half a message, then the end.
     let mut half = Agent::start(&home.place, &[]);
-    half.say(r#"{"jsonrpc":"2.0","id":7,"method":"tools/ca"#);
+    half.send_line(r#"{"jsonrpc":"2.0","id":7,"method":"tools/ca"#);
     half.close();
     Agent::spawn(&home.place, &[]).close();
-    // Nonsense of all kinds is answered, and the connection goes on.
+    // Every invalid message gets an error, and the connection continues.
     let mut rude = Agent::start(&home.place, &[]);
     for (line, code) in [("{", -32700), ("\u{0}\u{1}", -32700), ("[]", -32600), ("{\"id\":1}", -32600)] {
-        rude.say(line);
+        rude.send_line(line);
         assert_eq!(rude.receive()["error"]["code"], code, "{line:?}");
     }
-    rude.say(vec![b'x'; (16 << 20) + 1]);
+    rude.send_line(vec![b'x'; (16 << 20) + 1]);
     assert_eq!(rude.receive()["error"]["code"], -32600);
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    rude.say(deep);
+    rude.send_line(deep);
     assert_eq!(rude.receive()["error"]["code"], -32700);
-    let asked = rude.ask("no/such/method", json!({}));
-    assert_eq!(rude.answer(asked)["error"]["code"], -32601);
-    // A flood: each request is answered, or refused by name.
-    let last =
-        (0..500).map(|_| rude.ask("tools/call", json!({ "name": "list_programs", "arguments": {} }))).last();
-    let mut answered = 0;
-    while answered < 500 {
-        let answer = rude.receive();
-        assert!(answer.get("result").is_some() || answer["error"]["code"] == -32000, "{answer}");
-        answered += 1;
+    let request = rude.send_request("no/such/method", json!({}));
+    assert_eq!(rude.response(request)["error"]["code"], -32601);
+    // A flood: each request gets its result, or an error with a code.
+    let last = (0..500)
+        .map(|_| rude.send_request("tools/call", json!({ "name": "list_programs", "arguments": {} })))
+        .last();
+    let mut received = 0;
+    while received < 500 {
+        let response = rude.receive();
+        assert!(response.get("result").is_some() || response["error"]["code"] == -32000, "{response}");
+        received += 1;
     }
     assert!(last.is_some());
     rude.close();
-    // One that never reads what it asks for.
-    let mut deaf = Agent::start(&home.place, &[]);
+    // A client that never reads its responses.
+    let mut unread = Agent::start(&home.place, &[]);
     for _ in 0..50 {
-        deaf.ask("tools/list", json!({}));
+        unread.send_request("tools/list", json!({}));
     }
-    drop(deaf);
+    drop(unread);
     assert_eq!(good.text("getTask", json!({})), "?");
 }
 
 #[test]
-fn the_docs_list_the_tools_as_they_are() {
+fn docs_list_the_current_tools() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/mcp-tools.md");
-    let made = vm_system_api::mcp::reference();
+    let current = vm_system_api::mcp::reference();
     if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
-        std::fs::write(&path, &made).expect("docs/mcp-tools.md");
+        std::fs::write(&path, &current).expect("docs/mcp-tools.md");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == made, "docs/mcp-tools.md is not what the tools say: VM_SYSTEM_BLESS=1 writes it anew");
+    assert!(written == current, "docs/mcp-tools.md is out of date: VM_SYSTEM_BLESS=1 writes it");
 }

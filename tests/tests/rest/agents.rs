@@ -1,4 +1,4 @@
-//! Agents over HTTP: the rules of the HTTP listener hold for them too, sessions belong to their owners, and both generations of
+//! Agents over HTTP: the rules of the HTTP listener apply to them too, sessions belong to their owners, and both generations of
 //! the protocol are served.
 
 use super::people::{self, ALICE, BOB};
@@ -9,7 +9,7 @@ use vm_system_tests::place::User;
 
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
-/// One message; the answer's message is in the last event of its stream, or is its body.
+/// Sends one message; the response's message is in the last event of its stream, or is its body.
 fn post(http: &mut Http, fields: &[(&str, &str)], message: &Value) -> (Response, Value) {
     post_to(http, "/mcp", fields, message)
 }
@@ -17,7 +17,7 @@ fn post(http: &mut Http, fields: &[(&str, &str)], message: &Value) -> (Response,
 fn post_to(http: &mut Http, path: &str, fields: &[(&str, &str)], message: &Value) -> (Response, Value) {
     let mut all = vec![ACCEPT];
     all.extend(fields);
-    let response = http.ask("POST", path, &all, Some(&message.to_string()));
+    let response = http.request("POST", path, &all, Some(&message.to_string()));
     let text = response.text();
     let data =
         text.lines().rev().filter_map(|line| line.strip_prefix("data: ")).find(|data| !data.is_empty());
@@ -38,9 +38,9 @@ fn tool(name: &str, arguments: &Value) -> Value {
 
 /// A session; its id.
 fn session(http: &mut Http) -> String {
-    let (response, answer) = post(http, &[], &initialize());
+    let (response, reply) = post(http, &[], &initialize());
     assert_eq!(response.status, 200, "{}", response.text());
-    assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+    assert_eq!(reply["result"]["protocolVersion"], "2025-11-25", "{reply}");
     let id = response.field("mcp-session-id").expect("a session").to_owned();
     let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     assert_eq!(post(http, &[("mcp-session-id", &id)], &begun).0.status, 202);
@@ -48,9 +48,9 @@ fn session(http: &mut Http) -> String {
 }
 
 fn call(http: &mut Http, session: &str, name: &str, arguments: &Value) -> Value {
-    let (response, mut answer) = post(http, &[("mcp-session-id", session)], &tool(name, arguments));
+    let (response, mut reply) = post(http, &[("mcp-session-id", session)], &tool(name, arguments));
     assert_eq!(response.status, 200, "{}", response.text());
-    answer["result"].take()
+    reply["result"].take()
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn an_agent_over_http_drives_a_program_in_a_session_of_its_own() {
     call(&mut alice, &one, "submitTask", &json!({ "result": "a" }));
     let done = call(&mut alice, &one, "submitTask", &json!({ "result": "b" }));
     assert_eq!(done["structuredContent"]["result"], "ab", "{done}");
-    // Files of the client are not here.
+    // Files of the client are not available over HTTP.
     let (_, unknown) = post(
         &mut alice,
         &[("mcp-session-id", &one)],
@@ -83,7 +83,7 @@ fn an_agent_over_http_drives_a_program_in_a_session_of_its_own() {
         let (stolen, _) = post(&mut bob, &[("mcp-session-id", id)], &tool("list_programs", &json!({})));
         assert_eq!(stolen.status, 404, "{}", stolen.text());
     }
-    let ended = alice.ask("DELETE", "/mcp", &[("mcp-session-id", &one)], None);
+    let ended = alice.request("DELETE", "/mcp", &[("mcp-session-id", &one)], None);
     assert_eq!(ended.status, 204, "{}", ended.text());
     assert_eq!(
         post(&mut alice, &[("mcp-session-id", &one)], &tool("list_programs", &json!({}))).0.status,
@@ -91,7 +91,7 @@ fn an_agent_over_http_drives_a_program_in_a_session_of_its_own() {
     );
 }
 
-/// A tool's answer in the newer generation, which has no sessions. `query` goes behind the address.
+/// The result of a tool in the newer generation, which has no sessions. `query` is appended to the path.
 fn without_session(http: &mut Http, query: &str, name: &str, arguments: &Value) -> (Response, Value) {
     let mut message = tool(name, arguments);
     message["params"]["_meta"] = json!({
@@ -100,15 +100,15 @@ fn without_session(http: &mut Http, query: &str, name: &str, arguments: &Value) 
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let fields = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", name)];
-    let (response, mut answer) = post_to(http, &format!("/mcp{query}"), &fields, &message);
-    (response, answer["result"].take())
+    let (response, mut reply) = post_to(http, &format!("/mcp{query}"), &fields, &message);
+    (response, reply["result"].take())
 }
 
 #[test]
 fn the_newer_generation_needs_no_session() {
     let daemon = Daemon::start(User::AsStarted);
-    let (response, answer) = without_session(&mut daemon.http(), "", "server_info", &json!({}));
-    assert_eq!(answer["structuredContent"]["name"], "vm-system", "{}", response.text());
+    let (response, reply) = without_session(&mut daemon.http(), "", "server_info", &json!({}));
+    assert_eq!(reply["structuredContent"]["name"], "vm-system", "{}", response.text());
     assert!(response.field("mcp-session-id").is_none());
 }
 
@@ -116,23 +116,26 @@ fn the_newer_generation_needs_no_session() {
 fn agents_without_sessions_have_a_current_execution_only_under_a_name() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
-    let mut ask = |query: &str, name: &str, arguments: Value| {
-        let (response, answer) = without_session(&mut http, query, name, &arguments);
-        assert!(answer.is_object(), "{}", response.text());
-        (answer["content"][0]["text"].as_str().expect("a text").to_owned(), answer)
+    let mut call_tool = |query: &str, name: &str, arguments: Value| {
+        let (response, reply) = without_session(&mut http, query, name, &arguments);
+        assert!(reply.is_object(), "{}", response.text());
+        (reply["content"][0]["text"].as_str().expect("a text").to_owned(), reply)
     };
-    ask("", "load", json!({ "programId": "p", "source": "function main() { return CC(args[0]); }" }));
+    call_tool("", "load", json!({ "programId": "p", "source": "function main() { return CC(args[0]); }" }));
     let start = |name: &str| json!({ "programId": "p", "executionId": name, "args": [name] });
-    assert_eq!(ask("?client=a", "start", start("one")).0, "Execution started: one (set as current)");
-    assert_eq!(ask("?client=b%20c", "start", start("two")).0, "Execution started: two (set as current)");
-    // Nothing distinguishes this one from another agent of the same owner.
-    assert_eq!(ask("", "start", start("three")).0, "Execution started: three");
-    let (text, refused) = ask("", "submitTask", json!({ "result": "for which execution?" }));
+    assert_eq!(call_tool("?client=a", "start", start("one")).0, "Execution started: one (set as current)");
+    assert_eq!(
+        call_tool("?client=b%20c", "start", start("two")).0,
+        "Execution started: two (set as current)"
+    );
+    // Without a name, agents of the same owner cannot be distinguished.
+    assert_eq!(call_tool("", "start", start("three")).0, "Execution started: three");
+    let (text, refused) = call_tool("", "submitTask", json!({ "result": "for which execution?" }));
     assert!(refused["isError"] == true && text.contains("?client=NAME"), "{text}");
-    assert_eq!(ask("", "set_current", json!({ "executionId": "three" })).1["isError"], true);
-    assert_eq!(ask("?client=a", "getTask", json!({})).0, "one");
-    assert_eq!(ask("?client=b+c", "getTask", json!({})).0, "two");
-    assert_eq!(ask("", "getTask", json!({ "executionId": "three" })).0, "three");
+    assert_eq!(call_tool("", "set_current", json!({ "executionId": "three" })).1["isError"], true);
+    assert_eq!(call_tool("?client=a", "getTask", json!({})).0, "one");
+    assert_eq!(call_tool("?client=b+c", "getTask", json!({})).0, "two");
+    assert_eq!(call_tool("", "getTask", json!({ "executionId": "three" })).0, "three");
     let (response, _) = without_session(&mut daemon.http(), "?client=", "getTask", &json!({}));
     assert!(response.text().contains("1 to 150 characters"), "{}", response.text());
 }
@@ -151,7 +154,7 @@ fn rules_of_the_listener_hold_for_agents() {
     refused(&mut daemon.http(), &[("authorization", "Bearer wrong")], 401);
     let mut alice = daemon.http().bearer(ALICE);
     let large = "x".repeat(2 << 20);
-    let response = alice.ask("POST", "/mcp", &[ACCEPT], Some(&json!({ "large": large }).to_string()));
+    let response = alice.request("POST", "/mcp", &[ACCEPT], Some(&json!({ "large": large }).to_string()));
     assert_eq!(response.status, 413);
     let mut alice = daemon.http().bearer(ALICE);
     let (response, _) = post(&mut alice, &[], &tool("list_programs", &json!({})));
@@ -177,7 +180,7 @@ fn what_is_refused_over_http_is_an_error_of_json_rpc() {
         ("GET", vec![ACCEPT], None, 400, -32_600, Value::Null),
         ("PUT", vec![ACCEPT], Some(&call), 405, -32_600, json!(2)),
     ] {
-        let response = http.ask(method, "/mcp", &fields, body);
+        let response = http.request(method, "/mcp", &fields, body);
         assert_eq!(response.status, status, "{method} {body:?}: {}", response.text());
         assert_eq!(response.field("content-type"), Some("application/json"), "{method} {body:?}");
         let refused: Value = serde_json::from_str(&response.text()).expect("JSON");

@@ -1,5 +1,4 @@
-//! The REST API's bounds with a clock of milliseconds: a server of its own in this process, with a handler that returns what a
-//! test needs.
+//! The REST API's bounds with time limits of milliseconds: a server in this process, with a fake handler.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,12 +24,12 @@ const EVENTS: &str = "/api/v1/executions/01010101-0101-0101-0101-010101010101/ev
 const SSE: &[(&str, &str)] = &[("accept", "text/event-stream")];
 const SHORT: Duration = Duration::from_millis(50);
 
-/// Answers health at once, the summary never, and follows an execution that does not end.
+/// Replies to health at once and to the summary never; the followed execution does not end.
 #[derive(Default)]
 struct Fake {
-    /// The execution says something all the time.
-    talks: bool,
-    asked: Notify,
+    /// Whether the execution sends events without a pause.
+    floods: bool,
+    requested: Notify,
     reader_left: Notify,
 }
 
@@ -41,7 +40,7 @@ impl VerbHandler for Fake {
                 Op::ExecGet { .. } => Ok(Reply::Execution(Box::new(execution()))),
                 Op::ExecEvents { .. } => {
                     let events = request.events.expect("a stream is followed");
-                    if self.talks {
+                    if self.floods {
                         let mut seq = 1;
                         while events.send(vec![event(seq)]).await.is_ok() {
                             seq += 1;
@@ -52,7 +51,7 @@ impl VerbHandler for Fake {
                     Ok(Reply::Events(Vec::new()))
                 }
                 Op::RuntimeSummary => {
-                    self.asked.notify_one();
+                    self.requested.notify_one();
                     std::future::pending().await
                 }
                 _ => Ok(Reply::Health(Health { status: "ok".to_owned() })),
@@ -86,7 +85,7 @@ fn event(seq: u64) -> Event {
     Event { execution_id: ExecutionId::from_bytes([1; 16]), seq, ts: Timestamp(0), payload }
 }
 
-/// A server in a folder of its own.
+/// A server in a temporary folder.
 struct Scene {
     runtime: tokio::runtime::Runtime,
     fake: Arc<Fake>,
@@ -112,7 +111,7 @@ impl Scene {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let (fake, state) = (Arc::new(fake), ServerState::default());
-        // Sockets and tasks are made inside the runtime.
+        // Sockets and tasks are created inside the runtime.
         let serving = {
             let _inside = runtime.enter();
             let unix = UnixListener::bind(&socket).expect("a socket");
@@ -141,48 +140,48 @@ impl Scene {
 }
 
 #[test]
-fn a_head_that_does_not_come_and_an_idle_connection_are_hung_up_on() {
+fn incomplete_heads_and_idle_connections_are_closed() {
     let scene = Scene::new(RestLimits { head: SHORT, ..RestLimits::default() }, Fake::default());
     let mut silent = scene.http();
     let mut half = scene.http();
     half.send(b"GET /api/v1/health HTTP/1.1\r\nHost: loc");
     let mut idle = scene.http();
     assert_eq!(idle.get(HEALTH).status, 200);
-    assert!(silent.ends(), "it never said anything");
-    assert!(half.response(false).is_none_or(|response| response.status == 408), "it said half of a head");
-    assert!(idle.ends(), "it was served and then said nothing");
+    assert!(silent.ends(), "it sent nothing");
+    assert!(half.response(false).is_none_or(|response| response.status == 408), "it sent half of a head");
+    assert!(idle.ends(), "it was served and then sent nothing");
 }
 
 #[test]
-fn a_body_that_does_not_come_is_refused() {
+fn a_request_without_its_body_is_refused() {
     let scene = Scene::new(RestLimits { body: SHORT, ..RestLimits::default() }, Fake::default());
     let mut http = scene.http();
     let head = "POST /api/v1/templates HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
     http.send(head.as_bytes());
-    let response = http.response(false).expect("an answer");
+    let response = http.response(false).expect("a response");
     assert_eq!((response.status, response.code().as_str()), (408, "INVALID_REQUEST"));
-    assert!(http.ends(), "the rest of the body would be taken for a request");
+    assert!(http.ends(), "the rest of the body would be parsed as a request");
 }
 
 #[test]
-fn a_reader_that_reads_nothing_is_given_up() {
+fn a_reader_that_reads_nothing_is_disconnected() {
     let limits = RestLimits { write: SHORT, ..RestLimits::default() };
-    let scene = Scene::new(limits, Fake { talks: true, ..Fake::default() });
+    let scene = Scene::new(limits, Fake { floods: true, ..Fake::default() });
     let mut lazy = scene.http();
-    lazy.send(&lazy.written("GET", EVENTS, SSE, None));
-    scene.wait("the lazy reader is let go", scene.fake.reader_left.notified());
+    lazy.send(&lazy.request_bytes("GET", EVENTS, SSE, None));
+    scene.wait("the lazy reader is disconnected", scene.fake.reader_left.notified());
 }
 
 #[test]
-fn a_silent_stream_shows_that_it_lives_and_one_that_is_left_is_noticed() {
+fn a_silent_stream_sends_heartbeats_and_the_readers_disconnect_is_noticed() {
     let limits = RestLimits { heartbeat: SHORT, streams: 1, ..RestLimits::default() };
     let scene = Scene::new(limits, Fake::default());
     let mut reader = scene.http();
-    reader.send(&reader.written("GET", EVENTS, SSE, None));
+    reader.send(&reader.request_bytes("GET", EVENTS, SSE, None));
     assert_eq!(reader.head().expect("a head").0, 200);
     assert_eq!(reader.chunk().expect("the first"), b"retry: 1000\n\n");
     assert_eq!(reader.chunk().expect("a heartbeat"), b":\n\n");
-    let second = scene.http().ask("GET", EVENTS, SSE, None);
+    let second = scene.http().request("GET", EVENTS, SSE, None);
     assert_eq!((second.status, second.code().as_str()), (503, "CAPACITY_EXCEEDED"));
     assert_eq!(second.field("retry-after"), Some("1"));
     drop(reader);
@@ -199,11 +198,11 @@ fn idle_connections_are_closed_for_new_ones_and_busy_ones_are_not() {
     assert_eq!(third.get(HEALTH).status, 200);
     assert!(first.ends(), "the one that was idle longest is closed");
     for busy in [&mut second, &mut third] {
-        busy.send(&busy.written("GET", "/api/v1/runtime/summary", &[], None));
-        scene.wait("asked", scene.fake.asked.notified());
+        busy.send(&busy.request_bytes("GET", "/api/v1/runtime/summary", &[], None));
+        scene.wait("requested", scene.fake.requested.notified());
     }
     let mut fourth = scene.http();
-    let refused = fourth.response(false).expect("an answer");
+    let refused = fourth.response(false).expect("a response");
     assert_eq!((refused.status, refused.code().as_str()), (503, "CAPACITY_EXCEEDED"));
     assert!(fourth.ends());
 }
@@ -214,10 +213,10 @@ fn connections_that_read_public_files_are_closed_for_new_ones() {
     let scene = Scene::with_files(limits, Fake::default(), &[("large.js", 16 << 20)]);
     let mut slow = [scene.http(), scene.http()];
     for reader in &mut slow {
-        reader.send(&reader.written("GET", "/large.js", &[], None));
+        reader.send(&reader.request_bytes("GET", "/large.js", &[], None));
         assert_eq!(reader.head().expect("a head").0, 200);
     }
-    assert_eq!(scene.http().get(HEALTH).status, 200, "they hold all places and do not read on");
+    assert_eq!(scene.http().get(HEALTH).status, 200, "they use all connections and do not read");
 }
 
 #[test]
@@ -226,7 +225,7 @@ fn closing_server_ends_idle_connections_and_streams_and_finishes_requests() {
     let mut idle = scene.http();
     assert_eq!(idle.get(HEALTH).status, 200);
     let mut stream = scene.http();
-    stream.send(&stream.written("GET", EVENTS, SSE, None));
+    stream.send(&stream.request_bytes("GET", EVENTS, SSE, None));
     assert_eq!(stream.head().expect("a head").0, 200);
     assert!(stream.chunk().is_some());
     scene.state.closing.cancel();

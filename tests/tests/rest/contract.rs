@@ -1,12 +1,12 @@
-//! Runs `contract.txt` through the real daemon. Each response must be what the table says, and of the shape that
-//! `docs/openapi.json` gives for its route and status. So must each body of a request that succeeds; and every field that is
-//! described of a body is one that the daemon knows.
+//! Runs `contract.txt` through the real daemon. Each response must match the table and the schema that `docs/openapi.json` has
+//! for its route and status. The body of each successful request must match its schema; and every described field of a request
+//! is sent by some line without a validation error.
 
 use super::described::Description;
 use super::pattern::{Memory, matches};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::{Http, Response};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::watch::Watch;
@@ -54,13 +54,13 @@ struct Case {
     field: Option<(String, String)>,
     body: String,
     status: u16,
-    answer: String,
+    response: String,
 }
 
 impl Case {
     fn parse(number: usize, line: &str) -> Self {
         let columns: Vec<&str> = line.split(" | ").map(str::trim).collect();
-        let [request, body, status, answer] = columns[..] else { panic!("line {number}: {line}") };
+        let [request, body, status, response] = columns[..] else { panic!("line {number}: {line}") };
         let (until, request) =
             request.strip_prefix("UNTIL ").map_or((false, request), |request| (true, request));
         let (request, field) = match request.split_once(" [") {
@@ -76,11 +76,11 @@ impl Case {
             field: field.map(|(name, value)| (name.to_owned(), value.to_owned())),
             body: body.to_owned(),
             status: status.parse().unwrap_or_else(|_| panic!("line {number}: {status}")),
-            answer: answer.to_owned(),
+            response: response.to_owned(),
         }
     }
 
-    fn ask(&self, http: &mut Http, memory: &Memory) -> Response {
+    fn send(&self, http: &mut Http, memory: &Memory) -> Response {
         let path = format!("/api/v1{}", memory.filled(&self.path));
         let body = memory.filled(&self.body);
         let typed = body.split_once(':').filter(|(kind, _)| kind.contains('/') && !kind.contains(['{', '"']));
@@ -90,7 +90,7 @@ impl Case {
         };
         let mut fields = vec![("content-type", if body.is_some() { kind } else { "" })];
         fields.extend(self.field.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        http.ask(&self.method, &path, &fields, body)
+        http.request(&self.method, &path, &fields, body)
     }
 
     /// The JSON that is sent, if it is an object.
@@ -99,24 +99,28 @@ impl Case {
         body.filter(Value::is_object)
     }
 
-    /// What is wrong with an answer.
+    /// Why a response does not match its line, if it does not.
     fn judge(&self, response: &Response, memory: &mut Memory, described: &Description) -> Result<(), String> {
         if response.status != self.status {
             return Err(format!("status {} instead of {}", response.status, self.status));
         }
         let body: Value = serde_json::from_slice(&response.body).map_err(|error| error.to_string())?;
-        if self.answer != "-" && !self.answer.starts_with(['{', '[']) {
+        if self.response != "-" && !self.response.starts_with(['{', '[']) {
             let code = response.code();
-            return if code == self.answer { described.refusal(&body) } else { Err(format!("code {code}")) };
+            return if code == self.response {
+                described.refusal(&body)
+            } else {
+                Err(format!("code {code}"))
+            };
         }
         described.judge(&self.method, &self.path, response.status, &body)?;
         if let Some(sent) = self.object(memory) {
             described.judge_request(&self.method, &self.path, &sent)?;
         }
-        if self.answer == "-" {
+        if self.response == "-" {
             return Ok(());
         }
-        let pattern = serde_json::from_str(&self.answer).map_err(|error| format!("the table: {error}"))?;
+        let pattern = serde_json::from_str(&self.response).map_err(|error| format!("the table: {error}"))?;
         matches(&pattern, &body, memory)
     }
 }
@@ -138,9 +142,9 @@ impl Scene {
         std::os::unix::fs::symlink("../secret.js", place.worktree().join("link.js")).expect("link");
         let mut memory = Memory::default();
         memory.keep("worktree", &place.worktree().to_string_lossy());
-        memory.keep("nobody", "00000000-0000-4000-8000-000000000000");
+        memory.keep("unknown", "00000000-0000-4000-8000-000000000000");
         memory.keep("long", &"x".repeat(2_000));
-        let options = Options { config: config.to_owned(), ..Options::default() };
+        let options = DaemonOptions { config: config.to_owned(), ..DaemonOptions::default() };
         let daemon = Daemon::start_with(place, &options);
         let http = daemon.http();
         Self { daemon, http, memory }
@@ -166,7 +170,7 @@ fn every_line_of_the_contract_holds() {
         let case = Case::parse(index + 1, line);
         let mut watch = Watch::begin();
         loop {
-            let response = case.ask(&mut scene.http, &scene.memory);
+            let response = case.send(&mut scene.http, &scene.memory);
             let verdict = case.judge(&response, &mut scene.memory, &described);
             if let Err(why) = &verdict
                 && case.until
@@ -174,7 +178,7 @@ fn every_line_of_the_contract_holds() {
                 watch.pause(|| format!("line {}: {why}", case.number));
                 continue;
             }
-            // A field that the daemon does not know is one of these.
+            // A request with an unknown field gets one of these codes.
             if !["VALIDATION_ERROR", "INVALID_REQUEST"].contains(&response.code().as_str())
                 && let Some(body) = case.object(&scene.memory)
                 && let Some(schema) = described.request_schema(&case.method, &case.path)

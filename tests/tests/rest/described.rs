@@ -1,5 +1,5 @@
-//! The OpenAPI description as something to hold answers against: as much of JSON Schema as it uses, and strictly (fields
-//! that are not described do not exist).
+//! Checks responses against the OpenAPI description: as much of JSON Schema as it uses, and strictly (fields that are not
+//! described are errors).
 
 use super::pattern::{is_time, is_uuid};
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Description {
         routes.collect()
     }
 
-    /// What is described of a route. `path` may have `<name>` for parameters.
+    /// The description of a route. `path` may have `<name>` for parameters.
     fn operation(&self, method: &str, path: &str) -> Result<&Value, String> {
         let path = path.split('?').next().unwrap_or_default();
         let fits = |template: &str| {
@@ -47,7 +47,7 @@ impl Description {
                     .all(|(given, template)| template.starts_with('{') || given == template)
         };
         let paths = self.0["paths"].as_object().expect("paths");
-        // A path without parameters goes before one with them.
+        // A path without parameters is preferred.
         let mut fitting: Vec<_> = paths.keys().filter(|template| fits(template)).collect();
         fitting.sort_by_key(|template| template.matches('{').count());
         let operation = fitting.iter().find_map(|template| paths[*template].get(method.to_lowercase()));
@@ -94,7 +94,7 @@ impl Description {
         }
     }
 
-    /// Whether it is the envelope of a refusal.
+    /// Whether the body is the envelope of an error.
     pub(super) fn refusal(&self, body: &Value) -> Result<(), String> {
         self.holds(&serde_json::json!({ "$ref": "#/components/schemas/Envelope" }), body)
     }
@@ -107,7 +107,7 @@ impl Description {
         for choice in ["oneOf", "anyOf"] {
             if let Some(schemas) = schema.get(choice).and_then(Value::as_array) {
                 let fits = schemas.iter().any(|schema| self.holds(schema, value).is_ok());
-                return if fits { Ok(()) } else { Err(format!("{value} fits none of {choice}")) };
+                return if fits { Ok(()) } else { Err(format!("{value} matches no schema of {choice}")) };
             }
         }
         if let Some(members) = schema.get("enum").and_then(Value::as_array) {
@@ -171,7 +171,7 @@ impl Description {
     }
 }
 
-/// The component that a schema means, also where the value may be absent (`null`).
+/// The component that a schema refers to, also where the value may be `null`.
 fn named(schema: &Value) -> Option<&str> {
     referred(schema).or_else(|| schema["oneOf"].as_array()?.iter().find_map(referred))
 }

@@ -2,7 +2,7 @@
 //! clients are served as before.
 
 use serde_json::json;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::skip;
@@ -13,10 +13,13 @@ const TEMPLATES: &str = "/api/v1/templates";
 
 fn daemon() -> Daemon {
     let arguments = vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()];
-    Daemon::start_with(TestDir::new(User::AsStarted), &Options { arguments, ..Options::default() })
+    Daemon::start_with(
+        TestDir::new(User::AsStarted),
+        &DaemonOptions { arguments, ..DaemonOptions::default() },
+    )
 }
 
-/// Sends bytes; the status of the answer, or nothing if the server just hangs up.
+/// Sends bytes; the status of the response, or nothing if the server only closes the connection.
 fn raw(daemon: &Daemon, bytes: &[u8]) -> Option<u16> {
     let mut http = Http::tcp(daemon.addresses()[0]);
     http.send(bytes);
@@ -28,7 +31,7 @@ fn request(rest: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_http_is_refused_or_hung_up_on() {
+fn invalid_http_is_refused_or_the_connection_closed() {
     let daemon = daemon();
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("garbage", b"\x00\x01\x02\xff\xfe\r\n\r\n".to_vec()),
@@ -38,7 +41,7 @@ fn what_is_no_http_is_refused_or_hung_up_on() {
         ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()),
         ("two lengths", request("Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}")),
         ("a negative length", request("Content-Length: -1\r\n\r\n")),
-        ("a length that is none", request("Content-Length: 0x10\r\n\r\n")),
+        ("an invalid length", request("Content-Length: 0x10\r\n\r\n")),
         ("an endless length", request("Content-Length: 99999999999999999999999\r\n\r\n")),
         ("an unknown coding", request("Transfer-Encoding: gzip\r\n\r\n")),
         ("a space in a name", request("Bad Name: x\r\n\r\n")),
@@ -56,7 +59,7 @@ fn what_is_no_http_is_refused_or_hung_up_on() {
         assert!(status.is_none_or(|status| (400..500).contains(&status)), "{what}: {status:?}");
         assert_eq!(daemon.http().get(HEALTH).status, 200, "after {what}");
     }
-    // Both a length and chunks: whatever the chunks say is the body, and it is over behind it.
+    // Both a length and chunks: the chunks are the body, and the connection is closed after it.
     let smuggled = request(
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/v1/runtime HTTP/1.1\r\nHost: localhost\r\n\r\n",
     );
@@ -68,7 +71,7 @@ fn what_is_no_http_is_refused_or_hung_up_on() {
 }
 
 #[test]
-fn bodies_that_are_too_much_or_not_json_are_refused_by_name() {
+fn bodies_that_are_too_large_or_not_json_are_refused_by_name() {
     let daemon = daemon();
     let json = "Content-Type: application/json\r\n";
     let huge = raw(&daemon, &request(&format!("{json}Content-Length: 1073741824\r\n\r\n{{")));
@@ -94,7 +97,7 @@ fn bodies_that_are_too_much_or_not_json_are_refused_by_name() {
         ("a byte order mark", "\u{feff}{\"name\":\"x\"}".to_owned()),
         ("not a number", "{\"name\":NaN}".to_owned()),
     ] {
-        let response = http.ask("POST", TEMPLATES, &[], Some(&body));
+        let response = http.request("POST", TEMPLATES, &[], Some(&body));
         assert_eq!((response.status, response.code().as_str()), (400, "INVALID_REQUEST"), "{what}");
         assert!(response.body.len() < 2_000, "{what}: {} bytes", response.body.len());
     }
@@ -108,24 +111,25 @@ fn bodies_that_are_too_much_or_not_json_are_refused_by_name() {
         ("text/json", 415),
         ("", 415),
     ] {
-        let response = http.ask("POST", TEMPLATES, &[("content-type", kind)], Some("{\"name\":\"kinds\"}"));
+        let response =
+            http.request("POST", TEMPLATES, &[("content-type", kind)], Some("{\"name\":\"kinds\"}"));
         assert_eq!(response.status, status, "{kind}: {}", response.text());
     }
-    let packed = http.ask("POST", TEMPLATES, &[("content-encoding", "gzip")], Some("{\"name\":\"z\"}"));
+    let packed = http.request("POST", TEMPLATES, &[("content-encoding", "gzip")], Some("{\"name\":\"z\"}"));
     assert_eq!(packed.status, 415);
     let deep_args = format!(
         "{{\"session_id\":\"x\",\"path\":\"p\",\"args\":{}}}",
         "{\"a\":".repeat(500) + "1" + &"}".repeat(500)
     );
     assert_eq!(
-        http.ask("POST", "/api/v1/executions/run-file", &[], Some(&deep_args)).code(),
+        http.request("POST", "/api/v1/executions/run-file", &[], Some(&deep_args)).code(),
         "INVALID_REQUEST"
     );
     daemon.stop();
 }
 
 #[test]
-fn paths_and_queries_that_are_no_text_are_refused() {
+fn invalid_paths_and_queries_are_refused() {
     let daemon = daemon();
     let mut http = daemon.http();
     for path in ["/api/v1/templates/%ff", "/api/v1/templates/%00", "/api/v1/templates/a%2fb"] {
@@ -146,11 +150,16 @@ fn pipelined_requests_get_their_responses_in_order() {
     let mut bytes = Vec::new();
     for number in 0..50 {
         let body = json!({ "name": format!("pipelined-{number}") }).to_string();
-        bytes.extend(http.written("POST", TEMPLATES, &[("x-request-id", &number.to_string())], Some(&body)));
+        bytes.extend(http.request_bytes(
+            "POST",
+            TEMPLATES,
+            &[("x-request-id", &number.to_string())],
+            Some(&body),
+        ));
     }
     http.send(&bytes);
     for number in 0..50 {
-        let response = http.response(false).expect("an answer");
+        let response = http.response(false).expect("a response");
         assert_eq!(
             (response.status, response.field("x-request-id")),
             (201, Some(number.to_string().as_str()))
@@ -158,7 +167,7 @@ fn pipelined_requests_get_their_responses_in_order() {
     }
     let log = daemon.log();
     assert!(log.contains("request{id=\"17\"}") || log.contains("id=\"17\""), "the id is in the log: {log}");
-    let odd = http.ask("GET", HEALTH, &[("x-request-id", "a b\"c")], None);
+    let odd = http.request("GET", HEALTH, &[("x-request-id", "a b\"c")], None);
     assert_eq!(odd.field("x-request-id").map(str::len), Some(36), "an id of our own");
     daemon.stop();
 }
@@ -167,7 +176,7 @@ fn pipelined_requests_get_their_responses_in_order() {
 fn clients_that_disconnect_harm_no_other() {
     let daemon = daemon();
     let address = daemon.addresses()[0];
-    // The reserve is raised behind the start.
+    // The reserve is started after the daemon is ready.
     watch::until(|| daemon.info().zygotes.len() == 2, || "no zygote in reserve".to_owned());
     let before = observe::descriptors(daemon.pid());
     for _ in 0..50 {
@@ -178,7 +187,7 @@ fn clients_that_disconnect_harm_no_other() {
         http.send(&request("Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"na"));
         drop(http);
         let mut http = Http::tcp(address);
-        http.send(&http.written("GET", "/api/v1/openapi.json", &[], None));
+        http.send(&http.request_bytes("GET", "/api/v1/openapi.json", &[], None));
         drop(http);
     }
     let descriptors = || observe::descriptors(daemon.pid());
@@ -190,7 +199,7 @@ fn clients_that_disconnect_harm_no_other() {
     daemon.stop();
 }
 
-/// As many as a crowd of idle clients has.
+/// Idle connections.
 const CROWD: usize = 5_000;
 
 #[test]
@@ -212,11 +221,11 @@ fn five_thousand_idle_connections_and_slow_requests_keep_no_client_out() {
     let mut crowd = Vec::with_capacity(CROWD);
     for number in 0..CROWD {
         let mut http = Http::tcp(address);
-        // Some say nothing, some a little, some have asked once, some are in the middle of a body.
+        // A quarter each sends nothing, half a head, one request, half a body.
         match number % 4 {
             0 => {}
             1 => http.send(b"GET /api/v1/health HTTP/1.1\r\nHost: local"),
-            2 => http.send(&http.written("GET", HEALTH, &[], None)),
+            2 => http.send(&http.request_bytes("GET", HEALTH, &[], None)),
             _ => http.send(&request("Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")),
         }
         crowd.push(http);

@@ -2,7 +2,7 @@
 
 use super::people;
 use serde_json::json;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
 
@@ -13,24 +13,24 @@ fn first_response_is_repeated_after_the_daemon_was_killed_and_keys_belong_to_the
     let daemon = Daemon::start(User::AsStarted);
     let body = json!({ "name": "once" }).to_string();
     let key = [("idempotency-key", "the key")];
-    let first = daemon.http().ask("POST", TEMPLATES, &key, Some(&body));
+    let first = daemon.http().request("POST", TEMPLATES, &key, Some(&body));
     assert_eq!(first.status, 201, "{}", first.text());
     let (place, family) = daemon.kill();
     observe::all_end(&family);
     people::write_book(&place, &people::book(&["alice"]));
     let tokens = place.path("tokens.toml").to_string_lossy().into_owned();
     let arguments = vec!["--tokens".to_owned(), tokens];
-    let daemon = Daemon::start_with(place, &Options { arguments, ..Options::default() });
-    let again = daemon.http().ask("POST", TEMPLATES, &key, Some(&body));
+    let daemon = Daemon::start_with(place, &DaemonOptions { arguments, ..DaemonOptions::default() });
+    let again = daemon.http().request("POST", TEMPLATES, &key, Some(&body));
     assert_eq!((again.status, again.json()), (201, first.json()));
-    let alice = daemon.http().bearer(people::ALICE).ask("POST", TEMPLATES, &key, Some(&body));
+    let alice = daemon.http().bearer(people::ALICE).request("POST", TEMPLATES, &key, Some(&body));
     assert_eq!(alice.status, 201);
     assert_ne!(alice.json()["id"], first.json()["id"]);
     for bad in ["\u{e9}", &"x".repeat(300)] {
-        let response = daemon.http().ask("POST", TEMPLATES, &[("idempotency-key", bad)], Some(&body));
+        let response = daemon.http().request("POST", TEMPLATES, &[("idempotency-key", bad)], Some(&body));
         assert_eq!(response.code(), "VALIDATION_ERROR", "{bad}");
     }
     let twice = [("idempotency-key", "a"), ("idempotency-key", "b")];
-    assert_eq!(daemon.http().ask("POST", TEMPLATES, &twice, Some(&body)).code(), "VALIDATION_ERROR");
+    assert_eq!(daemon.http().request("POST", TEMPLATES, &twice, Some(&body)).code(), "VALIDATION_ERROR");
     daemon.stop();
 }

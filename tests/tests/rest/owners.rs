@@ -1,5 +1,5 @@
-//! What belongs to one owner does not exist for others: checked for every route that the daemon describes, so that a new
-//! one fails here until it has its row.
+//! Rows of one owner do not exist for others: checked for every route that the daemon describes, so that a new route fails here
+//! until it has its row in the table.
 
 use super::described::{Description, Route};
 use super::people::{self, ALICE, BOB, Belongings, ROOT};
@@ -9,11 +9,11 @@ use vm_system_tests::http::{Http, Response};
 
 /// What a route is about.
 enum About {
-    /// Nothing of anybody's.
-    Nobody,
-    /// A list of which each owner sees its own part: the ids of its elements are at this key.
+    /// Data without an owner.
+    Unowned,
+    /// A list of which each owner sees its own part.
     List,
-    /// Makes something of the caller's own.
+    /// Creates something that the caller owns.
     Own,
     /// A thing with an owner: the body, and the error code for a thing that does not exist.
     Theirs(Option<Value>, &'static str),
@@ -29,7 +29,7 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
         (
             "GET",
             "/health" | "/runtime" | "/runtime/summary" | "/modules" | "/libraries" | "/openapi.json",
-        ) => About::Nobody,
+        ) => About::Unowned,
         ("GET", "/templates" | "/sessions" | "/programs" | "/tasks") => About::List,
         ("POST", "/templates" | "/programs" | "/plans" | "/imports/program" | "/imports/execution") => {
             About::Own
@@ -108,22 +108,22 @@ fn path_of(route: &Route, of: &Belongings) -> String {
         .replace("{client}", "me")
         .replace("libraries/{name}", "libraries/lodash-4.17.21")
         .replace("{name}", "fs");
-    assert!(!path.contains('{'), "{path} has a parameter that nobody fills");
+    assert!(!path.contains('{'), "{path} has an unknown parameter");
     if path.ends_with("/executions") { format!("{path}?session_id={}", of.session) } else { path }
 }
 
-fn ask(http: &mut Http, route: &Route, of: &Belongings, body: Option<&Value>) -> Response {
-    http.ask(&route.method, &path_of(route, of), &[], body.map(Value::to_string).as_deref())
+fn request_route(http: &mut Http, route: &Route, of: &Belongings, body: Option<&Value>) -> Response {
+    http.request(&route.method, &path_of(route, of), &[], body.map(Value::to_string).as_deref())
 }
 
 fn describes(http: &mut Http) -> Vec<Route> {
     let mut routes = Description::read(&http.get("/api/v1/openapi.json").json()).routes();
-    // What takes something away comes last, what takes most away at the very end.
+    // Routes that end or delete something come last, those that delete most at the very end.
     routes.sort_by_key(|route| {
         let last = ["/close", "/kill", "/rewind"];
         let ends = route.method == "DELETE" || last.iter().any(|last| route.path.ends_with(last));
         let parts = route.path.matches('/').count();
-        // What is current is said before it is asked for.
+        // The current execution is set before it is read.
         (ends, if ends { usize::MAX - parts } else { parts }, route.method != "PUT")
     });
     assert!(routes.len() > 30, "only {} routes", routes.len());
@@ -140,11 +140,11 @@ fn what_belongs_to_alice_does_not_exist_for_bob_on_any_route() {
     for route in describes(&mut bob) {
         let at = format!("{} {}", route.method, route.path);
         match about(&route, &of, &daemon) {
-            About::Nobody => assert_eq!(ask(&mut bob, &route, &of, None).status, 200, "{at}"),
-            About::List => assert_eq!(ask(&mut bob, &route, &of, None).text(), "[]", "{at}"),
+            About::Unowned => assert_eq!(request_route(&mut bob, &route, &of, None).status, 200, "{at}"),
+            About::List => assert_eq!(request_route(&mut bob, &route, &of, None).text(), "[]", "{at}"),
             About::Own => {}
             About::Theirs(body, code) => {
-                let response = ask(&mut bob, &route, &of, body.as_ref());
+                let response = request_route(&mut bob, &route, &of, body.as_ref());
                 assert_eq!(
                     (response.status, response.code().as_str()),
                     (404, code),
@@ -162,7 +162,7 @@ fn what_belongs_to_alice_does_not_exist_for_bob_on_any_route() {
     {
         assert_eq!(bob.get(&format!("/api/v1/sessions?{filter}")).text(), "[]", "{filter}");
     }
-    // A name is unique among its owner's only, and nothing has happened to what is alice's.
+    // A name is unique per owner, and alice's rows have not changed.
     assert_eq!(bob.post("/api/v1/templates", &json!({ "name": "alices" })).status, 201);
     assert_eq!(alice.get(&format!("/api/v1/templates/{}", of.template)).json(), before);
     let execution =
@@ -182,11 +182,11 @@ fn the_owner_and_an_administrator_reach_everything() {
         for route in describes(&mut http) {
             let at = format!("{} {}", route.method, route.path);
             let response = match about(&route, &of, &daemon) {
-                About::Nobody | About::List => ask(&mut http, &route, &of, None),
+                About::Unowned | About::List => request_route(&mut http, &route, &of, None),
                 About::Own => continue,
-                About::Theirs(body, _) => ask(&mut http, &route, &of, body.as_ref()),
+                About::Theirs(body, _) => request_route(&mut http, &route, &of, body.as_ref()),
             };
-            // Killed is not closed: what comes behind finds a session that has ended.
+            // After the route that kills the session, later ones find it ended.
             let ended = response.code() == "SESSION_NOT_READY";
             assert!(
                 (200..300).contains(&response.status) || ended,
@@ -203,7 +203,7 @@ fn the_owner_and_an_administrator_reach_everything() {
 }
 
 #[test]
-fn audit_log_has_owner_verb_and_api_and_outlives_the_daemon() {
+fn audit_log_has_owner_verb_and_api_and_survives_a_restart() {
     let daemon = people::daemon(&[]);
     let mut alice = daemon.http().bearer(ALICE);
     let of = people::belongings(&mut alice, &daemon, "alices");
@@ -215,7 +215,7 @@ fn audit_log_has_owner_verb_and_api_and_outlives_the_daemon() {
     let place = daemon.stop();
     let config = format!("worktree_roots = [{:?}]\n", place.path(""));
     let daemon =
-        Daemon::start_with(place, &vm_system_tests::daemon::Options { config, ..Default::default() });
+        Daemon::start_with(place, &vm_system_tests::daemon::DaemonOptions { config, ..Default::default() });
     let log: Value =
         serde_json::from_str(&daemon.cli(&["ops", "audit", "--output", "json"]).ok()).expect("json");
     let lines: Vec<String> = log
@@ -256,11 +256,11 @@ fn refusals_are_in_the_audit_log_and_a_flood_does_not_fill_it() {
     assert_eq!(bob.post(&format!("{session}/kill"), &json!({})).status, 404);
     let body = json!({ "name": "t", "color": "red" });
     assert_eq!(bob.post("/api/v1/templates", &body).code(), "INVALID_REQUEST");
-    // Reading wrongly changes nothing and is nobody's.
+    // An invalid read is not in the audit log.
     assert_eq!(bob.get("/api/v1/sessions/x").status, 400);
-    let mut stranger = daemon.http().bearer("no-such-token");
+    let mut unauthorized = daemon.http().bearer("no-such-token");
     for _ in 0..300 {
-        assert_eq!(stranger.get("/api/v1/templates").status, 401);
+        assert_eq!(unauthorized.get("/api/v1/templates").status, 401);
     }
     let origin = daemon.http().bearer(ALICE).with("origin", "http://evil.example").get("/api/v1/templates");
     assert_eq!(origin.status, 403);
@@ -284,8 +284,8 @@ fn refusals_are_in_the_audit_log_and_a_flood_does_not_fill_it() {
         assert!(lines.contains(&wanted), "{wanted}: {lines:#?}");
     }
     assert_eq!(lines.iter().filter(|line| line.starts_with("bob ")).count(), 3, "{lines:#?}");
-    let nobodys = lines.iter().filter(|line| line.starts_with("(nobody) "));
-    assert!(nobodys.count() < 60, "{lines:#?}");
+    let unowned = lines.iter().filter(|line| line.starts_with("(nobody) "));
+    assert!(unowned.count() < 60, "{lines:#?}");
     assert!(lines.iter().any(|line| line.starts_with("(nobody) refused ")), "{lines:#?}");
     daemon.stop();
 }

@@ -1,9 +1,9 @@
-//! Patterns of JSON, and what they remember. The language is described in `contract.txt`.
+//! Patterns of JSON and the texts that they capture. The language is described in `contract.txt`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Remembered texts by their names.
+/// Captured texts by their names.
 #[derive(Debug, Default)]
 pub(super) struct Memory(BTreeMap<String, String>);
 
@@ -18,11 +18,11 @@ impl Memory {
     }
 }
 
-/// Why a value is not what a pattern says, if it is not.
+/// Why a value does not match a pattern, if it does not.
 pub(super) fn matches(pattern: &Value, value: &Value, memory: &mut Memory) -> Result<(), String> {
     match (pattern, value) {
         (Value::Object(pattern), Value::Object(object)) => {
-            // What is remembered here may be meant by what stands beside it.
+            // Texts that are captured here may be used by the members beside it.
             let remembers = |pattern: &Value| pattern.as_str().is_some_and(|text| text.starts_with("$id="));
             let mut fields: Vec<_> = pattern.iter().filter(|(name, _)| *name != "…").collect();
             fields.sort_by_key(|(_, pattern)| !remembers(pattern));

@@ -1,7 +1,7 @@
 //! A daemon with people: alice and bob are users, root is an administrator, each with a token.
 
 use serde_json::{Value, json};
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 
@@ -23,7 +23,7 @@ pub(super) fn book(names: &[&str]) -> String {
     TOKENS.iter().filter(|(name, ..)| names.contains(name)).map(entry).collect()
 }
 
-/// Writes the file of tokens, closed to others.
+/// Writes the file of tokens, readable by its owner only.
 pub(super) fn write_book(place: &TestDir, text: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     let path = place.path("tokens.toml");
@@ -39,14 +39,14 @@ pub(super) fn daemon(arguments: &[&str]) -> Daemon {
     let mut all: Vec<String> = vec!["--listen".to_owned(), "127.0.0.1:0".to_owned(), "--tokens".to_owned()];
     all.push(place.path("tokens.toml").to_string_lossy().into_owned());
     all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
-    // Users may choose worktrees only where the operator has said.
+    // Users may choose worktrees only below the operator's roots.
     let root = place.path("");
     let root = root.display();
     let config = format!("[[worktree_root]]\npath = \"{root}\"\nowners = [\"alice\", \"bob\"]\n");
-    Daemon::start_with(place, &Options { arguments: all, config, ..Options::default() })
+    Daemon::start_with(place, &DaemonOptions { arguments: all, config, ..DaemonOptions::default() })
 }
 
-/// The things of one owner: a template with one of each part, a session, an execution, a program that asks something.
+/// The rows of one owner: a template with one of each part, a session, an execution, a program with a task.
 #[derive(Debug)]
 pub(super) struct Belongings {
     pub(super) template: String,
@@ -60,27 +60,27 @@ pub(super) struct Belongings {
     pub(super) checkpoint: u64,
 }
 
-/// Makes all of it.
+/// Creates all of it.
 pub(super) fn belongings(http: &mut Http, daemon: &Daemon, name: &str) -> Belongings {
-    let mut made = |path: &str, body: &Value| {
+    let mut create = |path: &str, body: &Value| {
         let response = http.post(&format!("/api/v1{path}"), body);
         assert_eq!(response.status, 201, "{path}: {}", response.text());
         response.json()
     };
     let id = |value: &Value| value["id"].as_str().expect("an id").to_owned();
-    let template = id(&made("/templates", &json!({ "name": name })));
+    let template = id(&create("/templates", &json!({ "name": name })));
     let worktree = daemon.place.worktree();
     let session = json!({
         "template_id": template, "workspace_id": name, "base_commit_oid": "c", "worktree_path": worktree,
     });
-    let session = id(&made("/sessions", &session));
-    let execution = id(&made("/executions/repl", &json!({ "session_id": session, "input": "1" })));
+    let session = id(&create("/sessions", &session));
+    let execution = id(&create("/executions/repl", &json!({ "session_id": session, "input": "1" })));
     let parts = format!("/templates/{template}");
-    let capability = id(&made(&format!("{parts}/capabilities"), &json!({ "kind": "env", "name": "X" })));
-    let file = id(&made(&format!("{parts}/startup-files"), &json!({ "path": "app.js" })));
+    let capability = id(&create(&format!("{parts}/capabilities"), &json!({ "kind": "env", "name": "X" })));
+    let file = id(&create(&format!("{parts}/startup-files"), &json!({ "path": "app.js" })));
     let source = "function main() { let x = 1; const a = CC('how many?'); return x + Number(a); }";
-    let program = id(&made("/programs", &json!({ "name": name, "source": source })));
-    let run = id(&made("/executions/program", &json!({ "program_id": program })));
+    let program = id(&create("/programs", &json!({ "name": name, "source": source })));
+    let run = id(&create("/executions/program", &json!({ "program_id": program })));
     let kept = http.get(&format!("/api/v1/executions/{run}/checkpoints")).json();
     let numbers = kept.as_array().expect("a list").iter().filter_map(|kept| kept["seq"].as_u64());
     let checkpoint = numbers.max().expect("the pause was kept");

@@ -23,14 +23,14 @@ fn start(http: &mut Http, source: &str, execution: &str) -> Value {
     started.json()
 }
 
-fn answer(http: &mut Http, execution: &str, body: &Value) -> Value {
+fn submit(http: &mut Http, execution: &str, body: &Value) -> Value {
     let response = http.post(&format!("/api/v1/executions/{execution}/task"), body);
     assert_eq!(response.status, 200, "{}", response.text());
     response.json()
 }
 
 #[test]
-fn an_error_of_a_source_has_its_place() {
+fn an_error_of_a_source_has_its_position() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let body = json!({ "name": "p", "source": "function main() {\n  return 1 +;\n}" });
@@ -44,7 +44,7 @@ fn an_error_of_a_source_has_its_place() {
 }
 
 #[test]
-fn of_two_answers_to_one_task_one_is_refused() {
+fn one_of_two_answers_to_a_task_is_refused() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let run = start(&mut http, SUM, "twice");
@@ -53,11 +53,11 @@ fn of_two_answers_to_one_task_one_is_refused() {
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let submit = || daemon.http().post(&format!("/api/v1/executions/{id}/task"), &body).status;
         let all: Vec<_> = (0..8).map(|_| scope.spawn(submit)).collect();
-        all.into_iter().map(|one| one.join().expect("an answer")).collect()
+        all.into_iter().map(|one| one.join().expect("a response")).collect()
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 7, "{statuses:?}");
-    assert_eq!(answer(&mut http, &id, &json!({ "result": 3 }))["result"], 32);
+    assert_eq!(submit(&mut http, &id, &json!({ "result": 3 }))["result"], 32);
     drop(http);
     daemon.stop();
 }
@@ -67,7 +67,7 @@ fn rewound_execution_has_its_task_and_its_name_again() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
     let first = start(&mut http, SUM, "story");
-    answer(&mut http, "story", &json!({ "result": "1" }));
+    submit(&mut http, "story", &json!({ "result": "1" }));
     let kept = http.get("/api/v1/executions/story/checkpoints").json();
     let pauses = kept.as_array().expect("a list").iter().filter(|kept| kept["cause"] == "pause");
     let pause = pauses.filter_map(|kept| kept["seq"].as_u64()).min().expect("the first pause");
@@ -79,8 +79,8 @@ fn rewound_execution_has_its_task_and_its_name_again() {
     assert_ne!(rewound["id"], first["id"]);
     let old = http.get(&format!("/api/v1/executions/{}", first["id"].as_str().expect("an id"))).json();
     assert_eq!(old["status"], "cancelled");
-    answer(&mut http, "story", &json!({ "result": "5" }));
-    assert_eq!(answer(&mut http, "story", &json!({ "result": "6" }))["result"], 65);
+    submit(&mut http, "story", &json!({ "result": "5" }));
+    assert_eq!(submit(&mut http, "story", &json!({ "result": "6" }))["result"], 65);
     drop(http);
     daemon.stop();
 }
@@ -92,9 +92,9 @@ fn execution_has_its_program_and_task_also_after_its_program_was_deleted() {
     let started = start(&mut http, SUM, "story");
     assert_eq!(http.get("/api/v1/executions/story").json(), started);
     assert_eq!(started["task"]["prompt"], "first?");
-    answer(&mut http, "story", &json!({ "result": 1 }));
+    submit(&mut http, "story", &json!({ "result": 1 }));
     assert_eq!(http.get("/api/v1/executions/story").json()["task"]["prompt"], "second?");
-    assert_eq!(http.ask("DELETE", "/api/v1/programs/program", &[], None).status, 200);
+    assert_eq!(http.request("DELETE", "/api/v1/programs/program", &[], None).status, 200);
     let list = http.get("/api/v1/executions?kind=program").json();
     assert_eq!((list.as_array().map(Vec::len), &list[0]["name"]), (Some(1), &json!("story")), "{list}");
     for wrong in ["?kind=repl", "?kind=program&session_id=x", "?limit=1"] {
@@ -112,17 +112,17 @@ fn the_same_key_starts_and_answers_once() {
     let mut http = daemon.http().bearer(ALICE);
     let loaded = http.post("/api/v1/programs", &json!({ "name": "p", "source": SUM }));
     assert_eq!(loaded.status, 201, "{}", loaded.text());
-    let ask = |http: &mut Http, path: &str, key: &str, body: &Value| {
+    let post = |http: &mut Http, path: &str, key: &str, body: &Value| {
         let fields = [("content-type", "application/json"), ("idempotency-key", key)];
-        http.ask("POST", &format!("/api/v1{path}"), &fields, Some(&body.to_string())).json()
+        http.request("POST", &format!("/api/v1{path}"), &fields, Some(&body.to_string())).json()
     };
     let body = json!({ "name": "p", "execution_id": "once" });
-    let first = ask(&mut http, "/executions/program", "start", &body);
-    assert_eq!(ask(&mut http, "/executions/program", "start", &body), first);
+    let first = post(&mut http, "/executions/program", "start", &body);
+    assert_eq!(post(&mut http, "/executions/program", "start", &body), first);
     let body = json!({ "result": "4" });
-    let second = ask(&mut http, "/executions/once/task", "answer", &body);
+    let second = post(&mut http, "/executions/once/task", "answer", &body);
     assert_eq!(second["task"]["prompt"], "second?", "{second}");
-    assert_eq!(ask(&mut http, "/executions/once/task", "answer", &body), second);
+    assert_eq!(post(&mut http, "/executions/once/task", "answer", &body), second);
     drop(http);
     daemon.stop();
 }

@@ -1,5 +1,5 @@
-//! docs/api-reference.md has every route and every code, as the code has them. `VM_SYSTEM_BLESS=1` writes the generated
-//! parts anew; review the difference.
+//! docs/api-reference.md has every route and every error code of the code. `VM_SYSTEM_BLESS=1` writes the generated parts;
+//! review the difference.
 
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -61,7 +61,7 @@ fn routes(document: &Value) -> String {
     out
 }
 
-/// The fields of what is sent and answered.
+/// The fields of the bodies of requests and responses.
 fn objects(document: &Value) -> String {
     let mut out = String::new();
     for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
@@ -89,7 +89,7 @@ fn codes() -> String {
     all.iter().fold(String::new(), |out, (status, code)| out + &format!("- {status} `{code}`\n"))
 }
 
-/// Replaces what stands between the two marks of a part.
+/// Replaces the text between the two marks of a part.
 fn with(text: &str, part: &str, content: &str) -> String {
     let (begin, end) = (format!("<!-- {part} -->\n"), format!("<!-- end of {part} -->"));
     let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("no part {part}"));
@@ -110,8 +110,5 @@ fn the_reference_has_every_route_every_object_and_every_code() {
         std::fs::write(&path, &current).expect("written");
         return;
     }
-    assert!(
-        text == current,
-        "docs/api-reference.md is not what the code says: VM_SYSTEM_BLESS=1 writes it anew"
-    );
+    assert!(text == current, "docs/api-reference.md is out of date: VM_SYSTEM_BLESS=1 writes it");
 }

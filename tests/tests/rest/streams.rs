@@ -1,4 +1,4 @@
-//! Events as they come.
+//! Streams of events over HTTP.
 
 use serde_json::{Value, json};
 use vm_system_protocol::model::{Session, Settings};
@@ -17,7 +17,7 @@ fn session(daemon: &Daemon) -> (Client, Session) {
     (client, session)
 }
 
-/// Starts code and gives the path of its events.
+/// Starts code; the path of its events.
 fn start(http: &mut Http, session: &Session, code: &str) -> String {
     let body = json!({ "session_id": session.id.to_string(), "input": code });
     let started = http.post("/api/v1/executions/repl?wait=false", &body);
@@ -25,10 +25,10 @@ fn start(http: &mut Http, session: &Session, code: &str) -> String {
     format!("/api/v1/executions/{}/events", started.json()["id"].as_str().expect("an id"))
 }
 
-/// Opens a stream; the head must say that it is one.
+/// Opens a stream; the head must be that of an event stream.
 fn open(http: &mut Http, path: &str, fields: &[(&str, &str)]) {
     let fields: Vec<(&str, &str)> = SSE.iter().chain(fields).copied().collect();
-    http.send(&http.written("GET", path, &fields, None));
+    http.send(&http.request_bytes("GET", path, &fields, None));
     let (status, head) = http.head().expect("a head");
     assert_eq!(status, 200);
     assert!(head.contains(&("content-type".to_owned(), "text/event-stream".to_owned())), "{head:?}");
@@ -61,7 +61,7 @@ fn data(block: &str) -> Value {
 }
 
 #[test]
-fn a_stream_brings_what_was_what_comes_and_the_end() {
+fn a_stream_has_stored_events_new_events_and_the_end() {
     let daemon = Daemon::start(User::AsStarted);
     let (_client, session) = session(&daemon);
     let mut http = daemon.http();
@@ -81,7 +81,7 @@ fn a_stream_brings_what_was_what_comes_and_the_end() {
     let streamed: Vec<Value> =
         blocks.iter().filter(|block| block.starts_with("id: ")).map(|block| data(block)).collect();
     assert_eq!(listed, Value::Array(streamed), "the same events as in the list");
-    // The connection goes on after a stream.
+    // The connection can be used after a stream.
     assert_eq!(stream.get("/api/v1/health").status, 200);
     daemon.stop();
 }
@@ -108,21 +108,21 @@ fn stream_continues_after_the_last_event_and_marks_its_end() {
     client.close(&session);
     let rest = blocks(&mut second, |_| false);
     assert_eq!(data(rest.last().expect("the end"))["status"], "cancelled", "{rest:?}");
-    let over = http.ask("GET", &path, &[SSE[0], ("last-event-id", "3")], None);
+    let over = http.request("GET", &path, &[SSE[0], ("last-event-id", "3")], None);
     assert!([200, 204].contains(&over.status));
-    let over = http.ask("GET", &path, &[SSE[0], ("last-event-id", "1000")], None);
+    let over = http.request("GET", &path, &[SSE[0], ("last-event-id", "1000")], None);
     assert_eq!(over.status, 204, "{}", over.text());
     for bad in ["x", "-1"] {
-        let refused = http.ask("GET", &path, &[SSE[0], ("last-event-id", bad)], None);
+        let refused = http.request("GET", &path, &[SSE[0], ("last-event-id", bad)], None);
         assert_eq!(refused.code(), "VALIDATION_ERROR", "{bad}");
     }
-    let nobody = "/api/v1/executions/00000000-0000-4000-8000-000000000000/events";
-    assert_eq!(http.ask("GET", nobody, SSE, None).code(), "EXECUTION_NOT_FOUND");
+    let unknown = "/api/v1/executions/00000000-0000-4000-8000-000000000000/events";
+    assert_eq!(http.request("GET", unknown, SSE, None).code(), "EXECUTION_NOT_FOUND");
     daemon.stop();
 }
 
 #[test]
-fn readers_that_do_not_read_delay_no_other_and_no_stop() {
+fn readers_that_do_not_read_delay_no_other_reader_and_no_stop() {
     let daemon = Daemon::start(User::AsStarted);
     let (_client, session) = session(&daemon);
     let mut http = daemon.http();
@@ -130,7 +130,7 @@ fn readers_that_do_not_read_delay_no_other_and_no_stop() {
         start(&mut http, &session, "for (let i = 0; i < 400; i++) console.log('x'.repeat(1000)); 'done'");
     let mut lazy: Vec<Http> = (0..8).map(|_| daemon.http()).collect();
     for reader in &mut lazy {
-        reader.send(&reader.written("GET", &path, SSE, None));
+        reader.send(&reader.request_bytes("GET", &path, SSE, None));
     }
     let mut eager = daemon.http();
     open(&mut eager, &path, &[]);
@@ -144,7 +144,7 @@ fn readers_that_do_not_read_delay_no_other_and_no_stop() {
 }
 
 #[test]
-fn a_stream_of_a_program_goes_on_across_its_pauses() {
+fn a_stream_of_a_program_continues_across_its_pauses() {
     const SOURCE: &str =
         "console.log('begin'); const answer = CC('what?'); console.log('got', answer); CC('and?');";
     let daemon = Daemon::start(User::AsStarted);

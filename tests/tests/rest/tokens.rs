@@ -2,13 +2,13 @@
 
 use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::json;
-use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::skip;
 use vm_system_tests::watch;
 
-/// Makes a connection.
+/// Opens a connection.
 type Connect<'a> = Box<dyn Fn() -> Http + 'a>;
 
 const TEMPLATES: &str = "/api/v1/templates";
@@ -22,8 +22,8 @@ fn tokens_and_local_users_are_the_same_principals_on_both_transports() {
     for (transport, connect) in &transports {
         for (token, name) in [(ALICE, "alice"), (BOB, "bob"), (ROOT, "root")] {
             let name = format!("{name}-{transport}");
-            let made = connect().bearer(token).post(TEMPLATES, &json!({ "name": name }));
-            assert_eq!(made.status, 201, "{transport} {name}: {}", made.text());
+            let created = connect().bearer(token).post(TEMPLATES, &json!({ "name": name }));
+            assert_eq!(created.status, 201, "{transport} {name}: {}", created.text());
         }
         let seen = |http: Http| {
             let mut http = http;
@@ -32,7 +32,7 @@ fn tokens_and_local_users_are_the_same_principals_on_both_transports() {
         let already = if *transport == "unix" { 1 } else { 2 };
         assert_eq!(seen(connect().bearer(ALICE)), already, "{transport}");
         assert_eq!(seen(connect().bearer(ROOT)), 3 * already, "{transport}");
-        // Without a token: whoever runs this test is the daemon's own user, an administrator.
+        // Without a token, the caller is the daemon's own user, an administrator.
         assert_eq!(seen(connect()), 3 * already, "{transport}");
         for wrong in ["Bearer", "Bearer ", "Bearer nonsense", "Basic YTpi", "Bearer alice-token x", "bearer"]
         {
@@ -81,7 +81,7 @@ fn refused(arguments: &[String], config: &str) -> String {
         .iter()
         .map(|argument| argument.replace("PLACE", &place.path("").to_string_lossy()))
         .collect();
-    let options = Options { arguments, config: config.to_owned(), ..Options::default() };
+    let options = DaemonOptions { arguments, config: config.to_owned(), ..DaemonOptions::default() };
     Daemon::try_start(place, &options).expect_err("a daemon that does not start").1
 }
 
@@ -109,7 +109,7 @@ fn public_listener_without_tokens_and_readable_token_file_are_refused_at_the_sta
 fn beyond_loopback_and_by_the_operators_choice_every_client_needs_a_token() {
     let daemon = people::daemon(&["--listen", "0.0.0.0:0"]);
     let port = daemon.addresses()[1].port();
-    // A client of this machine, at an address of loopback: still itself.
+    // A client of this machine over loopback: still its own uid.
     let local = Http::tcp(([127, 0, 0, 1], port).into()).get(TEMPLATES);
     assert_eq!(local.status, 200, "{}", local.text());
     match own_address() {
@@ -128,16 +128,16 @@ fn beyond_loopback_and_by_the_operators_choice_every_client_needs_a_token() {
         "[http]\nlisten = [\"127.0.0.1:0\"]\nrequire_token = true\ntokens = \"{}\"",
         tokens.display()
     );
-    let daemon = Daemon::start_with(place, &Options { config, ..Options::default() });
+    let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
     let address = daemon.addresses()[0];
     assert_eq!(Http::tcp(address).get(TEMPLATES).code(), "UNAUTHORIZED");
     assert_eq!(Http::tcp(address).get("/api/v1/health").code(), "UNAUTHORIZED");
     assert_eq!(Http::tcp(address).bearer(ALICE).get(TEMPLATES).status, 200);
-    assert_eq!(daemon.http().get(TEMPLATES).status, 200, "the Unix socket knows its users");
+    assert_eq!(daemon.http().get(TEMPLATES).status, 200, "the Unix socket authenticates users by uid");
     daemon.stop();
 }
 
-/// An address of this machine that others could use; nothing is sent to find it.
+/// An address of this machine other than loopback; no packet is sent to find it.
 fn own_address() -> Option<std::net::IpAddr> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
@@ -146,29 +146,29 @@ fn own_address() -> Option<std::net::IpAddr> {
 }
 
 #[test]
-fn names_that_are_not_ours_and_pages_of_others_are_refused() {
+fn foreign_host_names_and_origins_are_refused() {
     let place = TestDir::new(User::AsStarted);
     let config = "[http]\nlisten = [\"127.0.0.1:0\"]\nallowed_hosts = [\"vm.example\"]".to_owned();
-    let daemon = Daemon::start_with(place, &Options { config, ..Options::default() });
+    let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
     let address = daemon.addresses()[0];
     let status =
-        |fields: &[(&str, &str)]| Http::tcp(address).ask("GET", "/api/v1/health", fields, None).status;
+        |fields: &[(&str, &str)]| Http::tcp(address).request("GET", "/api/v1/health", fields, None).status;
     for host in ["localhost", "localhost:1", "127.0.0.1", "[::1]:80", "vm.example", "VM.example:443"] {
         assert_eq!(status(&[("host", host)]), 200, "{host}");
     }
     for host in ["evil.example", "127.0.0.1.evil.example", "vm.example.evil"] {
         assert_eq!(status(&[("host", host)]), 403, "{host}");
     }
-    assert_eq!(status(&[("host", "")]), 400, "no Host at all");
+    assert_eq!(status(&[("host", "")]), 400, "no Host");
     assert_eq!(status(&[("host", "localhost"), ("host", "evil.example")]), 400, "two of them");
-    let absolute = Http::tcp(address).ask("GET", "http://evil.example/api/v1/health", &[], None);
+    let absolute = Http::tcp(address).request("GET", "http://evil.example/api/v1/health", &[], None);
     assert_eq!(absolute.status, 403, "the target goes before Host");
     let host = address.to_string();
     assert_eq!(status(&[("origin", &format!("http://{host}"))]), 200);
     for origin in ["http://evil.example", "null", "http://localhost:1"] {
         assert_eq!(status(&[("origin", origin)]), 403, "{origin}");
     }
-    let preflight = Http::tcp(address).ask(
+    let preflight = Http::tcp(address).request(
         "OPTIONS",
         TEMPLATES,
         &[("origin", "http://evil.example"), ("access-control-request-method", "POST")],

@@ -22,8 +22,8 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) const MODES: Modes = Modes { preload };
 
-/// Violations of `lie:0` … `lie:9`.
-pub(crate) const LIES: u32 = 10;
+/// Violations of `violation:0` … `violation:9`.
+pub(crate) const VIOLATIONS: u32 = 10;
 
 fn preload() -> Result<Box<dyn WorkerBody>, String> {
     interrupt::install(&INTERRUPTED).map_err(|error| error.to_string())?;
@@ -53,7 +53,7 @@ impl WorkerBody for Player {
     }
 }
 
-/// A program that begins, and then does nothing for ever.
+/// A program that starts and then never stops.
 fn play_program(order: &ToDurable, link: &mut Link) {
     if let ToDurable::Start { .. } = order {
         let stop = Stop { cause: Cause::Started, cpu_us: 0, heap_bytes: 1 };
@@ -104,8 +104,8 @@ impl Player {
                 };
                 called(job, link, request)
             }
-            "lie" => {
-                lie(job, rest.parse().unwrap_or(0), link);
+            "violation" => {
+                violate(job, rest.parse().unwrap_or(0), link);
                 loop {
                     std::hint::spin_loop();
                 }
@@ -144,15 +144,15 @@ fn ended(job: &Execute, outcome: Outcome) -> Done {
     Done { execution: job.execution, events: Vec::new(), outcome, result: None, usage: Usage::default() }
 }
 
-/// Uses more stack than there is.
+/// Overflows the stack.
 fn overflow(depth: u64) -> u64 {
     let block = std::hint::black_box([depth; 1024]);
     if depth == u64::MAX { 0 } else { overflow(depth + 1) + block[0] }
 }
 
-/// Says what no honest worker says, as the second message of the channel.
-fn lie(job: &Execute, number: u32, link: &Link) {
-    let stranger = ExecutionId::from_bytes([0xee; 16]);
+/// Sends a message that no honest worker sends, as the second message of the channel.
+fn violate(job: &Execute, number: u32, link: &Link) {
+    let unknown = ExecutionId::from_bytes([0xee; 16]);
     let execution = job.execution;
     let of_the_system = WorkerEvent { at_us: 0, payload: EventPayload::Stdout { text: "x".to_owned() } };
     let broken = JsonText::from_untrusted("{".to_owned());
@@ -160,7 +160,7 @@ fn lie(job: &Execute, number: u32, link: &Link) {
     let call = FromWorker::HostCall { execution, call: 1, request: exists.clone() };
     let messages = match number {
         0 => vec![FromWorker::Started { heap_bytes: 0 }],
-        1 => vec![FromWorker::Events { execution: stranger, events: vec![console(0, "x")] }],
+        1 => vec![FromWorker::Events { execution: unknown, events: vec![console(0, "x")] }],
         2 => vec![FromWorker::Events { execution, events: Vec::new() }],
         3 => vec![FromWorker::Events { execution, events: vec![of_the_system] }],
         4 => vec![FromWorker::Done(Box::new(Done { result: Some(broken), ..ended(job, Outcome::Ok) }))],

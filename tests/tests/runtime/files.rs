@@ -64,7 +64,7 @@ async fn modules_are_found_by_the_resolver() {
     assert_eq!(found.result, Some(JsonText::from_untrusted("\"lib/tool.js=the tool\"".to_owned())));
     let missing = world.run(session, "require:nothing").await.expect("runs");
     assert_eq!(missing.status, ExecutionStatus::Error);
-    assert_eq!(missing.error.expect("says why").message, "MODULE_NOT_FOUND");
+    assert_eq!(missing.error.expect("an error").message, "MODULE_NOT_FOUND");
     world.end().await;
 }
 
@@ -76,6 +76,6 @@ async fn fs_calls_need_the_module_and_get_their_reply() {
     let answer = world.run(with, "exists:a.txt").await.expect("runs");
     assert_eq!(answer.result, Some(JsonText::from_untrusted("\"Bool(true)\"".to_owned())), "{answer:?}");
     let denied = world.run(without, "exists:a.txt").await.expect("runs");
-    assert_eq!(denied.error.expect("says why").message, "MODULE_NOT_ALLOWED");
+    assert_eq!(denied.error.expect("an error").message, "MODULE_NOT_ALLOWED");
     world.end().await;
 }

@@ -1,4 +1,4 @@
-//! Limits, operators and accidents: which of them ends what, its name in the record, and no effect on siblings.
+//! Limits, operators and crashes: what each ends, its reason in the record, and no effect on siblings.
 
 use crate::cases;
 use crate::world::{World, signal};
@@ -8,7 +8,7 @@ use vm_system_protocol::model::{Execution, ExecutionStatus, SessionStatus};
 use vm_system_runtime::RuntimeApi;
 
 cases! {
-    the_wall_limit_interrupts_and_the_session_lives_on,
+    the_wall_limit_interrupts_and_the_session_continues,
     a_native_that_never_polls_is_killed_at_its_wall_limit,
     a_native_that_never_polls_is_killed_at_its_cpu_limit,
     a_native_that_never_polls_is_killed_after_a_cancel,
@@ -24,14 +24,14 @@ async fn gone(world: &World, session: SessionId) -> String {
     world.gone(session).await;
     let row = world.stored(session).await;
     assert_eq!(row.status, SessionStatus::Crashed);
-    row.close_reason.expect("says why")
+    row.close_reason.expect("a reason")
 }
 
 fn code(execution: &Execution) -> &str {
     execution.error.as_ref().map_or("", |error| &error.code)
 }
 
-async fn the_wall_limit_interrupts_and_the_session_lives_on() {
+async fn the_wall_limit_interrupts_and_the_session_continues() {
     let world = World::new().await;
     let session = world.session_with(|policy| policy.settings.limits.wall_ms = 50).await;
     let ended = world.run(session, "spin").await.expect("ends");
@@ -92,7 +92,7 @@ async fn an_operators_kill_is_recorded_as_one() {
     let execution = world.busy(session, "hang").await;
     world.runtime.kill_session(session, 9).await.expect("killed");
     let ended = world.stored_execution(execution).await.expect("a row");
-    assert_eq!(ended.error.expect("says why").reason.as_deref(), Some("killed(operator)"));
+    assert_eq!(ended.error.expect("an error").reason.as_deref(), Some("killed(operator)"));
     assert_eq!(world.stored(session).await.close_reason.as_deref(), Some("killed(operator)"));
     world.end().await;
 }
@@ -106,7 +106,7 @@ async fn kills_from_outside_are_named_by_their_signal() {
         signal(world.inspect(session).await.pid, sent);
         let ended = world.end_of(execution).await;
         assert_eq!((ended.status, code(&ended)), (ExecutionStatus::Error, "WORKER_DIED"));
-        assert_eq!(ended.error.expect("says why").reason.as_deref(), Some(reason));
+        assert_eq!(ended.error.expect("an error").reason.as_deref(), Some(reason));
         assert_eq!(gone(&world, session).await, reason);
     }
     world.assert_unharmed(sibling).await;

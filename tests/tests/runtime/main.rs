@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// A case gets a world of its own.
+/// Every case has its own world.
 pub(crate) type Case = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
 macro_rules! cases {

@@ -1,4 +1,4 @@
-//! Owner tasks of durable programs under a store and workers that do not do their part.
+//! Owner tasks of durable programs with a store that fails and workers that do not stop.
 
 use crate::cases;
 use crate::world::{TEMPLATE, World, is_alive, policy};
@@ -14,7 +14,7 @@ use vm_system_runtime::{RunIdentity, StartProgram};
 use vm_system_tests::watch::Watch;
 
 cases! {
-    a_program_over_its_time_is_killed_while_the_store_takes_nothing,
+    a_program_over_its_time_is_killed_while_the_store_accepts_nothing,
 }
 
 /// A program that never ends.
@@ -48,7 +48,7 @@ async fn endless(world: &World, policy: Arc<PolicySnapshot>) -> StartProgram {
     StartProgram { record, identity, policy, worktree_path: String::new(), fresh }
 }
 
-async fn a_program_over_its_time_is_killed_while_the_store_takes_nothing() {
+async fn a_program_over_its_time_is_killed_while_the_store_accepts_nothing() {
     let world = World::new().await;
     let policy = policy(|policy| {
         policy.engine = Engine::Cvm;
@@ -72,7 +72,7 @@ async fn a_program_over_its_time_is_killed_while_the_store_takes_nothing() {
     world.faults.set_full(false);
     let ended = running.await.expect("no panic").expect("ended");
     assert_eq!(ended.record.status, ExecutionStatus::Timeout);
-    assert_eq!(ended.record.error.expect("says why").code, "WALL_LIMIT");
+    assert_eq!(ended.record.error.expect("an error").code, "WALL_LIMIT");
     assert_eq!(world.stored_execution(id).await.expect("stored").status, ExecutionStatus::Timeout);
     world.end().await;
 }

@@ -11,15 +11,15 @@ use vm_system_protocol::model::{EventPayload, ExecutionStatus, SessionStatus, St
 use vm_system_runtime::RuntimeApi;
 
 cases! {
-    a_session_lives_and_remembers_until_it_is_closed,
+    a_session_keeps_its_variables_until_it_is_closed,
     events_are_stored_as_they_were_returned,
     the_second_execution_is_refused_at_once,
-    cancel_ends_the_execution_and_the_session_lives_on,
-    close_cancels_what_runs_first,
-    a_follower_sees_every_event_once,
-    an_answer_can_come_before_the_end,
+    cancel_ends_the_execution_and_the_session_continues,
+    close_first_cancels_the_running_execution,
+    a_follower_receives_every_event_once,
+    a_response_can_come_before_the_end,
     startup_files_run_before_the_session_is_ready,
-    a_failing_startup_file_takes_the_session_with_it,
+    a_failing_startup_file_ends_the_session,
     an_idle_session_ends_by_itself,
     more_sessions_than_allowed_are_refused,
     sessions_of_an_exited_supervisor_are_marked_on_start,
@@ -28,7 +28,7 @@ cases! {
     inspection_shows_the_walls,
 }
 
-async fn a_session_lives_and_remembers_until_it_is_closed() {
+async fn a_session_keeps_its_variables_until_it_is_closed() {
     let world = World::new().await;
     let session = world.session().await;
     world.run(session, "set:42").await.expect("runs");
@@ -78,20 +78,20 @@ async fn the_second_execution_is_refused_at_once() {
     world.end().await;
 }
 
-async fn cancel_ends_the_execution_and_the_session_lives_on() {
+async fn cancel_ends_the_execution_and_the_session_continues() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.busy(session, "spin").await;
     world.runtime.cancel_execution(execution).await.expect("cancelled");
     let ended = world.end_of(execution).await;
     assert_eq!(ended.status, ExecutionStatus::Cancelled);
-    assert_eq!(ended.error.expect("says why").code, "CANCELLED");
+    assert_eq!(ended.error.expect("an error").code, "CANCELLED");
     world.runtime.cancel_execution(execution).await.expect("cancelling what has ended is fine");
     world.assert_unharmed(session).await;
     world.end().await;
 }
 
-async fn close_cancels_what_runs_first() {
+async fn close_first_cancels_the_running_execution() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.busy(session, "spin").await;
@@ -102,7 +102,7 @@ async fn close_cancels_what_runs_first() {
     world.end().await;
 }
 
-async fn a_follower_sees_every_event_once() {
+async fn a_follower_receives_every_event_once() {
     let world = World::new().await;
     let session = world.session().await;
     let (follower, mut events) = tokio::sync::mpsc::channel(1);
@@ -124,7 +124,7 @@ async fn a_follower_sees_every_event_once() {
     world.end().await;
 }
 
-async fn an_answer_can_come_before_the_end() {
+async fn a_response_can_come_before_the_end() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.busy(session, "spin").await;
@@ -158,17 +158,17 @@ async fn startup_files_run_before_the_session_is_ready() {
     world.end().await;
 }
 
-async fn a_failing_startup_file_takes_the_session_with_it() {
+async fn a_failing_startup_file_ends_the_session() {
     let world = World::new().await;
     world.write("bad.js", "throw:Error: no");
-    for (file, says) in [("bad.js", "bad.js: Error: no"), ("missing.js", "missing.js: ")] {
+    for (file, expected) in [("bad.js", "bad.js: Error: no"), ("missing.js", "missing.js: ")] {
         let creation = world.creation(policy(|policy| policy.startup_files = vec![startup_file(file, 1)]));
         let id = creation.id;
         let error = world.runtime.create_session(creation).await.expect_err("fails");
         assert_eq!(error.code(), ErrorCode::StartupFailed, "{error}");
         let row = world.stored(id).await;
         assert_eq!(row.status, SessionStatus::Crashed);
-        assert!(row.last_error.as_deref().is_some_and(|text| text.contains(says)), "{row:?}");
+        assert!(row.last_error.as_deref().is_some_and(|text| text.contains(expected)), "{row:?}");
     }
     assert!(world.runtime.live_sessions().is_empty());
     world.end().await;
@@ -202,13 +202,13 @@ async fn sessions_of_an_exited_supervisor_are_marked_on_start() {
     let world = World::new().await;
     let session = world.session().await;
     let execution = world.busy(session, "spin").await;
-    // A second runtime on the same store: for it, the first is dead.
+    // A second runtime on the same store treats the first as exited.
     let second = start(world.store.clone()).await;
     let row = world.stored(session).await;
     assert_eq!((row.status, row.close_reason.as_deref()), (SessionStatus::Crashed, Some("host_restart")));
     let ended = world.stored_execution(execution).await.expect("a row");
     assert_eq!(ended.status, ExecutionStatus::Error);
-    let error = ended.error.expect("says why");
+    let error = ended.error.expect("an error");
     assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some("host_restart")));
     second.shutdown(Duration::from_secs(5)).await;
     world.end().await;
@@ -221,7 +221,7 @@ async fn a_lost_keeper_is_replaced() {
     let keeper = world.runtime.jail().keeper_pid();
     signal(keeper, Signal::SIGKILL);
     let ended = world.end_of(execution).await;
-    assert_eq!(ended.error.expect("says why").reason.as_deref(), Some("keeper_lost"));
+    assert_eq!(ended.error.expect("an error").reason.as_deref(), Some("keeper_lost"));
     world.gone(session).await;
     assert_eq!(world.stored(session).await.close_reason.as_deref(), Some("keeper_lost"));
     world.until(|runtime| runtime.jail().keeper_pid() != keeper).await;

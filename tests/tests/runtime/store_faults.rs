@@ -8,7 +8,7 @@ use vm_system_runtime::RuntimeApi;
 
 cases! {
     a_full_disk_is_an_error_and_a_mark_and_heals,
-    a_session_that_cannot_be_stored_is_not_made,
+    a_session_that_cannot_be_stored_is_not_created,
     an_end_that_could_not_be_stored_is_stored_later,
 }
 
@@ -34,7 +34,7 @@ async fn a_full_disk_is_an_error_and_a_mark_and_heals() {
     world.end().await;
 }
 
-async fn a_session_that_cannot_be_stored_is_not_made() {
+async fn a_session_that_cannot_be_stored_is_not_created() {
     let world = World::new().await;
     world.faults.set(Some(FULL));
     let error = world.runtime.create_session(world.creation(policy(|_| {}))).await.expect_err("not stored");

@@ -1,4 +1,4 @@
-//! A runtime with a jail of its own, a store in a temporary folder and a worktree.
+//! A runtime with its own jail, a store in a temporary folder and a worktree.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,10 @@ use vm_system_spawn::{LibrarySet, SpawnConfig};
 use vm_system_store::{Faults, StoreHandle, open_temporary};
 use vm_system_tests::records;
 
-/// Sessions that may live at a time.
+/// Most sessions at a time.
 pub(crate) const SESSIONS: usize = 8;
 
-/// Whatever is waited for has come by then.
+/// Longest wait of a test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
@@ -109,13 +109,13 @@ impl World {
         self.runtime.execute(session, Box::new(request), None, None).await
     }
 
-    /// What is stored of a session.
+    /// The stored row of a session.
     pub(crate) async fn stored(&self, session: SessionId) -> Session {
         let row = self.store.session(&Scope::All, session).await.expect("readable").expect("a row");
         row.session
     }
 
-    /// What is stored of an execution.
+    /// The stored row of an execution.
     pub(crate) async fn stored_execution(&self, id: ExecutionId) -> Option<Execution> {
         let row = self.store.execution(&Scope::All, id).await.expect("readable");
         row.map(|row| row.execution)
@@ -127,11 +127,11 @@ impl World {
 
     /// Another session of the same jail still works.
     pub(crate) async fn assert_unharmed(&self, sibling: SessionId) {
-        let answer = self.run(sibling, "echo:unharmed").await.expect("the sibling answers");
-        assert_eq!(answer.result, Some(JsonText::from_untrusted("\"unharmed\"".to_owned())));
+        let execution = self.run(sibling, "echo:unharmed").await.expect("the sibling replies");
+        assert_eq!(execution.result, Some(JsonText::from_untrusted("\"unharmed\"".to_owned())));
     }
 
-    /// Starts something and waits until its first event is stored.
+    /// Starts an execution and waits until its first event is stored.
     pub(crate) async fn busy(&self, session: SessionId, source: &str) -> ExecutionId {
         let mut request = repl(session, source);
         (request.1.wait, request.1.collect_events) = (false, false);
@@ -141,7 +141,7 @@ impl World {
         id
     }
 
-    /// The stored end of an execution, once it is there.
+    /// The stored execution, once it has ended.
     pub(crate) async fn end_of(&self, id: ExecutionId) -> Execution {
         let (follower, mut events) = tokio::sync::mpsc::channel(64);
         let followed = self.runtime.follow(id, 0, follower);
@@ -150,12 +150,12 @@ impl World {
         self.stored_execution(id).await.expect("a row")
     }
 
-    /// Waits until something of the runtime is so; it says when to look again.
+    /// Waits until a condition of the runtime holds; it is checked after each change.
     pub(crate) async fn until(&self, mut so: impl FnMut(&Runtime) -> bool) {
         let mut changes = self.runtime.changes();
         let seen = async {
             while !so(&self.runtime) {
-                changes.changed().await.expect("the runtime lives");
+                changes.changed().await.expect("the runtime exists");
             }
         };
         tokio::time::timeout(PATIENCE, seen).await.expect("it never came to be");
@@ -208,7 +208,7 @@ fn request(kind: ExecutionKind, source: Source) -> ExecuteRequest {
     }
 }
 
-/// A zombie that only waits for its reaper is dead.
+/// False for a zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))

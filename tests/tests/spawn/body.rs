@@ -1,5 +1,5 @@
-//! A worker with the behaviour that its orders name: correct, forbidden, or in violation of the protocol. Runs under the production keeper,
-//! zygote and filter.
+//! A worker with the behaviour that its orders name: correct, forbidden, or in violation of the protocol. Runs under the
+//! production keeper, zygote and filter.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -13,21 +13,21 @@ use vm_system_sandbox::{interrupt, socket};
 use vm_system_worker::link::{Link, PacketBuffer};
 use vm_system_worker::roles::{Modes, WorkerBody};
 
-/// A program with this name never says hello.
+/// Workers of a program with this name never send a hello.
 pub(crate) const MUTE: &str = "mute-worker";
-/// The zygote of programs of one with this name dies while it is prepared.
+/// The zygote of programs of a program with this name panics while it is prepared.
 pub(crate) const BREAKS: &str = "breaks-when-prepared";
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-static SAYS_NOTHING: AtomicBool = AtomicBool::new(false);
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
 static IS_BREAKING: AtomicBool = AtomicBool::new(false);
 static IS_PREPARED: AtomicBool = AtomicBool::new(false);
 
-/// Looked at before anything else, while `/proc` is still there.
+/// Called before anything else, while `/proc` is still mounted.
 pub(crate) fn look_at_own_name() {
     let program = std::env::current_exe().ok();
     let is_called = |name| program.as_deref().and_then(Path::file_name).is_some_and(|own| own == name);
-    SAYS_NOTHING.store(is_called(MUTE), Ordering::Relaxed);
+    IS_SILENT.store(is_called(MUTE), Ordering::Relaxed);
     IS_BREAKING.store(is_called(BREAKS), Ordering::Relaxed);
 }
 
@@ -42,12 +42,12 @@ struct Obedient;
 
 impl WorkerBody for Obedient {
     fn prepare_programs(&mut self) {
-        assert!(!IS_BREAKING.load(Ordering::Relaxed), "as its name says");
+        assert!(!IS_BREAKING.load(Ordering::Relaxed), "breaks when prepared");
         IS_PREPARED.store(true, Ordering::Relaxed);
     }
 
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
-        if SAYS_NOTHING.load(Ordering::Relaxed) {
+        if IS_SILENT.load(Ordering::Relaxed) {
             let _ = socket::receive(&channel, &mut [0; 64], socket::Wait::Yes);
             return 0;
         }
@@ -134,7 +134,7 @@ fn obey(job: &Execute, link: &mut Link) -> String {
     }
 }
 
-/// Uses more stack than there is.
+/// Overflows the stack.
 fn overflow(depth: u64) -> u64 {
     let block = std::hint::black_box([depth; 2000]);
     if depth == u64::MAX { 0 } else { overflow(depth + 1) + block[0] }

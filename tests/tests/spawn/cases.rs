@@ -5,7 +5,7 @@ use crate::jail::{LIMITS, embedded, event, next, obey, order, session, start, st
 use crate::ready::{
     burst_takes_the_prestarted_worker_and_starts_the_others,
     prestarted_worker_of_an_exited_zygote_is_not_used, prestarted_worker_that_exited_is_not_used,
-    prestarted_workers_end_with_their_jail, what_is_kept_ready_is_bounded,
+    prestarted_workers_are_bounded, prestarted_workers_end_with_their_jail,
     worker_is_started_before_it_is_needed,
 };
 use crate::zygotes::{
@@ -45,14 +45,14 @@ macro_rules! cases {
 cases! {
     worker_starts_behind_all_walls,
     exit_is_reported_as_the_kernel_reported_it,
-    a_forbidden_call_is_reported_by_name_and_never_comes_back,
-    a_busy_worker_is_interrupted_and_lives_on,
+    a_forbidden_call_is_reported_by_name_and_never_returns,
+    a_busy_worker_is_interrupted_and_continues,
     an_unordered_fork_is_refused_and_reported,
     a_flood_of_forks_ends_the_worker,
-    memory_has_a_hard_stop_and_the_cpu_too,
+    memory_and_cpu_time_have_a_hard_stop,
     large_messages_travel_both_ways,
     a_worker_that_is_not_acknowledged_stops_producing,
-    lies_on_the_channel_end_it,
+    violations_on_the_channel_end_it,
     descriptors_cannot_be_sent,
     worker_that_never_sends_hello_is_killed,
     exited_zygote_harms_no_session,
@@ -65,18 +65,18 @@ cases! {
     burst_takes_the_prestarted_worker_and_starts_the_others,
     prestarted_worker_of_an_exited_zygote_is_not_used,
     prestarted_workers_end_with_their_jail,
-    what_is_kept_ready_is_bounded,
+    prestarted_workers_are_bounded,
     exit_of_the_keeper_ends_all_its_processes,
-    nothing_outlives_an_embedded_supervisor,
-    a_newcomer_with_the_token_gets_everything_back,
+    all_processes_exit_with_an_embedded_supervisor,
+    a_new_supervisor_with_the_token_adopts_everything,
     jail_without_a_supervisor_ends_after_the_grace,
     shutdown_leaves_no_process,
-    a_hundred_workers_live_beside_each_other,
+    a_hundred_workers_run_at_the_same_time,
     starts_and_exits_leave_no_descriptor_behind,
-    a_worker_that_does_not_read_is_given_up,
+    sending_to_a_worker_that_does_not_read_times_out,
     a_program_that_is_no_keeper_is_an_error,
     a_host_without_user_namespaces_is_named_with_its_knob,
-    without_namespaces_the_other_walls_stand,
+    without_namespaces_the_other_walls_are_in_force,
 }
 
 async fn worker_starts_behind_all_walls() {
@@ -118,13 +118,13 @@ async fn exit_is_reported_as_the_kernel_reported_it() {
         ("overflow", WorkerExit::Signaled(libc::SIGSEGV)),
         ("panic", WorkerExit::Exited(73)),
     ];
-    for (number, (source, death)) in (1..).zip(cases) {
+    for (number, (source, exit)) in (1..).zip(cases) {
         let mut worker = started(&spawner, number).await;
         worker.sender.send(&order(source)).await.expect("order");
         assert!(matches!(next(&mut worker).await, Err(WorkerChannelError::Closed)), "{source}");
-        assert_eq!(worker.process.exited().await, death, "{source}");
+        assert_eq!(worker.process.exited().await, exit, "{source}");
         assert!(worker.process.interrupt().is_err());
-        worker.process.kill().expect("killing the dead is fine");
+        worker.process.kill().expect("killing an exited process is no error");
         worker.process.forget();
     }
     let worker = started(&spawner, 99).await;
@@ -136,26 +136,26 @@ async fn exit_is_reported_as_the_kernel_reported_it() {
     assert_eq!(stopped.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
 }
 
-async fn a_forbidden_call_is_reported_by_name_and_never_comes_back() {
+async fn a_forbidden_call_is_reported_by_name_and_never_returns() {
     let (spawner, mut events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
     let pid = worker.process.pid();
     worker.sender.send(&order("open")).await.expect("order");
     assert_eq!(event(&mut events).await, SpawnEvent::ForbiddenCall { pid, call: "openat".to_owned() });
-    // A signal interrupts its wait; the call is not made all the same, and it is reported again.
+    // A signal interrupts the waiting call; it is restarted, still not made, and reported again.
     worker.process.interrupt().expect("alive");
     assert_eq!(event(&mut events).await, SpawnEvent::ForbiddenCall { pid, call: "openat".to_owned() });
-    // Nobody here kills it: that is done where it was noticed.
+    // The test does not kill the worker; the spawner does, after a grace.
     assert!(matches!(next(&mut worker).await, Err(WorkerChannelError::Closed)));
     assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
 }
 
-async fn a_busy_worker_is_interrupted_and_lives_on() {
+async fn a_busy_worker_is_interrupted_and_continues() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
     for _ in 0..3 {
         worker.sender.send(&order("spin")).await.expect("order");
-        // Its CPU clock runs: it has begun.
+        // It has started once its CPU clock advances.
         let before = worker.process.cpu_time().expect("cpu time");
         let spins = || worker.process.cpu_time().expect("cpu time") >= before + Duration::from_millis(1);
         watch::until_async(spins, "it does not spin").await;
@@ -169,7 +169,7 @@ async fn a_busy_worker_is_interrupted_and_lives_on() {
 async fn an_unordered_fork_is_refused_and_reported() {
     let (spawner, mut events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
-    assert_eq!(obey(&mut worker, "fork:1").await.expect("it lives on"), "1");
+    assert_eq!(obey(&mut worker, "fork:1").await.expect("it continues"), "1");
     assert_eq!(event(&mut events).await, SpawnEvent::UnorderedFork { pid: worker.process.pid() });
     started(&spawner, 2).await;
 }
@@ -182,7 +182,7 @@ async fn a_flood_of_forks_ends_the_worker() {
     started(&spawner, 2).await;
 }
 
-async fn memory_has_a_hard_stop_and_the_cpu_too() {
+async fn memory_and_cpu_time_have_a_hard_stop() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
     let blocks: u64 =
@@ -217,18 +217,18 @@ async fn a_worker_that_is_not_acknowledged_stops_producing() {
     let mut done = false;
     while !done {
         worker.sender.send(&ToWorker::Ack { seq: last }).await.expect("ack");
-        let received = next(&mut worker).await.expect("goes on");
+        let received = next(&mut worker).await.expect("continues");
         assert_eq!(received.seq, last + 1);
         last = received.seq;
         done = matches!(received.message, FromWorker::Done(_));
     }
 }
 
-async fn lies_on_the_channel_end_it() {
+async fn violations_on_the_channel_end_it() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
-    let lied = obey(&mut worker, "garbage").await;
-    assert!(matches!(lied, Err(WorkerChannelError::Violation(_))), "{lied:?}");
+    let ended = obey(&mut worker, "garbage").await;
+    assert!(matches!(ended, Err(WorkerChannelError::Violation(_))), "{ended:?}");
 }
 
 async fn descriptors_cannot_be_sent() {
@@ -242,8 +242,7 @@ async fn descriptors_cannot_be_sent() {
 
 async fn worker_that_never_sends_hello_is_killed() {
     let (_directory, spawner) = called(MUTE).await;
-    let silent =
-        spawner.spawn_worker(session(1), &LIMITS, &WorkerKind::plain()).await.expect_err("nobody spoke");
+    let silent = spawner.spawn_worker(session(1), &LIMITS, &WorkerKind::plain()).await.expect_err("no hello");
     assert!(matches!(silent, SpawnError::WorkerSilent(_)), "{silent}");
 }
 
@@ -264,10 +263,10 @@ fn readable_by_all(directory: &std::path::Path) {
 }
 
 pub(crate) async fn until(holds: impl FnMut() -> bool) {
-    watch::until_async(holds, "it does not come to be").await;
+    watch::until_async(holds, "the condition does not hold").await;
 }
 
-/// A jail that can be adopted; the directory goes away with the guard.
+/// A jail that can be adopted; the directory is deleted with the guard.
 pub(crate) async fn adoptable(grace: Duration) -> (tempfile::TempDir, SpawnConfig, Spawner) {
     let directory = tempfile::tempdir().expect("dir");
     let socket_path = Some(directory.path().join("keeper-1.sock"));
@@ -281,12 +280,12 @@ async fn exit_of_the_keeper_ends_all_its_processes() {
     let (spawner, mut events) = embedded().await;
     let workers = [started(&spawner, 1).await, started(&spawner, 2).await];
     PidFd::open(spawner.keeper_pid()).and_then(|keeper| keeper.kill()).expect("kill");
-    let mut said = event(&mut events).await;
-    if said == SpawnEvent::ZygotesLost {
-        // They die of it; whose end is noticed first is the kernel's choice.
-        said = event(&mut events).await;
+    let mut reported = event(&mut events).await;
+    if reported == SpawnEvent::ZygotesLost {
+        // Keeper and zygotes exit; the kernel decides which exit is reported first.
+        reported = event(&mut events).await;
     }
-    assert_eq!(said, SpawnEvent::KeeperLost);
+    assert_eq!(reported, SpawnEvent::KeeperLost);
     for worker in workers {
         assert_eq!(worker.process.exited().await, WorkerExit::KeeperLost);
     }
@@ -294,7 +293,7 @@ async fn exit_of_the_keeper_ends_all_its_processes() {
     assert!(matches!(lost, SpawnError::KeeperLost), "{lost}");
 }
 
-async fn nothing_outlives_an_embedded_supervisor() {
+async fn all_processes_exit_with_an_embedded_supervisor() {
     let (spawner, events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
     worker.sender.send(&order("hang")).await.expect("order");
@@ -317,40 +316,40 @@ fn receive(keeper: &OwnedFd) -> (FromKeeper, Vec<OwnedFd>) {
     (decode(&buffer[..got.len]).expect("a message"), got.fds)
 }
 
-async fn a_newcomer_with_the_token_gets_everything_back() {
+async fn a_new_supervisor_with_the_token_adopts_everything() {
     let (_directory, config, spawner) = adoptable(Duration::from_mins(1)).await;
     let path = config.socket_path.expect("adoptable");
     let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
     let mut worker = started(&spawner, 1).await;
-    let dead = started(&spawner, 2).await;
+    let exited = started(&spawner, 2).await;
     worker.sender.send(&start(1)).await.expect("start");
     next(&mut worker).await.expect("started");
-    // While the supervisor lives, nobody else gets anything.
+    // While the supervisor is connected, other connections get nothing.
     let early = socket::connect_to(&path).expect("connect");
     assert_eq!(socket::receive(&early, &mut [0; 64], socket::Wait::Yes).map_or(0, |got| got.len), 0);
-    dead.process.kill().expect("kill");
-    dead.process.exited().await;
-    drop((worker, dead, spawner));
-    // The tasks that hold the channel end with the next turns of the runtime.
+    exited.process.kill().expect("kill");
+    exited.process.exited().await;
+    drop((worker, exited, spawner));
+    // The tasks that hold the channel end when the runtime polls them next.
     let mut watch = Watch::begin();
-    let newcomer = loop {
-        let newcomer = socket::connect_to(&path).expect("connect");
+    let successor = loop {
+        let successor = socket::connect_to(&path).expect("connect");
         let mut buffer = [0; 64];
-        let got = socket::receive(&newcomer, &mut buffer, socket::Wait::Yes).map_or(0, |got| got.len);
+        let got = socket::receive(&successor, &mut buffer, socket::Wait::Yes).map_or(0, |got| got.len);
         if got > 0 {
             assert!(Hello::from_packet(&buffer[..got]).is_ok());
-            break newcomer;
+            break successor;
         }
-        watch.pause_async(|| "never welcomed".to_owned()).await;
+        watch.pause_async(|| "no hello from the keeper".to_owned()).await;
     };
-    let proven = socket::peer(&newcomer).and_then(|peer| peer.pid()).expect("peer");
+    let proven = socket::peer(&successor).and_then(|peer| peer.pid()).expect("peer");
     assert_eq!(proven, keeper.pid().expect("pid"), "the kernel vouches for the keeper");
-    send(&newcomer, &ToKeeper::Token { token: [9; 32] });
-    assert_eq!(receive(&newcomer).0, FromKeeper::Peer { accepted: true });
-    send(&newcomer, &ToKeeper::List);
+    send(&successor, &ToKeeper::Token { token: [9; 32] });
+    assert_eq!(receive(&successor).0, FromKeeper::Peer { accepted: true });
+    send(&successor, &ToKeeper::List);
     let (mut channels, mut zygotes, mut records) = (Vec::new(), 0, Vec::new());
     loop {
-        match receive(&newcomer) {
+        match receive(&successor) {
             (FromKeeper::ZygoteRecord { .. }, fds) => {
                 assert_eq!(fds.len(), 3, "channel, pidfd, listener");
                 zygotes += 1;
@@ -370,11 +369,11 @@ async fn a_newcomer_with_the_token_gets_everything_back() {
     assert_eq!((records.len(), record(1).wait_status, record(2).wait_status), (2, None, Some(libc::SIGKILL)));
     assert_eq!(channels.len(), 2, "descriptors of the living only");
     adopt(&channels[0]);
-    send(&newcomer, &ToKeeper::Shutdown);
+    send(&successor, &ToKeeper::Shutdown);
     until(|| !keeper.is_alive()).await;
 }
 
-/// The worker re-sends what was never acknowledged: its answer to `Start`.
+/// The worker sends its unacknowledged message again: the reply to `Start`.
 fn adopt(channel: &OwnedFd) {
     let bytes = encode(&ToWorker::Adopt { last_committed: 0 }, 1 << 15).expect("encodes");
     for (header, piece) in pieces(1, &bytes) {
@@ -387,7 +386,7 @@ fn adopt(channel: &OwnedFd) {
         let mut ready = socket::PollSet::with_capacity(1);
         ready.add(channel);
         ready.wait(Some(Duration::from_secs(10))).expect("poll");
-        let got = socket::receive(channel, &mut buffer, socket::Wait::No).expect("an answer");
+        let got = socket::receive(channel, &mut buffer, socket::Wait::No).expect("a message");
         let message = incoming.push(&buffer[..got.len]).expect("in order").expect("complete");
         (message.seq, decode::<FromWorker>(&message.bytes).expect("decodes"))
     };
@@ -401,9 +400,9 @@ async fn jail_without_a_supervisor_ends_after_the_grace() {
     let worker = started(&spawner, 1).await;
     let pidfd = PidFd::open(worker.process.pid()).expect("worker");
     drop((worker, spawner));
-    // A stranger without the token does not prolong it.
-    let stranger = socket::connect_to(config.socket_path.as_ref().expect("adoptable")).expect("connect");
-    let _ = socket::send(&stranger, &[b"nonsense"], &[], socket::Wait::Yes);
+    // A connection without the token does not extend the grace.
+    let unauthorized = socket::connect_to(config.socket_path.as_ref().expect("adoptable")).expect("connect");
+    let _ = socket::send(&unauthorized, &[b"nonsense"], &[], socket::Wait::Yes);
     until(|| !keeper.is_alive() && !pidfd.is_alive()).await;
 }
 
@@ -420,7 +419,7 @@ async fn shutdown_leaves_no_process() {
     assert_eq!(busy.process.exited().await, WorkerExit::KeeperLost);
 }
 
-async fn a_hundred_workers_live_beside_each_other() {
+async fn a_hundred_workers_run_at_the_same_time() {
     let (spawner, _events) = embedded().await;
     let (mut workers, mut took) = (Vec::new(), Vec::new());
     for number in 0..100 {
@@ -456,7 +455,7 @@ async fn starts_and_exits_leave_no_descriptor_behind() {
             assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
             worker.process.forget();
         }
-        // The keeper answers in order: what was forgotten before this start is gone after it.
+        // The keeper handles orders in sequence: after this start, workers that were forgotten before it are gone.
         let last = started(&spawner, 99).await;
         let now = (descriptors(std::process::id()), descriptors(spawner.keeper_pid()));
         last.process.kill().expect("kill");
@@ -469,7 +468,7 @@ async fn starts_and_exits_leave_no_descriptor_behind() {
     }
 }
 
-async fn a_worker_that_does_not_read_is_given_up() {
+async fn sending_to_a_worker_that_does_not_read_times_out() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
     worker.process.signal(libc::SIGSTOP).expect("stop");
@@ -485,11 +484,11 @@ async fn a_program_that_is_no_keeper_is_an_error() {
     assert!(matches!(other, SpawnError::WrongHello { .. }), "{other}");
 }
 
-/// First argument of this program as [`host_without_user_namespaces`].
+/// First argument with which this binary runs [`host_without_user_namespaces`].
 pub(crate) const NO_USER_NAMESPACES: &str = "host-without-user-namespaces";
 
-/// Makes such a host of its own process and starts a jail there; the exit code is 0 if the refusal names the knob. Not the
-/// machine's own limit: that would break everything else that runs here.
+/// Forbids user namespaces within new namespaces of this process and starts a jail there; the exit code is 0 if the error names
+/// the sysctl. The machine's own limit is not changed: that would break everything else on it.
 pub(crate) fn host_without_user_namespaces() -> i32 {
     let entered = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }).is_ok();
     if !entered || std::fs::write("/proc/sys/user/max_user_namespaces", "0").is_err() {
@@ -504,13 +503,13 @@ pub(crate) fn host_without_user_namespaces() -> i32 {
 }
 
 async fn a_host_without_user_namespaces_is_named_with_its_knob() {
-    // A process of its own: this one has threads.
+    // In a separate process: this one has threads.
     let status =
         std::process::Command::new(SELF).arg(NO_USER_NAMESPACES).status().expect("this program again");
     assert!(status.success(), "{status}");
 }
 
-async fn without_namespaces_the_other_walls_stand() {
+async fn without_namespaces_the_other_walls_are_in_force() {
     let config = SpawnConfig { sandbox: SandboxMode::NoUserns, ..SpawnConfig::embedded() };
     let (spawner, events) = match Spawner::start(config).await {
         Ok(started) => started,

@@ -1,4 +1,4 @@
-//! A jail for a case, and a worker to talk to.
+//! A jail for a case, and orders to its workers.
 
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
@@ -54,10 +54,10 @@ pub(crate) fn order(source: impl Into<String>) -> ToWorker {
 
 pub(crate) async fn next(worker: &mut WorkerHandle) -> Result<Received, WorkerChannelError> {
     let patience = Duration::from_secs(30);
-    timeout(patience, worker.receiver.recv()).await.expect("a worker answers within 30 s")
+    timeout(patience, worker.receiver.recv()).await.expect("a worker replies within 30 s")
 }
 
-/// Gives an order and the text of its end; events on the way are acknowledged and dropped.
+/// Sends an order and returns the text of its end; events before it are acknowledged and dropped.
 pub(crate) async fn obey(
     worker: &mut WorkerHandle,
     source: impl Into<String>,

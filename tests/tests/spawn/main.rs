@@ -26,7 +26,7 @@ fn main() {
     // First of all: the cases start threads, and a process that has had threads does not fork.
     if namespaces::is_root() {
         let ending = selftest::in_child(|| {
-            namespaces::become_service_user(Ids { uid: 65534, gid: 65534 }).expect("root may become anybody");
+            namespaces::become_service_user(Ids { uid: 65534, gid: 65534 }).expect("root may switch users");
             i32::from(run_all("as uid 65534", only.as_deref()) > 0)
         });
         failed += usize::from(ending.expect("child") != ExitStatus::Exited(0));
@@ -43,7 +43,7 @@ fn run_all(who: &str, only: Option<&str>) -> usize {
         if only.is_some_and(|only| !name.contains(only)) {
             continue;
         }
-        // A runtime of its own for every case: its threads are gone before the next process is forked.
+        // A new runtime for every case: its threads have ended before the next process is forked.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("runtime");
         let limit = std::time::Duration::from_mins(1);

@@ -11,13 +11,13 @@ async fn jail(config: SpawnConfig) -> Spawner {
     Spawner::start(SpawnConfig { prestart_workers: true, ..config }).await.expect("a jail").0
 }
 
-/// The pid of the one that is ready, once there is one.
+/// The pid of the prestarted worker, once there is one.
 async fn ready(spawner: &Spawner) -> u32 {
     until(|| spawner.prestarted_pids().len() == 1).await;
     spawner.prestarted_pids()[0]
 }
 
-/// A worker that has said something.
+/// A worker that has sent its first message.
 async fn after_hello(spawner: &Spawner, number: u8) -> WorkerHandle {
     let mut worker = started(spawner, number).await;
     assert_eq!(obey(&mut worker, format!("echo:{number}")).await.expect("done"), number.to_string());
@@ -26,29 +26,29 @@ async fn after_hello(spawner: &Spawner, number: u8) -> WorkerHandle {
 
 /// The kernel's limits of a process, as text.
 fn limits(pid: u32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it lives")
+    std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it runs")
 }
 
 fn open(pid: u32) -> PidFd {
-    PidFd::open(pid).expect("it lives")
+    PidFd::open(pid).expect("it runs")
 }
 
 pub(crate) async fn worker_is_started_before_it_is_needed() {
     let spawner = jail(SpawnConfig::embedded()).await;
-    assert!(spawner.prestarted_pids().is_empty(), "nobody has asked for any");
+    assert!(spawner.prestarted_pids().is_empty(), "no session has needed a worker");
     let silent = started(&spawner, 1).await;
-    assert!(spawner.prestarted_pids().is_empty(), "the last one has not begun its work");
+    assert!(spawner.prestarted_pids().is_empty(), "the last worker has not sent a message");
     drop(silent);
     let pid = ready(&spawner).await;
     let first = after_hello(&spawner, 2).await;
     assert_eq!(first.process.pid(), pid);
     let next = ready(&spawner).await;
     assert_ne!(next, pid);
-    // Each kind has its own.
+    // Each kind has its own prestarted worker.
     let program = spawner.spawn_worker(session(3), &LIMITS, &WorkerKind::Program).await.expect("a worker");
     assert_ne!(program.process.pid(), next);
     assert_eq!(spawner.prestarted_pids(), [next]);
-    // What is a session's own comes when it is taken.
+    // The limits of a session are set when the worker is assigned.
     let ordinary = limits(program.process.pid());
     assert_ne!(limits(next), ordinary);
     let second = after_hello(&spawner, 4).await;
@@ -64,17 +64,17 @@ pub(crate) async fn prestarted_worker_that_exited_is_not_used() {
     let spawner = jail(SpawnConfig::embedded()).await;
     drop(after_hello(&spawner, 1).await);
     for number in 2..5 {
-        let dead = open(ready(&spawner).await);
-        dead.kill().expect("kill");
-        until(|| !dead.is_alive()).await;
+        let killed = open(ready(&spawner).await);
+        killed.kill().expect("kill");
+        until(|| !killed.is_alive()).await;
         let worker = after_hello(&spawner, number).await;
         assert!(worker.process.signal(0).is_ok());
     }
-    // Killed at this moment: the order goes to it or to another one, and nobody waits for either.
-    let dying = ready(&spawner).await;
-    open(dying).kill().expect("kill");
+    // Killed just now: the start uses this worker or another, and does not hang.
+    let killed = ready(&spawner).await;
+    open(killed).kill().expect("kill");
     let worker = started(&spawner, 5).await;
-    if worker.process.pid() == dying {
+    if worker.process.pid() == killed {
         worker.process.exited().await;
     }
 }
@@ -135,7 +135,7 @@ pub(crate) async fn prestarted_workers_end_with_their_jail() {
     }
 }
 
-pub(crate) async fn what_is_kept_ready_is_bounded() {
+pub(crate) async fn prestarted_workers_are_bounded() {
     let spawner = jail(SpawnConfig::embedded()).await;
     let (mut ours, mut keepers) = (0, 0);
     for round in 0..10 {

@@ -60,17 +60,17 @@ pub(crate) async fn workers_of_programs_share_a_zygote_that_the_first_one_starts
             async move { spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::Program).await },
         )
     });
-    // All are under way before the first is waited for.
+    // All starts are in progress before the first is awaited.
     for start in starts.collect::<Vec<_>>() {
         let mut worker = start.await.expect("no panic").expect("a worker");
         assert_eq!(obey(&mut worker, "prepared").await.expect("done"), "true");
     }
-    let [raised] = &spawner.further_zygotes()[..] else { panic!("one zygote") };
-    assert_eq!((&raised.kind, raised.forks), (&WorkerKind::Program, 8));
-    // Dead at this moment: whoever comes next does not wait for anybody to notice.
-    kill(raised.pid);
+    let [started_zygote] = &spawner.further_zygotes()[..] else { panic!("one zygote") };
+    assert_eq!((&started_zygote.kind, started_zygote.forks), (&WorkerKind::Program, 8));
+    // Killed just now: the next start does not wait until the exit is reported.
+    kill(started_zygote.pid);
     let again = spawner.spawn_worker(session(10), &LIMITS, &WorkerKind::Program).await.expect("a worker");
-    assert!(matches!(&spawner.further_zygotes()[..], [next] if next.pid != raised.pid));
+    assert!(matches!(&spawner.further_zygotes()[..], [next] if next.pid != started_zygote.pid));
     drop(again);
     let mut plain = started(&spawner, 11).await;
     assert_eq!(obey(&mut plain, "prepared").await.expect("done"), "false");

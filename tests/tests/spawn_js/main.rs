@@ -23,7 +23,7 @@ fn main() {
     // First of all: the cases start threads, and a process that has had threads does not fork.
     if namespaces::is_root() {
         let ending = selftest::in_child(|| {
-            namespaces::become_service_user(Ids { uid: 65534, gid: 65534 }).expect("root may become anybody");
+            namespaces::become_service_user(Ids { uid: 65534, gid: 65534 }).expect("root may switch users");
             i32::from(run("as uid 65534"))
         });
         failed |= ending.expect("child") != ExitStatus::Exited(0);
@@ -49,7 +49,7 @@ fn run(who: &str) -> bool {
     result.is_err()
 }
 
-/// Runs a source; host calls get a failure; gives the end and the texts of all events.
+/// Runs a source; host calls fail, except one module; the end and the texts of all events.
 async fn execute(worker: &mut WorkerHandle, source: &str) -> (Done, Vec<String>) {
     worker.sender.send(&order(source)).await.expect("order");
     let mut texts = Vec::new();
@@ -64,7 +64,7 @@ async fn execute(worker: &mut WorkerHandle, source: &str) -> (Done, Vec<String>)
                 texts.extend(events.into_iter().map(|event| text(&event.payload)));
             }
             FromWorker::HostCall { call, request, .. } => {
-                let reply = answer(&request);
+                let reply = host_reply(&request);
                 worker.sender.send(&ToWorker::HostReply { call, reply }).await.expect("reply");
             }
             FromWorker::Done(mut done) => {
@@ -76,7 +76,7 @@ async fn execute(worker: &mut WorkerHandle, source: &str) -> (Done, Vec<String>)
     }
 }
 
-fn answer(request: &HostRequest) -> HostReply {
+fn host_reply(request: &HostRequest) -> HostReply {
     match request {
         HostRequest::LoadModule { specifier, .. } if specifier == "./answer.js" => HostReply::Module {
             path: "answer.js".to_owned(),
@@ -149,19 +149,19 @@ async fn cases() {
     assert_eq!(
         execute(&mut worker, "1 + 2").await.1.last().map(String::as_str),
         Some("3"),
-        "the session lives on"
+        "the session continues"
     );
     worker.sender.send(&ToWorker::Shutdown).await.expect("shutdown");
     assert_eq!(worker.process.exited().await, WorkerExit::Exited(0));
 }
 
-/// A host call that is never answered, or a timer that is far away, ends at once all the same; a late answer is ignored.
+/// An interrupt ends a wait for a host call's reply or for a distant timer at once; a late reply is ignored.
 async fn interrupted_while_waiting(worker: &mut WorkerHandle, source: &str) {
     worker.sender.send(&order(source)).await.expect("order");
     let mut unanswered = None;
     let done = loop {
         match tokio::time::timeout(Duration::from_millis(300), worker.receiver.recv()).await {
-            // It waits.
+            // The worker waits.
             Err(_) => worker.process.interrupt().expect("interrupt"),
             Ok(received) => {
                 let received = received.expect("a message");
@@ -176,7 +176,7 @@ async fn interrupted_while_waiting(worker: &mut WorkerHandle, source: &str) {
     };
     assert_eq!(done.outcome, Outcome::Interrupted, "{source}");
     if let Some(call) = unanswered {
-        let reply = answer(&HostRequest::LoadModule {
+        let reply = host_reply(&HostRequest::LoadModule {
             specifier: String::new(),
             referrer: String::new(),
             import: false,

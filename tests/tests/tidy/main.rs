@@ -1,5 +1,5 @@
-//! The rules of the modules (`docs/ARCHITECTURE.md`, Invariants), as plain greps over the tree. A new module or rule gets a
-//! row in [`rules`]; each row brings an example that it must find and one that it must leave alone.
+//! The rules of the modules (`docs/ARCHITECTURE.md`, Invariants), as text searches over the tree. A new module or rule gets a
+//! row in [`rules`]; each row has examples that violate it and examples that do not.
 
 mod manifests;
 mod rules;
@@ -21,7 +21,7 @@ fn the_tree_obeys_every_rule() {
 }
 
 #[test]
-fn every_rule_finds_what_it_is_for_and_nothing_else() {
+fn every_rule_finds_its_violations_and_nothing_else() {
     for rule in RULES {
         for (path, text) in rule.bad {
             let found = (rule.check)(&Tree::with(&[(path, text)]));

@@ -4,7 +4,7 @@ use super::tree::{SourceFile, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// Which of our crates a crate may name; what is not listed here has not been thought about.
+/// The crates of the workspace that each crate may name. A crate without a row is an error.
 const ARROWS: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("testkit", &[]),
@@ -53,10 +53,10 @@ const LIBRARIES: &[(&str, &[&str])] = &[
 /// Pure crates: no async runtime.
 const PURE: &[&str] = &["protocol", "cvm", "supervisor/record", "supervisor/policy", "supervisor/core"];
 
-/// What every crate's tests may use, and nothing else.
+/// A crate that the tests of every crate may use, and nothing else.
 const TESTKIT: &str = "testkit";
 
-/// What must not be in the dependency tree of a process that is jailed.
+/// Libraries that must not be in the dependency tree of a jailed process.
 const NOT_IN_A_JAIL: &[&str] = &[
     "tokio",
     "clap",
@@ -91,7 +91,7 @@ fn names(table: &Table, sections: &[&str]) -> Vec<String> {
     of(table).into_iter().chain(for_targets.flat_map(of)).collect()
 }
 
-/// Arrows that the table does not have, and crates that it does not know.
+/// Dependencies that are not in the table, and crates without a row.
 pub(crate) fn arrows(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
     for (folder, file, manifest) in crates(tree) {
@@ -128,7 +128,7 @@ pub(crate) fn libraries(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// Packages of the lock file with what they depend on (build dependencies and other platforms' included).
+/// Packages of the lock file with their dependencies (those of builds and other platforms included).
 fn locked(tree: &Tree) -> BTreeMap<String, Vec<String>> {
     let Some(lock) = tree.files.iter().find(|file| file.path == "Cargo.lock") else { return BTreeMap::new() };
     let lock: Table = lock.text.parse().expect("Cargo.lock is TOML");
@@ -144,10 +144,10 @@ fn locked(tree: &Tree) -> BTreeMap<String, Vec<String>> {
     graph
 }
 
-/// Jailed crates whose tree holds something that a jail must not.
+/// Jailed crates with a forbidden library in their dependency tree.
 pub(crate) fn jailed_trees(tree: &Tree) -> Vec<String> {
     let mut graph = locked(tree);
-    // The lock file mixes a member's own dev-dependencies in: take ours from the manifests.
+    // The lock file includes the dev-dependencies of members; their dependencies are read from the manifests instead.
     let mut manifests = BTreeMap::new();
     for (folder, _, manifest) in crates(tree) {
         let own = names(&manifest, &["dependencies", "build-dependencies"]);
@@ -173,12 +173,12 @@ pub(crate) fn jailed_trees(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// Crates that do not take the workspace's lints.
+/// Crates without the workspace's lints.
 pub(crate) fn lints(tree: &Tree) -> Vec<String> {
     let free = crates(tree).filter(|(folder, _, manifest)| {
         let inherited =
             manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
-        // fuzz is a workspace of its own, as its tool wants it.
+        // fuzz is its own workspace, as cargo-fuzz requires.
         inherited != Some(true) && *folder != "fuzz"
     });
     free.map(|(folder, _, _)| format!("{folder}/Cargo.toml has no `lints.workspace = true`")).collect()

@@ -1,4 +1,4 @@
-//! The table of rules. Words that a rule looks for are put together here, so that this file does not break the rule.
+//! The table of rules. Words that a rule looks for are concatenated here, so that this file does not break the rule.
 
 use super::tree::{SourceFile, Tree};
 use super::{manifests, vocabulary};
@@ -6,11 +6,11 @@ use super::{manifests, vocabulary};
 /// One rule.
 pub(crate) struct Rule {
     pub(crate) name: &'static str,
-    /// What is wrong, one line per place.
+    /// The violations, one line each.
     pub(crate) check: fn(&Tree) -> Vec<String>,
-    /// Files that must be found: one finding each.
+    /// Files with one violation each.
     pub(crate) bad: &'static [(&'static str, &'static str)],
-    /// Files that must not.
+    /// Files without a violation.
     pub(crate) good: &'static [(&'static str, &'static str)],
 }
 
@@ -20,7 +20,7 @@ const LINES_OF_A_MAP: usize = 80;
 /// All rules.
 pub(crate) const RULES: &[Rule] = &[
     Rule {
-        name: "every Rust file begins by saying what it owns",
+        name: "every Rust file begins with a module header",
         check: |tree| {
             let silent = tree.rust().filter(|file| !file.text.starts_with("//!"));
             silent.map(|file| format!("{} does not begin with //!", file.path)).collect()
@@ -39,7 +39,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     },
     Rule {
-        name: "one file knows the codec's library",
+        name: "one file uses the codec's library",
         check: |tree| words(tree, &[""], &["protocol/src/codec.rs"], &[concat!("bin", "code")], no_exception),
         bad: &[("worker/src/x.rs", concat!("use bin", "code::encode;"))],
         good: &[("protocol/src/codec.rs", concat!("use bin", "code::encode;"))],
@@ -54,7 +54,7 @@ pub(crate) const RULES: &[Rule] = &[
         good: &[("supervisor/store/src/sqlite.rs", concat!("use rusq", "lite::Connection;"))],
     },
     Rule {
-        name: "only sandbox talks to seccomp and Landlock",
+        name: "only sandbox uses seccomp and Landlock",
         check: |tree| {
             let calls = &[
                 concat!("SYS_", "seccomp"),
@@ -76,7 +76,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "in the supervisor only spawn creates processes",
         check: |tree| {
-            // A verb is called fork, too: it is the system's that is meant.
+            // The system call `fork`, not the verb.
             let ways = &[
                 "Command::new",
                 "posix_spawn",
@@ -140,7 +140,7 @@ pub(crate) const RULES: &[Rule] = &[
                 "SystemTime",
                 "std::env::",
             ];
-            // Tests of what only the crate itself can see: they compare it with files of the repository.
+            // Tests of private items, which they compare with files of the repository.
             let allowed = &["cvm/src/builtins/generations/tests.rs"];
             phrases(tree, &["protocol/src/", "cvm/src/"], allowed, outside)
         },
@@ -162,7 +162,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     },
     Rule {
-        name: "dependencies point the way the architecture says",
+        name: "dependencies are those of the architecture",
         check: manifests::arrows,
         bad: &[
             ("supervisor/spawn/Cargo.toml", "[dependencies]\nvm-system-worker.workspace = true"),
@@ -235,8 +235,8 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     },
     Rule {
-        // On Linux 6.18 it starves others, even those that have a SIGKILL to die of (`tests/src/watch.rs`).
-        name: "nobody yields the processor in a loop",
+        // On Linux 6.18 it starves other processes, even those with a pending SIGKILL (`tests/src/watch.rs`).
+        name: "no loop yields the processor",
         check: |tree| {
             phrases(tree, &[""], &[], &[concat!("thread::yield", "_now"), concat!("sched_yield", "(")])
         },
@@ -248,7 +248,7 @@ pub(crate) const RULES: &[Rule] = &[
         check: vocabulary::banned_words,
         bad: &[
             ("cvm/src/x.rs", concat!("// as the caller was to", "ld\n")),
-            ("cvm/src/x.rs", concat!("struct New", "bornKind;\n")),
+            ("cvm/src/x.rs", concat!("struct Newb", "ornKind;\n")),
             ("broker/src/x.rs", concat!("fn sh", "elf_path() {}\n")),
             ("docs/javascript.md", concat!("a Do", "or\n")),
         ],
@@ -258,7 +258,7 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     },
     Rule {
-        name: "the name of a public type stands once in the workspace",
+        name: "the name of a public type is unique in the workspace",
         check: vocabulary::repeated_types,
         bad: &[("cvm/src/x.rs", "pub struct Page;\nmod y {\n    pub(crate) enum Page<'a> {}\n}\n")],
         good: &[
@@ -287,7 +287,7 @@ pub(crate) const RULES: &[Rule] = &[
         good: &[("a/src/x.rs", "/proc/1/root/x"), ("README.md", "/abs/worktree and $HOME/x")],
     },
     Rule {
-        name: "a test that cannot run says so through the testkit",
+        name: "a test that cannot run is skipped through the testkit",
         check: |tree| {
             let folders = ["testkit", "benches", "tests/tests/tidy"];
             phrases(tree, &[""], &folders, &[concat!("\"SKIP", "PED")])
@@ -301,7 +301,7 @@ fn no_exception(_: &SourceFile) -> bool {
     false
 }
 
-/// Places in `folders`, outside of `allowed`, where one of these words stands by itself in code.
+/// Places in `folders`, outside of `allowed`, where code has one of these words as a whole word.
 fn words(
     tree: &Tree,
     folders: &[&str],
@@ -355,7 +355,7 @@ fn personal_paths(file: &SourceFile) -> Vec<String> {
     let mut found = Vec::new();
     for (index, line) in file.text.lines().enumerate() {
         let own_path = line.match_indices(home).any(|(at, _)| {
-            // `/proc/1/root/` is another thing.
+            // `/proc/1/root/` is no home folder.
             !line[..at]
                 .ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.' | '}' | '>'))
         });

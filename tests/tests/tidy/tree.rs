@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// What is not ours: builds, git's own, generated data.
+/// Folders that are not checked: builds, git's data, generated data.
 const SKIPPED: &[&str] = &["target", ".git", "corpus", "artifacts", "node_modules", "test262-suite"];
 
 /// One file.
@@ -14,7 +14,7 @@ pub(crate) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Whether the path begins with one of these.
+    /// Whether the path is in one of these folders.
     pub(crate) fn is_in(&self, folders: &[&str]) -> bool {
         folders.iter().any(|folder| self.path.starts_with(folder))
     }
@@ -31,7 +31,7 @@ impl SourceFile {
         })
     }
 
-    /// The line from which on a Rust file is a test; its end if none of it is.
+    /// The first line of a Rust file's test code; `usize::MAX` without any.
     pub(crate) fn tests_from(&self) -> usize {
         if self.path.contains("/tests/") || self.path.ends_with("/tests.rs") {
             return 1;
@@ -41,7 +41,7 @@ impl SourceFile {
     }
 }
 
-/// What the rules look at.
+/// The files that the rules check.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) files: Vec<SourceFile>,
@@ -57,7 +57,7 @@ impl Tree {
         Self { files }
     }
 
-    /// An invented tree.
+    /// A tree of example files.
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| SourceFile { path: (*path).into(), text: (*text).into() };
         Self { files: files.iter().map(file).collect() }
@@ -75,13 +75,13 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let kind = entry.file_type().expect("file type");
         if SKIPPED.contains(&name.as_str()) {
-            // In a second work tree git's own is a file.
+            // In a second work tree, `.git` is a file.
             continue;
         }
         if kind.is_dir() {
             collect(root, &path, files);
         } else if kind.is_file() {
-            // What is not text has no rules here.
+            // Files that are not text have no rules.
             if let Ok(text) = fs::read_to_string(&path) {
                 let path = path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned();
                 files.push(SourceFile { path, text });
