@@ -168,6 +168,8 @@ fn daemon(place: TestDir, durability: &str, name: &'static str) -> Side {
     let options = DaemonOptions {
         program: "vm-system",
         arguments: vec!["--durability".to_owned(), durability.to_owned()],
+        // The memory disk is another mount than `/`.
+        config: format!("worktree_roots = [{:?}]\n", place.worktree()),
         ..DaemonOptions::default()
     };
     Side { daemon: Daemon::start_with(place, &options), name }

@@ -135,7 +135,7 @@ fn errors_of_the_operator_are_not_reported_as_bugs() {
     assert!(serve(&["--tokens", tokens.to_str().unwrap()]).contains("tokens"));
     assert!(serve(&["--ui-dir", "/nowhere"]).contains("ui_dir"));
     let run = env.run(["serve", "--state-dir", file.to_str().unwrap()]);
-    assert!(run.code == Some(2) && run.stderr.contains("is no folder"), "{run:?}");
+    assert!(run.code == Some(2) && run.stderr.contains("is not a folder"), "{run:?}");
 }
 
 #[test]

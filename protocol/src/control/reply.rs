@@ -228,7 +228,7 @@ macro_rules! error_codes {
             pub const fn http_status(self) -> u16 {
                 match self { $(Self::$member => $http),+ }
             }
-            /// Exit code of the CLI (`cli.md`).
+            /// Exit code of the CLI (`cli/src/contract.rs`).
             pub const fn exit_code(self) -> u8 {
                 match self { $(Self::$member => $exit),+ }
             }
