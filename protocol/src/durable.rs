@@ -56,7 +56,7 @@ pub enum ToDurable {
         segment: Segment,
     },
     /// Continues from the restored state, or from a checkpoint that the worker made by itself.
-    GoOn {
+    Continue {
         /// The limits of this run.
         segment: Segment,
     },
@@ -112,7 +112,7 @@ pub enum FromDurable {
     /// There is no such variable. Ends the turn.
     NotSet,
     /// As `Checkpoint`, with the last of its pages, so that a small checkpoint is one message.
-    Stands {
+    SmallCheckpoint {
         /// An empty page is to be removed.
         pages: Vec<StatePage>,
         /// As in `Checkpoint`.
@@ -125,7 +125,7 @@ impl FromDurable {
     pub fn ends_turn(&self) -> bool {
         match self {
             Self::Events(_) | Self::Pages(_) => false,
-            Self::Checkpoint(stop) | Self::Stands { stop, .. } => stop.cause != Cause::Started,
+            Self::Checkpoint(stop) | Self::SmallCheckpoint { stop, .. } => stop.cause != Cause::Started,
             _ => true,
         }
     }

@@ -145,9 +145,9 @@ fn invalid_arguments_are_refused_when_a_program_starts() {
 fn pending_tasks_are_listed_with_execution_and_program() {
     let env = TestEnvironment::new();
     let _daemon = daemon(&env);
-    env.file("asks.js", "function main() { return CC('which one?') }");
-    env.run(["program", "start", "asks.js", "--name", "curious"]).ok();
+    env.file("prompts.js", "function main() { return CC('which one?') }");
+    env.run(["program", "start", "prompts.js", "--name", "curious"]).ok();
     let list = env.run(["task", "list"]).ok();
     let row = list.lines().nth(1).unwrap();
-    assert!(row.contains("curious") && row.contains(" asks ") && row.ends_with("which one?"), "{list}");
+    assert!(row.contains("curious") && row.contains(" prompts ") && row.ends_with("which one?"), "{list}");
 }

@@ -224,7 +224,7 @@ fn a_download_shows_progress_and_leaves_only_its_result() {
 }
 
 /// Creates a task for a number of at least 2, then one for a text.
-const ASKS: &str = "
+const PROMPTS: &str = "
     function main() {
         const n: number = CC('how many?', { schema: { type: 'number', minimum: 2 } });
         console.log('twice is', n * 2);
@@ -236,8 +236,8 @@ const ASKS: &str = "
 fn a_task_is_repeated_on_the_terminal_until_an_answer_matches() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
-    env.file("asks.ts", ASKS);
-    let command = "vm-system program start asks.ts --interactive";
+    env.file("prompts.ts", PROMPTS);
+    let command = "vm-system program start prompts.ts --interactive";
     let Some(mut terminal) = Terminal::run(&env, command, &[("NO_COLOR", "1")]) else { return };
     terminal.shows("how many?");
     terminal.shows("\"minimum\":2");
@@ -260,8 +260,8 @@ fn a_task_is_repeated_on_the_terminal_until_an_answer_matches() {
 fn ctrl_c_at_a_task_leaves_the_program_waiting_with_a_hint() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
-    env.file("asks.ts", ASKS);
-    let command = "vm-system program start asks.ts --name left --interactive";
+    env.file("prompts.ts", PROMPTS);
+    let command = "vm-system program start prompts.ts --name left --interactive";
     let Some(mut terminal) = Terminal::run(&env, command, &[("NO_COLOR", "1")]) else { return };
     terminal.shows("how many?");
     terminal.shows("> ");
@@ -282,9 +282,9 @@ fn ctrl_c_at_a_task_leaves_the_program_waiting_with_a_hint() {
 fn a_task_is_answered_by_its_id_with_and_without_waiting() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
-    env.file("asks.ts", ASKS);
+    env.file("prompts.ts", PROMPTS);
     let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap();
-    let run = json(env.run(["program", "start", "asks.ts", "--output", "json"]).ok());
+    let run = json(env.run(["program", "start", "prompts.ts", "--output", "json"]).ok());
     let task = run["task"]["id"].as_str().unwrap();
     assert_eq!(env.run(["task", "get", task]).ok(), "how many?\n");
     // A JSON string is not a number; a typed answer is parsed as JSON.

@@ -140,12 +140,12 @@ enums! {
     }
     ToDurable {
         Compile { source, file_name, typescript }, Load { code, limits }, Pages(pages), Restore,
-        Start { args, env, seed, segment }, GoOn { segment }, Answer { answer, segment },
+        Start { args, env, seed, segment }, Continue { segment }, Answer { answer, segment },
         HostResult { result, segment }, Inspect, Set { frame, name, value },
     }
     FromDurable {
         Compiled { code }, NotCompiled(diagnostics), Restored, Refused { why }, Events(events), Pages(pages),
-        Checkpoint(stop), Call(call), View(view), NotSet, Stands { pages, stop },
+        Checkpoint(stop), Call(call), View(view), NotSet, SmallCheckpoint { pages, stop },
     }
     TaskAnswer { Text(text), Json(json), Failed(message), Expired(message), Wrong(message) }
     Cause { Started, Steps, Pause { prompt, options }, Effect(call), Edited, Ended(end) }

@@ -195,8 +195,8 @@ impl Running {
         let started = Now { unix_ms: adopted.record.started_at.0, ..now };
         let mut running = Self::with(Arc::new(adopted.record), &adopted.policy, output, now);
         running.started = started;
-        running.tasks.count = adopted.question.as_ref().map_or(0, |row| row.checkpoint);
-        running.tasks.known = adopted.question;
+        running.tasks.count = adopted.task.as_ref().map_or(0, |row| row.checkpoint);
+        running.tasks.known = adopted.task;
         running
     }
 

@@ -140,7 +140,7 @@ pub struct AdoptedExecution {
     pub output_bytes: u64,
     /// Time of the last event.
     pub last_ts: Timestamp,
-    pub question: Option<TaskRow>,
+    pub task: Option<TaskRow>,
 }
 
 impl SessionMachine {

@@ -157,7 +157,7 @@ impl Worker {
 
     fn send_stop(&mut self, pages: Vec<StatePage>, cause: Cause) -> Option<()> {
         let stop = Box::new(Stop { cause, cpu_us: 1, heap_bytes: 1 });
-        self.send_durable(FromDurable::Stands { pages, stop })
+        self.send_durable(FromDurable::SmallCheckpoint { pages, stop })
     }
 
     /// As a program's worker: compiles to the source itself, and misbehaves as the source names when it is run.

@@ -99,7 +99,7 @@ impl Machine {
             }
             ToDurable::Restore => self.restore(link)?,
             ToDurable::Start { args, env, seed, segment } => self.start(args, env, seed, segment, link)?,
-            ToDurable::GoOn { segment } => self.run(segment, link)?,
+            ToDurable::Continue { segment } => self.run(segment, link)?,
             ToDurable::Answer { answer, segment } => {
                 let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
                 if !resume_pause(program, state, &engine_answer(answer)) {

@@ -23,7 +23,7 @@ impl Machine {
             send(link, FromDurable::Pages(std::mem::take(&mut batch)));
         }
         let stop = Stop { cause, cpu_us: self.clock.cpu_us(), heap_bytes: state.heap_bytes() };
-        send(link, FromDurable::Stands { pages: batch, stop: Box::new(stop) });
+        send(link, FromDurable::SmallCheckpoint { pages: batch, stop: Box::new(stop) });
         Some(())
     }
 }

@@ -60,7 +60,7 @@ impl DurableMachine {
             let bytes: u64 = pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum();
             self.gathered.page_bytes = self.gathered.page_bytes.saturating_sub(bytes);
             self.add_pages("start", pages, now);
-            self.next = NextStep::GoOn;
+            self.next = NextStep::Continue;
             self.fresh = None;
         }
         self.add_progress(ExecutionStatus::Running);
@@ -189,7 +189,7 @@ impl DurableMachine {
         match then {
             AfterCommit::Nothing => {}
             AfterCommit::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
-            AfterCommit::GoOn => {
+            AfterCommit::Continue => {
                 if self.stage == Stage::Held {
                     self.go_on(now, actions);
                 }

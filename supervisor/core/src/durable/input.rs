@@ -140,7 +140,7 @@ pub enum DurableInput {
     /// No messages are received from the worker until there is memory for them; the worker has to wait.
     Stalled,
     /// There is memory again.
-    GoesOn,
+    Continues,
     /// The deadline may have passed.
     Tick,
     /// Other executions need workers.

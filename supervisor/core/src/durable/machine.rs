@@ -184,7 +184,7 @@ impl DurableMachine {
                 self.called(result, now, actions);
             }
             Input::Stalled => self.clock.stalled = self.clock.hard_stop.take().map(|at| (at, now.mono_ms)),
-            Input::GoesOn => self.goes_on(now),
+            Input::Continues => self.goes_on(now),
             Input::Tick => self.tick(now, actions),
             Input::Pressure => {
                 if matches!(self.stage, Stage::Warm(_)) {
@@ -303,7 +303,7 @@ impl DurableMachine {
                 }
             }
             NextStep::Answer(answer) => ToDurable::Answer { answer: answer.clone(), segment },
-            NextStep::GoOn | NextStep::Effect => ToDurable::GoOn { segment },
+            NextStep::Continue | NextStep::Effect => ToDurable::Continue { segment },
             NextStep::Wait => {
                 self.clock.hard_stop = None;
                 self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);

@@ -14,7 +14,7 @@ pub(super) enum NextStep {
     /// It starts.
     Begin,
     /// It continues by itself.
-    GoOn,
+    Continue,
     /// It resumes with this answer.
     Answer(TaskAnswer),
     /// It had requested an effect; the worker will request it again.
@@ -51,7 +51,7 @@ pub(super) enum Stage {
 pub(super) enum AfterCommit {
     Nothing,
     /// The worker continues.
-    GoOn,
+    Continue,
     /// The effect is carried out.
     Effect(HostCall),
     /// All waiting callers get the status `waiting`.

@@ -53,7 +53,7 @@ impl DurableMachine {
             }
             (
                 Stage::Running | Stage::Setting,
-                FromDurable::Pages(_) | FromDurable::Checkpoint(_) | FromDurable::Stands { .. },
+                FromDurable::Pages(_) | FromDurable::Checkpoint(_) | FromDurable::SmallCheckpoint { .. },
             )
             | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
             _ => false,
@@ -72,7 +72,7 @@ impl DurableMachine {
                 }
                 Ok(())
             }
-            FromDurable::Stands { pages, stop } => self.gather_pages(pages).and_then(|()| {
+            FromDurable::SmallCheckpoint { pages, stop } => self.gather_pages(pages).and_then(|()| {
                 self.note_heap(&stop);
                 self.at_checkpoint(stop.cause, now, actions)
             }),
@@ -167,9 +167,9 @@ impl DurableMachine {
             Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions),
             Cause::Effect(call) => self.wants_effect(call, now, actions),
             Cause::Steps => {
-                self.take_checkpoint("steps", NextStep::GoOn, now);
+                self.take_checkpoint("steps", NextStep::Continue, now);
                 self.add_progress(ExecutionStatus::Running);
-                self.flush(now, AfterCommit::GoOn, actions);
+                self.flush(now, AfterCommit::Continue, actions);
             }
             Cause::Ended(end) => self.program_ended(&end, now, actions)?,
             Cause::Edited | Cause::Started => return Err("a checkpoint out of turn"),
@@ -266,7 +266,7 @@ impl DurableMachine {
             End::Interrupted => (ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None))),
             End::Corrupt(what) => (ExecutionStatus::Error, Some(("WORKER_DIED", what.as_str(), None))),
         };
-        self.take_checkpoint("end", NextStep::GoOn, now);
+        self.take_checkpoint("end", NextStep::Continue, now);
         self.end(status, failure, now, actions);
         Ok(())
     }

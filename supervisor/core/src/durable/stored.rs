@@ -19,7 +19,7 @@ pub(super) fn next(found: &StoredExecution) -> NextStep {
             None => NextStep::Wait,
         },
         Some("effect") => NextStep::Effect,
-        Some(_) => NextStep::GoOn,
+        Some(_) => NextStep::Continue,
     }
 }
 

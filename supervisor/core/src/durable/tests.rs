@@ -110,7 +110,7 @@ impl Worker {
                 self.effect_done = true;
                 self.next()
             }
-            ToDurable::GoOn { .. } => self.next(),
+            ToDurable::Continue { .. } => self.next(),
             // No reply.
             ToDurable::Set { .. } | ToDurable::Answer { answer: TaskAnswer::Wrong(_), .. } => Vec::new(),
             other => panic!("the model does not handle {other:?}"),

@@ -534,7 +534,7 @@ impl World {
             events: stored.events,
             output_bytes: stored.output_bytes,
             last_ts: stored.last_ts,
-            question: self.database.last_task(stored.record.id).cloned(),
+            task: self.database.last_task(stored.record.id).cloned(),
         });
         self.note(|| "the supervisor exits".to_owned());
         self.checks.forget(&self.database);

@@ -49,7 +49,7 @@ impl RunTask {
         let stored = self.writes.is_empty();
         self.pages.adjust(&self.durables.page_budget, gathered, stored).map(|change| match change {
             Change::Waits => Input::Stalled,
-            Change::GoesOn => Input::GoesOn,
+            Change::Continues => Input::Continues,
         })
     }
 

@@ -32,7 +32,7 @@ impl RunTask {
             Woken::Link(LinkEvent::Exited(exit)) => self.exited(exit),
             Woken::PagesReserved(held) => {
                 self.pages.has(held);
-                Input::GoesOn
+                Input::Continues
             }
             Woken::Called(result) => {
                 self.files.under_way = None;

@@ -38,7 +38,7 @@ pub(super) enum Change {
     /// Paused until there is memory for what the worker may send.
     Waits,
     /// Resumed: the pages that needed memory are stored.
-    GoesOn,
+    Continues,
 }
 
 impl PageReservation {
@@ -57,7 +57,7 @@ impl PageReservation {
         }
         let waited = self.is_waiting();
         self.give_back();
-        waited.then_some(Change::GoesOn)
+        waited.then_some(Change::Continues)
     }
 
     /// Reserves this many bytes; true if it begins to wait.
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(second.adjust(&budget, (0, most), false), None, "not stored yet");
         assert_eq!(
             second.adjust(&budget, (0, most), true),
-            Some(Change::GoesOn),
+            Some(Change::Continues),
             "its time is counted again"
         );
         assert_eq!(second.adjust(&budget, (0, most), true), None);

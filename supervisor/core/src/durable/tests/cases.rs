@@ -330,7 +330,7 @@ fn time_without_receiving_does_not_count_against_the_worker() {
     world.now.mono_ms += 3_600_000;
     world.step(DurableInput::Tick);
     assert!(!world.dying, "it is not killed for waiting");
-    world.step(DurableInput::GoesOn);
+    world.step(DurableInput::Continues);
     assert_eq!(deadline(&world), before + 3_600_000);
     world.now.mono_ms += 70;
     world.step(DurableInput::Cancel { token: Token(100), with: Vec::new() });
