@@ -56,8 +56,8 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
         }
     };
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
-    let parts = parts(&config, (store, library_store), (roots, worktree_clients), stop.clone());
-    let assembly = Assembly::start(parts).await?;
+    let parts = parts(&config, library_store, (roots, worktree_clients), stop.clone());
+    let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     let state = ServerState::default();
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
     let control = tokio::spawn(control::serve(
@@ -167,7 +167,7 @@ fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClient
 
 fn parts(
     config: &Config,
-    (store, library_store): (StoreHandle, LibraryStore),
+    library_store: LibraryStore,
     (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
@@ -180,7 +180,6 @@ fn parts(
         ..SpawnConfig::embedded()
     };
     Parts {
-        store,
         library_store,
         spawn,
         roots,

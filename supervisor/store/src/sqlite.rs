@@ -3,7 +3,6 @@
 //! One writer thread (`writer.rs`), a few read-only connections (`readers.rs`), one checkpoint thread (`wal.rs`).
 
 mod failure;
-mod log;
 mod open;
 mod quota_eviction;
 mod read;
