@@ -26,7 +26,7 @@ use vm_system_protocol::control::{DoctorReport, GivenAnswer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
-use vm_system_spawn::{SpawnError, Spawner, WorkerKind};
+use vm_system_spawn::{KindZygoteInfo, SpawnError, Spawner};
 use vm_system_store::{BoxFuture, OpenError, StoreHandle};
 
 /// Commands that may wait for a session's owner task.
@@ -381,18 +381,16 @@ impl RuntimeApi for Runtime {
     fn facts(&self) -> RuntimeFacts {
         let RuntimeContext { jails, registry, .. } = &*self.0.shared;
         let jail = jails.present();
-        let info = |kind: &WorkerKind, pid, forks| ZygoteInfo {
-            engine: kind.engine().to_owned(),
-            libraries: kind.libraries(),
-            pid,
-            forks,
+        let info = |zygote: KindZygoteInfo| ZygoteInfo {
+            engine: zygote.kind.engine().to_owned(),
+            libraries: zygote.kind.libraries(),
+            pid: zygote.pid,
+            forks: zygote.forks,
         };
-        let further = jail.further_zygotes().into_iter().map(|set| info(&set.kind, set.pid, set.forks));
-        let plain = WorkerKind::plain();
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
             sandbox: doctor::layers(&jail, jails.config().sandbox),
-            zygotes: jail.zygote_pids().into_iter().map(|pid| info(&plain, pid, 0)).chain(further).collect(),
+            zygotes: jail.zygotes().into_iter().map(info).collect(),
             sessions_created: registry.sessions_created.load(Ordering::Relaxed),
             executions_started: registry.executions_started.load(Ordering::Relaxed),
         }

@@ -4,12 +4,12 @@
 use super::packets;
 use super::process::WorkerExit;
 use super::spawner::SpawnEvent;
+use crate::reactor::WatchedFd;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use vm_system_protocol::codec::{decode, encode};
@@ -28,7 +28,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Our end of the keeper's channel.
 #[derive(Debug)]
 pub(super) struct Control {
-    socket: AsyncFd<OwnedFd>,
+    socket: WatchedFd,
     waiting: Mutex<Waiting>,
 }
 
@@ -47,7 +47,7 @@ struct Alive {
 }
 
 impl Control {
-    pub(super) fn new(socket: AsyncFd<OwnedFd>) -> Self {
+    pub(super) fn new(socket: WatchedFd) -> Self {
         Self { socket, waiting: Mutex::default() }
     }
 
