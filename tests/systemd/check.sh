@@ -66,6 +66,9 @@ uses() {
         'require("exec").run("wc", [], { input: "some text\n" }).stdout.trim().split(/ +/).join(" ")'
     check "exec sees the worktree" "data.txt" v exec repl "$session" \
         'require("exec").run("wc", ["-c", "/work/data.txt"]).stdout'
+    check "what a command sees of the host" "0 0" v exec repl "$session" \
+        'require("exec").run("wc", ["-c", "/proc/self/mountinfo"]).stdout.split(" ")[0] + " " +
+            require("exec").run("wc", ["-l", "/etc/passwd"]).stdout.length'
     check "fork of a session" "-" v session fork "$session"
     check "program starts and creates a task" "who?" v program start "$folder/program.js" --name "p-$label" \
         --worktree-path "$folder"
