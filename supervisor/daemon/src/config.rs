@@ -231,10 +231,12 @@ impl HttpFile {
                 return Err(format!("http.{name} must be absolute, `{}` is not", path.display()));
             }
         }
-        if let Some(host) =
-            self.allowed_hosts.iter().find(|host| host.is_empty() || host.contains([':', '/', '*']))
-        {
-            return Err(format!("http.allowed_hosts: `{host}` is not a plain name without port"));
+        let is_plain = |host: &str| {
+            host.parse::<std::net::IpAddr>().is_ok()
+                || !host.is_empty() && !host.contains([':', '/', '*', '@'])
+        };
+        if let Some(host) = self.allowed_hosts.iter().find(|host| !is_plain(host)) {
+            return Err(format!("http.allowed_hosts: `{host}` is not a plain name or address without port"));
         }
         if self.max_body_kb == Some(0) {
             Err("http.max_body_kb must be at least 1".to_owned())
@@ -480,7 +482,10 @@ mod tests {
         assert!(config("[[worktree_root]]\nowners = [\"ci\"]").unwrap_err().contains("path"));
         assert!(config("[http]\ntokens = \"rel\"").unwrap_err().contains("http.tokens"));
         assert!(config("[http]\nlisten = [\"localhost\"]").is_err());
-        assert!(config("[http]\nallowed_hosts = [\"a:1\"]").is_err());
+        for host in ["a:1", "[::1]", "192.0.2.7:80", "*", "a@b", ""] {
+            assert!(config(&format!("[http]\nallowed_hosts = [\"{host}\"]")).is_err(), "{host}");
+        }
+        assert!(config("[http]\nallowed_hosts = [\"192.0.2.7\", \"2001:db8::7\"]").is_ok());
         assert!(config("max_sessions = 0").is_err() && config("max_sessions = -1").is_err());
         assert!(config("").is_ok());
     }
