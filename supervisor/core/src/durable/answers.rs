@@ -165,8 +165,10 @@ impl DurableMachine {
         self.released = true;
         self.refuse_all(&DurableRefusal::Stopping, actions);
         for input in std::mem::take(&mut self.requests.deferred) {
-            if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
-                input
+            if let Input::Submit { token, .. }
+            | Input::Set { token, .. }
+            | Input::Cancel { token, .. }
+            | Input::Wake { token: Some(token) } = input
             {
                 actions.push(Action::Reply { token, result: Err(DurableRefusal::Stopping) });
             }

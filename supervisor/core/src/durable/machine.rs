@@ -157,10 +157,10 @@ impl DurableMachine {
                 self.add_waiting_caller(token, wait);
                 self.spawn(actions);
             }
-            Input::Wake => self.wake(now, actions),
-            Input::Submit { .. } | Input::Set { .. } if self.is_busy() => {
+            Input::Submit { .. } | Input::Set { .. } | Input::Wake { token: Some(_) } if self.is_busy() => {
                 self.defer(input, actions);
             }
+            Input::Wake { token } => self.wake(token, now, actions),
             Input::Submit { token, task, answer, with, wait } => {
                 self.submit((token, wait), (task, &answer), with, now, actions);
             }
@@ -210,14 +210,18 @@ impl DurableMachine {
         }
     }
 
-    fn wake(&mut self, now: Now, actions: &mut Vec<Action>) {
-        if self.stage != Stage::Cold || self.ended {
-            return;
+    fn wake(&mut self, token: Option<Token>, now: Now, actions: &mut Vec<Action>) {
+        self.requests.waiting.extend(token);
+        if self.stage == Stage::Cold && !self.ended {
+            if self.next == NextStep::Wait {
+                self.expire_if_due(now, actions);
+            } else {
+                self.spawn(actions);
+            }
         }
-        if self.next == NextStep::Wait {
-            self.expire_if_due(now, actions);
-        } else {
-            self.spawn(actions);
+        let at_rest = self.ended || self.next == NextStep::Wait && self.writes.writing.is_empty();
+        if at_rest && token.is_some() {
+            self.reply_all(actions);
         }
     }
 

@@ -344,7 +344,7 @@ impl World {
                 let runs = found.record.status == ExecutionStatus::Running;
                 self.machine = Some(DurableMachine::from_stored(self.spec(), found));
                 if runs {
-                    self.step(DurableInput::Wake);
+                    self.step(DurableInput::Wake { token: None });
                 }
             }
             None => {
