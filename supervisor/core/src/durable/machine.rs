@@ -468,6 +468,18 @@ impl DurableMachine {
         }
     }
 
+    pub(super) fn refuse_deferred(&mut self, why: &DurableRefusal, actions: &mut Vec<Action>) {
+        for input in std::mem::take(&mut self.requests.deferred) {
+            if let Input::Submit { token, .. }
+            | Input::Set { token, .. }
+            | Input::Cancel { token, .. }
+            | Input::Wake { token: Some(token) } = input
+            {
+                actions.push(Action::Reply { token, result: Err(why.clone()) });
+            }
+        }
+    }
+
     pub(super) fn refuse_all(&mut self, why: &DurableRefusal, actions: &mut Vec<Action>) {
         self.refuse_setter(why, actions);
         let set = self.requests.set.take().map(|(token, ..)| token);
