@@ -83,17 +83,13 @@ fn command_finding(service: namespaces::Ids) -> Finding {
 
 /// Whether commands have a `/proc`.
 fn command_processes_finding(service: namespaces::Ids) -> Finding {
-    let mut finding = attempt("command /proc", false, JailStep::Root, || {
+    let finding = attempt("command /proc", false, JailStep::Root, || {
         command_jail(service)?;
         plain(JailStep::Root, Path::new("/proc/self").metadata().map(drop))
     });
-    if !finding.works {
-        finding.detail =
-            "commands of `exec` have no /proc: parts of this machine's /proc are covered, as in \
-            containers, or its kernel is older than 5.8"
-                .to_owned();
-    }
-    finding
+    let missing = "commands of `exec` have no /proc: parts of this machine's /proc are covered, as in containers, or its \
+        kernel is older than 5.8";
+    Finding { detail: if finding.works { String::new() } else { missing.to_owned() }, ..finding }
 }
 
 /// Becomes pid 1 of a command's namespaces, without capabilities. The calling process waits for that one and exits like it.

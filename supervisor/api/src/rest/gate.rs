@@ -181,19 +181,16 @@ fn host_of(authority: &str) -> Option<&str> {
 /// (`Sec-Fetch-Site`, W3C Fetch Metadata); only pages of this listener are accepted. The files of a web UI may be linked to.
 fn same_origin(headers: &HeaderMap, authority: Option<&str>, is_public: bool) -> Result<(), RestError> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
-    let accepted = match origins.next() {
-        Some(origin) => {
-            let page = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, page)| page);
-            let ours = match (page, authority) {
-                (Some(page), Some(authority)) => page.eq_ignore_ascii_case(authority),
-                _ => false,
-            };
-            ours && origins.next().is_none()
-        }
-        None => {
-            let mut sites = headers.get_all(SEC_FETCH_SITE).iter();
-            is_public || sites.all(|site| site == "same-origin" || site == "none")
-        }
+    let accepted = if let Some(origin) = origins.next() {
+        let page = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, page)| page);
+        let ours = match (page, authority) {
+            (Some(page), Some(authority)) => page.eq_ignore_ascii_case(authority),
+            _ => false,
+        };
+        ours && origins.next().is_none()
+    } else {
+        let mut sites = headers.get_all(SEC_FETCH_SITE).iter();
+        is_public || sites.all(|site| site == "same-origin" || site == "none")
     };
     if accepted {
         Ok(())
