@@ -88,7 +88,7 @@ structs! {
     ZygoteInfo { engine, libraries, pid, forks }
     RuntimeInfo {
         version, pid, uptime_ms, keeper_pid, sandbox, zygotes, active_sessions, sessions_created, executions_started,
-        durability, store_queue,
+        durability, store_queue, store_problem,
     }
     DoctorReport { kernel, ok, problem, layers, host }
     HostFinding { name, works, required, detail }
