@@ -26,11 +26,13 @@ pub struct DaemonOptions {
     pub config: String,
     /// An existing file or pipe for its log; `daemon.log` in its folder if `None`.
     pub log: Option<PathBuf>,
+    /// Variables of its environment.
+    pub environment: Vec<(&'static str, String)>,
 }
 
 impl Default for DaemonOptions {
     fn default() -> Self {
-        Self { program: program::PRODUCT, arguments: Vec::new(), config: String::new(), log: None }
+        Self { program: program::PRODUCT, arguments: Vec::new(), config: String::new(), log: None, environment: Vec::new() }
     }
 }
 
@@ -79,6 +81,7 @@ impl Daemon {
             serve.arg("--config").arg(file);
         }
         serve.env("NOTIFY_SOCKET", &notify).env("RUST_BACKTRACE", "1");
+        serve.envs(options.environment.iter().map(|(name, value)| (name, value)));
         serve.stdout(Stdio::null()).stderr(log);
         let child = serve.spawn().expect("start of the daemon");
         let pidfd = PidFd::open(child.id()).expect("our own child");

@@ -2,10 +2,13 @@
 //! reports it, new work is refused by name, and no acknowledged record is lost without a report.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::model::{Engine, Execution, Session};
+use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
@@ -191,6 +194,33 @@ fn commit_that_hangs_reaches_health() {
     watch::until(|| health(&scene.daemon).is_ok(), || format!("health is {:?}", health(&scene.daemon)));
     scene.assert_usable(&session);
     scene.end(&[&session]);
+}
+
+#[test]
+fn watchdog_is_notified_as_long_as_the_store_responds() {
+    let timeout = ("WATCHDOG_USEC", "400000".to_owned());
+    let options = DaemonOptions { environment: vec![timeout], ..DaemonOptions::default() };
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
+    // The socket of the harness is gone; from now on this test is the service manager.
+    let notify = daemon.place.path("notify");
+    std::fs::remove_file(&notify).expect("the harness made it");
+    let manager = UnixDatagram::bind(&notify).expect("the folder is ours");
+    std::fs::set_permissions(&notify, std::fs::Permissions::from_mode(0o777)).expect("ours");
+    let next = |patience| {
+        manager.set_read_timeout(Some(patience)).expect("positive");
+        let mut message = [0; 64];
+        manager.recv(&mut message).ok().map(|bytes| message[..bytes].to_vec())
+    };
+    for _ in 0..3 {
+        assert_eq!(next(PATIENCE).as_deref(), Some(&b"WATCHDOG=1"[..]));
+    }
+    let lock = lock_for_writing(&database(&daemon.place));
+    // What was sent before the lock; after it the store waits for several seconds.
+    while next(Duration::from_millis(100)).is_some() {}
+    assert_eq!(next(Duration::from_secs(1)), None, "the store does not respond");
+    drop(lock);
+    assert_eq!(next(PATIENCE).as_deref(), Some(&b"WATCHDOG=1"[..]));
+    daemon.stop();
 }
 
 #[test]

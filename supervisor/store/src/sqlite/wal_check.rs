@@ -125,17 +125,20 @@ struct LogHeader {
 
 impl LogHeader {
     fn parse(bytes: &[u8; HEADER_BYTES]) -> Self {
+        let magic = word(bytes, 0);
         let page_bytes = word(bytes, 8) as usize;
-        let is_known = word(bytes, 0) & !1 == MAGIC
+        let is_big_endian = magic & 1 == 1;
+        let stored = words(bytes, 24);
+        let is_valid = magic & !1 == MAGIC
             && word(bytes, 4) == FORMAT
             && page_bytes.is_power_of_two()
-            && (512..=65_536).contains(&page_bytes);
-        let is_big_endian = if is_known { word(bytes, 0) & 1 == 1 } else { cfg!(target_endian = "big") };
-        let stored = words(bytes, 24);
+            && (512..=65_536).contains(&page_bytes)
+            && checksum(is_big_endian, (0, 0), &bytes[..24]) == stored;
         Self {
-            is_valid: is_known && checksum(is_big_endian, (0, 0), &bytes[..24]) == stored,
-            is_big_endian,
-            page_bytes: if is_known { page_bytes } else { PAGE_BYTES },
+            is_valid,
+            // Of an unreadable header any bit may be wrong: then as this machine writes it.
+            is_big_endian: if is_valid { is_big_endian } else { cfg!(target_endian = "big") },
+            page_bytes: if is_valid { page_bytes } else { PAGE_BYTES },
             salts: words(bytes, 16),
             checksum: stored,
         }

@@ -39,7 +39,8 @@ async fn a_file_that_is_out_of_reach_fails_queries_until_it_is_back() {
     std::fs::rename(&path, &away).expect("the file is ours");
     // No reader has been needed before, so one is opened now.
     let error = disk.store.execution(&mine(), execution_id(1)).await.expect_err("there is no file");
-    assert_eq!(error, StoreError::Unavailable("the database file cannot be opened".to_owned()));
+    let moved = "the database file was moved away while it was in use";
+    assert_eq!(error, StoreError::Unavailable(moved.to_owned()));
     assert!(!path.exists(), "no empty database replaces it");
     std::fs::rename(&away, &path).expect("the file is ours");
     let row = disk.store.execution(&mine(), execution_id(1)).await.expect("readable");
