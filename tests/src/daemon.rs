@@ -32,7 +32,13 @@ pub struct DaemonOptions {
 
 impl Default for DaemonOptions {
     fn default() -> Self {
-        Self { program: program::PRODUCT, arguments: Vec::new(), config: String::new(), log: None, environment: Vec::new() }
+        Self {
+            program: program::PRODUCT,
+            arguments: Vec::new(),
+            config: String::new(),
+            log: None,
+            environment: Vec::new(),
+        }
     }
 }
 
@@ -102,7 +108,11 @@ impl Daemon {
         assert!(ready > 0, "the daemon is not ready and has not exited:\n{}", self.log());
         let mut message = [0; 256];
         manager.set_nonblocking(true).expect("nonblocking");
-        manager.recv(&mut message).is_ok_and(|len| message[..len].starts_with(b"READY=1"))
+        match manager.recv(&mut message) {
+            Ok(len) if message[..len].starts_with(b"WATCHDOG=1") => self.is_ready(manager),
+            Ok(len) => message[..len].starts_with(b"READY=1"),
+            Err(_) => false,
+        }
     }
 
     fn give_up(self) -> (TestDir, String) {

@@ -30,17 +30,12 @@ impl CrashRecord<'_> {
     }
 
     fn circumstances(&self) -> String {
-        let mut text = String::new();
-        if let Some(execution) = self.execution {
-            text += &format!(", during execution {execution}");
-        }
-        if let Some(ProcessUsage { cpu_ms, peak_memory_kib }) = self.usage {
-            text += &format!(
-                ", after {cpu_ms} ms of CPU time, with at most {} MiB of memory",
-                peak_memory_kib / 1_024
-            );
-        }
-        text
+        let execution = self.execution.map(|id| format!(", during execution {id}"));
+        let usage = self.usage.map(|ProcessUsage { cpu_ms, peak_memory_kib }| {
+            let mib = peak_memory_kib / 1_024;
+            format!(", after {cpu_ms} ms of CPU time, with at most {mib} MiB of memory")
+        });
+        execution.into_iter().chain(usage).collect()
     }
 
     /// The session's facts with those of the crash; invalid facts are replaced.

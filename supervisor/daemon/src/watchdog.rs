@@ -5,7 +5,7 @@
 use super::notify::{State, notify};
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use vm_system_record::Batch;
 use vm_system_store::StoreHandle;
 
@@ -15,7 +15,7 @@ pub(super) async fn report(store: StoreHandle) -> Infallible {
         return std::future::pending().await;
     };
     // As sd_watchdog_enabled(3) recommends.
-    let mut reports = interval(timeout / 2);
+    let mut reports = interval_at(Instant::now() + timeout / 2, timeout / 2);
     reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         reports.tick().await;

@@ -146,6 +146,9 @@ impl SqliteStore {
         if !path.exists() && saved.exists() {
             return Err(OpenError::Deleted { path, saved });
         }
+        if saved.exists() {
+            tracing::warn!(saved = %saved.display(), "there is a copy of an earlier database, which was deleted while it was in use");
+        }
         let log = recovery::before_opening(&path, durability, accepts_damage)?;
         let connection = open::first_connection(&path, durability, busy_timeout)?;
         recovery::after_opening(&connection, &path, log)?;

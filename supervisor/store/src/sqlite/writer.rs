@@ -304,9 +304,10 @@ impl Writer {
         let fault = self.location.file.fault();
         if fault != self.missing {
             let path = self.location.file.path().display();
-            match &fault {
-                Some(fault) => tracing::error!(path = %path, hint = fault.hint(), "{fault}"),
-                None => tracing::warn!(path = %path, "the database file is back"),
+            if let Some(fault) = &fault {
+                tracing::error!(path = %path, hint = fault.hint(), "{fault}");
+            } else {
+                tracing::warn!(path = %path, "the database file is back");
             }
             self.missing = fault;
         }
