@@ -3,7 +3,7 @@
 
 use super::oom::OomWatch;
 use super::packets;
-use super::process::{ExitReport, WorkerExit};
+use super::process::{ReportedExit, WorkerExit};
 use super::spawner::SpawnEvent;
 use crate::reactor::WatchedFd;
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Alive {
-    exit: watch::Sender<Option<ExitReport>>,
+    exit: watch::Sender<Option<ReportedExit>>,
     pidfd: Arc<PidFd>,
 }
 
@@ -65,7 +65,7 @@ impl Control {
         &self,
         inner_pid: u32,
         pidfd: Arc<PidFd>,
-    ) -> Option<watch::Receiver<Option<ExitReport>>> {
+    ) -> Option<watch::Receiver<Option<ReportedExit>>> {
         // Its result is of no interest now.
         let _ = self.oom.has_just_killed();
         let (exit, watcher) = watch::channel(None);
@@ -134,7 +134,7 @@ impl Control {
                         }
                         exit => exit,
                     };
-                    alive.exit.send_replace(Some(ExitReport { exit, usage }));
+                    alive.exit.send_replace(Some(ReportedExit { exit, usage }));
                 }
             }
             _ => {}
@@ -148,7 +148,7 @@ impl Control {
         for (_, alive) in waiting.alive.drain() {
             // With a pid namespace the kernel has done it already.
             let _ = alive.pidfd.kill();
-            alive.exit.send_replace(Some(ExitReport { exit: WorkerExit::KeeperLost, usage: None }));
+            alive.exit.send_replace(Some(ReportedExit { exit: WorkerExit::KeeperLost, usage: None }));
         }
     }
 }

@@ -38,7 +38,7 @@ pub enum WorkerExit {
 
 /// What the keeper reported of an exit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ExitReport {
+pub(super) struct ReportedExit {
     pub(super) exit: WorkerExit,
     pub(super) usage: Option<ProcessUsage>,
 }
@@ -61,7 +61,7 @@ struct Inner {
     session: SessionId,
     pid: u32,
     pidfd: Arc<PidFd>,
-    exit: Receiver<Option<ExitReport>>,
+    exit: Receiver<Option<ReportedExit>>,
     control: Arc<Control>,
 }
 
@@ -70,7 +70,7 @@ impl WorkerProcess {
         session: SessionId,
         pid: u32,
         pidfd: Arc<PidFd>,
-        exit: Receiver<Option<ExitReport>>,
+        exit: Receiver<Option<ReportedExit>>,
         control: Arc<Control>,
     ) -> Self {
         Self(Arc::new(Inner { session, pid, pidfd, exit, control }))

@@ -58,8 +58,8 @@ pub enum OpenError {
     },
     /// Committed transactions in the write-ahead log cannot be read.
     #[error(
-        "{} is damaged at frame {frame}{}: its acknowledged records from there on would be lost. Keep a copy of the folder and \
-         restore a backup, or start once with --accept-damage, which keeps the log as {}",
+        "{} is damaged at frame {frame}{}, or missing: acknowledged records from there on would be lost. Keep a copy of the \
+         folder and restore a backup, or start once with --accept-damage, which keeps the log as {}",
         path.display(), lost(*.commits, *.lost_frames), kept.display()
     )]
     DamagedLog {

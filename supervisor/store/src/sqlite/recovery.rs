@@ -30,7 +30,7 @@ pub(super) fn before_opening(
     match verdict {
         WalVerdict::Whole => {}
         WalVerdict::Torn => {
-            tracing::warn!(log = %log.display(), "the last transaction of the log is incomplete, as after a power cut; it was not acknowledged");
+            tracing::warn!(log = %log.display(), "the log ends with an incomplete transaction, as after a power cut");
         }
         WalVerdict::Damaged(WalDamage { frame, commits, lost_frames }) => {
             let kept = beside(&log, ".damaged");
@@ -38,7 +38,11 @@ pub(super) fn before_opening(
             if durability == Durability::Full && !accepts_damage {
                 return Err(OpenError::DamagedLog { path: log, frame, commits, lost_frames, kept });
             }
-            std::fs::copy(&log, &kept).map_err(unusable)?;
+            match std::fs::copy(&log, &kept) {
+                // The log is missing.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                copied => drop(copied.map_err(unusable)?),
+            }
             tracing::error!(
                 log = %log.display(),
                 frame,

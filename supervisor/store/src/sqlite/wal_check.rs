@@ -29,6 +29,8 @@ const FORMAT: u32 = 3_007_000;
 const PAGE_BYTES: usize = 4_096;
 /// One copy of the index's header (bytes); its checksum is in the last eight.
 const INDEX_HEADER_BYTES: usize = 48;
+/// Two copies of the header, and the number of frames that were copied to the database.
+const INDEX_BYTES: usize = 2 * INDEX_HEADER_BYTES + 4;
 
 /// The state of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +58,18 @@ type Words = (u32, u32);
 
 /// Reads the log, and the index beside it if it is there.
 pub(super) fn check(log: &Path, index: &Path) -> io::Result<WalVerdict> {
-    let Some(file) = open(log)? else { return Ok(WalVerdict::Whole) };
+    let index = Index::read(index)?;
+    let Some(file) = open(log)? else {
+        // SQLite deletes a log after its index, and when all of it is in the database.
+        let lost = index.map_or(0, |index| index.committed.saturating_sub(index.copied));
+        let damage = WalDamage { frame: 0, commits: 0, lost_frames: Some(lost) };
+        return Ok(if lost > 0 { WalVerdict::Damaged(damage) } else { WalVerdict::Whole });
+    };
     let mut file = BufReader::with_capacity(1 << 20, file);
     let mut header = [0; HEADER_BYTES];
     if !fill(&mut file, &mut header)? {
         return Ok(WalVerdict::Whole);
     }
-    let index = Index::read(index)?;
     let header = LogHeader::parse(&header);
     let Scan { salts, frames, committed, ends_at, commits } = Scan::run(&mut file, &header)?;
     let lost_frames = index
@@ -150,26 +157,35 @@ struct Index {
     salts: Words,
     /// Frames up to the last commit.
     committed: u64,
+    /// Of these, in the database already.
+    copied: u64,
 }
 
 impl Index {
     /// `None`: there is none, or it was being written when its process ended.
     fn read(path: &Path) -> io::Result<Option<Self>> {
         let Some(mut file) = open(path)? else { return Ok(None) };
-        let mut copies = [0; 2 * INDEX_HEADER_BYTES];
-        if !fill(&mut file, &mut copies)? {
+        let mut content = [0; INDEX_BYTES];
+        if !fill(&mut file, &mut content)? {
             return Ok(None);
         }
-        let (header, copy) = copies.split_at(INDEX_HEADER_BYTES);
+        let (header, rest) = content.split_at(INDEX_HEADER_BYTES);
+        let (copy, copied) = rest.split_at(INDEX_HEADER_BYTES);
         // In the byte order of the machine, but for the salts, which are as in the log.
-        let native = |offset: usize| {
-            let read = word(header, offset);
+        let native = |bytes: &[u8], offset: usize| {
+            let read = word(bytes, offset);
             if cfg!(target_endian = "big") { read } else { read.swap_bytes() }
         };
         let computed = checksum(cfg!(target_endian = "big"), (0, 0), &header[..40]);
-        let is_valid =
-            header == copy && native(0) == FORMAT && header[12] != 0 && computed == (native(40), native(44));
-        Ok(is_valid.then(|| Self { salts: words(header, 32), committed: u64::from(native(16)) }))
+        let is_valid = header == copy
+            && native(header, 0) == FORMAT
+            && header[12] != 0
+            && computed == (native(header, 40), native(header, 44));
+        Ok(is_valid.then(|| Self {
+            salts: words(header, 32),
+            committed: u64::from(native(header, 16)),
+            copied: u64::from(native(copied, 0)),
+        }))
     }
 }
 

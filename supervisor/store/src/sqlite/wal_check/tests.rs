@@ -122,6 +122,25 @@ fn log_that_was_cut_is_reported_by_its_index() {
     assert!(matches!(copy.verdict(), WalVerdict::Damaged(damage) if damage.lost_frames > Some(0)));
 }
 
+#[test]
+fn log_that_was_deleted_is_reported_unless_all_of_it_was_copied() {
+    let mut database = Database::new();
+    database.commit(100);
+    let remove_log =
+        |copy: &Copied| std::fs::remove_file(copy.0.path().join("t.db-wal")).expect("it was copied");
+    let copy = database.copy();
+    remove_log(&copy);
+    assert!(matches!(copy.verdict(), WalVerdict::Damaged(damage) if damage.lost_frames > Some(0)));
+    assert_eq!(copy.verdict_without_index(), WalVerdict::Whole, "nothing is known");
+    database
+        .connection
+        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+        .expect("no connection reads");
+    let copy = database.copy();
+    remove_log(&copy);
+    assert_eq!((copy.verdict(), copy.rows()), (WalVerdict::Whole, database.commits));
+}
+
 /// Under `full` only the last transaction is not flushed yet: of its sectors any part may have reached the disk.
 #[test]
 fn what_a_power_cut_leaves_of_the_last_transaction_is_no_damage() {
