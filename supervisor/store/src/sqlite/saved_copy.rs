@@ -58,3 +58,39 @@ impl SavedCopy {
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::SavedCopy;
+    use rusqlite::Connection;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn copy_is_private_and_replaces_only_a_copy_of_its_own_process() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let database = folder.path().join("t.db");
+        let connection = Connection::open(&database).expect("a new database");
+        connection
+            .execute_batch("PRAGMA journal_mode = wal; PRAGMA user_version = 11; CREATE TABLE t (a)")
+            .expect("new");
+        std::fs::remove_file(&database).expect("ours");
+        let mut saved = SavedCopy::of(&database);
+        for rows in 1..=2 {
+            connection.execute("INSERT INTO t VALUES (1)", []).expect("the file is still open");
+            saved.save(&connection).expect("the folder is ours");
+            let copy = Connection::open(saved.path()).expect("a database");
+            let found = copy.query_row(
+                "SELECT count(*), (SELECT user_version FROM pragma_user_version) FROM t",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            );
+            assert_eq!(found, Ok((rows, 11)));
+        }
+        let mode = std::fs::metadata(saved.path()).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let before = std::fs::read(saved.path()).expect("there");
+        SavedCopy::of(&database).save(&connection).expect_err("it is of another process");
+        assert_eq!(std::fs::read(saved.path()).expect("there"), before);
+        assert!(!folder.path().join("t.db.saved.new").exists());
+    }
+}
