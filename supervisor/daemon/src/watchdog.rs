@@ -5,9 +5,12 @@
 use super::notify::{State, notify};
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use vm_system_record::Batch;
 use vm_system_store::StoreHandle;
+
+/// While the store does not respond, its status is read this often.
+const FAULT_CHECK: Duration = Duration::from_secs(1);
 
 /// Reports as often as the service manager wants, for ever; never, if it does not watch this process.
 pub(super) async fn report(store: StoreHandle) -> Infallible {
@@ -19,9 +22,20 @@ pub(super) async fn report(store: StoreHandle) -> Infallible {
     reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         reports.tick().await;
-        // Without a write it is not flushed; behind a commit that hangs it waits.
-        let _ = store.apply(Batch::default()).await;
+        tokio::select! {
+            // Without a write it is not flushed; behind a commit that hangs it waits.
+            _ = store.apply(Batch::default()) => {}
+            () = fault(&store) => {}
+        }
         notify(State::Watchdog);
+    }
+}
+
+/// Resolves if the database is damaged or its file is gone. A restart would heal nothing, and a supervisor with a deleted database must
+/// not be ended while it saves the content, which may take long.
+async fn fault(store: &StoreHandle) {
+    while store.status().fault.is_none() {
+        sleep(FAULT_CHECK).await;
     }
 }
 
@@ -36,8 +50,19 @@ fn timeout(variable: impl Fn(&str) -> Option<String>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::timeout;
+    use super::{fault, timeout};
     use std::time::Duration;
+
+    #[tokio::test]
+    async fn store_that_does_not_respond_is_waited_for_unless_its_database_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = vm_system_store::open_sqlite(vm_system_store::StoreOptions::new(folder.path())).unwrap();
+        let waits = tokio::time::timeout(Duration::ZERO, fault(&store)).await;
+        assert!(waits.is_err(), "the database is there");
+        std::fs::remove_file(folder.path().join("vm-system.db")).unwrap();
+        fault(&store).await;
+        store.shutdown().await;
+    }
 
     #[test]
     fn only_the_watched_process_reports() {
