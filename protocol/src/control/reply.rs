@@ -180,6 +180,8 @@ pub struct RuntimeInfo {
     pub durability: String,
     /// Batches that wait for the store.
     pub store_queue: u64,
+    /// Why the store is not well: the message of `health`.
+    pub store_problem: Option<String>,
 }
 
 /// The host, layer by layer.

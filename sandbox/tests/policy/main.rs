@@ -496,8 +496,8 @@ fn fork_waits_for_the_reply() {
     let mut endings = Vec::new();
     while endings.len() < 2 {
         waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).expect("two children");
-        while let Some((pid, status)) = process::reap() {
-            endings.push((pid == forker, ExitStatus::from_wait_status(status)));
+        while let Some(reaped) = process::reap() {
+            endings.push((reaped.pid == forker, ExitStatus::from_wait_status(reaped.wait_status)));
         }
     }
     assert!(endings.contains(&(true, ExitStatus::Exited(0))), "{endings:?}");

@@ -31,6 +31,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Whether commits survive a power cut.
     pub durability: Durability,
+    /// Start although acknowledged records are lost with a damaged log.
+    pub accepts_damage: bool,
     /// The sandbox walls to set up.
     pub sandbox: SandboxMode,
     /// The user of the workers of a root supervisor.
@@ -99,6 +101,7 @@ impl Config {
             socket,
             socket_group: None,
             durability: Durability::Full,
+            accepts_damage: false,
             sandbox: SandboxMode::Full,
             service_ids: SpawnConfig::embedded().service_ids,
             worktree_roots: Vec::new(),

@@ -13,6 +13,7 @@ use super::idle;
 use super::notify::{State, notify};
 use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
+use super::watchdog;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -31,9 +32,17 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
 /// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left.
 pub async fn serve(config: Config) -> Result<(), DaemonError> {
-    let mut signals = StopSignals::listen().map_err(DaemonError::Signals)?;
-    let stop = CancellationToken::new();
+    let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let store = open(&config).await?;
+    tokio::select! {
+        served = serve_from(config, store.clone(), signals) => served,
+        // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
+        never = watchdog::report(store) => match never {},
+    }
+}
+
+async fn serve_from(config: Config, store: StoreHandle, mut signals: StopSignals) -> Result<(), DaemonError> {
+    let stop = CancellationToken::new();
     let library_store = match open_library_store(&config, &store).await {
         Ok(library_store) => library_store,
         Err(error) => {
@@ -122,6 +131,7 @@ async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
     let options = StoreOptions {
         database: config.database.clone(),
         durability: config.durability,
+        accepts_damage: config.accepts_damage,
         retention: config.retention.clone(),
         ..StoreOptions::new(&config.state_dir)
     };
