@@ -40,6 +40,8 @@ pub const EVENT_TEXT_BYTES: usize = 256 * 1024;
 pub const EVENT_JSON_DEPTH: usize = 64;
 /// A worker must send its hello within (milliseconds).
 pub const HELLO_MS: u64 = 5_000;
+/// A zygote must begin with a fork within (milliseconds) after its order, else SIGKILL; the reserve zygote takes over.
+pub const FORK_ORDER_MS: u64 = 2_000;
 /// Most sessions that one request forks.
 pub const FORKS: u32 = 64;
 /// A chunked message must be complete within (milliseconds).
@@ -52,6 +54,10 @@ pub const INTERRUPT_GRACE_MS: u64 = 500;
 pub const CLOSE_GRACE_MS: u64 = 1_000;
 /// Sessions per packet of the keeper's list (each has two descriptors; SCM_MAX_FD is 253).
 pub const RECORDS_PER_PACKET: usize = 120;
+/// A file of a worktree must be opened or read by the supervisor within (milliseconds).
+pub const FILE_CALL_MS: u64 = 10_000;
+/// Work of the supervisor on files of worktrees that is done at a time.
+pub const FILE_CALLS: usize = 64;
 /// A broker must be jailed within (milliseconds).
 pub const BROKER_START_MS: u64 = 5_000;
 /// A broker must reply to a call within (milliseconds).

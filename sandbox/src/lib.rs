@@ -19,6 +19,7 @@
 pub mod beneath;
 pub mod command_root;
 pub mod doctor;
+pub mod heap;
 pub mod identity;
 pub mod inspect;
 pub mod interrupt;

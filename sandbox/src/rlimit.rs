@@ -33,7 +33,8 @@ fn not_the_files() -> io::Result<()> {
     Ok(())
 }
 
-/// Raises the soft limit of descriptors to the hard one: the keeper holds two for every session.
+/// Raises the soft limit of descriptors to the hard one: supervisor and keeper hold some for every session. Processes that run code
+/// or commands of users have lower limits of their own.
 pub fn many_descriptors() -> io::Result<()> {
     let (_, hard) = sys::prlimit(0, libc::RLIMIT_NOFILE, None)?;
     sys::prlimit(0, libc::RLIMIT_NOFILE, Some((hard, hard))).map(drop)

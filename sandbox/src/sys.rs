@@ -338,3 +338,25 @@ pub(crate) fn install_interrupt_handler(flag: &'static AtomicBool) -> io::Result
     check(c_long::from(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) }))
         .map(drop)
 }
+
+/// `mallopt(M_ARENA_MAX)`.
+pub(crate) fn limit_arenas(most: c_int) {
+    // SAFETY: takes the heap's own lock and changes a number.
+    #[cfg(target_env = "gnu")]
+    let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, most) };
+    #[cfg(not(target_env = "gnu"))]
+    let _ = most;
+}
+
+/// `malloc_trim(0)`.
+pub(crate) fn trim_heap() {
+    // SAFETY: takes the heap's own locks and touches unused memory only.
+    #[cfg(target_env = "gnu")]
+    let _ = unsafe { libc::malloc_trim(0) };
+}
+
+/// The size of a page (bytes).
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: touches no memory.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4_096)
+}

@@ -27,16 +27,20 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects and exchanges hellos.
+    /// Connects and exchanges hello messages.
     pub fn connect(socket: &Path) -> Self {
+        Self::try_connect(socket).unwrap_or_else(|refusal| panic!("refused: {refusal}"))
+    }
+
+    /// As [`Client::connect`]; the reason of a refusal.
+    pub fn try_connect(socket: &Path) -> Result<Self, String> {
         let stream = UnixStream::connect(socket).expect("connect");
         stream.set_read_timeout(Some(PATIENCE)).expect("deadline");
         let mut client = Self { stream, next: 1 };
         let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: "test".to_owned() };
         client.write(&encode(&hello, CONTROL_FRAME_BYTES).expect("hello"));
         let hello: ServerHello = decode(&client.read()).expect("server hello");
-        assert_eq!(hello.refusal, None);
-        client
+        hello.refusal.map_or(Ok(client), Err)
     }
 
     /// Writes one frame.

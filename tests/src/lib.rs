@@ -11,6 +11,7 @@
 //! - [`rights`]: a template with rights that a test sets
 //! - [`programs`]: durable programs over the control socket; [`fragile`]: a client of a daemon that may be killed at any moment
 //! - [`mcp`]: an agent on standard streams
+//! - [`other_user`]: programs with another uid
 //! - [`observe`]: processes, descriptors and memory as the kernel reports them
 //! - [`watch`]: polling of what sends no notification
 
@@ -21,6 +22,7 @@ pub mod fragile;
 pub mod http;
 pub mod mcp;
 pub mod observe;
+pub mod other_user;
 pub mod place;
 pub mod program;
 pub mod programs;

@@ -22,6 +22,9 @@ pub const HOST_REFUSES: &str = "host-refuses";
 /// File in the worktree: the error number of `openat2` for brokers.
 pub const BROKER_REFUSES: &str = "broker-refuses";
 
+/// A crowd of connections that one user holds.
+pub const CROWD: &str = "crowd";
+
 /// The path of one of this package's binaries that `user` can execute.
 pub fn path(name: &str, user: User) -> PathBuf {
     let test = std::env::current_exe().expect("path of the test");

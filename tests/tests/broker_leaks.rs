@@ -5,6 +5,7 @@ use vm_system_policy::BrokerAccess;
 use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_runtime::brokers::{AllowedCall, BrokerConfig, Brokers};
+use vm_system_runtime::shares::Holder;
 use vm_system_runtime::workspaces::{WorkspaceKey, Workspaces};
 use vm_system_tests::place::User;
 use vm_system_tests::program;
@@ -52,6 +53,7 @@ fn no_process_and_no_descriptor_is_left() {
                     worktree: worktree.clone(),
                     workspaces: Workspaces::default(),
                     workspace: WorkspaceKey { owner: String::new(), id: String::new() },
+                    holder: Holder::Unidentified,
                 };
                 let answer = brokers.call(session, call).await;
                 assert_eq!(answer.is_ok(), behaviour.is_empty(), "{behaviour}: {answer:?}");

@@ -10,6 +10,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits::BROKER_QUEUE;
 use vm_system_protocol::worker::HostError;
 use vm_system_runtime::brokers::{AllowedCall, BrokerConfig, Brokers};
+use vm_system_runtime::shares::Holder;
 use vm_system_runtime::workspaces::{WorkspaceKey, Workspaces};
 use vm_system_runtime::worktree::Worktree;
 use vm_system_tests::place::User;
@@ -53,6 +54,7 @@ impl Session {
             worktree: self.worktree.clone(),
             workspaces: Workspaces::default(),
             workspace: WorkspaceKey { owner: "owner".to_owned(), id: "workspace".to_owned() },
+            holder: Holder::Unidentified,
         };
         match brokers.call(self.id, call).await? {
             BrokerReply::Fs(reply) => Ok(reply),

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use vm_system_protocol::control::{Op, ServerFrame};
+use vm_system_protocol::control::{ErrorCode, Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -16,7 +16,10 @@ as_both!(
     a_stopped_worker_is_killed_at_the_wall_limit,
     a_limit_holds_while_clients_send_requests_without_a_pause,
     killed_zygote_harms_no_session_and_the_next_starts_in_the_same_jail,
+    stopped_zygote_is_killed_and_the_reserve_takes_over,
+    without_any_zygote_that_answers_health_reports_it_until_there_is_another_jail,
     without_any_zygote_the_next_session_starts_in_another_jail,
+    beside_a_stopped_keeper_another_jail_is_built_and_sessions_continue,
     a_killed_keeper_ends_its_sessions_and_a_new_one_takes_over,
     nothing_is_left_when_the_supervisor_is_killed_and_not_restarted,
     next_supervisor_records_the_end_of_the_sessions,
@@ -25,7 +28,7 @@ as_both!(
 
 mod cases {
     use super::*;
-    use nix::libc::{SIGABRT, SIGKILL, SIGSEGV};
+    use nix::libc::{SIGABRT, SIGKILL, SIGSEGV, SIGSTOP};
 
     fn signal(pid: u32, signal: i32) {
         PidFd::open(pid).expect("alive").signal(signal).expect("signal");
@@ -137,6 +140,88 @@ mod cases {
         }
         assert_eq!(scene.daemon.info().keeper_pid, keeper, "the same jail");
         scene.end(&[&session]);
+    }
+
+    /// Takes the prestarted worker, so that the next session needs a fork.
+    fn stop_zygotes(scene: &mut Scene, count: usize) -> Vec<PidFd> {
+        let stopped: Vec<PidFd> =
+            zygotes(scene)[..count].iter().map(|pid| PidFd::open(*pid).expect("alive")).collect();
+        for zygote in &stopped {
+            zygote.signal(SIGSTOP).expect("SIGSTOP");
+        }
+        stopped
+    }
+
+    pub(super) fn stopped_zygote_is_killed_and_the_reserve_takes_over(user: User) {
+        let mut scene = Scene::new(user);
+        let session = scene.session();
+        let keeper = scene.daemon.info().keeper_pid;
+        for _ in 0..2 {
+            let stopped = stop_zygotes(&mut scene, 1);
+            // One may be the prestarted worker; each must succeed at the first attempt.
+            for _ in 0..3 {
+                let next = scene.session();
+                scene.assert_usable(&next);
+                scene.client.close(&next);
+            }
+            observe::all_end(&stopped);
+            scene.assert_usable(&session);
+        }
+        assert_eq!(scene.daemon.info().keeper_pid, keeper, "the same jail");
+        scene.end(&[&session]);
+    }
+
+    pub(super) fn without_any_zygote_that_answers_health_reports_it_until_there_is_another_jail(user: User) {
+        let mut scene = Scene::new(user);
+        let session = scene.session();
+        let stopped = stop_zygotes(&mut scene, 2);
+        // In turns with others, each by a client of its own, so that forks are due while health is read.
+        let (template, worktree) = (scene.template.clone(), scene.daemon.place.worktree());
+        let mut creator = scene.daemon.client();
+        let creating = std::thread::spawn(move || {
+            let mut watch = Watch::begin();
+            for _ in 0..2 {
+                while let Err(error) = creator.session(&template, &worktree) {
+                    watch.pause(|| format!("{error:?}"));
+                }
+            }
+        });
+        let mut watch = Watch::begin();
+        let problem = loop {
+            match scene.client.op(Op::Health) {
+                Err(problem) => break problem,
+                Ok(_) => watch.pause(|| "health is ok".to_owned()),
+            }
+        };
+        assert_eq!(problem.code, ErrorCode::SandboxUnavailable, "{problem:?}");
+        assert!(problem.message.contains("zygote"), "{problem:?}");
+        creating.join().expect("two sessions");
+        observe::all_end(&stopped);
+        let mut watch = Watch::begin();
+        while let Err(problem) = scene.client.op(Op::Health) {
+            watch.pause(|| format!("{problem:?}"));
+        }
+        scene.assert_usable(&session);
+        scene.daemon.stop();
+    }
+
+    pub(super) fn beside_a_stopped_keeper_another_jail_is_built_and_sessions_continue(user: User) {
+        let mut scene = Scene::new(user);
+        let session = scene.session();
+        let pid = scene.daemon.info().keeper_pid.expect("a jail");
+        let keeper = PidFd::open(pid).expect("alive");
+        keeper.signal(SIGSTOP).expect("SIGSTOP");
+        let next = next_session(&mut scene);
+        assert_ne!(scene.daemon.info().keeper_pid, Some(pid), "another jail");
+        scene.assert_usable(&session);
+        scene.assert_usable(&next);
+        // The old jail ends with its last worker.
+        for old in [session, next] {
+            scene.client.close(&old);
+        }
+        scene.sibling_is_unharmed();
+        scene.daemon.stop();
+        observe::all_end(&[keeper]);
     }
 
     pub(super) fn without_any_zygote_the_next_session_starts_in_another_jail(user: User) {

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_daemon::{Config, ConfigFile, DaemonError, Durability, check_command};
+use vm_system_sandbox::heap;
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -74,8 +75,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         let _ = nix::unistd::setsid();
     }
     let config = config(context, args)?;
+    let threads = reactor_threads();
+    // One for each thread that is always there, and one for all that do blocking work.
+    heap::limit_arenas(i32::try_from(threads + 1).unwrap_or(i32::MAX));
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(reactor_threads())
+        .worker_threads(threads)
         .enable_all()
         .thread_name("vm-system")
         .build()

@@ -13,19 +13,24 @@ mod request;
 mod server;
 
 pub use peer::{PeerPolicy, Transport};
-pub use server::{ClientCount, CountedClient, ServerState, serve};
+pub(crate) use server::within_descriptors;
+pub use server::{ClientCount, CountedClient, STREAMS, ServerState, serve};
 
 use std::time::Duration;
 use vm_system_protocol::limits;
+use vm_system_runtime::shares::ShareLimits;
 
 /// Name of this API in the audit log.
 const API: &str = "control";
 
+/// Clients at a time, unless the operator sets another number.
+pub const CONNECTIONS: usize = 1_024;
+
 /// Bounds of this API.
 #[derive(Debug, Clone)]
 pub struct ControlLimits {
-    /// Most clients; further ones are refused with a reason.
-    pub connections: usize,
+    /// Clients at a time; above that idle ones are closed for new ones.
+    pub connections: ShareLimits,
     /// Most requests of one client without a reply; further ones are refused with `CAPACITY_EXCEEDED`.
     pub requests: usize,
     /// Largest frame in either direction (bytes).
@@ -41,7 +46,7 @@ pub struct ControlLimits {
 impl Default for ControlLimits {
     fn default() -> Self {
         Self {
-            connections: 256,
+            connections: ShareLimits::of(CONNECTIONS),
             requests: 32,
             frame_bytes: limits::CONTROL_FRAME_BYTES,
             hello: Duration::from_millis(limits::HELLO_MS),

@@ -5,7 +5,7 @@
 //! refusal has the same envelope (`envelope`).
 //!
 //! Reading order:
-//! - `server`, `connection`, `slots`, `deadline`: accepting, one connection, their number, write deadlines
+//! - `server`, `connection`, `deadline`: accepting, one connection, write deadlines
 //! - `gate`: checks of every request before its handler; `tokens`, `auth`, `local_uid`: its caller
 //! - `envelope`, `input`, `request`: responses, bodies and queries, one verb
 //! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file per
@@ -33,7 +33,6 @@ mod routes;
 mod runtime;
 mod server;
 mod sessions;
-mod slots;
 mod sse;
 mod templates;
 mod tokens;
@@ -47,9 +46,9 @@ use super::control::{PeerPolicy, ServerState};
 use super::mcp::http::McpHttp;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use vm_system_ops::VerbHandler;
 use vm_system_protocol::limits;
+use vm_system_runtime::shares::ShareLimits;
 
 /// Name of this API in the audit log.
 const API: &str = "rest";
@@ -73,13 +72,14 @@ pub struct RestOptions {
     pub limits: RestLimits,
 }
 
+/// Connections at a time, unless the operator sets another number.
+pub const CONNECTIONS: usize = 8_192;
+
 /// Bounds of the API.
 #[derive(Debug, Clone)]
 pub struct RestLimits {
-    /// Most connections of each listener; above that the longest idle ones are closed for new ones.
-    pub connections: usize,
-    /// Most streams of events.
-    pub streams: usize,
+    /// Connections of all listeners; above that idle ones are closed for new ones.
+    pub connections: ShareLimits,
     /// Largest request body (bytes).
     pub body_bytes: usize,
     /// Largest head of a request (bytes).
@@ -99,8 +99,7 @@ pub struct RestLimits {
 impl Default for RestLimits {
     fn default() -> Self {
         Self {
-            connections: 8_192,
-            streams: 512,
+            connections: ShareLimits::of(CONNECTIONS),
             body_bytes: 1 << 20,
             head_bytes: 32 << 10,
             headers: 64,
@@ -116,7 +115,6 @@ impl Default for RestLimits {
 pub(crate) struct App {
     verbs: Arc<dyn VerbHandler>,
     options: RestOptions,
-    streams: Arc<Semaphore>,
     mcp: McpHttp,
     state: ServerState,
 }

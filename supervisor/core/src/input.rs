@@ -117,6 +117,9 @@ pub enum LoadFailure {
     /// The file cannot be read, or is not UTF-8 text.
     #[error("{0}")]
     Unreadable(String),
+    /// The supervisor cannot read files now: another attempt may succeed.
+    #[error("{0}")]
+    Unavailable(String),
 }
 
 /// Why a session is closed although its worker is healthy.

@@ -1,6 +1,7 @@
 //! Assembles store, runtime and verbs, in the same way for a daemon and for a command.
 
 use super::error::DaemonError;
+use super::shares::ShareConfig;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -38,7 +39,7 @@ pub(super) struct Parts {
     /// The operator has configured roots.
     pub(super) worktrees_confined: bool,
     pub(super) worktree_clients: WorktreeClients,
-    pub(super) max_sessions: u32,
+    pub(super) shares: ShareConfig,
     pub(super) durable: DurableConfig,
     pub(super) ceilings: Limits,
     /// The folder of the workspaces' databases; none: databases are in memory only.
@@ -60,7 +61,7 @@ impl Assembly {
             roots,
             worktrees_confined,
             worktree_clients,
-            max_sessions,
+            shares,
             durable,
             ceilings,
             workspaces,
@@ -76,12 +77,13 @@ impl Assembly {
         }
         let config = RuntimeConfig {
             spawn: SpawnConfig { library_store: library_store.clone(), ..spawn },
-            brokers: BrokerConfig::default(),
+            brokers: BrokerConfig { calls: shares.host_calls, ..BrokerConfig::default() },
             roots,
             worktree_clients,
             workspaces: Workspaces::new(workspaces),
             operator,
-            max_sessions: max_sessions as usize,
+            sessions: shares.sessions,
+            file_calls: shares.file_calls,
             durable,
         };
         let runtime = Runtime::start(config, store).await?;

@@ -2,6 +2,7 @@
 //!
 //! Only values: other modules apply them.
 
+use super::shares::{ShareConfig, ShareFile, SharesFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -39,8 +40,8 @@ pub struct Config {
     pub service_ids: ServiceIds,
     /// Folders beneath which worktrees must be; empty = anywhere, for administrators only.
     pub worktree_roots: Vec<RootSettings>,
-    /// Most live sessions.
-    pub max_sessions: u32,
+    /// What owners may have of the things that are counted.
+    pub shares: ShareConfig,
     /// Executions of durable programs.
     pub durable: DurableConfig,
     /// Upper bounds of the limits of templates.
@@ -105,7 +106,7 @@ impl Config {
             sandbox: SandboxMode::Full,
             service_ids: SpawnConfig::embedded().service_ids,
             worktree_roots: Vec::new(),
-            max_sessions: 1_000,
+            shares: ShareConfig::default(),
             durable: DurableConfig::default(),
             ceilings: OpsOptions::default().ceilings,
             operator: Operator::default(),
@@ -129,7 +130,9 @@ impl Config {
         if !roots.is_empty() {
             self.worktree_roots = roots;
         }
-        set(&mut self.max_sessions, file.max_sessions);
+        let sessions = ShareFile { most: file.max_sessions, ..ShareFile::default() };
+        sessions.apply(&mut self.shares.sessions);
+        file.shares.apply(&mut self.shares);
         file.durable.unwrap_or_default().apply(&mut self.durable);
         file.ceilings.unwrap_or_default().apply(&mut self.ceilings);
         set(&mut self.keeper_grace, file.keeper_grace_s.map(seconds));
@@ -182,6 +185,7 @@ pub struct ConfigFile {
     worktree_root: Vec<RootFile>,
     socket_group: Option<String>,
     max_sessions: Option<u32>,
+    shares: SharesFile,
     service_uid: Option<u32>,
     service_gid: Option<u32>,
     keeper_grace_s: Option<u32>,
@@ -382,6 +386,7 @@ impl ConfigFile {
                 {
                     return Err(format!("env: {name:?} is not a valid variable"));
                 }
+                file.shares.check(file.max_sessions)?;
                 file.http.iter().try_for_each(HttpFile::check).map(|()| file)
             }
         }
@@ -466,7 +471,7 @@ mod tests {
             (config.ceilings.cpu_ms, config.ceilings.wall_ms),
             (7, OpsOptions::default().ceilings.wall_ms)
         );
-        assert_eq!(config.max_sessions, 1_000);
+        assert_eq!(config.shares, ShareConfig::default());
         assert_eq!((config.http.listen.len(), config.http.allowed_hosts[0].as_str()), (1, "vm.example"));
         assert_eq!(
             config.http.socket_beside(Path::new("/run/x/control.sock")),

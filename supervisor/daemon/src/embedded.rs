@@ -2,6 +2,7 @@
 
 use super::assembly::{Assembly, Parts};
 use super::error::DaemonError;
+use super::shares::ShareConfig;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -11,13 +12,14 @@ use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_protocol::model::{Event, Limits};
 use vm_system_record::Owner;
 use vm_system_runtime::WorktreeClients;
+use vm_system_runtime::shares::ShareLimits;
 use vm_system_runtime::worktree::Roots;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{SandboxMode, SpawnConfig};
 use vm_system_store::OpenError;
 
 /// Most sessions of one command.
-const SESSIONS: u32 = 16;
+const SESSIONS: usize = 16;
 /// Time for sessions to end before they are killed.
 const STOP: Duration = Duration::from_secs(2);
 
@@ -39,7 +41,7 @@ impl Embedded {
             worktree_clients: WorktreeClients::new(|_| {
                 vm_system_runtime::worktree::WorktreeClient::Administrator
             }),
-            max_sessions: SESSIONS,
+            shares: ShareConfig { sessions: ShareLimits::of(SESSIONS), ..ShareConfig::default() },
             durable: vm_system_runtime::DurableConfig::default(),
             ceilings: no_ceilings(),
             workspaces: None,

@@ -19,14 +19,17 @@ mod http;
 mod idle;
 mod notify;
 mod serve;
+mod shares;
 mod socket;
 mod stop_signals;
+mod trim;
 mod watchdog;
 
 pub use config::{Config, ConfigError, ConfigFile, HttpConfig, check_command};
 pub use embedded::Embedded;
 pub use error::DaemonError;
 pub use serve::serve;
+pub use shares::ShareConfig;
 pub use socket::SocketError;
 pub use vm_system_runtime::examine_host;
 pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};

@@ -13,6 +13,7 @@ use super::idle;
 use super::notify::{State, notify};
 use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
+use super::trim;
 use super::watchdog;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use vm_system_api::rest::{self, TokenBook};
 use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
+use vm_system_sandbox::rlimit;
 use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{StoreHandle, StoreOptions};
@@ -32,6 +34,10 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
 /// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left.
 pub async fn serve(config: Config) -> Result<(), DaemonError> {
+    // A connection takes one, a session two or three; what runs commands of users has limits of its own.
+    if let Err(error) = rlimit::many_descriptors() {
+        tracing::warn!(%error, "the limit of descriptors is not raised");
+    }
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let store = open(&config).await?;
     tokio::select! {
@@ -67,17 +73,13 @@ async fn serve_from(config: Config, store: StoreHandle, mut signals: StopSignals
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
     let parts = parts(&config, library_store, (roots, worktree_clients), stop.clone());
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
-    let state = ServerState::default();
+    let state = ServerState::new(config.shares.streams);
+    let limits = ControlLimits { connections: config.shares.connections, ..ControlLimits::default() };
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
-    let control = tokio::spawn(control::serve(
-        listener,
-        Arc::clone(&ops),
-        peers,
-        ControlLimits::default(),
-        state.clone(),
-    ));
+    let control = tokio::spawn(control::serve(listener, Arc::clone(&ops), peers, limits, state.clone()));
     let tokens = Arc::clone(&http.options.tokens);
     let rest = tokio::spawn(rest::serve(http.listeners, ops, http.options, state.clone()));
+    let trimming = tokio::spawn(trim::run(state.clone()));
     notify(State::Ready);
     tracing::info!(
         pid = std::process::id(),
@@ -108,6 +110,7 @@ async fn serve_from(config: Config, store: StoreHandle, mut signals: StopSignals
         break;
     }
     notify(State::Stopping);
+    trimming.abort();
     close(&config, &assembly, &state, &mut signals).await;
     let ended = (control.await, rest.await);
     assembly.close_store().await;
@@ -195,7 +198,7 @@ fn parts(
         roots,
         worktrees_confined: !config.worktree_roots.is_empty(),
         worktree_clients,
-        max_sessions: config.max_sessions,
+        shares: config.shares.clone(),
         durable: config.durable.clone(),
         ceilings: config.ceilings.clone(),
         workspaces: Some(config.state_dir.join("workspaces")),

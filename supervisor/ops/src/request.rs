@@ -3,6 +3,7 @@
 use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_record::{Owner, Scope};
 use vm_system_runtime::Follower;
+use vm_system_runtime::shares::Holder;
 use vm_system_runtime::worktree::WorktreeClient;
 use vm_system_store::BoxFuture;
 
@@ -30,6 +31,11 @@ impl Caller {
     /// The principal in the form of the rules for worktrees.
     pub(super) fn worktree_client(&self) -> WorktreeClient {
         WorktreeClient::new(self.owner.as_str(), self.admin)
+    }
+
+    /// Has the shares of what the caller uses.
+    pub fn holder(&self) -> Holder {
+        Holder::new(self.owner.clone(), self.admin)
     }
 
     pub(super) fn may_see(&self, owner: &Owner) -> bool {

@@ -8,11 +8,21 @@ use vm_system_protocol::control::{
 use vm_system_store::StoreStatus;
 
 impl Ops {
-    /// The health of the supervisor: if the store cannot write, every verb that writes fails.
+    /// The health of the supervisor: if the store cannot write, every verb that writes fails; without a jail or a zygote that does
+    /// its work, every verb that starts a worker.
     pub(super) fn health(&self) -> Result<Reply, OpError> {
-        match problem(&self.store.status()) {
+        if let Some(error) = problem(&self.store.status()) {
+            return Err(error);
+        }
+        match self.runtime.facts().problem {
             None => Ok(Reply::Health(Health { status: "ok".to_owned() })),
-            Some(error) => Err(error),
+            Some(why) => Err(OpError::new(
+                ErrorCode::SandboxUnavailable,
+                format!("no worker can be started at this moment: {why}"),
+            )
+            .with_hint(
+                "the supervisor is replacing it; if this lasts, see its log and `vm-system ops doctor`",
+            )),
         }
     }
 

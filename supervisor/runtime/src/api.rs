@@ -1,8 +1,11 @@
 //! Requests of the runtime's callers, and its errors.
 
+use super::task::FilesError;
 use crate::brokers::BrokerConfig;
+use crate::shares::{ShareLimits, ShareRefusal};
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, WorktreeClient, WorktreeError};
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use vm_system_core::durable::DurableRefusal;
@@ -11,7 +14,7 @@ use vm_system_policy::Operator;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_record::{Owner, PolicySnapshot, StoreError};
-use vm_system_spawn::{LibrarySet, SpawnConfig};
+use vm_system_spawn::{LibrarySet, SHORTAGE_HINT, SpawnConfig};
 
 /// Configuration of a runtime.
 #[derive(Debug, Clone)]
@@ -28,8 +31,10 @@ pub struct RuntimeConfig {
     pub workspaces: Workspaces,
     /// What the operator permits to templates.
     pub operator: Operator,
-    /// Most live sessions at a time.
-    pub max_sessions: usize,
+    /// Live sessions at a time.
+    pub sessions: ShareLimits,
+    /// Work on files of worktrees that is done at a time.
+    pub file_calls: ShareLimits,
     /// Executions of durable programs.
     pub durable: super::DurableConfig,
 }
@@ -102,9 +107,12 @@ pub enum RuntimeError {
     /// The worktree cannot be used.
     #[error(transparent)]
     Worktree(#[from] WorktreeError),
-    /// The limit of live sessions is reached.
-    #[error("the limit of {0} live sessions is reached")]
-    Full(usize),
+    /// The limit of something that is counted is reached.
+    #[error(transparent)]
+    Full(#[from] ShareRefusal),
+    /// A file system did not respond.
+    #[error("{0}")]
+    Late(String),
     /// A session with this id exists.
     #[error("a session with this id is live")]
     Duplicate,
@@ -132,11 +140,12 @@ impl RuntimeError {
                 WorktreeError::InvalidPath(_) => ErrorCode::InvalidPath,
                 WorktreeError::NotFound(_) => ErrorCode::FileNotFound,
                 WorktreeError::NotPermitted(_) => ErrorCode::NotPermitted,
+                WorktreeError::Unavailable(_) => ErrorCode::CapacityExceeded,
                 WorktreeError::TooLarge { .. }
                 | WorktreeError::Unreadable(_)
                 | WorktreeError::Worktree(_) => ErrorCode::ValidationError,
             },
-            Self::Full(_) => ErrorCode::CapacityExceeded,
+            Self::Full(_) | Self::Late(_) => ErrorCode::CapacityExceeded,
             Self::Duplicate => ErrorCode::Conflict,
             Self::ShuttingDown => ErrorCode::ShuttingDown,
             Self::Store(_) => ErrorCode::StorageUnavailable,
@@ -148,9 +157,15 @@ impl RuntimeError {
 
 impl RuntimeError {
     /// What to do, where the code alone is not enough.
-    fn hint(&self) -> Option<&'static str> {
-        match self {
+    fn hint(&self) -> Option<Cow<'static, str>> {
+        let hint = match self {
+            Self::Full(refusal) => return Some(Cow::Owned(refusal.hint())),
             Self::Refused(Refusal::SpawnFailed(failure) | Refusal::Fork(failure)) => Some(failure.hint),
+            Self::Worktree(WorktreeError::Unavailable(_))
+            | Self::Refused(Refusal::Load(LoadFailure::Unavailable(_))) => Some(SHORTAGE_HINT),
+            Self::Late(_) => {
+                Some("is a mount beneath the worktree's root stuck (FUSE, a server that is gone)?")
+            }
             Self::Refused(Refusal::Unrecorded(_)) => Some(
                 "do not repeat it unless it may run twice; it is marked `degraded` as soon as the store can write again",
             ),
@@ -158,9 +173,9 @@ impl RuntimeError {
                 "users name folders of their own beneath the operator's `worktree_roots`; a token names folders beneath a \
                  [[worktree_root]] whose `owners` list it; the path has no `..` and no link, and enters no other mount",
             ),
-            Self::Full(_) => Some("close a session that is no longer used, or raise max_sessions"),
             _ => None,
-        }
+        };
+        hint.map(Cow::Borrowed)
     }
 }
 
@@ -171,6 +186,7 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         Refusal::NoSuchExecution => ErrorCode::ExecutionNotFound,
         Refusal::Load(LoadFailure::InvalidPath(_)) => ErrorCode::InvalidPath,
         Refusal::Load(LoadFailure::NotFound(_)) => ErrorCode::FileNotFound,
+        Refusal::Load(LoadFailure::Unavailable(_)) => ErrorCode::CapacityExceeded,
         Refusal::SourceTooLarge { .. }
         | Refusal::Load(LoadFailure::TooLarge(_) | LoadFailure::Unreadable(_)) => ErrorCode::ValidationError,
         Refusal::SpawnFailed(failure) | Refusal::Fork(failure) => match failure.fault {
@@ -188,6 +204,16 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         Refusal::CancelledEarly => ErrorCode::Conflict,
         Refusal::Task(DurableRefusal::Unfit { .. }) => ErrorCode::AnswerInvalid,
         Refusal::Task(_) => ErrorCode::TaskNotPending,
+    }
+}
+
+impl From<FilesError> for RuntimeError {
+    fn from(error: FilesError) -> Self {
+        match error {
+            FilesError::Busy(refusal) => Self::Full(refusal),
+            late @ FilesError::Late(_) => Self::Late(late.to_string()),
+            FilesError::Stopping => Self::ShuttingDown,
+        }
     }
 }
 

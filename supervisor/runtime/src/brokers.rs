@@ -13,6 +13,7 @@ mod channel;
 mod live;
 mod owner;
 
+use crate::shares::{Holder, ShareLimits, Shares};
 use crate::workspaces::{WorkspaceKey, Workspaces};
 use crate::worktree::Worktree;
 use owner::{BrokerJob, BrokerTask, Work};
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_policy::BrokerAccess;
@@ -41,6 +42,8 @@ pub struct BrokerConfig {
     pub call_deadline: Duration,
     /// A broker without a call for this long is ended; the next call starts another.
     pub idle: Duration,
+    /// Calls of all sessions at a time.
+    pub calls: ShareLimits,
 }
 
 impl Default for BrokerConfig {
@@ -50,6 +53,7 @@ impl Default for BrokerConfig {
             start_deadline: Duration::from_millis(limits::BROKER_START_MS),
             call_deadline: Duration::from_millis(limits::BROKER_CALL_MS),
             idle: Duration::from_millis(limits::BROKER_IDLE_MS),
+            calls: ShareLimits::of(limits::BROKER_CALLS),
         }
     }
 }
@@ -69,6 +73,8 @@ pub struct AllowedCall {
     pub workspaces: Workspaces,
     /// The workspace with the databases, if a broker has to be started.
     pub workspace: WorkspaceKey,
+    /// Has the share of the call.
+    pub holder: Holder,
 }
 
 /// Why a call has no reply.
@@ -101,7 +107,7 @@ struct Shared {
     config: BrokerConfig,
     sessions: Mutex<HashMap<SessionId, Entry>>,
     /// Bounds the replies in memory.
-    calls: Semaphore,
+    calls: Arc<Shares>,
     live: AtomicUsize,
     tasks: TaskTracker,
     stopped: CancellationToken,
@@ -116,10 +122,11 @@ struct Entry {
 impl Brokers {
     /// No process is started before the first call. Must be used inside a tokio runtime.
     pub fn new(config: BrokerConfig) -> Self {
+        let calls = Shares::new("calls of host modules", "host_calls", config.calls);
         let shared = Shared {
             config,
             sessions: Mutex::default(),
-            calls: Semaphore::new(limits::BROKER_CALLS),
+            calls,
             live: AtomicUsize::new(0),
             tasks: TaskTracker::new(),
             stopped: CancellationToken::new(),

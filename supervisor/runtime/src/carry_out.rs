@@ -30,8 +30,9 @@ impl SessionTask {
             Action::Kill => self.on_worker("kill", WorkerProcess::kill),
             Action::Signal(signal) => self.on_worker("signal", |process| process.signal(signal)),
             Action::LoadSource { execution, path, format, policy } => {
-                let (shared, worktree) = (Arc::clone(&self.shared), self.host.worktree.clone());
-                self.host.work = Some(host::load_source(shared, worktree, execution, path, format, policy));
+                let shared = Arc::clone(&self.shared);
+                let of = (self.host.worktree.clone(), shared.holder(&self.live.owner));
+                self.host.work = Some(host::load_source(shared, of, execution, path, format, policy));
             }
             Action::HostCall { call, execution, permit, policy } => {
                 let (shared, worktree) = (Arc::clone(&self.shared), self.host.worktree.clone());
@@ -43,6 +44,7 @@ impl SessionTask {
                     session: self.live.id,
                     execution,
                     workspace,
+                    holder: shared.holder(&self.live.owner),
                     reservation: self.host.reservation.clone(),
                 };
                 self.host.work = Some(host::call(shared, worktree, caller, call, permit, policy));

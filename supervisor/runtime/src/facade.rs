@@ -10,14 +10,15 @@ use super::jails::Jails;
 use super::registry::{AdmissionError, LiveSession, Registry};
 use super::session_task::SessionTask;
 use super::specs::{spec, timestamp};
-use super::task::{Command, FILES, RuntimeContext, SessionResponder};
+use super::task::{Command, RuntimeContext, SessionResponder};
 use super::{doctor, followers};
 use crate::brokers::Brokers;
+use crate::shares::Shares;
 use crate::worktree::clean_relative;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use vm_system_core::durable::DurableRefusal;
@@ -40,7 +41,7 @@ pub struct Runtime(Arc<Inner>);
 struct Inner {
     shared: Arc<RuntimeContext>,
     durables: Arc<Durables>,
-    max_sessions: usize,
+    sessions: Arc<Shares>,
     tasks: TaskTracker,
 }
 
@@ -94,13 +95,13 @@ impl Runtime {
             worktree_clients: config.worktree_clients,
             operator: config.operator,
             started: Instant::now(),
-            files: Semaphore::new(FILES),
+            files: Shares::new("file calls", "file_calls", config.file_calls),
             budget: super::memory::MemoryBudget::new(),
         };
         let shared = Arc::new(shared);
         let durables = Durables::start(Arc::clone(&shared), config.durable);
-        let max_sessions = config.max_sessions;
-        let inner = Inner { shared, durables, max_sessions, tasks: TaskTracker::new() };
+        let sessions = Shares::new("sessions", "sessions", config.sessions);
+        let inner = Inner { shared, durables, sessions, tasks: TaskTracker::new() };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -187,9 +188,9 @@ impl Runtime {
 
     /// Admits a session, up to the limit.
     pub(super) fn admit(&self, live: &Arc<LiveSession>) -> Result<(), RuntimeError> {
-        let admitted = self.0.shared.registry.insert(Arc::clone(live), self.0.max_sessions);
+        let share = self.0.sessions.take(&self.0.shared.holder(&live.owner))?;
+        let admitted = self.0.shared.registry.insert(Arc::clone(live), share);
         admitted.map_err(|refused| match refused {
-            AdmissionError::Full => RuntimeError::Full(self.0.max_sessions),
             AdmissionError::Duplicate => RuntimeError::Duplicate,
             AdmissionError::Stopping => RuntimeError::ShuttingDown,
         })
@@ -389,6 +390,7 @@ impl RuntimeApi for Runtime {
         };
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
+            problem: jails.problem(),
             sandbox: doctor::layers(&jail, jails.config().sandbox),
             zygotes: jail.zygotes().into_iter().map(info).collect(),
             sessions_created: registry.sessions_created.load(Ordering::Relaxed),

@@ -1,8 +1,9 @@
 //! Host calls and files of a session: files to run, modules, calls of host modules. The policy was checked before.
 
 use super::memory::{Reservation, largest_reply};
-use super::task::RuntimeContext;
+use super::task::{FilesError, RuntimeContext};
 use crate::brokers::AllowedCall;
+use crate::shares::Holder;
 use crate::workspaces::WorkspaceKey;
 use crate::worktree::{Wanted, Worktree, WorktreeError, resolve};
 use std::future::Future;
@@ -21,7 +22,7 @@ pub(super) type HostCallFuture = Pin<Box<dyn Future<Output = Input> + Send>>;
 /// Reads a file to run.
 pub(super) fn load_source(
     shared: Arc<RuntimeContext>,
-    worktree: Worktree,
+    (worktree, holder): (Worktree, Holder),
     execution: ExecutionId,
     path: String,
     format: Option<SourceFormat>,
@@ -30,13 +31,14 @@ pub(super) fn load_source(
     Box::pin(async move {
         let cap = u64::from(policy.wire.limits.max_source_kb) * 1024;
         let format = format.unwrap_or_else(|| run_file_format(&path, policy.esm));
-        let read = shared.files(move || worktree.read_text(&path, cap)).await;
+        let read = shared.files(&holder, move || worktree.read_text(&path, cap)).await;
         let result = match read {
-            Some(Ok(text)) => Ok(LoadedSource { text, format }),
-            Some(Err(error)) => Err(load_failure(&error)),
-            None => Err(LoadFailure::Unreadable(
+            Ok(Ok(text)) => Ok(LoadedSource { text, format }),
+            Ok(Err(error)) => Err(load_failure(&error)),
+            Err(FilesError::Stopping) => Err(LoadFailure::Unreadable(
                 "the file could not be read: the supervisor is stopping".to_owned(),
             )),
+            Err(error) => Err(LoadFailure::Unavailable(format!("the file could not be read: {error}"))),
         };
         Input::SourceLoaded { execution, result }
     })
@@ -49,6 +51,7 @@ fn load_failure(error: &WorktreeError) -> LoadFailure {
         WorktreeError::NotFound(_) => LoadFailure::NotFound(text),
         WorktreeError::TooLarge { .. } => LoadFailure::TooLarge(format!("{text} (max_source_kb)")),
         WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) => LoadFailure::Unreadable(text),
+        WorktreeError::Unavailable(_) => LoadFailure::Unavailable(text),
     }
 }
 
@@ -58,6 +61,8 @@ pub(super) struct HostCaller {
     pub(super) execution: ExecutionId,
     /// The owner of the databases that it uses.
     pub(super) workspace: WorkspaceKey,
+    /// Has the shares of the call.
+    pub(super) holder: Holder,
     /// The memory of the reply, until it is sent.
     pub(super) reservation: Reservation,
 }
@@ -75,8 +80,9 @@ pub(super) fn call(
         let reply = match permit {
             Permit::LoadModule { specifier, referrer, import } => {
                 let most = u64::from(policy.wire.limits.max_source_kb) * 1024;
-                let held = shared.budget.wait(most).await;
-                let reply = load_module(&shared, worktree, policy, specifier, referrer, import).await;
+                let held = shared.budget.wait(&caller.holder, most).await;
+                let of = (worktree, &caller.holder);
+                let reply = load_module(&shared, of, policy, specifier, referrer, import).await;
                 caller.reservation.hold(held);
                 reply
             }
@@ -95,8 +101,8 @@ async fn broker_call(
     request: BrokerCall,
     policy: &EffectivePolicy,
 ) -> Result<HostReply, HostError> {
-    let HostCaller { session, execution, workspace, reservation } = caller;
-    let held = shared.budget.wait(largest_reply(&request)).await;
+    let HostCaller { session, execution, workspace, holder, reservation } = caller;
+    let held = shared.budget.wait(&holder, largest_reply(&request)).await;
     let call = AllowedCall {
         execution,
         request,
@@ -104,6 +110,7 @@ async fn broker_call(
         worktree: worktree.clone(),
         workspaces: shared.workspaces.clone(),
         workspace,
+        holder,
     };
     let reply = shared.brokers.call(session, call).await?;
     reservation.hold(held);
@@ -116,14 +123,14 @@ async fn broker_call(
 
 async fn load_module(
     shared: &RuntimeContext,
-    worktree: Worktree,
+    (worktree, holder): (Worktree, &Holder),
     policy: Arc<EffectivePolicy>,
     specifier: String,
     referrer: String,
     import: bool,
 ) -> HostReply {
     let found = shared
-        .files(move || {
+        .files(holder, move || {
             let (esm, cap) = (policy.esm, u64::from(policy.wire.limits.max_source_kb) * 1024);
             let load = policy.load.as_ref();
             let wanted = Wanted { specifier: &specifier, referrer: &referrer, import, esm, cap, load };
@@ -131,13 +138,17 @@ async fn load_module(
         })
         .await;
     match found {
-        Some(Ok(module)) => {
+        Ok(Ok(module)) => {
             HostReply::Module { path: module.path, source: module.source, format: module.format }
         }
-        Some(Err(error)) => HostReply::Failed(error),
-        None => HostReply::Failed(HostError {
-            code: "EIO".to_owned(),
-            message: "the supervisor is stopping".to_owned(),
-        }),
+        Ok(Err(error)) => HostReply::Failed(error),
+        Err(error) => {
+            let code = match error {
+                FilesError::Busy(_) => "EAGAIN",
+                FilesError::Late(_) => "ETIMEDOUT",
+                FilesError::Stopping => "EIO",
+            };
+            HostReply::Failed(HostError { code: code.to_owned(), message: error.to_string() })
+        }
     }
 }

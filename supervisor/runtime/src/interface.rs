@@ -18,6 +18,8 @@ pub struct RuntimeFacts {
     /// The walls in force.
     pub sandbox: Vec<SandboxLayer>,
     pub zygotes: Vec<ZygoteInfo>,
+    /// Why no worker can be started at this moment.
+    pub problem: Option<String>,
     /// Sessions created since the start.
     pub sessions_created: u64,
     /// Executions begun since the start.

@@ -21,6 +21,8 @@ pub(super) struct Jails {
     /// Number of jails so far; changes when the current one is replaced.
     count: watch::Sender<u64>,
     config: SpawnConfig,
+    /// Why there is no new jail instead of a lost one, while it is being built.
+    rebuilding: Mutex<Option<String>>,
     stop: CancellationToken,
 }
 
@@ -30,7 +32,13 @@ impl Jails {
         let (spawner, events) = Spawner::start(config.clone()).await?;
         let (count, _) = watch::channel(1);
         let present = Mutex::new(spawner);
-        let jails = Arc::new(Self { present, count, config, stop: CancellationToken::new() });
+        let jails = Arc::new(Self {
+            present,
+            count,
+            config,
+            rebuilding: Mutex::default(),
+            stop: CancellationToken::new(),
+        });
         tokio::spawn(Arc::clone(&jails).watch(registry, events));
         Ok(jails)
     }
@@ -77,16 +85,30 @@ impl Jails {
         }
     }
 
+    fn rebuilding(&self, why: Option<String>) {
+        *self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Why no worker can be started at this moment, as far as it is known.
+    pub(super) fn problem(&self) -> Option<String> {
+        let rebuilding = self.rebuilding.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        rebuilding.or_else(|| self.present().problem())
+    }
+
     async fn replace(&self) -> Option<mpsc::Receiver<SpawnEvent>> {
         let mut pause = PAUSE_MIN;
         loop {
             match Spawner::start(self.config.clone()).await {
                 Ok((spawner, events)) => {
                     *self.present.lock().unwrap_or_else(PoisonError::into_inner) = spawner;
+                    self.rebuilding(None);
                     self.count.send_modify(|count| *count += 1);
                     return Some(events);
                 }
-                Err(error) => tracing::error!(%error, "no new jail; trying again"),
+                Err(error) => {
+                    tracing::error!(%error, "no new jail; trying again");
+                    self.rebuilding(Some(format!("there is no jail: {error}")));
+                }
             }
             tokio::select! {
                 () = self.stop.cancelled() => return None,

@@ -14,6 +14,7 @@
 //! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
 //! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: parts of both kinds of owner task: time, callers, the store,
 //!   a worker
+//! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task
 //! - [`fork`]: sessions forked from a live one
 //! - [`jails`]: keepers and zygotes, replaced when they exit
@@ -40,6 +41,7 @@ mod memory;
 mod outbox;
 mod registry;
 mod session_task;
+pub mod shares;
 mod specs;
 mod task;
 pub mod workspaces;

@@ -1,6 +1,7 @@
 //! The live sessions and their running executions. Locks are held for a look-up only, never across an await.
 
 use super::task::Command;
+use crate::shares::Share;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,7 +94,8 @@ fn snapshot(stored: &PolicySnapshot) -> Snapshot {
 /// All live sessions.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    sessions: Mutex<HashMap<SessionId, Arc<LiveSession>>>,
+    /// Each with its share of all sessions.
+    sessions: Mutex<HashMap<SessionId, (Arc<LiveSession>, Share)>>,
     executions: Mutex<HashMap<ExecutionId, Arc<LiveSession>>>,
     degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
     /// Forbidden calls of processes without a session, by pid, until their exit is reported.
@@ -106,25 +108,21 @@ pub(super) struct Registry {
 
 /// Why a session was not admitted.
 pub(super) enum AdmissionError {
-    Full,
     Duplicate,
     Stopping,
 }
 
 impl Registry {
-    pub(super) fn insert(&self, live: Arc<LiveSession>, most: usize) -> Result<(), AdmissionError> {
+    pub(super) fn insert(&self, live: Arc<LiveSession>, share: Share) -> Result<(), AdmissionError> {
         let mut sessions = lock(&self.sessions);
         // Under the lock, so that the stop of the runtime sees every admitted session.
         if self.stopping.load(Ordering::Acquire) {
             return Err(AdmissionError::Stopping);
         }
-        if sessions.len() >= most {
-            return Err(AdmissionError::Full);
-        }
         if sessions.contains_key(&live.id) {
             return Err(AdmissionError::Duplicate);
         }
-        sessions.insert(live.id, live);
+        sessions.insert(live.id, (live, share));
         Ok(())
     }
 
@@ -145,7 +143,7 @@ impl Registry {
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Arc<LiveSession>> {
-        lock(&self.sessions).get(&id).cloned()
+        lock(&self.sessions).get(&id).map(|(live, _)| Arc::clone(live))
     }
 
     /// Sorted.
@@ -156,13 +154,15 @@ impl Registry {
     }
 
     pub(super) fn by_pid(&self, pid: u32) -> Option<Arc<LiveSession>> {
-        lock(&self.sessions).values().find(|live| live.pid.load(Ordering::Relaxed) == pid).cloned()
+        let sessions = lock(&self.sessions);
+        let live = sessions.values().map(|(live, _)| live);
+        live.into_iter().find(|live| live.pid.load(Ordering::Relaxed) == pid).cloned()
     }
 
     pub(super) fn stop(&self) -> Vec<Arc<LiveSession>> {
         let sessions = lock(&self.sessions);
         self.stopping.store(true, Ordering::Release);
-        sessions.values().cloned().collect()
+        sessions.values().map(|(live, _)| Arc::clone(live)).collect()
     }
 
     pub(super) fn is_stopping(&self) -> bool {

@@ -9,12 +9,14 @@ use super::jails::Jails;
 use super::memory::MemoryBudget;
 use super::registry::Registry;
 use crate::brokers::Brokers;
+use crate::shares::{Holder, ShareRefusal, Shares};
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, Worktree, WorktreeClient};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
 use vm_system_core::{
     ChannelFault, CloseCause, ExecuteRequest, LibraryFailure, LibraryProblem, Refusal, SessionInput as Input,
     SessionReply, SpawnFailure, SpawnFault, WorkerExitStatus,
@@ -22,12 +24,11 @@ use vm_system_core::{
 use vm_system_policy::{EffectivePolicy, Operator};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::limits::FILE_CALL_MS;
 use vm_system_protocol::model::Event;
+use vm_system_record::Owner;
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
 use vm_system_store::StoreHandle;
-
-/// Most files of all sessions that are opened or read at a time.
-pub(super) const FILES: usize = 64;
 
 /// Shared state of all sessions.
 #[derive(Debug)]
@@ -41,18 +42,24 @@ pub(super) struct RuntimeContext {
     pub(super) workspaces: Workspaces,
     pub(super) operator: Operator,
     pub(super) started: Instant,
-    pub(super) files: Semaphore,
+    /// Work on files of worktrees that is done at a time.
+    pub(super) files: Arc<Shares>,
     pub(super) budget: MemoryBudget,
 }
 
 impl RuntimeContext {
-    /// Does blocking work on files, after a wait for a slot. `None`: the runtime is stopping.
+    /// Who has the shares of an owner's sessions and executions.
+    pub(super) fn holder(&self, owner: &Owner) -> Holder {
+        Holder::new(owner.clone(), self.worktree_clients.of(owner) == WorktreeClient::Administrator)
+    }
+
+    /// Does blocking work on files, after a wait for a slot.
     pub(super) async fn files<T: Send + 'static>(
         &self,
+        holder: &Holder,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
-        let _turn = self.files.acquire().await.ok()?;
-        tokio::task::spawn_blocking(work).await.ok()
+    ) -> Result<T, FilesError> {
+        files(&self.files, holder, FILES_DEADLINE, work).await
     }
 
     /// Opens a worktree, if the operator permits it to the client.
@@ -65,8 +72,51 @@ impl RuntimeContext {
             return Ok(opened);
         }
         let roots = self.roots.clone();
-        let opened = self.files(move || Worktree::open(&path, &roots, &client)).await;
-        Ok(opened.ok_or(RuntimeError::ShuttingDown)??)
+        let holder = match &client {
+            WorktreeClient::Administrator => Holder::Administrator(Owner::new("")),
+            WorktreeClient::User(uid) => Holder::Owner(Owner::new(format!("uid:{uid}"))),
+            WorktreeClient::Token(name) => Holder::Owner(Owner::new(name)),
+            WorktreeClient::Revoked => Holder::Unidentified,
+        };
+        Ok(self.files(&holder, move || Worktree::open(&path, &roots, &client)).await??)
+    }
+}
+
+/// A file of a worktree must be opened or read within this time, the wait for a slot apart.
+const FILES_DEADLINE: Duration = Duration::from_millis(FILE_CALL_MS);
+
+/// Why work on files has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilesError {
+    /// No slot was free in time.
+    #[error(transparent)]
+    Busy(#[from] ShareRefusal),
+    /// The file system did not respond. The work keeps its slot until it ends.
+    #[error("the file system of the worktree did not respond within {0} s")]
+    Late(u64),
+    /// The runtime is stopping.
+    #[error("the supervisor is stopping")]
+    Stopping,
+}
+
+/// [`RuntimeContext::files`]. A file system may never respond (FUSE, a server that is gone): then the thread stays, and its slot is
+/// the owner's, so that it is short of slots and nobody else.
+async fn files<T: Send + 'static>(
+    slots: &Arc<Shares>,
+    holder: &Holder,
+    deadline: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, FilesError> {
+    let slot = timeout(deadline, slots.wait(holder, 1)).await.map_err(|_| slots.refusal(holder))?;
+    let slot = slot.ok_or(FilesError::Stopping)?;
+    let work = tokio::task::spawn_blocking(move || {
+        let result = work();
+        drop(slot);
+        result
+    });
+    match timeout(deadline, work).await {
+        Ok(result) => result.map_err(|_| FilesError::Stopping),
+        Err(_) => Err(FilesError::Late(deadline.as_secs())),
     }
 }
 
@@ -167,5 +217,36 @@ pub(super) fn exit_status(exit: WorkerExit) -> WorkerExitStatus {
         WorkerExit::OutOfMemory => WorkerExitStatus::OutOfMemory,
         WorkerExit::KeeperLost => WorkerExitStatus::KeeperLost,
         WorkerExit::Unknown => WorkerExitStatus::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shares::ShareLimits;
+    use std::sync::mpsc as blocking;
+
+    #[tokio::test]
+    async fn file_system_that_does_not_respond_takes_only_the_slots_of_its_owner() {
+        const SLOTS: usize = 8;
+        const SOON: Duration = Duration::from_millis(1);
+        const PATIENT: Duration = Duration::from_mins(1);
+        let slots = Shares::new("file calls", "file_calls", ShareLimits::of(SLOTS));
+        let (stuck, other) = (Holder::Owner(Owner::new("a")), Holder::Owner(Owner::new("b")));
+        let (releases, threads): (Vec<_>, Vec<_>) = (0..SLOTS).map(|_| blocking::channel::<()>()).unzip();
+        let mut outcomes = Vec::new();
+        for thread in threads {
+            let work = move || thread.recv().is_ok();
+            outcomes.push(files(&slots, &stuck, SOON, work).await.expect_err("nothing responds"));
+        }
+        let late = outcomes.iter().filter(|outcome| matches!(outcome, FilesError::Late(_))).count();
+        assert_eq!(late, SLOTS / 2, "{outcomes:?}");
+        let FilesError::Busy(refusal) = &outcomes[SLOTS - 1] else { panic!("{outcomes:?}") };
+        assert!(refusal.to_string().starts_with("a has 4 of 8 file calls"), "{refusal}");
+        assert_eq!(files(&slots, &other, PATIENT, || 42).await, Ok(42), "others have theirs");
+        drop(releases);
+        assert_eq!(files(&slots, &stuck, PATIENT, || 43).await, Ok(43), "they were returned");
+        slots.close();
+        assert_eq!(files(&slots, &other, PATIENT, || 44).await, Err(FilesError::Stopping));
     }
 }

@@ -111,12 +111,11 @@ impl LibraryError {
 impl SpawnError {
     /// Whether a later retry may help: processes, descriptors, memory or time ran short, or a jail is being replaced.
     pub fn is_temporary(&self) -> bool {
-        let is_short = |error: &io::Error| {
-            let short = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
-            error.raw_os_error().is_some_and(|errno| short.contains(&errno))
-        };
         match self {
-            Self::Exec { error, .. } | Self::Io { error, .. } | Self::Fork(error) => is_short(error),
+            Self::Exec { error, .. }
+            | Self::Io { error, .. }
+            | Self::Fork(error)
+            | Self::NotJailed(InspectError::Unreadable { error, .. }) => is_short(error),
             Self::Jail(failure) => is_short(&io::Error::from_raw_os_error(failure.errno)),
             // The worker exited meanwhile.
             Self::Rlimit { error, .. } => error.raw_os_error() == Some(libc::ESRCH),
@@ -135,11 +134,11 @@ impl SpawnError {
         match self {
             Self::Rlimit { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => RLIMIT_HINT,
             Self::Library(_) => "`vm-system libs verify` shows which libraries are damaged",
-            Self::Exec { .. } => "does the binary still exist, and may the service user execute it?",
-            Self::KeeperLost | Self::NoZygote => "another jail is being built: try again in a moment",
-            _ if self.is_temporary() => {
-                "processes, descriptors or memory may be short (LimitNPROC=, LimitNOFILE=, MemoryMax=): try again later"
+            Self::Exec { error, .. } if !is_short(error) => {
+                "does the binary still exist, and may the service user execute it?"
             }
+            Self::KeeperLost | Self::NoZygote => "another jail is being built: try again in a moment",
+            _ if self.is_temporary() => SHORTAGE_HINT,
             _ => "`vm-system ops doctor` shows which walls this host has and what to do about the others",
         }
     }
@@ -147,6 +146,15 @@ impl SpawnError {
     pub(super) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Io { what, error }
     }
+}
+
+/// What to do if the kernel has no more of something for us.
+pub const SHORTAGE_HINT: &str =
+    "processes, descriptors or memory may be short (LimitNPROC=, LimitNOFILE=, MemoryMax=): try again later";
+
+fn is_short(error: &io::Error) -> bool {
+    let short = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
+    error.raw_os_error().is_some_and(|errno| short.contains(&errno))
 }
 
 /// Root changes to the service user before it builds the jail. With user namespaces it owns the workers' namespace and may

@@ -12,7 +12,7 @@
 //! - [`fork`]: a worker that is a child of another session's worker
 //! - [`zygote`]: fork orders; [`kind_zygotes`]: zygotes with libraries or the durable engine; [`notify`]: allows exactly the
 //!   ordered forks
-//! - [`worker_pool`]: prestarted workers
+//! - [`worker_pool`]: prestarted workers; `problem`: why no worker can be started
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
 //! - [`mod@examine`]: which walls this host supports
 //! - [`broker`]: the processes of host modules
@@ -31,6 +31,7 @@ pub mod libraries;
 mod notify;
 mod oom;
 mod packets;
+mod problem;
 pub mod process;
 pub mod reactor;
 pub mod spawner;
@@ -39,7 +40,7 @@ mod zygote;
 
 pub use channel::{Received, WorkerChannelError, WorkerReceiver, WorkerSender};
 pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
-pub use error::{LibraryError, SpawnError};
+pub use error::{LibraryError, SHORTAGE_HINT, SpawnError};
 pub use examine::{examine, is_wanted};
 pub use fork::{ForkError, ForkUnderWay};
 pub use kind::{Library, LibrarySet, WorkerKind};

@@ -38,6 +38,11 @@ impl Orders {
         lock(&self.0).remove(&pid);
     }
 
+    /// Whether a fork of this process is allowed and has not happened.
+    pub(super) fn are_open(&self, pid: u32) -> bool {
+        lock(&self.0).contains_key(&pid)
+    }
+
     /// Removes one permitted fork; false if there is none.
     pub(super) fn take(&self, pid: u32) -> bool {
         let mut orders = lock(&self.0);

@@ -17,7 +17,7 @@ use crate::libraries::LibraryStore;
 use crate::reactor::WatchedFd;
 use crate::reactor::watch;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -78,6 +78,10 @@ struct Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        if self.jail.stuck.load(Ordering::Relaxed) {
+            // It would not see that its channel is closed.
+            let _ = self.jail.pidfd.kill();
+        }
         for task in &self.tasks {
             task.abort();
         }
@@ -91,11 +95,13 @@ pub(super) struct Jail {
     pub(super) pid: u32,
     pidfd: PidFd,
     layers: Vec<LayerReport>,
+    /// The keeper did not acknowledge an order in time.
+    pub(super) stuck: AtomicBool,
     pub(super) control: Arc<Control>,
     pub(super) orders: Orders,
     /// Forks of sessions that were ordered so far.
     pub(super) forks: AtomicU64,
-    zygotes: Mutex<Zygotes>,
+    pub(super) zygotes: Mutex<Zygotes>,
     next_zygote: AtomicU32,
     /// Zygotes of further kinds.
     kind_zygotes: KindZygotes,
@@ -106,9 +112,9 @@ pub(super) struct Jail {
 }
 
 #[derive(Debug)]
-struct Zygotes {
-    current: Option<Arc<Zygote>>,
-    reserve: Option<Arc<Zygote>>,
+pub(super) struct Zygotes {
+    pub(super) current: Option<Arc<Zygote>>,
+    pub(super) reserve: Option<Arc<Zygote>>,
     /// The adopted zygote's filter reports here; kept for the keeper.
     listener: Arc<Listener>,
 }
@@ -153,6 +159,7 @@ impl Spawner {
             pid: started.pid,
             pidfd: started.pidfd,
             layers: started.layers,
+            stuck: AtomicBool::new(false),
             control: Arc::new(Control::new(started.control)),
             orders: orders.clone(),
             zygotes: Mutex::new(zygotes),
@@ -204,6 +211,11 @@ impl Spawner {
         child: SessionId,
     ) -> Result<(ForkUnderWay, OwnedFd), SpawnError> {
         fork::begin(&self.0.jail, parent, child)
+    }
+
+    /// Why no worker can be started at this moment, as far as it is known.
+    pub fn problem(&self) -> Option<String> {
+        self.0.jail.problem()
     }
 
     /// The walls as reported by the keeper.
@@ -367,7 +379,11 @@ impl Jail {
             limited.map_err(|error| SpawnError::Rlimit { pid, error })?;
         }
         let patience = Duration::from_millis(HELLO_MS);
-        timeout(patience, kept).await.map_err(|_| lost())?.map_err(|_| lost())?;
+        let Ok(kept) = timeout(patience, kept).await else {
+            self.mark_stuck();
+            return Err(lost());
+        };
+        kept.map_err(|_| lost())?;
         let process =
             WorkerProcess::new(session, pid, Arc::clone(&worker.pidfd), exit, Arc::clone(&self.control));
         let (sender, receiver) = split(ours);
@@ -485,7 +501,8 @@ impl Jail {
         let (ours, worker_end) = channel()?;
         let ordered = parent.order(worker_end, true).await?;
         let number = self.next_zygote.fetch_add(1, Ordering::Relaxed);
-        match zygote::welcome(ours, number, self.sandbox, self.orders.clone()).await {
+        let welcomed = zygote::welcome(ours, number, self.sandbox, self.orders.clone());
+        match ordered.unless_stuck(welcomed).await? {
             Err(silent @ SpawnError::WorkerSilent(_)) => match ordered.why_not().await {
                 SpawnError::WorkerSilent(_) => Err(silent),
                 known => Err(known),
@@ -531,7 +548,7 @@ pub(super) enum HelloFailure {
 async fn fork_from(zygote: &Zygote) -> Result<(WatchedFd, UnassignedWorker), SpawnError> {
     let (ours, worker_end) = channel()?;
     let ordered = zygote.order(worker_end, false).await?;
-    match receive_hello(&ours).await {
+    match ordered.unless_stuck(receive_hello(&ours)).await? {
         Ok(worker) => Ok((ours, worker)),
         Err(HelloFailure::Closed) => Err(ordered.why_not().await),
         Err(HelloFailure::Other(error)) => Err(error),

@@ -9,8 +9,10 @@ use super::notify::Orders;
 use super::packets;
 use crate::reactor::WatchedFd;
 use std::collections::HashMap;
+use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,7 +20,9 @@ use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
-use vm_system_protocol::limits::{HELLO_MS, LIBRARY_SET_MS, PACKET_BYTES, WRITE_MS, ZYGOTE_MESSAGE_BYTES};
+use vm_system_protocol::limits::{
+    FORK_ORDER_MS, HELLO_MS, LIBRARY_SET_MS, PACKET_BYTES, WRITE_MS, ZYGOTE_MESSAGE_BYTES,
+};
 use vm_system_protocol::zygote::{FromZygote, ToZygote};
 use vm_system_sandbox::pidfd::{PidFd, Pids};
 use vm_system_sandbox::seccomp::notify::Listener;
@@ -38,7 +42,8 @@ pub(super) struct Zygote {
     socket: WatchedFd,
     orders: Orders,
     next_order: AtomicU64,
-    failures: Mutex<HashMap<u64, oneshot::Sender<i32>>>,
+    /// Orders under way, with the time at which each was given.
+    failures: Mutex<HashMap<u64, (Instant, oneshot::Sender<i32>)>>,
     lost: AtomicBool,
 }
 
@@ -117,6 +122,24 @@ impl Zygote {
         SpawnError::NoZygote
     }
 
+    /// How long the oldest order has been waiting, if the zygote has not begun with it.
+    pub(super) fn overdue(&self) -> Option<Duration> {
+        let oldest = lock(&self.failures).values().map(|(since, _)| *since).min()?;
+        self.has_open_orders().then(|| oldest.elapsed())
+    }
+
+    /// Whether a fork was ordered that its filter has not reported yet.
+    fn has_open_orders(&self) -> bool {
+        self.orders.are_open(self.pids.here)
+    }
+
+    /// It is alive and does nothing: as good as exited.
+    fn end_stuck(&self) -> SpawnError {
+        tracing::warn!(pid = self.pids.here, "a zygote did not begin with a fork in time and is killed");
+        let _ = self.pidfd.kill();
+        self.mark_lost()
+    }
+
     /// The error for a packet that could not be sent.
     fn unless_exited(&self, error: io::Error, otherwise: impl FnOnce(io::Error) -> SpawnError) -> SpawnError {
         match error.kind() {
@@ -133,7 +156,7 @@ impl Zygote {
     ) -> Result<Ordered<'_>, SpawnError> {
         let order = self.next_order.fetch_add(1, Ordering::Relaxed);
         let (sender, failure) = oneshot::channel();
-        lock(&self.failures).insert(order, sender);
+        lock(&self.failures).insert(order, (Instant::now(), sender));
         // From here on dropping `ordered` removes the order.
         let ordered = Ordered { zygote: self, order, failure };
         let bytes = encode(&ToZygote::Fork { order, as_zygote }, ZYGOTE_MESSAGE_BYTES)
@@ -216,7 +239,7 @@ impl Zygote {
             });
             match message.await {
                 Ok(Some(Ok(FromZygote::ForkFailed { order, errno }))) => {
-                    if let Some(failure) = lock(&self.failures).remove(&order) {
+                    if let Some((_, failure)) = lock(&self.failures).remove(&order) {
                         let _ = failure.send(errno);
                     }
                 }
@@ -233,6 +256,16 @@ impl Zygote {
 }
 
 impl Ordered<'_> {
+    /// What the fork comes to; an error if the zygote does not begin with it in time. Once it has begun, what becomes of it is
+    /// the child's matter, which has deadlines of its own.
+    pub(super) async fn unless_stuck<T>(&self, result: impl Future<Output = T>) -> Result<T, SpawnError> {
+        let mut result = pin!(result);
+        if let Ok(result) = timeout(Duration::from_millis(FORK_ORDER_MS), result.as_mut()).await {
+            return Ok(result);
+        }
+        if self.zygote.has_open_orders() { Err(self.zygote.end_stuck()) } else { Ok(result.await) }
+    }
+
     /// Why the worker's channel closed without a hello.
     pub(super) async fn why_not(mut self) -> SpawnError {
         match timeout(REASON_TIMEOUT, &mut self.failure).await {

@@ -15,6 +15,7 @@ use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
 };
 use vm_system_protocol::time::Timestamp;
+use vm_system_runtime::shares::ShareLimits;
 use vm_system_store::BoxFuture;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::http::Http;
@@ -110,7 +111,7 @@ impl Scene {
         let socket = folder.path().join("http.sock");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let (fake, state) = (Arc::new(fake), ServerState::default());
+        let (fake, state) = (Arc::new(fake), ServerState::new(ShareLimits::of(1)));
         // Sockets and tasks are created inside the runtime.
         let serving = {
             let _inside = runtime.enter();
@@ -174,7 +175,7 @@ fn a_reader_that_reads_nothing_is_disconnected() {
 
 #[test]
 fn a_silent_stream_sends_heartbeats_and_the_readers_disconnect_is_noticed() {
-    let limits = RestLimits { heartbeat: SHORT, streams: 1, ..RestLimits::default() };
+    let limits = RestLimits { heartbeat: SHORT, ..RestLimits::default() };
     let scene = Scene::new(limits, Fake::default());
     let mut reader = scene.http();
     reader.send(&reader.request_bytes("GET", EVENTS, SSE, None));
@@ -190,7 +191,8 @@ fn a_silent_stream_sends_heartbeats_and_the_readers_disconnect_is_noticed() {
 
 #[test]
 fn idle_connections_are_closed_for_new_ones_and_busy_ones_are_not() {
-    let scene = Scene::new(RestLimits { connections: 2, ..RestLimits::default() }, Fake::default());
+    let scene =
+        Scene::new(RestLimits { connections: ShareLimits::of(2), ..RestLimits::default() }, Fake::default());
     let (mut first, mut second) = (scene.http(), scene.http());
     assert_eq!(first.get(HEALTH).status, 200);
     assert_eq!(second.get(HEALTH).status, 200);
@@ -209,7 +211,7 @@ fn idle_connections_are_closed_for_new_ones_and_busy_ones_are_not() {
 
 #[test]
 fn connections_that_read_public_files_are_closed_for_new_ones() {
-    let limits = RestLimits { connections: 2, ..RestLimits::default() };
+    let limits = RestLimits { connections: ShareLimits::of(2), ..RestLimits::default() };
     let scene = Scene::with_files(limits, Fake::default(), &[("large.js", 16 << 20)]);
     let mut slow = [scene.http(), scene.http()];
     for reader in &mut slow {

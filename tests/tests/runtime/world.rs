@@ -8,6 +8,7 @@ use vm_system_core::{ExecuteRequest, Source};
 use vm_system_policy::Operator;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::FILE_CALLS;
 use vm_system_protocol::model::{
     Engine, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings,
 };
@@ -15,6 +16,7 @@ use vm_system_protocol::worker::SourceFormat;
 use vm_system_record::{Owner, PolicySnapshot, Scope, Write};
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::brokers::BrokerConfig;
+use vm_system_runtime::shares::ShareLimits;
 use vm_system_runtime::workspaces::Workspaces;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_runtime::{CreateSession, Libraries, Runtime, RuntimeApi, RuntimeConfig, RuntimeError};
@@ -62,7 +64,8 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         worktree_clients: WorktreeClients::new(|_| WorktreeClient::Administrator),
         workspaces: Workspaces::default(),
         operator: Operator::default(),
-        max_sessions: SESSIONS,
+        sessions: ShareLimits::of(SESSIONS),
+        file_calls: ShareLimits::of(FILE_CALLS),
         durable: vm_system_runtime::DurableConfig::default(),
     };
     Runtime::start(config, std::future::ready(Ok(store))).await.expect("a runtime")

@@ -17,6 +17,7 @@ use vm_system_ops::{Caller, VerbHandler, VerbRequest};
 use vm_system_protocol::control::{
     CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, Op, OpError, ServerFrame, ServerHello,
 };
+use vm_system_runtime::shares::Share;
 
 /// Most frames that are queued for a client's socket.
 const QUEUED_FRAMES: usize = 8;
@@ -36,6 +37,8 @@ pub(super) enum Disconnect {
     OtherProtocol { theirs: u32, version: String },
     #[error("refused: {0}")]
     Refused(String),
+    #[error("idle, and its place is needed for another client")]
+    Evicted,
     #[error("request id {0} is in use twice")]
     IdInUse(u32),
     #[error(transparent)]
@@ -67,6 +70,7 @@ pub(super) async fn serve<R, W>(
     reader: R,
     mut writer: W,
     caller: Caller,
+    slot: Arc<Share>,
 ) -> Result<(), Disconnect>
 where
     R: AsyncRead + Unpin,
@@ -76,7 +80,7 @@ where
     greet(&mut reader, &mut writer, &shared.limits, None).await?;
     let (frames, queue) = mpsc::channel(QUEUED_FRAMES);
     let outgoing = Outgoing { frames, frame_bytes: shared.limits.frame_bytes };
-    let mut client = Client { shared, caller, active: Active::default(), outgoing };
+    let mut client = Client { shared, caller, active: Active::new(slot), outgoing };
     let write = write_all(writer, queue, shared.limits.write);
     tokio::pin!(write);
     let read = tokio::select! {
@@ -173,13 +177,26 @@ impl Client<'_> {
             let _ = self.outgoing.send(&reply).await;
             return Ok(());
         }
+        let stream = if op.follows() {
+            match self.shared.state.streams.take(&self.caller.holder()) {
+                Ok(share) => Some(share),
+                Err(refusal) => {
+                    let reply = ServerFrame::Reply { id, result: Err(Box::new(refusal.into())) };
+                    let _ = self.outgoing.send(&reply).await;
+                    return Ok(());
+                }
+            }
+        } else {
+            None
+        };
         let unfollow = self.active.begin(id).ok_or(Disconnect::IdInUse(id))?;
         let caller = self.caller.clone();
         let request = VerbRequest { caller, idempotency_key, op, events: None };
         let (handler, outgoing) = (Arc::clone(&self.shared.handler), self.outgoing.clone());
         let active = self.active.clone();
         self.shared.state.requests.spawn(async move {
-            request::run(handler, id, request, outgoing, unfollow, || active.end(id)).await;
+            request::run(handler, id, request, outgoing, (unfollow, stream), || active.end(id)).await;
+            active.finished();
         });
         Ok(())
     }
@@ -200,38 +217,68 @@ impl Client<'_> {
     }
 }
 
-/// The requests of one client without a reply, each with the token that ends its stream of events.
-#[derive(Clone, Default)]
-struct Active(Arc<Mutex<HashMap<u32, CancellationToken>>>);
+/// The requests of one client. While there is one, the connection is not idle; requests in progress keep the share of a connection
+/// that was closed.
+#[derive(Clone)]
+struct Active {
+    requests: Arc<Mutex<Requests>>,
+    slot: Arc<Share>,
+}
+
+#[derive(Default)]
+struct Requests {
+    /// Those without a reply, each with the token that ends its stream of events.
+    open: HashMap<u32, CancellationToken>,
+    /// Those whose reply is not queued yet.
+    in_progress: usize,
+}
 
 impl Active {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u32, CancellationToken>> {
-        // The map is consistent after every statement that holds the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(slot: Arc<Share>) -> Self {
+        Self { requests: Arc::default(), slot }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Requests> {
+        // The table is consistent after every statement that holds the lock.
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, id: u32) -> Option<CancellationToken> {
-        match self.lock().entry(id) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(entry) => Some(entry.insert(CancellationToken::new()).clone()),
+        let mut requests = self.lock();
+        let unfollow = match requests.open.entry(id) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(entry) => entry.insert(CancellationToken::new()).clone(),
+        };
+        requests.in_progress += 1;
+        self.slot.busy();
+        Some(unfollow)
+    }
+
+    /// The id of a request is free.
+    fn end(&self, id: u32) {
+        self.lock().open.remove(&id);
+    }
+
+    /// The reply of a request is queued.
+    fn finished(&self) {
+        let mut requests = self.lock();
+        requests.in_progress -= 1;
+        if requests.in_progress == 0 {
+            self.slot.idle();
         }
     }
 
-    fn end(&self, id: u32) {
-        self.lock().remove(&id);
-    }
-
     fn unfollow(&self, id: u32) {
-        if let Some(token) = self.lock().get(&id) {
+        if let Some(token) = self.lock().open.get(&id) {
             token.cancel();
         }
     }
 
     fn unfollow_all(&self) {
-        self.lock().values().for_each(CancellationToken::cancel);
+        self.lock().open.values().for_each(CancellationToken::cancel);
     }
 
     fn count(&self) -> usize {
-        self.lock().len()
+        self.lock().open.len()
     }
 }

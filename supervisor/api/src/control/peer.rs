@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
 use vm_system_ops::Caller;
 use vm_system_record::Owner;
+use vm_system_runtime::shares::{Holder, ShareLimits, Shares};
 use vm_system_sandbox::identity::Identity;
 
 /// The uid that the kernel reports for users without a mapping in this user namespace (`/proc/sys/kernel/overflowuid`).
@@ -43,6 +45,16 @@ impl PeerPolicy {
     /// Whether a local user is an administrator: root, or the supervisor's own user.
     pub fn is_administrator(&self, uid: u32) -> bool {
         uid == 0 || uid == self.own_uid
+    }
+
+    /// Has the share of a peer's connection before the peer is identified: an administrator is known without a lookup.
+    pub fn holder(&self, uid: Option<u32>) -> Holder {
+        match uid {
+            Some(uid) if self.is_administrator(uid) && !self.refused_uids.contains(&uid) => {
+                Holder::Administrator(Owner::new(format!("uid:{uid}")))
+            }
+            _ => Holder::Unidentified,
+        }
     }
 
     /// The caller for a peer's effective uid, or the reason of a refusal. Looks the uid up in the user database, without blocking
@@ -84,53 +96,78 @@ const LOOKUP_AGE: Duration = Duration::from_secs(10);
 /// Number of cached lookups above which old ones are dropped.
 const LOOKUPS_CACHED: usize = 4_096;
 
-/// The result of a lookup; `Ok(None)`: the user database has no entry.
-type UserLookup = Result<Option<Identity>, String>;
+/// A lookup has a result within this time, or the client is refused.
+const LOOKUP_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The start of a lookup, and its result when it has one.
-type CachedLookup = (Instant, Arc<OnceCell<UserLookup>>);
+/// The result of a lookup: `None` if the user database has no entry.
+type UserLookup = Arc<OnceCell<Option<Identity>>>;
+
+/// A uid, and what the user database has of it.
+#[derive(Debug)]
+struct CachedLookup {
+    since: Instant,
+    result: UserLookup,
+    /// An earlier lookup has found an entry.
+    known: bool,
+}
 
 /// Lookups in the user database (NSS), which may block: few at a time, and one for concurrent requests for the same uid.
+/// A user who has been found before has turns apart from all uids that nobody knows: with subordinate ids one person has 65 536.
 #[derive(Debug)]
 struct UserLookups {
-    permits: Semaphore,
+    turns: Arc<Shares>,
     results: Mutex<HashMap<u32, CachedLookup>>,
 }
 
 impl Default for UserLookups {
     fn default() -> Self {
-        Self { permits: Semaphore::new(LOOKUPS), results: Mutex::default() }
+        let limits = ShareLimits { most: LOOKUPS, per_owner: LOOKUPS, reserved: 0 };
+        Self { turns: Shares::new("lookups of users", "lookups", limits), results: Mutex::default() }
     }
 }
 
 impl UserLookups {
-    async fn find(&self, uid: u32) -> UserLookup {
-        let cell = self.cell(uid);
+    /// The user of a uid; an error if there is no result, which is not cached.
+    async fn find(&self, uid: u32) -> Result<Option<Identity>, String> {
+        let (result, holder) = self.cached(uid);
         let lookup = || async {
-            let Ok(_permit) = self.permits.acquire().await else {
-                return Err("the supervisor is stopping".to_owned());
-            };
-            let found = tokio::task::spawn_blocking(move || Identity::of_user(uid)).await;
-            let found = found
-                .map_err(|error| error.to_string())
-                .and_then(|found| found.map_err(|error| error.to_string()));
-            found.map_err(|error| format!("uid {uid} cannot be looked up: {error}"))
+            let turn = self.turns.wait(&holder, 1).await;
+            // The turn is the thread's, for as long as the user database takes.
+            let found = tokio::task::spawn_blocking(move || {
+                let found = Identity::of_user(uid);
+                drop(turn);
+                found
+            });
+            match found.await {
+                Ok(Ok(found)) => Ok(found),
+                Ok(Err(error)) => Err(format!("uid {uid} cannot be looked up: {error}; try again later")),
+                Err(error) => Err(format!("uid {uid} cannot be looked up: {error}")),
+            }
         };
-        cell.get_or_init(lookup).await.clone()
+        match timeout(LOOKUP_DEADLINE, result.get_or_try_init(lookup)).await {
+            Ok(found) => found.cloned(),
+            Err(_) => Err(format!("the user database does not respond for uid {uid}; try again later")),
+        }
     }
 
-    /// The lookup of a uid that is in progress or cached, or a new one.
-    fn cell(&self, uid: u32) -> Arc<OnceCell<UserLookup>> {
+    /// The lookup of a uid that is in progress or cached, or a new one, and who has the turn for it.
+    fn cached(&self, uid: u32) -> (UserLookup, Holder) {
         let now = Instant::now();
         let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         if results.len() >= LOOKUPS_CACHED {
-            results.retain(|_, (since, cell)| !cell.initialized() || now - *since < LOOKUP_AGE);
+            results.retain(|_, lookup| !lookup.result.initialized() || now - lookup.since < LOOKUP_AGE);
         }
-        let (since, cell) = results.entry(uid).or_insert_with(|| (now, Arc::default()));
-        if cell.initialized() && now - *since >= LOOKUP_AGE {
-            (*since, *cell) = (now, Arc::default());
+        let new = || CachedLookup { since: now, result: Arc::default(), known: false };
+        let lookup = results.entry(uid).or_insert_with(new);
+        if let Some(found) = lookup.result.get() {
+            lookup.known = found.is_some();
+            if now - lookup.since >= LOOKUP_AGE {
+                (lookup.since, lookup.result) = (now, Arc::default());
+            }
         }
-        Arc::clone(cell)
+        let holder =
+            if lookup.known { Holder::Owner(Owner::new(format!("uid:{uid}"))) } else { Holder::Unidentified };
+        (Arc::clone(&lookup.result), holder)
     }
 }
 
@@ -164,15 +201,18 @@ mod tests {
     #[tokio::test]
     async fn lookups_of_one_user_are_shared_and_concurrent_ones_are_bounded() {
         let lookups = UserLookups::default();
-        let (first, second) = (lookups.cell(DAEMON), lookups.cell(DAEMON));
+        let (first, second) = (lookups.cached(DAEMON).0, lookups.cached(DAEMON).0);
         assert!(Arc::ptr_eq(&first, &second));
         assert!(lookups.find(DAEMON).await.expect("NSS works").is_some());
         assert!(first.initialized(), "the shared lookup is done");
-        // All permits are taken: a new lookup waits, a cached one does not.
-        let held = lookups.permits.acquire_many(LOOKUPS as u32).await.expect("open");
-        let waits = lookups.find(NO_ENTRY);
-        tokio::pin!(waits);
-        assert!(is_pending_at_once(waits.as_mut()).await, "no permit is free");
+        // A user that is known has turns apart from uids that are not.
+        assert_eq!(lookups.cached(DAEMON).1, Holder::Owner(Owner::new("uid:1")));
+        assert_eq!(lookups.cached(NO_ENTRY).1, Holder::Unidentified);
+        // All turns are taken: a new lookup waits, a cached one does not.
+        let other = Holder::Administrator(Owner::new("other"));
+        let held: Vec<_> = (0..LOOKUPS).map(|_| lookups.turns.take(&other).expect("a turn")).collect();
+        let mut waits = Box::pin(lookups.find(NO_ENTRY));
+        assert!(is_pending_at_once(waits.as_mut()).await, "no turn is free");
         assert!(lookups.find(DAEMON).await.expect("cached").is_some());
         drop(held);
         assert_eq!(waits.await, Ok(None));

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{ErrorCode, OpError, Reply, ServerFrame};
 use vm_system_protocol::model::{Event, EventPayload};
+use vm_system_runtime::shares::Share;
 use vm_system_store::BoxFuture;
 
 /// Most batches of events that are queued between the handler and a client's socket.
@@ -52,14 +53,15 @@ fn too_large(frame: &ServerFrame, error: &dyn std::fmt::Display) -> Option<Serve
     Some(ServerFrame::Reply { id: *id, result: Err(Box::new(error)) })
 }
 
-/// Runs one request to its end, even if the client disconnects. `unfollow` ends the stream early; `free_id` frees the
+/// Runs one request to its end, even if the client disconnects. `unfollow` ends the stream early, whose `share` is returned then;
+/// `free_id` frees the
 /// request's id before the client can see the reply.
 pub(super) async fn run(
     handler: Arc<dyn VerbHandler>,
     id: u32,
     mut request: VerbRequest,
     outgoing: Outgoing,
-    unfollow: CancellationToken,
+    (unfollow, share): (CancellationToken, Option<Share>),
     free_id: impl FnOnce(),
 ) {
     let mut stream = None;
@@ -71,7 +73,13 @@ pub(super) async fn run(
     let work = contained(handler.handle(request));
     let result = match stream {
         // Concurrently: the verb waits while its stream is full.
-        Some(receiver) => tokio::join!(work, forward(id, receiver, &outgoing, &unfollow)).0,
+        Some(receiver) => {
+            let forwarding = async {
+                forward(id, receiver, &outgoing, &unfollow).await;
+                drop(share);
+            };
+            tokio::join!(work, forwarding).0
+        }
         None => work.await,
     };
     let result = result.unwrap_or_else(|| {

@@ -1,8 +1,9 @@
 //! Accepts clients, gets their user from the kernel, and serves each in a separate task.
 
-use super::connection::{self, ControlContext};
+use super::connection::{self, ControlContext, Disconnect};
 use super::frame::FrameError;
 use super::{API, ControlLimits, PeerPolicy, Transport};
+use interprocess::local_socket::PeerCreds;
 use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::traits::StreamCommon as _;
 use interprocess::local_socket::traits::tokio::Listener as _;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::{ApiRefusal, VerbHandler};
 use vm_system_protocol::control::ErrorCode;
+use vm_system_runtime::shares::{Holder, Share, ShareLimits, ShareRefusal, Shares};
 use vm_system_spawn::reactor::{self, StreamReader, StreamWriter};
 
 /// Pause after an `accept` that failed for lack of descriptors or memory, which spares the log and the CPU.
@@ -24,7 +26,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const HANG_UP: Duration = Duration::from_secs(1);
 
 /// The state that the listeners of all APIs share: the steps in which they are closed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ServerState {
     /// First step: no more clients and requests are accepted.
     pub closing: CancellationToken,
@@ -32,8 +34,47 @@ pub struct ServerState {
     pub requests: TaskTracker,
     /// The connected clients of all APIs.
     pub clients: ClientCount,
+    /// Streams of events of all APIs.
+    pub streams: Arc<Shares>,
     /// Last step: connections are closed as soon as their queued replies are written.
     pub hang_up: CancellationToken,
+}
+
+/// Streams of events at a time, unless the operator sets another number.
+pub const STREAMS: usize = 2_048;
+
+impl Default for ServerState {
+    fn default() -> Self {
+        Self::new(ShareLimits::of(STREAMS))
+    }
+}
+
+impl ServerState {
+    /// With the limits of streams of events.
+    pub fn new(streams: ShareLimits) -> Self {
+        Self {
+            closing: CancellationToken::new(),
+            requests: TaskTracker::new(),
+            clients: ClientCount::default(),
+            streams: Shares::new("streams of events", "streams", streams),
+            hang_up: CancellationToken::new(),
+        }
+    }
+}
+
+/// Limits of connections of which there are at most so many that they take this part of the descriptors: the rest is for sessions and
+/// everything else.
+pub(crate) fn within_descriptors(limits: ShareLimits, part: usize) -> ShareLimits {
+    let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
+    let soft = descriptors.map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
+    let most = limits.most.min(soft / part).max(1);
+    if most < limits.most {
+        let configured = limits.most;
+        let advice =
+            "fewer connections than configured: raise the descriptor limit (LimitNOFILE=, ulimit -Hn)";
+        tracing::warn!(most, configured, advice);
+    }
+    ShareLimits { most, reserved: limits.reserved.min(most / 2), ..limits }
 }
 
 /// Counts the connections, so that a task can wait until there are none.
@@ -80,7 +121,7 @@ pub async fn serve(
     limits: ControlLimits,
     state: ServerState,
 ) {
-    let slots = Arc::new(Semaphore::new(limits.connections));
+    let slots = Shares::new("connections", "connections", within_descriptors(limits.connections, 4));
     let refusals = Arc::new(Semaphore::new(REFUSALS));
     let clients = TaskTracker::new();
     let shared = Arc::new(ControlContext { handler, limits, state: state.clone() });
@@ -91,18 +132,24 @@ pub async fn serve(
             accepted = listener.accept() => match accepted {
                 Ok(stream) => stream,
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a client");
+                    // Where descriptors are short, an idle client makes way.
+                    let evicted = slots.evict();
+                    tracing::warn!(%error, evicted, "cannot accept a client");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             },
         };
         number += 1;
-        let slot = Arc::clone(&slots).try_acquire_owned().ok();
+        let peer = Peer::of(&stream, &peers);
+        let slot = slots.take(&peer.holder);
+        if let Ok(slot) = &slot {
+            slot.idle();
+        }
         // Refusals with a reason are bounded too.
-        let refusal = match slot {
-            Some(_) => None,
-            None => match Arc::clone(&refusals).try_acquire_owned() {
+        let refusal = match &slot {
+            Ok(_) => None,
+            Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
                 Ok(refusal) => Some(refusal),
                 Err(_) => continue,
             },
@@ -110,8 +157,8 @@ pub async fn serve(
         let (shared, peers) = (Arc::clone(&shared), peers.clone());
         let present = state.clients.enter();
         clients.spawn(async move {
-            client(&shared, &peers, stream, number, slot.is_some()).await;
-            drop((slot, refusal, present));
+            client(&shared, &peers, stream, number, (peer, slot)).await;
+            drop((refusal, present));
         });
     }
     drop(listener);
@@ -127,36 +174,75 @@ fn halves(stream: Stream) -> io::Result<(StreamReader, StreamWriter)> {
     reactor::split(OwnedFd::try_from(stream)?)
 }
 
-async fn client(shared: &ControlContext, peers: &PeerPolicy, stream: Stream, number: u64, has_slot: bool) {
-    let creds = stream.peer_creds().ok();
-    let uid = creds.and_then(|creds| creds.euid());
-    let pid = creds.and_then(|creds| creds.pid());
-    let verdict = peers.judge(API, uid, Transport::Unix).await.and_then(|caller| {
-        if has_slot {
-            Ok(caller)
-        } else {
-            Err(format!("{} clients are connected already", shared.limits.connections))
-        }
-    });
-    let ended = match verdict {
-        Ok(caller) => {
-            tracing::debug!(client = number, uid, pid, "client connected");
-            match halves(stream) {
-                Ok((reader, writer)) => connection::serve(shared, reader, writer, caller).await,
-                Err(error) => Err(FrameError::Io(error).into()),
+/// What the kernel reports of a client.
+struct Peer {
+    uid: Option<u32>,
+    pid: Option<i32>,
+    /// Has the share of its connection until it is identified.
+    holder: Holder,
+}
+
+impl Peer {
+    fn of(stream: &Stream, peers: &PeerPolicy) -> Self {
+        let creds = stream.peer_creds().ok();
+        let uid = creds.as_ref().and_then(PeerCreds::euid);
+        let pid = creds.as_ref().and_then(PeerCreds::pid);
+        Self { uid, pid, holder: peers.holder(uid) }
+    }
+}
+
+async fn client(
+    shared: &ControlContext,
+    peers: &PeerPolicy,
+    stream: Stream,
+    number: u64,
+    (peer, slot): (Peer, Result<Share, ShareRefusal>),
+) {
+    let Peer { uid, pid, .. } = peer;
+    let ended = match slot {
+        Ok(slot) => {
+            let slot = Arc::new(slot);
+            tokio::select! {
+                ended = identified(shared, peers, stream, uid, Arc::clone(&slot)) => ended,
+                () = slot.evicted() => Err(Disconnect::Evicted),
             }
         }
-        Err(reason) => {
-            if has_slot {
-                let from = uid.map_or_else(String::new, |uid| format!("uid:{uid}"));
-                let (what, code) = ("connect".to_owned(), ErrorCode::NotPermitted.as_str());
-                shared.handler.refused(ApiRefusal { owner: None, api: API, what, from, code }).await;
-            }
-            Err(connection::refuse(stream, &shared.limits, reason).await)
-        }
+        Err(refusal) => Err(connection::refuse(stream, &shared.limits, refused(&refusal)).await),
     };
     match ended {
         Ok(()) => tracing::debug!(client = number, "client left"),
+        Err(reason @ Disconnect::Evicted) => {
+            tracing::debug!(client = number, uid, pid, %reason, "client left");
+        }
         Err(reason) => tracing::warn!(client = number, uid, pid, %reason, "client disconnected"),
     }
+}
+
+/// A refusal as the hello has it, whose text is all that a client gets.
+fn refused(refusal: &ShareRefusal) -> String {
+    format!("{refusal} ({})", refusal.hint())
+}
+
+/// Serves a client if its user may connect and has a share of the connections.
+async fn identified(
+    shared: &ControlContext,
+    peers: &PeerPolicy,
+    stream: Stream,
+    uid: Option<u32>,
+    slot: Arc<Share>,
+) -> Result<(), Disconnect> {
+    let caller = match peers.judge(API, uid, Transport::Unix).await {
+        Ok(caller) => caller,
+        Err(reason) => {
+            let from = uid.map_or_else(String::new, |uid| format!("uid:{uid}"));
+            let (what, code) = ("connect".to_owned(), ErrorCode::NotPermitted.as_str());
+            shared.handler.refused(ApiRefusal { owner: None, api: API, what, from, code }).await;
+            return Err(connection::refuse(stream, &shared.limits, reason).await);
+        }
+    };
+    if let Err(refusal) = slot.assign(&caller.holder()) {
+        return Err(connection::refuse(stream, &shared.limits, refused(&refusal)).await);
+    }
+    let (reader, writer) = halves(stream).map_err(FrameError::Io)?;
+    connection::serve(shared, reader, writer, caller, slot).await
 }

@@ -3,7 +3,7 @@
 use super::call::ToolCall;
 use super::confirm::Confirmations;
 use super::output::{self, ToolError};
-use super::watch::{self, Shares, Watches};
+use super::watch::{self, Watches};
 use super::{McpBackend, McpClient, background, prompts, resources, tools};
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
@@ -19,6 +19,7 @@ use rmcp::service::{RequestContext, SubscriptionContext};
 use serde_json::json;
 use std::sync::Arc;
 use vm_system_protocol::control::{DurableOp, ErrorCode as Code};
+use vm_system_runtime::shares::Shares;
 
 /// Instructions that an agent reads before it uses any tool.
 const INSTRUCTIONS: &str = "Programs that give you tasks and keep their state until you answer. Load one (load or \
@@ -63,7 +64,7 @@ impl std::fmt::Debug for McpServer {
 impl McpServer {
     /// A server over the backend of one transport.
     pub fn new(backend: Arc<dyn McpBackend>) -> Self {
-        Self { backend, confirmations: Arc::default(), watches: Arc::default(), shares: Arc::default() }
+        Self { backend, confirmations: Arc::default(), watches: Arc::default(), shares: watch::shares() }
     }
 
     /// The same server for another client, with subscriptions of its own.

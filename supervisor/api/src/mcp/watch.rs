@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, ErrorCode, Op};
 use vm_system_protocol::model::Run;
-use vm_system_record::Owner;
+use vm_system_runtime::shares::{Holder, Share, ShareLimits, Shares};
 
 /// Documents that one client watches at a time.
 pub(super) const WATCHED: usize = 64;
@@ -28,40 +28,19 @@ const POLL: Duration = Duration::from_secs(1);
 /// Longest interval between two polls of an unchanged document.
 const POLL_MAX: Duration = Duration::from_secs(4);
 
-/// Number of documents that the clients of each owner watch.
-#[derive(Default)]
-pub(super) struct Shares(Mutex<HashMap<Option<Owner>, usize>>);
+/// Documents that all clients watch at a time.
+const WATCHED_BY_ALL: usize = 4_096;
 
-/// The slot of one document.
-struct WatchSlot {
-    shares: Arc<Shares>,
-    owner: Option<Owner>,
+/// Shares of the watched documents; administrators have one like all others, because each document is polled.
+pub(super) fn shares() -> Arc<Shares> {
+    let limits = ShareLimits { most: WATCHED_BY_ALL, per_owner: WATCHED_BY_OWNER, reserved: 0 };
+    Shares::new("watched documents", "watched", limits)
 }
 
-impl Shares {
-    /// None if this owner's clients watch [`WATCHED_BY_OWNER`] documents.
-    fn take(self: &Arc<Self>, client: &McpClient) -> Option<WatchSlot> {
-        let owner = client.caller.as_ref().map(|caller| caller.owner.clone());
-        let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let share = shares.entry(owner.clone()).or_default();
-        if *share >= WATCHED_BY_OWNER {
-            return None;
-        }
-        *share += 1;
-        Some(WatchSlot { shares: Arc::clone(self), owner })
-    }
-}
-
-impl Drop for WatchSlot {
-    fn drop(&mut self) {
-        let mut shares = self.shares.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = shares.get_mut(&self.owner) {
-            *share -= 1;
-            if *share == 0 {
-                shares.remove(&self.owner);
-            }
-        }
-    }
+/// Has the share of what a client watches.
+fn holder(client: &McpClient) -> Holder {
+    let owner = client.caller.as_ref().map(|caller| caller.owner.clone());
+    owner.map_or(Holder::Unidentified, Holder::Owner)
 }
 
 type Watched = Arc<Mutex<HashMap<String, DropGuard>>>;
@@ -95,7 +74,7 @@ impl Watches {
         if watched.len() >= WATCHED {
             return false;
         }
-        let Some(slot) = shares.take(&client) else { return false };
+        let Ok(slot) = shares.take(&holder(&client)) else { return false };
         let end = CancellationToken::new();
         watched.insert(uri.clone(), end.clone().drop_guard());
         let document = Document::new(uri.clone(), Some(hash_of(now)), slot);
@@ -126,7 +105,7 @@ pub(super) async fn notify_request(
     sink: SubscriptionSink,
 ) -> bool {
     let documents = uris.into_iter().take(WATCHED);
-    let documents = documents.map(|uri| Some(Document::new(uri, None, shares.take(&client)?)));
+    let documents = documents.map(|uri| Some(Document::new(uri, None, shares.take(&holder(&client)).ok()?)));
     let Some(documents) = documents.collect::<Option<Vec<_>>>() else { return false };
     watch(backend, client, documents, Subscriber::Request(sink)).await;
     true
@@ -161,11 +140,11 @@ struct Document {
     /// The time of the next poll, and the interval before it.
     next: Instant,
     pause: Duration,
-    _slot: WatchSlot,
+    _slot: Share,
 }
 
 impl Document {
-    fn new(uri: String, last: Option<u64>, slot: WatchSlot) -> Self {
+    fn new(uri: String, last: Option<u64>, slot: Share) -> Self {
         Self { uri, last, next: Instant::now(), pause: POLL, _slot: slot }
     }
 
@@ -248,28 +227,21 @@ fn hash_of(run: &Run) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{McpClient, Shares, WATCHED_BY_OWNER};
-    use std::sync::Arc;
+    use super::{McpClient, WATCHED_BY_OWNER, holder, shares};
     use vm_system_ops::Caller;
     use vm_system_record::Owner;
 
     #[test]
-    fn documents_that_the_clients_of_an_owner_watch_are_bounded_and_slots_are_released() {
-        let shares = Arc::new(Shares::default());
+    fn documents_that_the_clients_of_an_owner_watch_are_bounded() {
+        let shares = shares();
         let client = |owner: &str, client: usize| McpClient {
-            caller: Some(Caller { owner: Owner::new(owner), admin: false, api: "mcp" }),
+            caller: Some(Caller { owner: Owner::new(owner), admin: true, api: "mcp" }),
             key: Some(format!("session {client}")),
         };
-        let mut slots: Vec<_> = (0..WATCHED_BY_OWNER).map(|n| shares.take(&client("a", n))).collect();
-        assert!(slots.iter().all(Option::is_some));
-        assert!(shares.take(&client("a", 0)).is_none());
-        assert!(shares.take(&client("b", 0)).is_some(), "other owners have their own slots");
-        slots.pop();
-        assert!(shares.take(&client("a", 0)).is_some());
-        drop(slots);
-        assert!(
-            shares.0.lock().expect("no thread panicked").is_empty(),
-            "an owner without documents has no entry"
-        );
+        let taken = |owner: &str, number: usize| shares.take(&holder(&client(owner, number)));
+        let slots: Vec<_> = (0..WATCHED_BY_OWNER).map(|number| taken("a", number)).collect();
+        assert!(slots.iter().all(Result::is_ok));
+        assert!(taken("a", 0).is_err());
+        assert!(taken("b", 0).is_ok(), "other owners have their own slots");
     }
 }

@@ -14,11 +14,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use vm_system_protocol::control::{
     ArchiveKind, DurableOp, DurableReply, ExportCursor, ExportPart, NewImport, PART_BYTES, Reply,
 };
+use vm_system_runtime::shares::Share;
 
 /// Each piece of this size must arrive within [`RestLimits::body`](super::RestLimits::body) (bytes).
 const PIECE_BYTES: usize = 128 << 10;
@@ -79,8 +80,7 @@ async fn part(
 
 /// An error of the first part is a refusal; a later one ends the response early.
 async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> RestResult {
-    let streams = Arc::clone(&request.app.streams).try_acquire_owned();
-    let permit = streams.map_err(|_| RestError::capacity("too many streams are open"))?;
+    let share = request.stream_share()?;
     let first = part(&request, kind, &reference, None).await?;
     let (sender, receiver) = mpsc::channel(1);
     let app = Arc::clone(&request.app);
@@ -98,7 +98,7 @@ async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> R
             now = part(&request, kind, &reference, Some(next)).await;
         }
     });
-    let mut response = Response::new(Body::new(Pieces { receiver, _permit: permit }));
+    let mut response = Response::new(Body::new(Pieces { receiver, _share: share }));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
 }
@@ -106,7 +106,7 @@ async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> R
 /// The body of an export.
 struct Pieces {
     receiver: mpsc::Receiver<Result<Bytes, std::io::Error>>,
-    _permit: OwnedSemaphorePermit,
+    _share: Share,
 }
 
 impl http_body::Body for Pieces {

@@ -3,12 +3,14 @@
 use super::envelope::RestError;
 use super::local_uid;
 use super::{API, App};
-use crate::control::Transport;
+use crate::control::{PeerPolicy, Transport};
 use axum::http::{HeaderMap, header};
 use std::net::{IpAddr, SocketAddr};
 use tokio::sync::OnceCell;
 use vm_system_ops::Caller;
+use vm_system_protocol::control::OpError;
 use vm_system_record::Owner;
+use vm_system_runtime::shares::{Holder, Share};
 
 /// Longest accepted token (bytes).
 const TOKEN_BYTES: usize = 1_024;
@@ -44,6 +46,14 @@ impl RestPeer {
             Self::Unix { .. } => None,
         }
     }
+
+    /// Has the share of the connection before the peer is identified.
+    pub(super) fn holder(&self, peers: &PeerPolicy) -> Holder {
+        match self {
+            Self::Unix { uid, .. } => peers.holder(*uid),
+            Self::Tcp { .. } => Holder::Unidentified,
+        }
+    }
 }
 
 /// The origin of a request, for the audit log.
@@ -57,8 +67,18 @@ impl std::fmt::Display for RestPeer {
     }
 }
 
-/// The caller of a request; refused if there is none.
-pub(super) async fn caller(app: &App, peer: &RestPeer, headers: &HeaderMap) -> Result<Caller, RestError> {
+/// The caller of a request, with a share of the connections; refused if there is none.
+pub(super) async fn caller(
+    app: &App,
+    (peer, slot): (&RestPeer, &Share),
+    headers: &HeaderMap,
+) -> Result<Caller, RestError> {
+    let caller = identify(app, peer, headers).await?;
+    slot.assign(&caller.holder()).map_err(OpError::from)?;
+    Ok(caller)
+}
+
+async fn identify(app: &App, peer: &RestPeer, headers: &HeaderMap) -> Result<Caller, RestError> {
     if let Some(token) = token(headers)? {
         let bearer = app.options.tokens.find(token);
         let bearer = bearer.ok_or_else(|| RestError::unauthorized("unknown token"))?;

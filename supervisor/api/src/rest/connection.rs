@@ -5,7 +5,6 @@ use super::App;
 use super::auth::RestPeer;
 use super::deadline::Deadline;
 use super::gate;
-use super::slots::Slot;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
@@ -15,11 +14,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use serde_json::json;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite};
+use vm_system_protocol::control::ErrorCode;
+use vm_system_runtime::shares::{Share, ShareRefusal};
 
 /// State that all connections share.
 #[derive(Clone)]
@@ -29,7 +31,7 @@ pub(super) struct RestContext {
 }
 
 /// Serves one connection to its end.
-pub(super) async fn serve<S>(shared: RestContext, stream: S, peer: RestPeer, slot: Arc<Slot>)
+pub(super) async fn serve<S>(shared: RestContext, stream: S, peer: RestPeer, slot: Arc<Share>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -43,7 +45,8 @@ where
             async move {
                 slot.busy();
                 let public = gate::is_public(request.uri().path());
-                let response = gate::handle(&shared.app, &shared.routes, &peer, request.map(Body::new)).await;
+                let response =
+                    gate::handle(&shared.app, &shared.routes, (&peer, &slot), request.map(Body::new)).await;
                 if public {
                     // A client without a token must not occupy a slot by reading slowly.
                     slot.idle();
@@ -69,7 +72,7 @@ where
                 }
                 return;
             }
-            () = slot.end.cancelled() => return,
+            () = slot.evicted() => return,
             () = state.hang_up.cancelled() => return,
             () = state.closing.cancelled(), if !closing => {
                 closing = true;
@@ -82,7 +85,7 @@ where
 /// The body of a response; when it is dropped, the connection is idle again.
 struct Watched {
     body: Body,
-    slot: Arc<Slot>,
+    slot: Arc<Share>,
 }
 
 impl http_body::Body for Watched {
@@ -112,8 +115,10 @@ impl Drop for Watched {
 }
 
 /// The response to a connection above the limit while all others are busy.
-pub(super) fn no_capacity() -> Vec<u8> {
-    let body = r#"{"error":{"code":"CAPACITY_EXCEEDED","message":"all connections are in use"}}"#;
+pub(super) fn no_capacity(refusal: &ShareRefusal) -> Vec<u8> {
+    let message = format!("{refusal} ({})", refusal.hint());
+    let body =
+        json!({ "error": { "code": ErrorCode::CapacityExceeded.as_str(), "message": message } }).to_string();
     format!(
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
          Retry-After: 1\r\nConnection: close\r\n\r\n{body}",

@@ -64,11 +64,6 @@ impl RestError {
         Self::new(StatusCode::FORBIDDEN, ErrorCode::NotPermitted.as_str(), message)
     }
 
-    /// 503 `CAPACITY_EXCEEDED`.
-    pub(super) fn capacity(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::CapacityExceeded.as_str(), message)
-    }
-
     /// 503 `SHUTTING_DOWN`.
     pub(super) fn stopping() -> Self {
         let message = "the supervisor is stopping";

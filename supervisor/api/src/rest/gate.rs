@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tracing::Instrument as _;
 use vm_system_ops::{ApiRefusal, Caller};
+use vm_system_runtime::shares::Share;
 
 /// Longest request id that is accepted from a client (bytes).
 const REQUEST_ID_BYTES: usize = 128;
@@ -45,7 +46,7 @@ impl VerbReached {
 pub(super) async fn handle(
     app: &Arc<App>,
     routes: &TowerToHyperService<Router>,
-    peer: &RestPeer,
+    (peer, slot): (&RestPeer, &Share),
     request: Request<Body>,
 ) -> Response<Body> {
     let begin = Instant::now();
@@ -54,7 +55,7 @@ pub(super) async fn handle(
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
     async move {
         let seen = Seen::default();
-        let mut response = match pass(app, routes, peer, request, &seen).await {
+        let mut response = match pass(app, routes, (peer, slot), request, &seen).await {
             Ok(response) => response,
             Err(problem) => problem.into_response(),
         };
@@ -82,7 +83,7 @@ pub(super) fn is_public(path: &str) -> bool {
 async fn pass(
     app: &Arc<App>,
     routes: &TowerToHyperService<Router>,
-    peer: &RestPeer,
+    (peer, slot): (&RestPeer, &Share),
     mut request: Request<Body>,
     seen: &Seen,
 ) -> Result<Response<Body>, RestError> {
@@ -102,14 +103,14 @@ async fn pass(
         return Err(RestError::stopping());
     }
     if path == mcp::http::PATH {
-        let caller = auth::caller(app, peer, request.headers()).await?;
+        let caller = auth::caller(app, (peer, slot), request.headers()).await?;
         tracing::debug!(owner = %caller.owner, "agent");
         return super::mcp::answer(app, caller, request).await;
     }
     if is_public(path) {
         return ui::answer(app.options.ui.as_ref(), &request.into_parts().0).await;
     }
-    let caller = auth::caller(app, peer, request.headers()).await?;
+    let caller = auth::caller(app, (peer, slot), request.headers()).await?;
     if !path.starts_with(PREFIX) {
         return Err(RestError::no_route());
     }

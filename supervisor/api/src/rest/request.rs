@@ -13,6 +13,7 @@ use tracing::Instrument as _;
 use vm_system_ops::{Caller, VerbRequest};
 use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_protocol::model::Event;
+use vm_system_runtime::shares::Share;
 
 /// Longest idempotency key (bytes).
 const KEY_BYTES: usize = 255;
@@ -53,6 +54,11 @@ impl RestRequest {
     /// Runs a verb and waits for its reply. The verb continues to its end even if the client disconnects.
     pub(super) async fn op(&self, op: Op) -> Result<Reply, RestError> {
         joined(self.start(op, None).await)
+    }
+
+    /// A share of the streams of events.
+    pub(super) fn stream_share(&self) -> Result<Share, RestError> {
+        Ok(self.app.state.streams.take(&self.caller.holder()).map_err(OpError::from)?)
     }
 
     /// Starts a verb; the events of its execution go to `events`.

@@ -2,18 +2,17 @@
 
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
-use super::slots::Slots;
 use super::{App, RestOptions, routes};
-use crate::control::ServerState;
+use crate::control::{ServerState, within_descriptors};
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::VerbHandler;
+use vm_system_runtime::shares::Shares;
 
 /// Pause after an `accept` that failed for lack of descriptors or memory, which spares the log and the CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -36,17 +35,20 @@ pub async fn serve(
     options: RestOptions,
     state: ServerState,
 ) {
-    let most = connections_per_listener(options.limits.connections, 1 + listeners.tcp.len());
-    let streams = Arc::new(Semaphore::new(options.limits.streams));
+    let slots = Shares::new(
+        "HTTP connections",
+        "http_connections",
+        within_descriptors(options.limits.connections, 2),
+    );
     let mcp = super::mcp::mount(&verbs, &options, &state);
-    let app = Arc::new(App { verbs, options, streams, mcp, state: state.clone() });
+    let app = Arc::new(App { verbs, options, mcp, state: state.clone() });
     let shared = RestContext { routes: routes::service(Arc::clone(&app)), app };
     let clients = TaskTracker::new();
     let loops = TaskTracker::new();
-    let unix = Accepting { shared: shared.clone(), slots: Slots::new(most), clients: clients.clone() };
+    let unix = Accepting { shared: shared.clone(), slots: Arc::clone(&slots), clients: clients.clone() };
     loops.spawn(unix.run(listeners.unix));
     for listener in listeners.tcp {
-        let tcp = Accepting { shared: shared.clone(), slots: Slots::new(most), clients: clients.clone() };
+        let tcp = Accepting { shared: shared.clone(), slots: Arc::clone(&slots), clients: clients.clone() };
         loops.spawn(tcp.run(listener));
     }
     loops.close();
@@ -55,21 +57,6 @@ pub async fn serve(
     clients.close();
     // The remaining connections are in the middle of a step; they end with the process.
     let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
-}
-
-/// Most connections of each listener: half of the descriptors are reserved for everything else.
-fn connections_per_listener(configured: usize, listeners: usize) -> usize {
-    let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
-    let soft = descriptors.map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
-    let most = configured.min(soft / 2 / listeners).max(1);
-    if most < configured {
-        tracing::warn!(
-            most,
-            configured,
-            "fewer connections than configured: raise the descriptor limit (LimitNOFILE=, ulimit -n)"
-        );
-    }
-    most
 }
 
 /// A kind of listener.
@@ -115,7 +102,7 @@ impl Listener for TcpListener {
 /// The loop of one listener.
 struct Accepting {
     shared: RestContext,
-    slots: Arc<Slots>,
+    slots: Arc<Shares>,
     clients: TaskTracker,
 }
 
@@ -128,23 +115,25 @@ impl Accepting {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => self.begin::<L>(stream, peer).await,
+                Ok((stream, peer)) => self.begin::<L>(stream, peer),
                 Err(error) => self.pause(&error).await,
             }
         }
     }
 
-    async fn begin<L: Listener>(&self, stream: L::Stream, peer: RestPeer) {
-        match self.slots.take().await {
-            Some(slot) => {
+    fn begin<L: Listener>(&self, stream: L::Stream, peer: RestPeer) {
+        let holder = peer.holder(&self.shared.app.options.peers);
+        match self.slots.take(&holder) {
+            Ok(slot) => {
+                slot.idle();
                 let present = self.shared.app.state.clients.enter();
-                let serving = connection::serve(self.shared.clone(), stream, peer, slot);
+                let serving = connection::serve(self.shared.clone(), stream, peer, Arc::new(slot));
                 self.clients.spawn(async move {
                     serving.await;
                     drop(present);
                 });
             }
-            None => L::send_now(&stream, &connection::no_capacity()),
+            Err(refusal) => L::send_now(&stream, &connection::no_capacity(&refusal)),
         }
     }
 
@@ -152,8 +141,8 @@ impl Accepting {
         if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected) {
             return;
         }
-        tracing::warn!(%error, "cannot accept a connection");
-        self.slots.evict();
+        let evicted = self.slots.evict();
+        tracing::warn!(%error, evicted, "cannot accept a connection");
         tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }

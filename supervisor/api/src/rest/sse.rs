@@ -15,14 +15,14 @@ use serde::Serialize;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Event, Execution};
+use vm_system_runtime::shares::Share;
 
 /// Batches of events that are queued for a reader, in addition to those in the socket.
 const QUEUED_BATCHES: usize = 1;
@@ -48,8 +48,7 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
         *response.status_mut() = StatusCode::NO_CONTENT;
         return Ok(response);
     }
-    let streams = Arc::clone(&request.app.streams).try_acquire_owned();
-    let permit = streams.map_err(|_| RestError::capacity("too many streams of events are open"))?;
+    let share = request.stream_share()?;
     let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
     let id = execution.id.to_string();
     let follow = Op::ExecEvents { execution: id.clone(), after_seq, limit: 0, follow: true };
@@ -73,7 +72,7 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
         end: Some(Box::pin(end)),
         heartbeat: heartbeat(every),
         closing: Box::pin(closing),
-        _permit: permit,
+        _share: share,
     };
     let mut response = Response::new(Body::new(body));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -95,7 +94,7 @@ struct Events {
     end: Option<Pin<Box<dyn Future<Output = Bytes> + Send>>>,
     heartbeat: Interval,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
-    _permit: OwnedSemaphorePermit,
+    _share: Share,
 }
 
 impl http_body::Body for Events {

@@ -16,6 +16,7 @@ use vm_system_protocol::control::{
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload};
 use vm_system_protocol::time::Timestamp;
+use vm_system_runtime::shares::ShareLimits;
 use vm_system_store::BoxFuture;
 
 pub(crate) const CONNECTIONS: usize = 8;
@@ -150,7 +151,7 @@ impl Server {
             finished: AtomicUsize::new(0),
         });
         let limits = ControlLimits {
-            connections: CONNECTIONS,
+            connections: ShareLimits { reserved: 0, ..ShareLimits::of(CONNECTIONS) },
             requests: REQUESTS,
             frame_bytes: FRAME_BYTES,
             hello: PATIENCE,

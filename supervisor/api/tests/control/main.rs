@@ -79,18 +79,27 @@ async fn another_protocol_version_is_refused_with_both_versions() {
 }
 
 #[tokio::test]
-async fn client_above_the_limit_gets_the_reason_and_is_accepted_later() {
+async fn longest_idle_client_is_closed_for_a_new_one_and_busy_ones_are_not() {
     let server = Server::start();
-    let mut kept = Vec::new();
+    let mut clients = Vec::new();
     for _ in 0..fake::CONNECTIONS {
-        kept.push(Client::connect(&server).await);
+        clients.push(Client::connect(&server).await);
     }
+    clients[0].request(1, Op::Health).await;
+    assert!(clients[0].reply().await.1.is_ok());
+    clients.push(Client::connect(&server).await);
+    assert!(clients.remove(1).is_closed().await, "the others sent a request or came later");
+    for client in &mut clients {
+        client.request(1, get("gate")).await;
+    }
+    server.handler.waiting(fake::CONNECTIONS).await;
     let mut refused = Client::raw(&server).await;
     let reason = refused.hello(CONTROL_PROTOCOL).await.unwrap().refusal.unwrap();
-    assert!(reason.contains("connected already"), "{reason}");
+    assert!(reason.contains("connections are in use") && reason.contains("[shares.connections]"), "{reason}");
     assert!(refused.is_closed().await);
-    drop(kept.pop());
-    // The server notices the end of a connection in its own time.
+    server.handler.open_gate();
+    assert!(clients[0].reply().await.1.is_ok());
+    // The server notices the end of a request in its own time.
     fake::until(async || {
         Client::raw(&server).await.hello(CONTROL_PROTOCOL).await.is_some_and(|h| h.refusal.is_none())
     })

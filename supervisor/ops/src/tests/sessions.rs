@@ -5,6 +5,7 @@ use vm_system_core::{Refusal, SpawnFailure, SpawnFault};
 use vm_system_protocol::control::{ErrorCode, ListPage, NewSession, Op, OpError, Reply, SessionFilter};
 use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_runtime::RuntimeError;
+use vm_system_runtime::shares::{Holder, ShareLimits, ShareRefusal, Shares};
 
 fn session(reply: Result<Reply, OpError>) -> Session {
     match reply.expect("the verb succeeds") {
@@ -78,7 +79,7 @@ async fn refusals_of_the_runtime_keep_their_codes() {
     let bench = OpsBench::new();
     bench.template("t").await;
     let cases = [
-        (RuntimeError::Full(3), ErrorCode::CapacityExceeded),
+        (RuntimeError::Full(no_session_left()), ErrorCode::CapacityExceeded),
         (RuntimeError::ShuttingDown, ErrorCode::ShuttingDown),
         (spawn_failed(SpawnFault::Busy), ErrorCode::CapacityExceeded),
         (spawn_failed(SpawnFault::Host), ErrorCode::SandboxUnavailable),
@@ -222,4 +223,12 @@ async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
     assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionBusy);
     bench.request(Op::SessionClose { session: parent.clone() }).await.expect("live");
     assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionNotReady);
+}
+
+/// The refusal of a session beyond the last one.
+fn no_session_left() -> ShareRefusal {
+    let sessions = Shares::new("sessions", "sessions", ShareLimits::of(1));
+    let holder = Holder::Unidentified;
+    let _last = sessions.take(&holder);
+    sessions.refusal(&holder)
 }

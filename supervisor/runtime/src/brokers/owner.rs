@@ -8,6 +8,7 @@
 
 use super::live::{BrokerFailure, ConnectedBroker};
 use super::{AllowedCall, CallFailure, Shared, broker_error};
+use crate::shares::Share;
 use crate::worktree::Worktree;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,6 +26,9 @@ use vm_system_protocol::worker::HostError;
 const FAILURES: usize = 5;
 /// … within this time is not started again before the oldest failure is past it.
 const FAILURE_WINDOW: Duration = Duration::from_mins(1);
+
+/// A killed process is waited for as long as this before its session goes on.
+const EXIT_PATIENCE: Duration = Duration::from_secs(1);
 
 type BrokerResult = Result<BrokerReply, CallFailure>;
 
@@ -57,6 +61,8 @@ pub(super) struct BrokerTask {
     /// The files that the running broker was started for.
     worktree: Option<Worktree>,
     failures: VecDeque<Instant>,
+    /// The slot of the call in progress; a process that does not end keeps it.
+    slot: Option<Arc<Share>>,
 }
 
 impl BrokerTask {
@@ -70,6 +76,7 @@ impl BrokerTask {
             access: BrokerAccess::default(),
             worktree: None,
             failures: VecDeque::new(),
+            slot: None,
         }
     }
 
@@ -112,14 +119,18 @@ impl BrokerTask {
             return;
         }
         let shared = Arc::clone(&self.shared);
-        let slot = timeout(shared.config.call_deadline, shared.calls.acquire()).await;
-        let result = match slot {
-            Ok(Ok(_slot)) => self.serve_call(call).await,
-            _ => Err(CallFailure::Unanswered(HostError {
+        let slot = timeout(shared.config.call_deadline, shared.calls.wait(&call.holder, 1)).await;
+        let result = if let Ok(Some(slot)) = slot {
+            self.slot = Some(Arc::new(slot));
+            self.serve_call(call).await
+        } else {
+            let refusal = shared.calls.refusal(&call.holder);
+            Err(CallFailure::Unanswered(HostError {
                 code: "EAGAIN".to_owned(),
-                message: "EAGAIN: too many calls are under way, try again".to_owned(),
-            })),
+                message: format!("EAGAIN: {refusal}; {}", refusal.hint()),
+            }))
         };
+        self.slot = None;
         // The send fails if the execution has ended: no caller waits.
         let _ = responder.send(result);
     }
@@ -218,8 +229,7 @@ impl BrokerTask {
 
     async fn discard_command(&mut self) {
         if let Some(command) = self.command.take() {
-            command.end().await;
-            self.shared.live.fetch_sub(1, Ordering::Relaxed);
+            self.end(command).await;
         }
     }
 
@@ -231,9 +241,20 @@ impl BrokerTask {
     /// Ends the process, if there is one.
     async fn discard(&mut self) {
         if let Some(broker) = self.broker.take() {
-            broker.end().await;
-            self.shared.live.fetch_sub(1, Ordering::Relaxed);
+            self.end(broker).await;
         }
+    }
+
+    /// Ends a process and waits for that, but not for long: in a call that a file system never answers, SIGKILL has no effect. Such
+    /// a process keeps the slot of its call, so that an owner has no more of them than it has calls at a time.
+    async fn end(&mut self, process: ConnectedBroker) {
+        let (shared, slot) = (Arc::clone(&self.shared), self.slot.clone());
+        let ended = self.shared.tasks.spawn(async move {
+            process.end().await;
+            shared.live.fetch_sub(1, Ordering::Relaxed);
+            drop(slot);
+        });
+        let _ = timeout(EXIT_PATIENCE, ended).await;
     }
 }
 

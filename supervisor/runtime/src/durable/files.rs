@@ -9,7 +9,8 @@ use super::task::ProgramContext;
 use crate::RuntimeError;
 use crate::brokers::{AllowedCall, CallFailure};
 use crate::memory::{Reservation, largest_reply};
-use crate::task::RuntimeContext;
+use crate::shares::Holder;
+use crate::task::{FilesError, RuntimeContext};
 use crate::workspaces::{WorkspaceKey, Workspaces};
 use crate::worktree::Worktree;
 use serde_json::Value;
@@ -88,7 +89,8 @@ pub(super) async fn call(
         Err(RuntimeError::ShuttingDown) => return stopping().await,
         opened => opened.map_err(|error| format!("the worktree cannot be used: {error}"))?,
     };
-    let files = Files { shared, execution, session, worktree, context, used, reservation };
+    let holder = shared.holder(&context.owner);
+    let files = Files { shared, execution, session, worktree, context, used, reservation, holder };
     let result = match work.call.name.as_str() {
         "readFile" => files.read(&args).await?,
         "listFiles" => files.list(&args).await?,
@@ -124,6 +126,7 @@ struct Files {
     context: ProgramContext,
     used: Used,
     reservation: Reservation,
+    holder: Holder,
 }
 
 impl Files {
@@ -146,7 +149,7 @@ impl Files {
             judge(policy, HostRequest::Fs(request), usage, session)
         };
         let Ok(Permit::Broker(request)) = permit else { return Ok(None) };
-        let held = self.shared.budget.wait(largest_reply(&request)).await;
+        let held = self.shared.budget.wait(&self.holder, largest_reply(&request)).await;
         let reply = self.call_broker(request).await;
         let bytes = match &reply {
             Ok(BrokerReply::Fs(FsReply::Bytes(bytes))) => bytes.len(),
@@ -183,6 +186,7 @@ impl Files {
                 // Programs have no databases.
                 workspaces: Workspaces::default(),
                 workspace: WorkspaceKey { owner: String::new(), id: String::new() },
+                holder: self.holder.clone(),
             };
             match self.shared.brokers.call(self.session, call).await {
                 Err(CallFailure::Unanswered(_)) if self.shared.brokers.is_stopped() => {
@@ -261,15 +265,17 @@ impl Files {
             let Some(FsReply::Entries(entries)) = self.request(FsRequest::ReadDir { path }).await? else {
                 continue;
             };
-            let Some(taken) = self.shared.files(move || listing.take(&folder, entries)).await else {
-                return stopping().await;
-            };
+            let taken = self.work(move || listing.take(&folder, entries)).await?;
             let Some(more) = taken else { return Ok(None) };
             listing = more;
         }
-        match self.shared.files(move || listing.finish()).await {
-            Some(paths) => Ok(Some(paths)),
-            None => stopping().await,
+        self.work(move || listing.finish()).await.map(Some)
+    }
+
+    async fn work<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+        match self.shared.files(&self.holder, work).await {
+            Err(FilesError::Stopping) => stopping().await,
+            result => result.map_err(|error| error.to_string()),
         }
     }
 }

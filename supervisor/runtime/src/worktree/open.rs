@@ -4,7 +4,7 @@ use super::roots::{Roots, Walked, WorktreeClient};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -41,6 +41,9 @@ pub enum WorktreeError {
     /// The file cannot be read as text.
     #[error("{0}")]
     Unreadable(String),
+    /// Nothing is wrong with it: the supervisor lacks descriptors, memory or threads.
+    #[error("{0}")]
+    Unavailable(String),
     /// The worktree itself: not absolute, missing, or not a folder.
     #[error("{0}")]
     Worktree(String),
@@ -142,7 +145,7 @@ impl Worktree {
     ) -> Result<T, WorktreeError> {
         let Some(user) = self.user() else { return work() };
         as_user(user, work).unwrap_or_else(|error| {
-            Err(WorktreeError::Unreadable(format!("the worktree cannot be read as its owner: {error}")))
+            Err(not_begun(format!("the worktree cannot be read as its owner: {error}"), &error))
         })
     }
 
@@ -191,6 +194,9 @@ impl Worktree {
             }
             // A socket, or a device without a driver.
             Err(Errno::ENXIO | Errno::ENODEV) => return Err(irregular(path)),
+            Err(errno) if is_shortage(errno) => {
+                return Err(WorktreeError::Unavailable(format!("{path:?}: {}", errno.desc())));
+            }
             Err(errno) => return Err(WorktreeError::Unreadable(format!("{path:?}: {}", errno.desc()))),
         };
         let metadata =
@@ -213,7 +219,23 @@ pub(super) enum PathTarget {
 }
 
 fn unusable(path: &Path, errno: Errno) -> WorktreeError {
-    WorktreeError::Worktree(format!("the worktree {}: {}", path.display(), errno.desc()))
+    let why = format!("the worktree {}: {}", path.display(), errno.desc());
+    if is_shortage(errno) { WorktreeError::Unavailable(why) } else { WorktreeError::Worktree(why) }
+}
+
+/// Errors that say nothing about a path: descriptors, memory or threads are short.
+pub(super) fn is_shortage(errno: Errno) -> bool {
+    matches!(errno, Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM)
+}
+
+/// The error of work as another user that did not begin.
+pub(super) fn not_begun(why: String, error: &io::Error) -> WorktreeError {
+    let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
+    if is_shortage(errno) || errno == Errno::EAGAIN {
+        WorktreeError::Unavailable(why)
+    } else {
+        WorktreeError::Worktree(why)
+    }
 }
 
 fn irregular(path: &str) -> WorktreeError {

@@ -161,6 +161,7 @@ fn unusable(failure: &WorktreeError) -> HostError {
         WorktreeError::NotFound(_) => "MODULE_NOT_FOUND",
         WorktreeError::TooLarge { .. } => "EFBIG",
         WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) => "EACCES",
+        WorktreeError::Unavailable(_) => "EAGAIN",
     };
     error(code, format!("Cannot load module: {failure}"))
 }

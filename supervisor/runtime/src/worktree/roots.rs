@@ -6,7 +6,7 @@
 //! of a folder cannot replace it by a link to somewhere else. No path is read back (`readlink` of a descriptor shows a path of
 //! the attacker's choice for a mount in a foreign namespace). Blocks. Knows no HTTP, no store.
 
-use super::open::{FOLDER, RACES, WorktreeError};
+use super::open::{FOLDER, RACES, WorktreeError, is_shortage, not_begun};
 use nix::errno::Errno;
 use nix::fcntl::{OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::{Mode, fstat};
@@ -332,10 +332,16 @@ fn failed(path: &Path, errno: Errno) -> WorktreeError {
                 "the worktree {shown} cannot be opened: permission denied"
             ));
         }
+        errno if is_shortage(errno) => {
+            return WorktreeError::Unavailable(format!(
+                "the worktree {shown} cannot be opened: {}",
+                errno.desc()
+            ));
+        }
         errno => format!("the worktree {shown} cannot be opened: {}", errno.desc()),
     })
 }
 
 fn unusable(path: &Path, error: &io::Error) -> WorktreeError {
-    WorktreeError::Worktree(format!("the worktree {} cannot be opened: {error}", path.display()))
+    not_begun(format!("the worktree {} cannot be opened: {error}", path.display()), error)
 }

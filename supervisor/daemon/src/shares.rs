@@ -1,0 +1,145 @@
+//! The operator's limits of what owners share, as values and in the file: `[shares.NAME]`.
+
+use serde::Deserialize;
+use vm_system_api::{control, rest};
+use vm_system_protocol::limits;
+use vm_system_runtime::shares::ShareLimits;
+
+/// Limits of everything that owners share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareConfig {
+    /// Connections to the control socket.
+    pub connections: ShareLimits,
+    /// Connections to all HTTP listeners.
+    pub http_connections: ShareLimits,
+    /// Streams of events, of all APIs.
+    pub streams: ShareLimits,
+    /// Live sessions.
+    pub sessions: ShareLimits,
+    /// Files of worktrees that the supervisor opens or reads at a time.
+    pub file_calls: ShareLimits,
+    /// Calls of host modules that brokers carry out at a time.
+    pub host_calls: ShareLimits,
+}
+
+impl Default for ShareConfig {
+    fn default() -> Self {
+        Self {
+            connections: ShareLimits::of(control::CONNECTIONS),
+            http_connections: ShareLimits::of(rest::CONNECTIONS),
+            streams: ShareLimits::of(control::STREAMS),
+            sessions: ShareLimits::of(SESSIONS),
+            file_calls: ShareLimits::of(limits::FILE_CALLS),
+            host_calls: ShareLimits::of(limits::BROKER_CALLS),
+        }
+    }
+}
+
+/// Live sessions, unless the operator sets another number.
+const SESSIONS: usize = 1_000;
+
+/// [`ShareConfig`] in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SharesFile {
+    connections: ShareFile,
+    http_connections: ShareFile,
+    streams: ShareFile,
+    sessions: ShareFile,
+    file_calls: ShareFile,
+    host_calls: ShareFile,
+}
+
+impl SharesFile {
+    pub(super) fn check(&self, max_sessions: Option<u32>) -> Result<(), String> {
+        if max_sessions.is_some() && self.sessions.most.is_some() {
+            return Err(
+                "max_sessions and most of [shares.sessions] are one setting: give one of them".to_owned()
+            );
+        }
+        let Self { connections, http_connections, streams, sessions, file_calls, host_calls } = self;
+        let all = [
+            ("connections", connections),
+            ("http_connections", http_connections),
+            ("streams", streams),
+            ("sessions", sessions),
+            ("file_calls", file_calls),
+            ("host_calls", host_calls),
+        ];
+        for (name, share) in all {
+            if share.most == Some(0) || share.per_owner == Some(0) {
+                return Err(format!("[shares.{name}]: most and per_owner must be at least 1"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn apply(self, config: &mut ShareConfig) {
+        self.connections.apply(&mut config.connections);
+        self.http_connections.apply(&mut config.http_connections);
+        self.streams.apply(&mut config.streams);
+        self.sessions.apply(&mut config.sessions);
+        self.file_calls.apply(&mut config.file_calls);
+        self.host_calls.apply(&mut config.host_calls);
+    }
+}
+
+/// A part of [`ShareLimits`]; with another `most` the defaults of the others follow from that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ShareFile {
+    pub(super) most: Option<u32>,
+    pub(super) per_owner: Option<u32>,
+    pub(super) reserved: Option<u32>,
+}
+
+impl ShareFile {
+    pub(super) fn apply(self, limits: &mut ShareLimits) {
+        let number = |count: Option<u32>| count.map(|count| count as usize);
+        if let Some(most) = number(self.most) {
+            *limits = ShareLimits::of(most);
+        }
+        limits.per_owner = number(self.per_owner).unwrap_or(limits.per_owner);
+        limits.reserved = number(self.reserved).unwrap_or(limits.reserved);
+        // The reserve leaves at least one for others.
+        limits.reserved = limits.reserved.min(limits.most - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(text: &str) -> Result<ShareConfig, String> {
+        let file: SharesFile = toml::from_str(text).map_err(|error| error.to_string())?;
+        file.check(None)?;
+        let mut shares = ShareConfig::default();
+        file.apply(&mut shares);
+        Ok(shares)
+    }
+
+    #[test]
+    fn defaults_follow_from_the_number_of_all() {
+        let text = "
+            [sessions]
+            most = 64
+            per_owner = 10
+            [connections]
+            most = 1
+            reserved = 5
+        ";
+        let shares = shares(text).unwrap();
+        assert_eq!(shares.sessions, ShareLimits { most: 64, per_owner: 10, reserved: 2 });
+        assert_eq!(shares.connections, ShareLimits { most: 1, per_owner: 1, reserved: 0 });
+        assert_eq!(shares.streams, ShareConfig::default().streams);
+    }
+
+    #[test]
+    fn errors_name_the_table() {
+        assert!(shares("[streams]\nmost = 0").unwrap_err().contains("[shares.streams]"));
+        assert!(shares("[strems]\nmost = 1").unwrap_err().contains("strems"));
+        let sessions: SharesFile = toml::from_str("[sessions]\nmost = 2").unwrap();
+        assert!(sessions.check(Some(2)).unwrap_err().contains("max_sessions"));
+        assert_eq!(sessions.check(None), Ok(()));
+    }
+}

@@ -1,0 +1,46 @@
+//! Gives memory that the daemon does not need any more back to the system, when it has nothing to do. The heap keeps what it needed
+//! once: a crowd of idle connections, or responses of many megabytes, would be held for ever.
+
+use std::time::Duration;
+use tokio::time::sleep;
+use vm_system_api::control::ServerState;
+use vm_system_sandbox::heap;
+
+/// How often it is looked at while clients are connected, and once more after the last one has left.
+const PAUSE: Duration = Duration::from_secs(10);
+/// Growth since the last time below which there is nothing to give back (bytes).
+const GROWTH_BYTES: u64 = 4 << 20;
+
+/// Runs for as long as the daemon does. Does not wake up while no client is connected.
+pub(super) async fn run(state: ServerState) {
+    let mut clients = state.clients.watch();
+    let mut trimmed_bytes = 0;
+    while clients.wait_for(|count| *count > 0).await.is_ok() {
+        loop {
+            sleep(PAUSE).await;
+            let connected = *clients.borrow() > 0;
+            // A request in progress would wait for it, and keeps its memory anyway.
+            if !state.requests.is_empty() {
+                continue;
+            }
+            let trimmed = tokio::task::spawn_blocking(move || trim(trimmed_bytes)).await;
+            trimmed_bytes = trimmed.unwrap_or(trimmed_bytes);
+            if !connected {
+                break;
+            }
+        }
+    }
+}
+
+/// Trims a heap that has grown since it had this size; its size now (bytes).
+fn trim(trimmed_bytes: u64) -> u64 {
+    let resident = || heap::resident_bytes().unwrap_or(u64::MAX);
+    let before = resident();
+    if before < trimmed_bytes.saturating_add(GROWTH_BYTES) {
+        return trimmed_bytes.min(before);
+    }
+    heap::trim();
+    let after = resident();
+    tracing::debug!(before, after, "unused memory was given back");
+    after
+}

@@ -1,0 +1,443 @@
+//! Shares of a thing of which there is a fixed number for all owners: connections, streams of events, sessions, turns of blocking
+//! work, memory. One owner cannot take what others need, administrators keep a reserve, and idle holders make way.
+//!
+//! - An owner holds at most as much as it leaves free: the first one gets half, the next one half of the rest, and so on, so that an
+//!   owner that holds nothing finds something free. `per_owner` may be lower.
+//! - The last `reserved` are for administrators, who have no share of their own: whatever is free is theirs.
+//! - A holder that marks itself as idle ([`Share::idle`]) makes way: the longest idle of the same owner if that owner's share is
+//!   full, the longest idle of the owner that holds most if nothing is free. What is evicted counts as returned at once; its holder
+//!   sees [`Share::evicted`] and lets go.
+//! - Requests that wait are served in turns: one of each owner after the other, each owner's in the order of arrival.
+//!
+//! Decides nothing about what is counted, and has no clock: whoever waits has a deadline of its own.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_record::Owner;
+
+/// How many there are, and who may have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShareLimits {
+    /// Of all owners together.
+    pub most: usize,
+    /// Of one owner that is no administrator; it also holds at most as much as it leaves free.
+    pub per_owner: usize,
+    /// For administrators alone.
+    pub reserved: usize,
+}
+
+/// So few shares stay, whatever is short beside them.
+const KEPT: usize = 16;
+/// One in so many is kept for administrators.
+const RESERVED_PART: usize = 32;
+
+impl ShareLimits {
+    /// Without a lower limit of each owner, and with the usual reserve.
+    pub const fn of(most: usize) -> Self {
+        Self { most, per_owner: most, reserved: most / RESERVED_PART }
+    }
+}
+
+/// Who holds something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// Clients before it is known who they are; together they have one share.
+    Unidentified,
+    Owner(Owner),
+    Administrator(Owner),
+}
+
+impl Holder {
+    /// An owner, with or without the rights of an administrator.
+    pub fn new(owner: Owner, admin: bool) -> Self {
+        if admin { Self::Administrator(owner) } else { Self::Owner(owner) }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unidentified => f.write_str("all clients that are not identified yet"),
+            Self::Owner(owner) | Self::Administrator(owner) => owner.fmt(f),
+        }
+    }
+}
+
+/// Why there is none: a limit of all, or the owner's share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareRefusal {
+    holder: Holder,
+    held: usize,
+    /// Whether the owner's share is full, and not just all of them.
+    own: bool,
+    limits: ShareLimits,
+    what: &'static str,
+    setting: &'static str,
+}
+
+impl fmt::Display for ShareRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { holder, held, what, limits: ShareLimits { most, per_owner, .. }, .. } = self;
+        match self.own {
+            true if held >= per_owner => {
+                write!(f, "{holder} has {held} {what}, the most that one owner may have")
+            }
+            true => write!(f, "{holder} has {held} of {most} {what}: an owner leaves as many free as it has"),
+            false => write!(f, "all of the {most} {what} are in use"),
+        }
+    }
+}
+
+impl std::error::Error for ShareRefusal {}
+
+impl ShareRefusal {
+    /// What to do about it; names the operator's setting.
+    pub fn hint(&self) -> String {
+        let (own, setting) = (self.own && self.held >= self.limits.per_owner, self.setting);
+        let part = if own { "per_owner" } else { "most" };
+        let first = if self.own { "end some of yours" } else { "try again later" };
+        format!("{first}, or have the operator raise `{part}` of [shares.{setting}]")
+    }
+}
+
+impl From<ShareRefusal> for OpError {
+    fn from(refusal: ShareRefusal) -> Self {
+        Self::new(ErrorCode::CapacityExceeded, refusal.to_string()).with_hint(refusal.hint())
+    }
+}
+
+/// All shares of one thing.
+#[derive(Debug)]
+pub struct Shares {
+    limits: ShareLimits,
+    what: &'static str,
+    setting: &'static str,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    used: usize,
+    /// Numbers shares, and orders idle ones by the time at which they became idle.
+    last: u64,
+    shares: HashMap<u64, Held>,
+    holders: HashMap<Holder, Holding>,
+    /// Holders with requests that wait, the next one first.
+    turns: VecDeque<Holder>,
+    closed: bool,
+}
+
+/// What one share is.
+#[derive(Debug)]
+struct Held {
+    holder: Holder,
+    amount: usize,
+    /// Its key among its holder's idle shares.
+    idle: Option<u64>,
+    evicted: CancellationToken,
+}
+
+/// What one holder has.
+#[derive(Debug, Default)]
+struct Holding {
+    held: usize,
+    /// Numbers of idle shares, the longest idle first.
+    idle: BTreeMap<u64, u64>,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    amount: usize,
+    granted: oneshot::Sender<Share>,
+}
+
+impl Shares {
+    /// `what` is their plural in messages, `setting` the table of `[shares]` in the operator's file.
+    pub fn new(what: &'static str, setting: &'static str, limits: ShareLimits) -> Arc<Self> {
+        Arc::new(Self { limits, what, setting, table: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // No code panics while holding it.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One of them now; an idle one makes way if it must.
+    pub fn take(self: &Arc<Self>, holder: &Holder) -> Result<Share, ShareRefusal> {
+        let mut table = self.lock();
+        table.make_way(&self.limits, holder).map_err(|own| self.refused(&table, holder, own))?;
+        Ok(self.share(&mut table, holder, 1))
+    }
+
+    /// So many of them (at most all that there are), when it is the holder's turn. `None`: [`Shares::close`] was called.
+    pub async fn wait(self: &Arc<Self>, holder: &Holder, amount: usize) -> Option<Share> {
+        let amount = amount.min(self.limits.most.saturating_sub(self.limits.reserved)).max(1);
+        let granted = {
+            let mut table = self.lock();
+            if table.closed {
+                return None;
+            }
+            let waiting = table.holders.get(holder).is_some_and(|holding| !holding.waiting.is_empty());
+            if !waiting && table.fits(&self.limits, holder, amount).is_ok() {
+                return Some(self.share(&mut table, holder, amount));
+            }
+            table.queue(holder, amount)
+        };
+        granted.await.ok()
+    }
+
+    /// The refusal of a request that has waited for too long.
+    pub fn refusal(&self, holder: &Holder) -> ShareRefusal {
+        let table = self.lock();
+        let own = table.fits(&self.limits, holder, 1).err().unwrap_or(false);
+        self.refused(&table, holder, own)
+    }
+
+    /// Evicts the longest idle share of the owner that holds most; false if none is idle, or if there are too few for them to be the
+    /// reason. For what is short beside them, such as descriptors.
+    pub fn evict(&self) -> bool {
+        let mut table = self.lock();
+        table.used > KEPT && table.evict_of_largest()
+    }
+
+    /// Ends all waiting.
+    pub fn close(&self) {
+        let dropped = {
+            let mut table = self.lock();
+            table.closed = true;
+            table.turns.clear();
+            table.holders.values_mut().map(|holding| std::mem::take(&mut holding.waiting)).collect::<Vec<_>>()
+        };
+        drop(dropped);
+    }
+
+    fn share(self: &Arc<Self>, table: &mut Table, holder: &Holder, amount: usize) -> Share {
+        let evicted = CancellationToken::new();
+        let number = table.add(holder, amount, evicted.clone());
+        Share { shares: Arc::clone(self), number, evicted }
+    }
+
+    fn refused(&self, table: &Table, holder: &Holder, own: bool) -> ShareRefusal {
+        let Self { limits, what, setting, .. } = *self;
+        ShareRefusal { holder: holder.clone(), held: table.held(holder), own, limits, what, setting }
+    }
+
+    /// After something was returned: gives it to those who wait.
+    fn grant(self: &Arc<Self>) {
+        let mut granted = Vec::new();
+        {
+            let mut table = self.lock();
+            while let Some((holder, next)) = table.next_turn(&self.limits) {
+                granted.push((next.granted, self.share(&mut table, &holder, next.amount)));
+            }
+        }
+        // Outside of the lock: one that is not received any more is returned.
+        for (receiver, share) in granted {
+            drop(receiver.send(share));
+        }
+    }
+}
+
+impl Table {
+    fn held(&self, holder: &Holder) -> usize {
+        self.holders.get(holder).map_or(0, |holding| holding.held)
+    }
+
+    /// Whether a holder may have so many more; the error says whether its own share is full.
+    fn fits(&self, limits: &ShareLimits, holder: &Holder, amount: usize) -> Result<(), bool> {
+        let is_admin = matches!(holder, Holder::Administrator(_));
+        let reserved = if is_admin { 0 } else { limits.reserved };
+        let free = limits.most.saturating_sub(reserved).saturating_sub(self.used);
+        let held = self.held(holder);
+        let after = held + amount;
+        let own_is_full = held > 0 && (after > limits.per_owner || after > free.saturating_sub(amount));
+        if own_is_full && !is_admin {
+            Err(true)
+        } else if amount > free {
+            Err(false)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Makes one more possible for a holder, by evicting one idle share if it must be: in place of its own it gets another one, also
+    /// if its share has become smaller because others have come.
+    fn make_way(&mut self, limits: &ShareLimits, holder: &Holder) -> Result<(), bool> {
+        let Err(own) = self.fits(limits, holder, 1) else { return Ok(()) };
+        let evicted = if own { self.evict_of(holder) } else { self.evict_of_largest() };
+        if evicted { Ok(()) } else { Err(own) }
+    }
+
+    fn evict_of(&mut self, holder: &Holder) -> bool {
+        let longest = self
+            .holders
+            .get(holder)
+            .and_then(|holding| holding.idle.first_key_value())
+            .map(|(_, share)| *share);
+        longest.is_some_and(|share| self.evict(share))
+    }
+
+    fn evict_of_largest(&mut self) -> bool {
+        let longest_idle = |holding: &Holding| {
+            let (since, share) = holding.idle.first_key_value()?;
+            // Of several that hold as much: the longest idle.
+            Some((holding.held, std::cmp::Reverse(*since), *share))
+        };
+        let victim = self.holders.values().filter_map(longest_idle).max();
+        victim.is_some_and(|(_, _, share)| self.evict(share))
+    }
+
+    fn evict(&mut self, share: u64) -> bool {
+        let Some(held) = self.remove(share) else { return false };
+        held.evicted.cancel();
+        true
+    }
+
+    fn add(&mut self, holder: &Holder, amount: usize, evicted: CancellationToken) -> u64 {
+        self.last += 1;
+        self.used += amount;
+        self.holders.entry(holder.clone()).or_default().held += amount;
+        self.shares.insert(self.last, Held { holder: holder.clone(), amount, idle: None, evicted });
+        self.last
+    }
+
+    fn remove(&mut self, share: u64) -> Option<Held> {
+        let held = self.shares.remove(&share)?;
+        self.used -= held.amount;
+        self.leave(&held);
+        Some(held)
+    }
+
+    /// Takes a share away from its holder.
+    fn leave(&mut self, held: &Held) {
+        let Some(holding) = self.holders.get_mut(&held.holder) else { return };
+        holding.held -= held.amount;
+        if let Some(idle) = held.idle {
+            holding.idle.remove(&idle);
+        }
+        if holding.held == 0 && holding.waiting.is_empty() {
+            self.holders.remove(&held.holder);
+        }
+    }
+
+    fn queue(&mut self, holder: &Holder, amount: usize) -> oneshot::Receiver<Share> {
+        let (granted, receiver) = oneshot::channel();
+        let waiting = &mut self.holders.entry(holder.clone()).or_default().waiting;
+        // Those that gave up, so that the queue is no longer than the number of requests.
+        while waiting.front().is_some_and(|first| first.granted.is_closed()) {
+            waiting.pop_front();
+        }
+        waiting.push_back(Waiting { amount, granted });
+        if !self.turns.contains(holder) {
+            self.turns.push_back(holder.clone());
+        }
+        receiver
+    }
+
+    /// The next request that waits and can be served now.
+    fn next_turn(&mut self, limits: &ShareLimits) -> Option<(Holder, Waiting)> {
+        for _ in 0..self.turns.len() {
+            let holder = self.turns.pop_front()?;
+            let Some(holding) = self.holders.get_mut(&holder) else { continue };
+            while holding.waiting.front().is_some_and(|first| first.granted.is_closed()) {
+                holding.waiting.pop_front();
+            }
+            let Some(amount) = holding.waiting.front().map(|first| first.amount) else {
+                if holding.held == 0 {
+                    self.holders.remove(&holder);
+                }
+                continue;
+            };
+            let fits = self.fits(limits, &holder, amount).is_ok();
+            let waiting = self.holders.get_mut(&holder).map(|holding| &mut holding.waiting)?;
+            let next = if fits { waiting.pop_front() } else { None };
+            if !waiting.is_empty() {
+                self.turns.push_back(holder.clone());
+            }
+            if let Some(next) = next {
+                return Some((holder, next));
+            }
+        }
+        None
+    }
+}
+
+/// What one holder has of it; returned when it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    shares: Arc<Shares>,
+    number: u64,
+    evicted: CancellationToken,
+}
+
+impl Share {
+    /// Resolves when this share has made way for another one: its holder ends what it is for.
+    pub fn evicted(&self) -> WaitForCancellationFuture<'_> {
+        self.evicted.cancelled()
+    }
+
+    /// From now on it makes way for another one.
+    pub fn idle(&self) {
+        let mut table = self.shares.lock();
+        table.last += 1;
+        let since = table.last;
+        let Table { shares, holders, .. } = &mut *table;
+        let Some(held) = shares.get_mut(&self.number) else { return };
+        let Some(holding) = holders.get_mut(&held.holder) else { return };
+        if let Some(before) = held.idle.replace(since) {
+            holding.idle.remove(&before);
+        }
+        holding.idle.insert(since, self.number);
+    }
+
+    /// From now on it stays until it is returned.
+    pub fn busy(&self) {
+        let mut table = self.shares.lock();
+        let Table { shares, holders, .. } = &mut *table;
+        let Some(held) = shares.get_mut(&self.number) else { return };
+        if let (Some(idle), Some(holding)) = (held.idle.take(), holders.get_mut(&held.holder)) {
+            holding.idle.remove(&idle);
+        }
+    }
+
+    /// Makes it the share of another holder, as soon as it is known who that is.
+    pub fn assign(&self, holder: &Holder) -> Result<(), ShareRefusal> {
+        let mut table = self.shares.lock();
+        let limits = &self.shares.limits;
+        if table.shares.get(&self.number).is_none_or(|held| held.holder == *holder) {
+            return Ok(());
+        }
+        // Judged as if it were returned first.
+        let Some(held) = table.remove(self.number) else { return Ok(()) };
+        let way = table.make_way(limits, holder);
+        let of = if way.is_ok() { holder.clone() } else { held.holder.clone() };
+        table.used += held.amount;
+        let holding = table.holders.entry(of.clone()).or_default();
+        holding.held += held.amount;
+        if let Some(idle) = held.idle {
+            holding.idle.insert(idle, self.number);
+        }
+        table.shares.insert(self.number, Held { holder: of, ..held });
+        way.map_err(|own| self.shares.refused(&table, holder, own))
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let waits = {
+            let mut table = self.shares.lock();
+            table.remove(self.number).is_some() && !table.turns.is_empty()
+        };
+        if waits {
+            self.shares.grant();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What one user can take of everything that there is a number of: other users and root still get theirs.
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use vm_system_tests::daemon::Daemon;
+use vm_system_tests::http::Http;
+use vm_system_tests::other_user::{OtherUser, shared_daemon};
+use vm_system_tests::place::User;
+use vm_system_tests::{program, skip};
+
+/// Connections of one user; ends with this value.
+struct Crowd {
+    process: Child,
+    /// How many it has.
+    count: usize,
+    /// Why there is no further one.
+    refusal: String,
+}
+
+impl Crowd {
+    fn gather(user: OtherUser, arguments: &[&str]) -> Self {
+        let mut command = user.command(&program::path(program::CROWD, User::Unprivileged));
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("crowd");
+        let mut line = String::new();
+        let output = process.stdout.take().expect("piped");
+        BufReader::new(output).read_line(&mut line).expect("its line");
+        let (count, refusal) = line.trim_end().split_once(' ').expect("two parts");
+        Self { process, count: count.parse().expect("a number"), refusal: refusal.to_owned() }
+    }
+
+    fn of_clients(user: OtherUser, daemon: &Daemon, count: usize) -> Self {
+        let socket = daemon.place.socket();
+        Self::gather(user, &["clients", socket.to_str().expect("UTF-8"), &count.to_string()])
+    }
+
+    fn of_streams(user: OtherUser, daemon: &Daemon, path: &str, count: usize) -> Self {
+        let socket = daemon.place.http_socket();
+        Self::gather(user, &["streams", socket.to_str().expect("UTF-8"), path, &count.to_string()])
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+fn needs_root() -> bool {
+    if !User::can_be_switched() {
+        skip("root", "other users need root");
+    }
+    User::can_be_switched()
+}
+
+#[test]
+fn idle_connections_of_one_user_keep_no_client_away_from_the_control_socket() {
+    if !needs_root() {
+        return;
+    }
+    let (daemon, _worktrees) = shared_daemon("[shares.connections]\nmost = 64\n", &[]);
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let idle = Crowd::of_clients(greedy, &daemon, 300);
+    assert_eq!((idle.count, idle.refusal.as_str()), (300, "none"), "its own idle connections make way");
+    daemon.cli(&["session", "list"]).ok();
+    other.cli(&daemon, &["session", "list"]).ok();
+    greedy.cli(&daemon, &["session", "list"]).ok();
+    // Connections that other users hold longer than that stay.
+    let mut root = daemon.client();
+    let _more = Crowd::of_clients(greedy, &daemon, 100);
+    root.op(vm_system_protocol::control::Op::Health).expect("still connected");
+    drop(idle);
+    daemon.stop();
+}
+
+/// A running execution of the user, for streams.
+fn execution(user: OtherUser, daemon: &Daemon, worktrees: &tempfile::TempDir) -> String {
+    let folder = user.folder(worktrees.path().join("theirs"));
+    user.cli(daemon, &["template", "create", "--name", "theirs"]).ok();
+    let session = user.session(daemon, &folder).ok().trim().to_owned();
+    let started =
+        user.cli(daemon, &["--output", "json", "exec", "repl", &session, "CC('wait')", "--no-wait"]);
+    let started: Value = serde_json::from_str(&started.ok()).expect("JSON");
+    started["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn one_user_has_a_share_of_the_streams_of_events() {
+    if !needs_root() {
+        return;
+    }
+    let (daemon, worktrees) = shared_daemon("[shares.streams]\nmost = 40\nreserved = 2\n", &[]);
+    let greedy = OtherUser::named("bin");
+    let events = format!("/api/v1/executions/{}/events", execution(greedy, &daemon, &worktrees));
+    let streams = Crowd::of_streams(greedy, &daemon, &events, 40);
+    assert_eq!((streams.count, streams.refusal.as_str()), (19, "Some(503)"), "half of what is not reserved");
+    let mut http = Http::unix(&daemon.place.http_socket());
+    http.send(&http.request_bytes("GET", &events, &[("accept", "text/event-stream")], None));
+    assert_eq!(http.head().expect("a response").0, 200, "others still get one");
+    drop(streams);
+    daemon.stop();
+}
+
+#[test]
+fn one_user_has_a_share_of_the_sessions() {
+    if !needs_root() {
+        return;
+    }
+    let more = "max_sessions = 9\n[shares.sessions]\nper_owner = 3\nreserved = 1\n";
+    let (daemon, worktrees) = shared_daemon(more, &[]);
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let [own, others] = [greedy, other].map(|user| {
+        user.cli(&daemon, &["template", "create", "--name", "theirs"]).ok();
+        user.folder(worktrees.path().join(user.uid.to_string()))
+    });
+    for _ in 0..3 {
+        greedy.session(&daemon, &own).ok();
+    }
+    let refused = greedy.session(&daemon, &own).fails(75);
+    assert!(refused.contains("CAPACITY_EXCEEDED") && refused.contains("[shares.sessions]"), "{refused}");
+    other.session(&daemon, &others).ok();
+    daemon.stop();
+}
