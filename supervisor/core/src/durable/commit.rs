@@ -75,8 +75,19 @@ impl DurableMachine {
         self.add_pages(cause, pages, now);
     }
 
+    /// At the end: what was gathered is not stored, and what is stored behind the last pause goes.
+    pub(super) fn drop_state(&mut self) {
+        self.start_pages = None;
+        self.gathered = Gathered::default();
+        if self.behind_pause {
+            self.behind_pause = false;
+            self.writes.unwritten.push(Write::CheckpointsTrim { execution: self.spec.execution });
+        }
+    }
+
     fn add_pages(&mut self, cause: &str, pages: BTreeMap<u64, Vec<u8>>, now: Now) {
         self.seq += 1;
+        self.behind_pause = !is_pause(cause);
         self.counters.unweighed +=
             pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum::<u64>();
         let too_large = self.counters.unweighed > self.compact_after();
@@ -304,6 +315,11 @@ impl DurableMachine {
             self.let_worker_go(actions);
         }
     }
+}
+
+/// Whether the program waits for an answer at a checkpoint of this cause.
+pub(super) fn is_pause(cause: &str) -> bool {
+    matches!(cause, "pause" | "edit")
 }
 
 /// Whether a write is independent of the state that the step leads to.

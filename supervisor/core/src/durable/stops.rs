@@ -266,12 +266,12 @@ impl DurableMachine {
             End::Interrupted => (ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None))),
             End::Corrupt(what) => (ExecutionStatus::Error, Some(("WORKER_DIED", what.as_str(), None))),
         };
-        self.take_checkpoint("end", NextStep::Continue, now);
+        self.stage = Stage::Held;
         self.end(status, failure, now, actions);
         Ok(())
     }
 
-    /// Writes the last batch.
+    /// Writes the last batch: the result, and no state, because nothing continues from an end.
     pub(super) fn end(
         &mut self,
         status: ExecutionStatus,
@@ -290,6 +290,7 @@ impl DurableMachine {
             actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
         }
         self.add_events(now);
+        self.drop_state();
         self.add_end(now);
         self.flush(now, AfterCommit::End, actions);
         if !matches!(self.stage, Stage::Cold | Stage::Exiting) {

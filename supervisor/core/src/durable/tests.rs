@@ -147,6 +147,11 @@ impl Rows {
                     assert_eq!(keep_bytes, None, "the model's states are small");
                     self.checkpoints.retain(|seq, _| *seq >= keep_from);
                 }
+                Write::CheckpointsTrim { .. } => {
+                    let is_pause = |(_, (cause, _)): &(&u64, &(String, Vec<u8>))| cause == "pause";
+                    let last = self.checkpoints.iter().filter(is_pause).map(|(seq, _)| *seq).next_back();
+                    self.checkpoints.retain(|seq, _| Some(*seq) <= last);
+                }
                 Write::TaskInsert(task) => {
                     assert!(self.tasks.iter().all(|known| known.ended_at.is_some()), "two tasks pending");
                     assert!(
@@ -527,6 +532,8 @@ impl World {
         }
         assert_eq!(self.effects.len() as u64, TASKS / 2, "seed {seed}: effects under ids of their own");
         assert_eq!(self.rows.effects, TASKS / 2, "seed {seed}: an effect has one checkpoint");
+        let last = self.rows.checkpoints.values().next_back().map(|(cause, _)| cause.as_str());
+        assert_eq!(last, Some("pause"), "seed {seed}: nothing goes on from what is behind the last pause");
     }
 }
 

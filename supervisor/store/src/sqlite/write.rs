@@ -83,6 +83,7 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Sqli
         Write::CheckpointCompact { execution, keep_from, keep_bytes } => {
             compact::compact(c, *execution, *keep_from, *keep_bytes)
         }
+        Write::CheckpointsTrim { execution } => compact::trim(c, *execution),
         Write::StateBound { execution, most } => compact::bound(c, *execution, *most),
         Write::RunDelete { id } => keep::delete_run(c, *id),
         Write::CurrentSet { owner, client, execution, at } => {

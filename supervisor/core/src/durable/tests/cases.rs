@@ -194,6 +194,43 @@ fn state_that_is_too_large_ends_its_execution_and_the_rest_of_the_batch_is_store
 }
 
 #[test]
+fn the_end_of_a_program_stores_no_state_and_drops_what_was_stored_behind_its_last_pause() {
+    let trims = |batch: &[Write]| batch.iter().any(|write| matches!(write, Write::CheckpointsTrim { .. }));
+    let states = |batch: &[Write]| batch.iter().any(|write| matches!(write, Write::Checkpoint(_)));
+    let page = || StatePage { number: 0, bytes: vec![1; 100] };
+    let end = || {
+        let stop = Stop { cause: Cause::Ended(End::Ok { result: json("1") }), cpu_us: 1, heap_bytes: 1 };
+        FromDurable::SmallCheckpoint { pages: vec![page()], stop: Box::new(stop) }
+    };
+    // Of one that never paused nothing is stored, or what was is dropped.
+    for stored in [false, true] {
+        let mut world = running();
+        if stored {
+            let stop = Stop { cause: Cause::Steps, cpu_us: 1, heap_bytes: 1 };
+            world.step(DurableInput::Message(FromDurable::SmallCheckpoint {
+                pages: vec![page()],
+                stop: Box::new(stop),
+            }));
+            store_all(&mut world);
+            world.sent.clear();
+        }
+        world.step(DurableInput::Message(end()));
+        let batch = &world.writing.front().expect("the end").1;
+        assert_eq!((states(batch), trims(batch)), (false, stored), "{batch:?}");
+        store_all(&mut world);
+        assert!(world.is_over() && world.rows.checkpoints.is_empty());
+    }
+    // One that paused can be taken back there.
+    let mut world = warm();
+    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
+    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    world.sent.clear();
+    world.step(DurableInput::Message(end()));
+    let batch = &world.writing.front().expect("the end").1;
+    assert_eq!((states(batch), trims(batch)), (false, false), "{batch:?}");
+}
+
+#[test]
 fn state_is_measured_after_the_bytes_of_the_largest_state_also_by_a_new_machine() {
     let weighed = |found: Option<u64>| {
         let mut world = warm();

@@ -125,6 +125,22 @@ fn compact_all(
         + run(c, forgotten, params![id, oldest, int(keep_from)])?)
 }
 
+/// Of an execution that ends only what it can be taken back to stays: its checkpoints up to the last pause.
+pub(super) fn trim(c: &Connection, execution: ExecutionId) -> Result<u64, SqliteFailure> {
+    let id = execution.as_bytes();
+    let pause: Option<i64> = c
+        .prepare_cached(
+            "SELECT seq FROM checkpoints WHERE execution = ?1 AND cause IN ('pause', 'edit')
+             ORDER BY seq DESC LIMIT 1",
+        )?
+        .query_row(params![id], |row| row.get(0))
+        .optional()?;
+    let pause = pause.unwrap_or(0);
+    let pages =
+        run(c, "DELETE FROM state_pages WHERE execution = ?1 AND checkpoint > ?2", params![id, pause])?;
+    Ok(pages + run(c, "DELETE FROM checkpoints WHERE execution = ?1 AND seq > ?2", params![id, pause])?)
+}
+
 /// Refuses the batch if a state is too large: sums up its newest pages. Only the length of each page is read.
 pub(super) fn bound(c: &Connection, execution: ExecutionId, most: u64) -> Result<u64, SqliteFailure> {
     let sql = "SELECT page, length(bytes) FROM state_pages WHERE execution = ?1 ORDER BY page, checkpoint";
