@@ -56,7 +56,7 @@ impl Ops {
             startup_files: Vec::new(),
         };
         let write = Write::TemplateInsert { owner: call.caller.owner.clone(), detail: Box::new(detail) };
-        let result = self.store.apply(write).await.map_err(|error| taken(error, &name));
+        let result = self.store_of(call).apply(write).await.map_err(|error| taken(error, &name));
         self.audit(call, template.id, &result).await;
         result.map(|_| Reply::Template(template))
     }
@@ -181,7 +181,7 @@ impl Ops {
         refused: impl FnOnce(StoreError) -> OpError,
     ) -> Result<(), OpError> {
         let result = match built_in::not_changed(id) {
-            Ok(()) => self.store.apply(write).await.map_err(refused),
+            Ok(()) => self.store_of(call).apply(write).await.map_err(refused),
             Err(error) => Err(error),
         };
         // Also after a failure: a failing disk may have stored the change.

@@ -3,7 +3,7 @@
 use crate::Ticket;
 use std::future::Future;
 use std::pin::Pin;
-use vm_system_record::{Batch, Query, QueryResult, StoreError};
+use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError};
 
 /// A future of a trait method.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -15,6 +15,15 @@ pub enum Urgency {
     Now,
     /// With the next urgent batch, after at most [`LAZY_MS`]: the start of a short execution and its end share a commit.
     Lazy,
+}
+
+/// Who waits for whom: the batches of a lane are committed in the order in which they came; lanes take turns.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// What the supervisor writes for nobody.
+    System,
+    /// What is written for an owner.
+    Owner(Owner),
 }
 
 /// Longest wait of a lazy batch for an urgent one (milliseconds).
@@ -37,9 +46,10 @@ pub struct StoreStatus {
 
 /// The control database.
 pub trait Store: Send + Sync {
-    /// Queues a batch, waiting while the queue is full; batches of one caller are committed in the order of their calls. The
-    /// ticket resolves when the batch is committed or has failed.
-    fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>>;
+    /// Queues a batch, waiting while its lane or the queue is full; batches of one caller in one lane are committed in the order of
+    /// their calls. The ticket resolves when the batch is committed or has failed.
+    fn submit(&self, lane: Lane, batch: Batch, urgency: Urgency)
+    -> BoxFuture<'_, Result<Ticket, StoreError>>;
     /// Reads from the last commit.
     fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>>;
     /// Health and size; cheap.

@@ -1,7 +1,12 @@
 //! The bounded queue between callers and the writer thread. Knows nothing of a batch's content beyond its size.
+//!
+//! Each owner has a lane: a FIFO of its own with a bound of its own, so that nobody waits behind what another owner has queued. The
+//! lanes share the writer by deficit round robin (Shreedhar and Varghese, 1995): each gets [`QUANTUM`] bytes in turn, and keeps
+//! what is too little for its next batch.
 
 use super::handle::Ticket;
-use super::{LAZY_MS, Urgency};
+use super::{LAZY_MS, Lane, Urgency};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -10,9 +15,21 @@ use vm_system_record::{Applied, Batch, StoreError, Write};
 /// Capacity of the queue, in units of [`UNIT_BYTES`]; a batch takes one and one more per unit of its content.
 const UNITS: u32 = 16_384;
 const UNIT_BYTES: usize = 4_096;
+/// Of this capacity one lane has at most so much.
+const LANE_UNITS: u32 = 4_096;
+/// Capacity that each lane has beside: however full the queue is, a small batch of an owner that has few of them is admitted.
+const OWN_UNITS: u32 = 256;
+/// What a lane may write each time that it has its turn (bytes).
+const QUANTUM: usize = 64 << 10;
+/// What one commit writes, but for one large batch (bytes): how long a batch that comes during a commit waits for the next one.
+const TURN_BYTES: usize = 1 << 20;
+/// What a batch costs beside its content (bytes).
+const BATCH_BYTES: usize = 4_096;
 const LAZY: Duration = Duration::from_millis(LAZY_MS);
 /// For this long after work the writer polls the queue as often as a lazy batch may wait, so that no caller has to wake it.
 const VIGIL: Duration = Duration::from_millis(50);
+/// Lanes without batches that are remembered at most, beside as many as are in use.
+const IDLE_LANES: usize = 64;
 
 /// A batch that waits for its commit.
 pub(super) struct QueuedBatch {
@@ -20,12 +37,16 @@ pub(super) struct QueuedBatch {
     /// About how much its content takes (bytes).
     content_bytes: usize,
     done: oneshot::Sender<Result<Applied, StoreError>>,
-    _permit: OwnedSemaphorePermit,
+    _admitted: Admitted,
 }
 
 impl QueuedBatch {
     pub(super) fn content_bytes(&self) -> usize {
         self.content_bytes
+    }
+
+    fn cost(&self) -> usize {
+        BATCH_BYTES + self.content_bytes
     }
 
     /// Reports the result to the caller, if it still waits, and returns the capacity.
@@ -36,7 +57,7 @@ impl QueuedBatch {
 
 /// The writer's next work.
 pub(super) enum Turn {
-    /// Everything that was queued, in order.
+    /// The batches of the next commit, in the order of each lane.
     Work(Vec<QueuedBatch>),
     /// No work for a while.
     Idle,
@@ -44,9 +65,47 @@ pub(super) enum Turn {
     Closed,
 }
 
+/// How much of a lane may be queued.
+struct Gate {
+    /// Its part of the common capacity.
+    lane: Arc<Semaphore>,
+    /// What it has beside.
+    own: Arc<Semaphore>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        let semaphore = |units| Arc::new(Semaphore::new(units as usize));
+        Self { lane: semaphore(LANE_UNITS), own: semaphore(OWN_UNITS) }
+    }
+
+    fn close(&self) {
+        self.lane.close();
+        self.own.close();
+    }
+}
+
+/// The capacity that a batch holds, until it is written.
+struct Admitted {
+    _gate: Arc<Gate>,
+    _permits: [Option<OwnedSemaphorePermit>; 2],
+}
+
+/// The batches of a lane.
+#[derive(Default)]
+struct LaneQueue {
+    jobs: VecDeque<QueuedBatch>,
+    /// What it may write without another turn (bytes).
+    deficit: usize,
+}
+
 #[derive(Default)]
 struct State {
-    jobs: Vec<QueuedBatch>,
+    /// Those that have batches.
+    lanes: HashMap<Lane, LaneQueue>,
+    /// The same lanes, the next one first.
+    ring: VecDeque<Lane>,
+    gates: HashMap<Lane, Arc<Gate>>,
     urgent: bool,
     /// Latest time to write the oldest lazy batch.
     lazy_until: Option<Instant>,
@@ -74,6 +133,54 @@ impl State {
         }
         is_late
     }
+
+    fn gate(&mut self, lane: &Lane) -> Arc<Gate> {
+        if let Some(gate) = self.gates.get(lane) {
+            return Arc::clone(gate);
+        }
+        if self.gates.len() >= IDLE_LANES + 2 * self.lanes.len() {
+            // Nobody waits at one that is only here, and no batch has its capacity.
+            self.gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+        }
+        let gate = Arc::new(Gate::new());
+        if self.closed {
+            gate.close();
+        }
+        self.gates.insert(lane.clone(), Arc::clone(&gate));
+        gate
+    }
+
+    fn queue(&mut self, lane: Lane, job: QueuedBatch) {
+        let queue = self.lanes.entry(lane.clone()).or_default();
+        if queue.jobs.is_empty() {
+            self.ring.push_back(lane);
+        }
+        queue.jobs.push_back(job);
+    }
+
+    /// The batches of the next commit. One that is larger than a commit waits until its lane has saved enough for it.
+    fn next_turn(&mut self) -> Vec<QueuedBatch> {
+        let (mut turn, mut left) = (Vec::new(), TURN_BYTES);
+        while left > 0
+            && let Some(lane) = self.ring.pop_front()
+        {
+            let Some(queue) = self.lanes.get_mut(&lane) else { continue };
+            queue.deficit += QUANTUM;
+            while left > 0
+                && let Some(job) = queue.jobs.pop_front_if(|job| job.cost() <= queue.deficit)
+            {
+                queue.deficit -= job.cost();
+                left = left.saturating_sub(job.cost());
+                turn.push(job);
+            }
+            if queue.jobs.is_empty() {
+                self.lanes.remove(&lane);
+            } else {
+                self.ring.push_back(lane);
+            }
+        }
+        turn
+    }
 }
 
 pub(super) struct Queue {
@@ -96,24 +203,42 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn push(&self, batch: Batch, urgency: Urgency) -> Result<Ticket, StoreError> {
+    pub(super) async fn push(
+        &self,
+        lane: Lane,
+        batch: Batch,
+        urgency: Urgency,
+    ) -> Result<Ticket, StoreError> {
         let content_bytes = bytes(&batch);
         let units = u32::try_from(1 + content_bytes / UNIT_BYTES).unwrap_or(UNITS).min(UNITS);
-        // Closed together with the queue.
-        let permit =
-            Arc::clone(&self.capacity).acquire_many_owned(units).await.map_err(|_| StoreError::Closed)?;
+        let gate = self.state().gate(&lane);
+        let admitted = self.admit(gate, units).await?;
         let (done, ticket) = oneshot::channel();
         let mut state = self.state();
         if state.closed {
             return Err(StoreError::Closed);
         }
-        state.jobs.push(QueuedBatch { batch, content_bytes, done, _permit: permit });
+        state.queue(lane, QueuedBatch { batch, content_bytes, done, _admitted: admitted });
         let wake = state.wakes_writer(urgency);
         drop(state);
         if wake {
             self.wake.notify_one();
         }
         Ok(Ticket(ticket))
+    }
+
+    /// A small batch takes what its lane has for such. Others wait first for their lane, then for the common capacity: the owners
+    /// wait there for each other, and not for all that one of them has.
+    async fn admit(&self, gate: Arc<Gate>, units: u32) -> Result<Admitted, StoreError> {
+        if let Ok(own) = Arc::clone(&gate.own).try_acquire_many_owned(units) {
+            return Ok(Admitted { _gate: gate, _permits: [Some(own), None] });
+        }
+        // All are closed together with the queue.
+        let lane = Arc::clone(&gate.lane).acquire_many_owned(units.min(LANE_UNITS)).await;
+        let lane = lane.map_err(|_| StoreError::Closed)?;
+        let common = Arc::clone(&self.capacity).acquire_many_owned(units).await;
+        let common = common.map_err(|_| StoreError::Closed)?;
+        Ok(Admitted { _gate: gate, _permits: [Some(lane), Some(common)] })
     }
 
     /// Blocks until there is work that must not wait longer, or until `idle` has passed.
@@ -125,14 +250,16 @@ impl Queue {
             let now = Instant::now();
             let is_due = state.lazy_until.is_some_and(|until| until <= now);
             if state.urgent || state.closed || is_due {
-                if state.jobs.is_empty() {
+                if state.lanes.is_empty() {
                     return Turn::Closed;
                 }
-                state.urgent = false;
+                let turn = state.next_turn();
+                // What is left has waited long enough.
+                state.urgent = !state.lanes.is_empty();
                 state.lazy_until = None;
-                return Turn::Work(std::mem::take(&mut state.jobs));
+                return Turn::Work(turn);
             }
-            if idle_from <= now && state.jobs.is_empty() {
+            if idle_from <= now && state.lanes.is_empty() {
                 return Turn::Idle;
             }
             let wakes_up = match state.lazy_until {
@@ -149,7 +276,10 @@ impl Queue {
 
     /// Refuses new batches; queued ones are still returned.
     pub(super) fn close(&self) {
-        self.state().closed = true;
+        let mut state = self.state();
+        state.closed = true;
+        state.gates.values().for_each(|gate| gate.close());
+        drop(state);
         self.capacity.close();
         self.wake.notify_one();
     }
@@ -157,11 +287,13 @@ impl Queue {
     /// As [`Self::close`], for a writer that has ended: callers get the error that the store is closed.
     pub(super) fn abandon(&self) {
         self.close();
-        self.state().jobs.clear();
+        let mut state = self.state();
+        state.ring.clear();
+        state.lanes.clear();
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.state().jobs.len() as u64
+        self.state().lanes.values().map(|queue| queue.jobs.len() as u64).sum()
     }
 }
 
@@ -197,10 +329,10 @@ fn write_bytes(write: &Write) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Queue, State, Turn, UNIT_BYTES, UNITS};
+    use super::{LANE_UNITS, Lane, QUANTUM, Queue, State, TURN_BYTES, Turn, UNIT_BYTES, UNITS};
     use crate::Urgency;
     use std::time::Duration;
-    use vm_system_record::{Batch, StoreError, Write};
+    use vm_system_record::{Batch, Owner, StoreError, Write};
 
     fn meta(bytes: usize) -> Batch {
         Write::KeyResponse {
@@ -211,16 +343,30 @@ mod tests {
         .into()
     }
 
+    fn lane(n: usize) -> Lane {
+        Lane::Owner(Owner::new(format!("owner-{n}")))
+    }
+
+    fn taken(queue: &Queue) -> Vec<usize> {
+        let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
+        jobs.into_iter().map(|job| job.content_bytes()).collect()
+    }
+
     #[tokio::test]
-    async fn full_queue_makes_the_next_caller_wait_until_a_turn_is_done() {
+    async fn full_lane_makes_its_next_caller_wait_until_a_turn_is_done_and_no_other_lane() {
         let queue = Queue::new();
-        let huge = (UNITS as usize - 1) * UNIT_BYTES;
-        let _first = queue.push(meta(huge), Urgency::Now).await.expect("the store accepts it");
-        let second = queue.push(meta(1), Urgency::Now);
+        let huge = LANE_UNITS as usize * UNIT_BYTES;
+        let _first = queue.push(lane(1), meta(huge), Urgency::Now).await.expect("the store accepts it");
+        let second = queue.push(lane(1), meta(huge), Urgency::Now);
         tokio::pin!(second);
         assert!(futures_poll(&mut second).is_none());
-        let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
+        for n in 1..4 {
+            let other = queue.push(lane(n), meta(1), Urgency::Now);
+            tokio::pin!(other);
+            assert!(futures_poll(&mut other).is_some(), "a small batch is admitted");
+        }
         assert!(futures_poll(&mut second).is_none());
+        let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
         for job in jobs {
             job.finish(Err(StoreError::Closed));
         }
@@ -228,10 +374,75 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn full_queue_makes_large_batches_of_all_wait_and_no_small_one() {
+        let queue = Queue::new();
+        let huge = LANE_UNITS as usize * UNIT_BYTES;
+        for n in 0..UNITS / LANE_UNITS {
+            let full = queue.push(lane(n as usize), meta(huge - UNIT_BYTES), Urgency::Now);
+            full.await.expect("the store accepts it");
+        }
+        let large = queue.push(lane(9), meta(2 << 20), Urgency::Now);
+        tokio::pin!(large);
+        assert!(futures_poll(&mut large).is_none());
+        let small = queue.push(lane(9), meta(1), Urgency::Now);
+        tokio::pin!(small);
+        assert!(futures_poll(&mut small).is_some());
+    }
+
+    #[tokio::test]
+    async fn an_owner_that_queues_much_leaves_the_others_their_part_of_every_turn() {
+        let queue = Queue::new();
+        let part = QUANTUM / 2;
+        for _ in 0..100 {
+            let _much = queue.push(lane(1), meta(part), Urgency::Now).await.expect("the store accepts it");
+        }
+        for (n, bytes) in [(2, 7), (3, TURN_BYTES / 2), (4, 9)] {
+            let _little = queue.push(lane(n), meta(bytes), Urgency::Now).await.expect("the store accepts it");
+        }
+        let first = taken(&queue);
+        assert!(
+            first.iter().sum::<usize>() < TURN_BYTES + QUANTUM && first.contains(&7) && first.contains(&9),
+            "{first:?}"
+        );
+        let second = taken(&queue);
+        assert!(
+            first.iter().chain(&second).any(|bytes| *bytes == TURN_BYTES / 2),
+            "it has saved enough for it"
+        );
+        let of_first = |turn: &[usize]| turn.iter().filter(|bytes| **bytes == part).count();
+        assert!(of_first(&first) >= 10 && of_first(&second) >= 10, "{first:?} {second:?}");
+    }
+
+    #[tokio::test]
+    async fn batches_of_a_lane_keep_their_order_and_a_huge_one_is_handed_out() {
+        let queue = Queue::new();
+        let sizes = [5, 3 * TURN_BYTES, 4, QUANTUM, 1];
+        for bytes in sizes {
+            let _ticket = queue.push(lane(1), meta(bytes), Urgency::Now).await.expect("the store accepts it");
+        }
+        let mut seen = Vec::new();
+        while queue.len() > 0 {
+            seen.extend(taken(&queue));
+        }
+        assert_eq!(seen, sizes);
+        assert!(matches!(queue.take(Duration::ZERO), Turn::Idle));
+    }
+
+    #[tokio::test]
+    async fn lanes_of_owners_that_come_once_are_forgotten() {
+        let queue = Queue::new();
+        for n in 0..10_000 {
+            let _ticket = queue.push(lane(n), meta(1), Urgency::Now).await.expect("the store accepts it");
+            drop(taken(&queue));
+        }
+        assert!(queue.state().gates.len() < 100, "{}", queue.state().gates.len());
+    }
+
+    #[tokio::test]
     async fn lazy_batch_leaves_with_the_next_urgent_one() {
         let queue = Queue::new();
-        let _lazy = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
-        let _urgent = queue.push(meta(2), Urgency::Now).await.expect("the store accepts it");
+        let _lazy = queue.push(Lane::System, meta(1), Urgency::Lazy).await.expect("the store accepts it");
+        let _urgent = queue.push(Lane::System, meta(2), Urgency::Now).await.expect("the store accepts it");
         let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
         assert_eq!(jobs.len(), 2);
         assert!(matches!(queue.take(Duration::ZERO), Turn::Idle));
@@ -240,7 +451,7 @@ mod tests {
     #[tokio::test]
     async fn lone_lazy_batch_leaves_by_itself() {
         let queue = Queue::new();
-        let _lazy = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
+        let _lazy = queue.push(Lane::System, meta(1), Urgency::Lazy).await.expect("the store accepts it");
         assert!(matches!(queue.take(Duration::ZERO), Turn::Work(jobs) if jobs.len() == 1));
     }
 
@@ -267,9 +478,12 @@ mod tests {
     #[tokio::test]
     async fn closed_queue_returns_its_rest_and_refuses_more() {
         let queue = Queue::new();
-        let _ticket = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
+        let _ticket = queue.push(Lane::System, meta(1), Urgency::Lazy).await.expect("the store accepts it");
         queue.close();
-        assert_eq!(queue.push(meta(1), Urgency::Now).await.map(|_| ()), Err(StoreError::Closed));
+        assert_eq!(
+            queue.push(Lane::System, meta(1), Urgency::Now).await.map(|_| ()),
+            Err(StoreError::Closed)
+        );
         assert!(matches!(queue.take(Duration::from_mins(1)), Turn::Work(jobs) if jobs.len() == 1));
         assert!(matches!(queue.take(Duration::from_mins(1)), Turn::Closed));
     }
@@ -277,7 +491,7 @@ mod tests {
     #[tokio::test]
     async fn abandoned_queue_fails_the_batches_that_wait() {
         let queue = Queue::new();
-        let ticket = queue.push(meta(1), Urgency::Now).await.expect("the store accepts it");
+        let ticket = queue.push(Lane::System, meta(1), Urgency::Now).await.expect("the store accepts it");
         queue.abandon();
         assert_eq!(ticket.await, Err(StoreError::Closed));
     }

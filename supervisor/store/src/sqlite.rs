@@ -17,7 +17,7 @@ use super::handle::Ticket;
 use super::lock::StoreLock;
 use super::queue::Queue;
 use super::temporary::TemporaryFolder;
-use super::{BoxFuture, Store, StoreHandle, StoreStatus, Urgency};
+use super::{BoxFuture, Lane, Store, StoreHandle, StoreStatus, Urgency};
 #[cfg(test)]
 pub(super) use open::VERSION as SCHEMA_VERSION;
 use readers::Readers;
@@ -170,8 +170,13 @@ fn unusable(path: &Path, error: &StoreError) -> OpenError {
 }
 
 impl Store for SqliteStore {
-    fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>> {
-        Box::pin(self.queue.push(batch, urgency))
+    fn submit(
+        &self,
+        lane: Lane,
+        batch: Batch,
+        urgency: Urgency,
+    ) -> BoxFuture<'_, Result<Ticket, StoreError>> {
+        Box::pin(self.queue.push(lane, batch, urgency))
     }
 
     fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {

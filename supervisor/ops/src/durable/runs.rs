@@ -139,7 +139,7 @@ impl Ops {
         let id = self.run(call, reference).await?.row.execution.id;
         self.cancel_program(id).await?;
         let last = self.run_get(call, &id.to_string()).await?;
-        let result = self.store.apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored);
+        let result = self.store_of(call).apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored);
         self.audit(call, id, &result).await;
         result.map(|()| last)
     }

@@ -132,6 +132,7 @@ impl RunTask {
                 Err(why) => return self.refuse_all(&why),
             },
         };
+        self.writes = Writes::new(self.durables.shared.store.of(&context.owner));
         let mut stopping = false;
         loop {
             let woken = self.wait(&machine, stopping).await;

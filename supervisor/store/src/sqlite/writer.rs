@@ -392,7 +392,7 @@ mod tests {
     use super::{DatabaseLocation, Writer, WriterShared};
     use crate::queue::{Queue, Turn};
     use crate::sqlite::open::first_connection;
-    use crate::{Durability, Urgency};
+    use crate::{Durability, Lane, Urgency};
     use std::sync::Arc;
     use std::time::Duration;
     use vm_system_record::{Retention, Write};
@@ -413,7 +413,9 @@ mod tests {
         let mut tickets = Vec::new();
         for _ in 0..2 {
             let set = Write::MetaSet { key: "k".to_owned(), value: Some(Vec::new()) };
-            tickets.push(queue.push(set.into(), Urgency::Now).await.expect("the store accepts it"));
+            tickets.push(
+                queue.push(Lane::System, set.into(), Urgency::Now).await.expect("the store accepts it"),
+            );
             let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
             writer.turn(jobs);
         }
