@@ -17,7 +17,7 @@ pub enum Urgency {
     Lazy,
 }
 
-/// Who waits for whom: the batches of a lane are committed in the order in which they came; lanes take turns.
+/// A queue within the queue: batches of a lane are committed in the order in which they came, and the lanes take turns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// What the supervisor writes for nobody.

@@ -2,7 +2,10 @@
 //!
 //! Each owner has a lane: a FIFO of its own with a bound of its own, so that nobody waits behind what another owner has queued. The
 //! lanes share the writer by deficit round robin (Shreedhar and Varghese, 1995): each gets [`QUANTUM`] bytes in turn, and keeps
-//! what is too little for its next batch.
+//! what is too little for its next batch. A checkpoint that is larger than a turn is written in pieces within the turns of all.
+
+#[cfg(test)]
+mod tests;
 
 use super::handle::Ticket;
 use super::{LAZY_MS, Lane, Urgency};
@@ -10,6 +13,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_record::{Applied, Batch, StoreError, Write};
 
 /// Capacity of the queue, in units of [`UNIT_BYTES`]; a batch takes one and one more per unit of its content.
@@ -25,28 +29,56 @@ const QUANTUM: usize = 64 << 10;
 const TURN_BYTES: usize = 1 << 20;
 /// What a batch costs beside its content (bytes).
 const BATCH_BYTES: usize = 4_096;
+/// How long the writer waits for the log to be copied back, if no small batch comes before.
+const LOG_WAIT: Duration = Duration::from_millis(10);
 const LAZY: Duration = Duration::from_millis(LAZY_MS);
 /// For this long after work the writer polls the queue as often as a lazy batch may wait, so that no caller has to wake it.
 const VIGIL: Duration = Duration::from_millis(50);
 /// Lanes without batches that are remembered at most, beside as many as are in use.
 const IDLE_LANES: usize = 64;
 
+/// What earlier turns have written of a batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// The execution with a checkpoint of which a part is written.
+    pub(super) staging: Option<ExecutionId>,
+    /// Pages of it that are written.
+    pub(super) pages: usize,
+    /// Of these, the numbers of those that are gone or replace a version.
+    pub(super) replacing: Vec<u64>,
+    /// What is written of its content (bytes).
+    pub(super) bytes: usize,
+}
+
 /// A batch that waits for its commit.
 pub(super) struct QueuedBatch {
     pub(super) batch: Batch,
+    pub(super) progress: Progress,
+    lane: Lane,
     /// About how much its content takes (bytes).
     content_bytes: usize,
+    /// It may be written in pieces.
+    in_pieces: bool,
+    /// What this turn may write of it, if not all (bytes).
+    allowance: usize,
     done: oneshot::Sender<Result<Applied, StoreError>>,
     _admitted: Admitted,
 }
 
 impl QueuedBatch {
-    pub(super) fn content_bytes(&self) -> usize {
-        self.content_bytes
+    /// What this turn may write of it (bytes); `None`: all that is left.
+    pub(super) fn piece(&self) -> Option<usize> {
+        (self.allowance < self.cost()).then_some(self.allowance).filter(|_| self.allowance > 0)
     }
 
+    /// What this turn writes, about (bytes).
+    pub(super) fn turn_bytes(&self) -> usize {
+        self.piece().unwrap_or_else(|| self.cost())
+    }
+
+    /// What is left of it (bytes).
     fn cost(&self) -> usize {
-        BATCH_BYTES + self.content_bytes
+        BATCH_BYTES + self.content_bytes.saturating_sub(self.progress.bytes)
     }
 
     /// Reports the result to the caller, if it still waits, and returns the capacity.
@@ -158,25 +190,56 @@ impl State {
         queue.jobs.push_back(job);
     }
 
-    /// The batches of the next commit. One that is larger than a commit waits until its lane has saved enough for it.
-    fn next_turn(&mut self) -> Vec<QueuedBatch> {
+    /// The batches of the next commit, and parts of some; only batches that fit into a quantum if `small_only`. One that is larger
+    /// than a commit and cannot be written in pieces waits until its lane has saved enough for it.
+    fn next_turn(&mut self, small_only: bool) -> Vec<QueuedBatch> {
         let (mut turn, mut left) = (Vec::new(), TURN_BYTES);
+        let (mut begun, mut passed_over) = (Vec::new(), 0);
         while left > 0
+            && passed_over < self.ring.len()
             && let Some(lane) = self.ring.pop_front()
         {
             let Some(queue) = self.lanes.get_mut(&lane) else { continue };
             queue.deficit += QUANTUM;
+            passed_over += 1;
             while left > 0
-                && let Some(job) = queue.jobs.pop_front_if(|job| job.cost() <= queue.deficit)
+                && let Some(job) = queue.jobs.front_mut()
             {
-                queue.deficit -= job.cost();
-                left = left.saturating_sub(job.cost());
-                turn.push(job);
+                let missing = job.cost() - job.allowance;
+                if small_only && job.cost() > QUANTUM {
+                    queue.deficit = queue.deficit.min(QUANTUM);
+                    break;
+                }
+                passed_over = 0;
+                if missing <= queue.deficit {
+                    queue.deficit -= missing;
+                    left = left.saturating_sub(missing);
+                    turn.extend(queue.jobs.pop_front());
+                    continue;
+                }
+                if job.in_pieces {
+                    let part = queue.deficit.min(left);
+                    if job.allowance == 0 {
+                        begun.push(lane.clone());
+                    }
+                    job.allowance += part;
+                    queue.deficit -= part;
+                    left -= part;
+                }
+                break;
             }
             if queue.jobs.is_empty() {
                 self.lanes.remove(&lane);
             } else {
                 self.ring.push_back(lane);
+            }
+        }
+        for lane in begun {
+            let Some(queue) = self.lanes.get_mut(&lane) else { continue };
+            turn.extend(queue.jobs.pop_front_if(|job| job.allowance > 0));
+            if queue.jobs.is_empty() {
+                self.lanes.remove(&lane);
+                self.ring.retain(|other| *other != lane);
             }
         }
         turn
@@ -218,7 +281,18 @@ impl Queue {
         if state.closed {
             return Err(StoreError::Closed);
         }
-        state.queue(lane, QueuedBatch { batch, content_bytes, done, _admitted: admitted });
+        let in_pieces = content_bytes > TURN_BYTES && is_divisible(&batch);
+        let job = QueuedBatch {
+            batch,
+            progress: Progress::default(),
+            lane: lane.clone(),
+            content_bytes,
+            in_pieces,
+            allowance: 0,
+            done,
+            _admitted: admitted,
+        };
+        state.queue(lane, job);
         let wake = state.wakes_writer(urgency);
         drop(state);
         if wake {
@@ -241,8 +315,28 @@ impl Queue {
         Ok(Admitted { _gate: gate, _permits: [Some(lane), Some(common)] })
     }
 
-    /// Blocks until there is work that must not wait longer, or until `idle` has passed.
-    pub(super) fn take(&self, idle: Duration) -> Turn {
+    /// Takes back a batch of which there is more to write: it is the next one of its lane.
+    pub(super) fn put_back(&self, mut job: QueuedBatch) {
+        job.allowance = 0;
+        let mut state = self.state();
+        let lane = job.lane.clone();
+        let queue = state.lanes.entry(lane.clone()).or_default();
+        let is_new = queue.jobs.is_empty();
+        queue.jobs.push_front(job);
+        if is_new {
+            state.ring.push_back(lane);
+        }
+        state.urgent = true;
+    }
+
+    /// Wakes a writer that waits for the log.
+    pub(super) fn log_was_copied(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Blocks until there is work that must not wait longer, or until `idle` has passed. If `small_only`, what is large waits: too
+    /// much of the log is not copied back.
+    pub(super) fn take(&self, idle: Duration, small_only: bool) -> Turn {
         let called = Instant::now();
         let idle_from = called + idle;
         let mut state = self.state();
@@ -253,10 +347,18 @@ impl Queue {
                 if state.lanes.is_empty() {
                     return Turn::Closed;
                 }
-                let turn = state.next_turn();
+                let small_only = small_only && !state.closed;
+                let turn = state.next_turn(small_only);
                 // What is left has waited long enough.
                 state.urgent = !state.lanes.is_empty();
                 state.lazy_until = None;
+                if turn.is_empty() {
+                    state.sleeps_until = Some(now + LOG_WAIT);
+                    let slept = self.wake.wait_timeout(state, LOG_WAIT);
+                    state = slept.unwrap_or_else(PoisonError::into_inner).0;
+                    state.sleeps_until = None;
+                    return Turn::Idle;
+                }
                 return Turn::Work(turn);
             }
             if idle_from <= now && state.lanes.is_empty() {
@@ -297,6 +399,13 @@ impl Queue {
     }
 }
 
+/// Whether a batch may be written in pieces: the pages of a checkpoint of an execution that is in the store.
+fn is_divisible(batch: &Batch) -> bool {
+    let begins = |write: &Write| matches!(write, Write::ExecutionStarted { .. });
+    let has_pages = |write: &&Write| matches!(write, Write::Checkpoint(_));
+    batch.0.iter().filter(has_pages).count() == 1 && !batch.0.iter().any(begins)
+}
+
 /// Approximate memory of a batch's content (bytes).
 fn bytes(batch: &Batch) -> usize {
     batch.0.iter().map(write_bytes).sum()
@@ -324,183 +433,5 @@ fn write_bytes(write: &Write) -> usize {
         Write::TaskEnd { answer, .. } => 256 + answer.as_ref().map_or(0, String::len),
         Write::SessionEnd { last_error, .. } => 256 + last_error.as_ref().map_or(0, String::len),
         _ => 256,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{LANE_UNITS, Lane, QUANTUM, Queue, State, TURN_BYTES, Turn, UNIT_BYTES, UNITS};
-    use crate::Urgency;
-    use std::time::Duration;
-    use vm_system_record::{Batch, Owner, StoreError, Write};
-
-    fn meta(bytes: usize) -> Batch {
-        Write::KeyResponse {
-            owner: vm_system_record::Owner::new("o"),
-            key: String::new(),
-            reply: vec![0; bytes],
-        }
-        .into()
-    }
-
-    fn lane(n: usize) -> Lane {
-        Lane::Owner(Owner::new(format!("owner-{n}")))
-    }
-
-    fn taken(queue: &Queue) -> Vec<usize> {
-        let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
-        jobs.into_iter().map(|job| job.content_bytes()).collect()
-    }
-
-    #[tokio::test]
-    async fn full_lane_makes_its_next_caller_wait_until_a_turn_is_done_and_no_other_lane() {
-        let queue = Queue::new();
-        let huge = LANE_UNITS as usize * UNIT_BYTES;
-        let _first = queue.push(lane(1), meta(huge), Urgency::Now).await.expect("the store accepts it");
-        let second = queue.push(lane(1), meta(huge), Urgency::Now);
-        tokio::pin!(second);
-        assert!(futures_poll(&mut second).is_none());
-        for n in 1..4 {
-            let other = queue.push(lane(n), meta(1), Urgency::Now);
-            tokio::pin!(other);
-            assert!(futures_poll(&mut other).is_some(), "a small batch is admitted");
-        }
-        assert!(futures_poll(&mut second).is_none());
-        let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
-        for job in jobs {
-            job.finish(Err(StoreError::Closed));
-        }
-        second.await.expect("the store accepts it again");
-    }
-
-    #[tokio::test]
-    async fn full_queue_makes_large_batches_of_all_wait_and_no_small_one() {
-        let queue = Queue::new();
-        let huge = LANE_UNITS as usize * UNIT_BYTES;
-        for n in 0..UNITS / LANE_UNITS {
-            let full = queue.push(lane(n as usize), meta(huge - UNIT_BYTES), Urgency::Now);
-            full.await.expect("the store accepts it");
-        }
-        let large = queue.push(lane(9), meta(2 << 20), Urgency::Now);
-        tokio::pin!(large);
-        assert!(futures_poll(&mut large).is_none());
-        let small = queue.push(lane(9), meta(1), Urgency::Now);
-        tokio::pin!(small);
-        assert!(futures_poll(&mut small).is_some());
-    }
-
-    #[tokio::test]
-    async fn an_owner_that_queues_much_leaves_the_others_their_part_of_every_turn() {
-        let queue = Queue::new();
-        let part = QUANTUM / 2;
-        for _ in 0..100 {
-            let _much = queue.push(lane(1), meta(part), Urgency::Now).await.expect("the store accepts it");
-        }
-        for (n, bytes) in [(2, 7), (3, TURN_BYTES / 2), (4, 9)] {
-            let _little = queue.push(lane(n), meta(bytes), Urgency::Now).await.expect("the store accepts it");
-        }
-        let first = taken(&queue);
-        assert!(
-            first.iter().sum::<usize>() < TURN_BYTES + QUANTUM && first.contains(&7) && first.contains(&9),
-            "{first:?}"
-        );
-        let second = taken(&queue);
-        assert!(
-            first.iter().chain(&second).any(|bytes| *bytes == TURN_BYTES / 2),
-            "it has saved enough for it"
-        );
-        let of_first = |turn: &[usize]| turn.iter().filter(|bytes| **bytes == part).count();
-        assert!(of_first(&first) >= 10 && of_first(&second) >= 10, "{first:?} {second:?}");
-    }
-
-    #[tokio::test]
-    async fn batches_of_a_lane_keep_their_order_and_a_huge_one_is_handed_out() {
-        let queue = Queue::new();
-        let sizes = [5, 3 * TURN_BYTES, 4, QUANTUM, 1];
-        for bytes in sizes {
-            let _ticket = queue.push(lane(1), meta(bytes), Urgency::Now).await.expect("the store accepts it");
-        }
-        let mut seen = Vec::new();
-        while queue.len() > 0 {
-            seen.extend(taken(&queue));
-        }
-        assert_eq!(seen, sizes);
-        assert!(matches!(queue.take(Duration::ZERO), Turn::Idle));
-    }
-
-    #[tokio::test]
-    async fn lanes_of_owners_that_come_once_are_forgotten() {
-        let queue = Queue::new();
-        for n in 0..10_000 {
-            let _ticket = queue.push(lane(n), meta(1), Urgency::Now).await.expect("the store accepts it");
-            drop(taken(&queue));
-        }
-        assert!(queue.state().gates.len() < 100, "{}", queue.state().gates.len());
-    }
-
-    #[tokio::test]
-    async fn lazy_batch_leaves_with_the_next_urgent_one() {
-        let queue = Queue::new();
-        let _lazy = queue.push(Lane::System, meta(1), Urgency::Lazy).await.expect("the store accepts it");
-        let _urgent = queue.push(Lane::System, meta(2), Urgency::Now).await.expect("the store accepts it");
-        let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
-        assert_eq!(jobs.len(), 2);
-        assert!(matches!(queue.take(Duration::ZERO), Turn::Idle));
-    }
-
-    #[tokio::test]
-    async fn lone_lazy_batch_leaves_by_itself() {
-        let queue = Queue::new();
-        let _lazy = queue.push(Lane::System, meta(1), Urgency::Lazy).await.expect("the store accepts it");
-        assert!(matches!(queue.take(Duration::ZERO), Turn::Work(jobs) if jobs.len() == 1));
-    }
-
-    #[test]
-    fn lazy_batch_wakes_only_a_writer_that_would_sleep_too_long() {
-        let mut state = State::default();
-        assert!(!state.wakes_writer(Urgency::Lazy), "a writer at work scanned before it sleeps");
-        let until = state.lazy_until.expect("it has a latest time");
-        state.sleeps_until = Some(until);
-        assert!(!state.wakes_writer(Urgency::Lazy));
-        state.sleeps_until = Some(until + Duration::from_millis(1));
-        assert!(state.wakes_writer(Urgency::Lazy));
-        assert!(!state.wakes_writer(Urgency::Lazy), "it has been woken");
-    }
-
-    #[test]
-    fn urgent_batch_wakes_a_sleeping_writer_once() {
-        let mut state = State { sleeps_until: Some(std::time::Instant::now()), ..State::default() };
-        assert!(state.wakes_writer(Urgency::Now));
-        assert!(!state.wakes_writer(Urgency::Now));
-        assert!(state.urgent);
-    }
-
-    #[tokio::test]
-    async fn closed_queue_returns_its_rest_and_refuses_more() {
-        let queue = Queue::new();
-        let _ticket = queue.push(Lane::System, meta(1), Urgency::Lazy).await.expect("the store accepts it");
-        queue.close();
-        assert_eq!(
-            queue.push(Lane::System, meta(1), Urgency::Now).await.map(|_| ()),
-            Err(StoreError::Closed)
-        );
-        assert!(matches!(queue.take(Duration::from_mins(1)), Turn::Work(jobs) if jobs.len() == 1));
-        assert!(matches!(queue.take(Duration::from_mins(1)), Turn::Closed));
-    }
-
-    #[tokio::test]
-    async fn abandoned_queue_fails_the_batches_that_wait() {
-        let queue = Queue::new();
-        let ticket = queue.push(Lane::System, meta(1), Urgency::Now).await.expect("the store accepts it");
-        queue.abandon();
-        assert_eq!(ticket.await, Err(StoreError::Closed));
-    }
-
-    fn futures_poll<F: Future>(future: &mut std::pin::Pin<&mut F>) -> Option<F::Output> {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match future.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(value) => Some(value),
-            std::task::Poll::Pending => None,
-        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! One writer thread (`writer.rs`), a few read-only connections (`readers.rs`), one checkpoint thread (`wal.rs`).
 
+mod background;
 mod failure;
 mod log;
 mod open;

@@ -16,6 +16,8 @@ use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::WorkerEvent;
 
+/// A first state of at most so many bytes is stored together with the rows of its execution.
+const BEGINNING_BYTES: u64 = 1 << 20;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
@@ -156,6 +158,13 @@ impl DurableMachine {
                 self.commit_alone(now, actions);
             }
             return Ok(());
+        }
+        // The store writes a large state in pieces, and for that its execution has to be there.
+        if self.creation_pending()
+            && self.gathered.page_bytes > BEGINNING_BYTES
+            && !matches!(cause, Cause::Ended(_))
+        {
+            self.commit_alone(now, actions);
         }
         too_long(&cause)?;
         self.end_segment(now);

@@ -206,8 +206,8 @@ fn consistent(
     let args = from.args.to_value().is_some_and(|args| args.is_array());
     let env = from.env.to_value().is_some_and(|env| env.is_object());
     // Of an ended one the states may be gone that its tasks came from.
-    let stands = from.status.is_final() || tasks.last().is_none_or(|task| task.checkpoint <= newest);
-    if fits && args && env && stands {
+    let known = from.status.is_final() || tasks.last().is_none_or(|task| task.checkpoint <= newest);
+    if fits && args && env && known {
         return Ok(());
     }
     Err(invalid("the parts of the file contradict each other"))

@@ -4,12 +4,13 @@
 //! savepoints), then with a savepoint for each batch, and, when the database itself fails, with a transaction for each.
 //! The thread survives every failure; executions with lost writes are marked `degraded` with the next commit.
 
+use super::background::Background;
 use super::failure::{SqliteFailure, hopeless, poisoned, store_error};
 use super::quota_eviction::QuotaEviction;
 use super::wal::Checkpoints;
-use super::write::{Ends, ScanPosition, prune_step};
+use super::write::{Ends, ScanPosition, Written, prune_step};
 use super::{DatabaseLocation, Durability, write};
-use crate::queue::{Queue, QueuedBatch, Turn};
+use crate::queue::{Progress, Queue, QueuedBatch, Turn};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,12 +18,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Applied, Batch, PRUNE_EVERY, PRUNE_ROWS, Retention, StoreError, Write, earlier};
+use vm_system_record::{Batch, PRUNE_EVERY, PRUNE_ROWS, Retention, StoreError, Write, earlier};
 
 /// Most remembered executions with lost writes; beyond it the oldest ids are dropped first.
 const LOST_MAX: usize = 100_000;
 /// Time between checks of the database's size.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// How long the background waits for the log to be copied back before it looks again.
+const LOG_WAIT: Duration = Duration::from_millis(10);
+/// What a piece of the background counts for the size of the log (batches).
+const BACKGROUND_BATCHES: usize = 16;
 /// The retention scan starts over after this time: rows that were unfinished may have ended.
 const PASS_AGAIN: Duration = Duration::from_hours(1);
 
@@ -63,10 +68,11 @@ pub(super) struct Writer {
     position_since: Instant,
     measure_at: Instant,
     eviction: QuotaEviction,
+    background: Background,
 }
 
 /// The result of each batch of a turn.
-type Verdicts = Vec<Result<Applied, StoreError>>;
+type Verdicts = Vec<Result<Written, StoreError>>;
 
 impl Writer {
     pub(super) fn new(
@@ -76,7 +82,7 @@ impl Writer {
         queue: Arc<Queue>,
         shared: Arc<WriterShared>,
     ) -> Result<Self, StoreError> {
-        let checkpoints = Checkpoints::start(&location).map_err(|error| store_error(&error))?;
+        let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
         Ok(Self {
             connection: Some(connection),
@@ -91,14 +97,22 @@ impl Writer {
             position_since: now,
             measure_at: now,
             eviction: QuotaEviction::default(),
+            background: Background::default(),
         })
     }
 
     pub(super) fn run(mut self) {
         self.measure();
         loop {
-            let idle = self.prune_at.saturating_duration_since(Instant::now());
-            match self.queue.take(idle) {
+            let is_behind = match &self.connection {
+                Some(connection) => self.checkpoints.is_behind(connection),
+                None => false,
+            };
+            let mut idle = self.prune_at.saturating_duration_since(Instant::now());
+            if self.background.has_work() {
+                idle = if is_behind { idle.min(LOG_WAIT) } else { Duration::ZERO };
+            }
+            match self.queue.take(idle, is_behind) {
                 Turn::Work(jobs) => self.turn(jobs),
                 Turn::Idle => {}
                 Turn::Closed => break,
@@ -119,13 +133,21 @@ impl Writer {
 
     fn turn(&mut self, jobs: Vec<QueuedBatch>) {
         let batches = jobs.len();
-        let content_bytes = jobs.iter().map(QueuedBatch::content_bytes).sum();
+        let content_bytes = jobs.iter().map(QueuedBatch::turn_bytes).sum();
         let verdicts = self.commit(&jobs);
         self.remember_lost(&jobs, &verdicts);
         // The last first: a caller waits for its batches in order, and when the first one is reported, the results of
         // all others of this turn exist too. Otherwise it would be woken for each of them.
-        for (job, verdict) in jobs.into_iter().zip(verdicts).rev() {
-            job.finish(verdict);
+        for (mut job, verdict) in jobs.into_iter().zip(verdicts).rev() {
+            self.background.after(&job.batch, &job.progress, &verdict);
+            match verdict {
+                Ok(Written::All(applied)) => job.finish(Ok(applied)),
+                Ok(Written::Part(progress)) => {
+                    job.progress = progress;
+                    self.queue.put_back(job);
+                }
+                Err(error) => job.finish(Err(error)),
+            }
         }
         if let Some(connection) = &self.connection {
             self.checkpoints.after_commit(connection, batches, content_bytes);
@@ -180,8 +202,11 @@ impl Writer {
     /// The commit succeeded. If all batches were refused or changed nothing, nothing was written: that shows
     /// nothing about the ability to write.
     fn succeeded(&mut self, verdicts: &Verdicts) {
-        let has_written =
-            |verdict: &Result<Applied, _>| verdict.as_ref().is_ok_and(|applied| applied.rows > 0);
+        let has_written = |verdict: &Result<Written, _>| match verdict {
+            Ok(Written::All(applied)) => applied.rows > 0,
+            Ok(Written::Part(_)) => true,
+            Err(_) => false,
+        };
         if !verdicts.iter().any(has_written) {
             return;
         }
@@ -230,6 +255,21 @@ impl Writer {
             // The quota does not wait for the next step of the retention by age.
             if self.shared.bytes_used() > self.retention.prune_above_bytes {
                 self.prune_at = now;
+            }
+        }
+        if let Some(connection) = &self.connection
+            && self.background.has_work()
+            && !self.checkpoints.is_behind(connection)
+        {
+            let piece = transaction(connection, |c| self.background.piece(c));
+            match piece {
+                Ok(()) => self.checkpoints.after_commit(connection, BACKGROUND_BATCHES, 0),
+                Err(failure) => {
+                    // Tried again behind the next batch that needs it, or at the next start.
+                    tracing::warn!(error = %failure.into_store_error(), "the store could not delete old states");
+                    self.background = Background::default();
+                    self.drop_stuck();
+                }
             }
         }
         if now < self.prune_at {
@@ -325,7 +365,7 @@ fn together(
 }
 
 fn alone(c: &Connection, batch: &Batch) -> Result<u64, SqliteFailure> {
-    transaction(c, |c| write::apply(c, batch, &Ends::default()))
+    transaction(c, |c| write::apply_all(c, batch, &Progress::default(), &Ends::default()))
 }
 
 fn transaction<T>(
@@ -350,8 +390,8 @@ fn plain(
     lost: &BTreeSet<ExecutionId>,
 ) -> Result<Verdicts, SqliteFailure> {
     mark_lost(c, lost)?;
-    let ends = Ends::among(jobs.iter().map(|job| &job.batch));
-    jobs.iter().map(|job| write::apply(c, &job.batch, &ends).map(|rows| Ok(Applied { rows }))).collect()
+    let ends = Ends::among(jobs.iter().filter(|job| job.piece().is_none()).map(|job| &job.batch));
+    jobs.iter().map(|job| write::apply(c, job, &ends).map(Ok)).collect()
 }
 
 fn guarded(
@@ -365,8 +405,8 @@ fn guarded(
     let mut verdicts = Verdicts::with_capacity(jobs.len());
     for job in jobs {
         c.prepare_cached("SAVEPOINT batch")?.execute([])?;
-        let verdict = match write::apply(c, &job.batch, &ends) {
-            Ok(rows) => Ok(Applied { rows }),
+        let verdict = match write::apply(c, job, &ends) {
+            Ok(written) => Ok(written),
             Err(SqliteFailure::Batch(error)) => {
                 c.prepare_cached("ROLLBACK TO batch")?.execute([])?;
                 Err(error)
@@ -416,7 +456,7 @@ mod tests {
             tickets.push(
                 queue.push(Lane::System, set.into(), Urgency::Now).await.expect("the store accepts it"),
             );
-            let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
+            let Turn::Work(jobs) = queue.take(Duration::ZERO, false) else { panic!("there is work") };
             writer.turn(jobs);
         }
         let mut verdicts = Vec::new();

@@ -194,6 +194,37 @@ fn state_that_is_too_large_ends_its_execution_and_the_rest_of_the_batch_is_store
 }
 
 #[test]
+fn a_large_first_state_is_stored_after_the_beginning_of_its_execution() {
+    for (bytes, batches) in [(1 << 10, 1), (2 << 20, 2)] {
+        let mut world = World::new(1);
+        world.begin();
+        // Nobody waits for the beginning alone.
+        world.machine.as_mut().expect("a machine").requests.early.clear();
+        world.spawned();
+        for _ in 0..2 {
+            let message = world.sent.pop_front().expect("its beginning");
+            world.step(DurableInput::Message(message));
+        }
+        world.sent.push_front(FromDurable::Pages(vec![StatePage { number: 1, bytes: vec![1; bytes] }]));
+        on_messages(&mut world);
+        let mut causes = Vec::new();
+        while let Some((id, batch)) = world.writing.pop_front() {
+            let begins = batch.iter().any(|write| matches!(write, Write::ExecutionStarted { .. }));
+            assert_eq!(begins, causes.is_empty(), "once, and first");
+            causes.extend(batch.iter().find_map(|write| match write {
+                Write::Checkpoint(point) => Some(point.cause.clone()),
+                _ => None,
+            }));
+            world.rows.apply(batch);
+            world.step(DurableInput::Stored(id));
+        }
+        let expected = ["start".to_owned(), "pause".to_owned()];
+        assert_eq!(causes, expected[2 - batches..], "{bytes}");
+        assert_eq!(world.rows.tasks.len(), 1);
+    }
+}
+
+#[test]
 fn the_end_of_a_program_stores_no_state_and_drops_what_was_stored_behind_its_last_pause() {
     let trims = |batch: &[Write]| batch.iter().any(|write| matches!(write, Write::CheckpointsTrim { .. }));
     let states = |batch: &[Write]| batch.iter().any(|write| matches!(write, Write::Checkpoint(_)));
