@@ -105,7 +105,7 @@ impl Ops {
         if new.source.len() > LIBRARY_BYTES {
             return Err(invalid(format!("the library's source has more than {LIBRARY_BYTES} bytes")));
         }
-        self.check_quota()?;
+        self.check_quota(call)?;
         let _deciding = self.deciding.lock().await;
         let rows = self.store.libraries().await.map_err(stored)?;
         let name = full_name(&new.id, &new.version);

@@ -1,7 +1,7 @@
 //! Verbs about templates.
 
 use super::built_in::{self, BUILT_IN};
-use super::errors::stored;
+use super::errors::{full, stored};
 use super::policies::ActiveTemplate;
 use super::verbs::TEMPLATE_CREATE;
 use super::{LIST_ROWS, Ops, VerbCall, fitting, modules, now, page, settings, startup_files};
@@ -13,7 +13,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
-use vm_system_record::{Entity, Page, Rejection, StoreError, Write};
+use vm_system_record::{Entity, Page, Rejection, StorageLimit, StoreError, Write};
 
 impl Ops {
     pub(super) async fn template_create(
@@ -36,7 +36,7 @@ impl Ops {
             .collect::<Result<Vec<_>, _>>()?;
         names.sort_unstable();
         names.dedup();
-        self.check_quota()?;
+        self.check_quota(call)?;
         let at = now();
         let template = Template {
             id: TemplateId::from_uuid(call.subject),
@@ -219,7 +219,10 @@ impl Ops {
     }
 
     /// Nothing new is created above the quota, so that running executions can still be recorded.
-    pub(super) fn check_quota(&self) -> Result<(), OpError> {
+    pub(super) fn check_quota(&self, call: &VerbCall<'_>) -> Result<(), OpError> {
+        if self.store.is_full(&call.caller.owner) {
+            return Err(full(StorageLimit::OwnerQuota));
+        }
         let status = self.store.status();
         if !status.over_quota {
             return Ok(());

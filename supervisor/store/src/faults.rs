@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_record::{Batch, Query, QueryResult, StoreError, Write};
+use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError, Write};
 
 /// Makes a store fail.
 #[derive(Clone)]
@@ -109,6 +109,10 @@ impl Store for FaultyStore {
                 None => self.store.read(query).await,
             }
         })
+    }
+
+    fn is_full(&self, owner: &Owner) -> bool {
+        self.store.is_full(owner)
     }
 
     fn status(&self) -> StoreStatus {

@@ -105,6 +105,11 @@ impl StoreHandle {
         self.store.status()
     }
 
+    /// Whether an owner stores more than its quota.
+    pub fn is_full(&self, owner: &Owner) -> bool {
+        self.store.is_full(owner)
+    }
+
     /// Commits the queued batches and closes.
     pub async fn shutdown(&self) {
         self.store.shutdown().await;

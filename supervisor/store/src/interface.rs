@@ -54,6 +54,8 @@ pub trait Store: Send + Sync {
     fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>>;
     /// Health and size; cheap.
     fn status(&self) -> StoreStatus;
+    /// Whether an owner stores more than its quota; cheap.
+    fn is_full(&self, owner: &Owner) -> bool;
     /// Commits the queued batches and closes; later calls get [`StoreError::Closed`].
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }

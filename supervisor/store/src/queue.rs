@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::admission::{Admission, Booking};
 use super::handle::Ticket;
 use super::{LAZY_MS, Lane, Urgency};
 use std::collections::{HashMap, VecDeque};
@@ -14,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_record::{Applied, Batch, StoreError, Write};
+use vm_system_record::{Applied, Batch, Rejection, StoreError, Write};
 
 /// Capacity of the queue, in units of [`UNIT_BYTES`]; a batch takes one and one more per unit of its content.
 const UNITS: u32 = 16_384;
@@ -63,6 +64,7 @@ pub(super) struct QueuedBatch {
     allowance: usize,
     done: oneshot::Sender<Result<Applied, StoreError>>,
     _admitted: Admitted,
+    _booking: Option<Booking>,
 }
 
 impl QueuedBatch {
@@ -74,6 +76,10 @@ impl QueuedBatch {
     /// What this turn writes, about (bytes).
     pub(super) fn turn_bytes(&self) -> usize {
         self.piece().unwrap_or_else(|| self.cost())
+    }
+
+    pub(super) fn lane(&self) -> &Lane {
+        &self.lane
     }
 
     /// What is left of it (bytes).
@@ -250,11 +256,13 @@ pub(super) struct Queue {
     state: Mutex<State>,
     wake: Condvar,
     capacity: Arc<Semaphore>,
+    admission: Arc<Admission>,
 }
 
 impl Queue {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(admission: Arc<Admission>) -> Self {
         Self {
+            admission,
             state: Mutex::new(State::default()),
             wake: Condvar::new(),
             capacity: Arc::new(Semaphore::new(UNITS as usize)),
@@ -274,6 +282,13 @@ impl Queue {
     ) -> Result<Ticket, StoreError> {
         let content_bytes = bytes(&batch);
         let units = u32::try_from(1 + content_bytes / UNIT_BYTES).unwrap_or(UNITS).min(UNITS);
+        let booking = match &lane {
+            Lane::Owner(owner) if batch.0.iter().any(has_state) => {
+                let booked = self.admission.book(owner, content_bytes as u64, Instant::now());
+                Some(booked.map_err(|limit| StoreError::Rejected(Rejection::Limit(limit)))?)
+            }
+            _ => None,
+        };
         let gate = self.state().gate(&lane);
         let admitted = self.admit(gate, units).await?;
         let (done, ticket) = oneshot::channel();
@@ -291,6 +306,7 @@ impl Queue {
             allowance: 0,
             done,
             _admitted: admitted,
+            _booking: booking,
         };
         state.queue(lane, job);
         let wake = state.wakes_writer(urgency);
@@ -397,6 +413,11 @@ impl Queue {
     pub(super) fn len(&self) -> u64 {
         self.state().lanes.values().map(|queue| queue.jobs.len() as u64).sum()
     }
+}
+
+/// Whether a write adds to the states that its owner stores.
+fn has_state(write: &Write) -> bool {
+    matches!(write, Write::Checkpoint(_) | Write::CheckpointCopy { .. })
 }
 
 /// Whether a batch may be written in pieces: the pages of a checkpoint of an execution that is in the store.

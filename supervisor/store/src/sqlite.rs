@@ -13,6 +13,7 @@ mod wal;
 mod write;
 mod writer;
 
+use super::admission::Admission;
 use super::error::OpenError;
 use super::handle::Ticket;
 use super::lock::StoreLock;
@@ -26,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use vm_system_record::{Batch, Query, QueryResult, Retention, StoreError};
+use vm_system_record::{Batch, Owner, Query, QueryResult, Retention, StoreError};
 use writer::{Writer, WriterShared};
 
 /// What a commit survives.
@@ -113,6 +114,7 @@ impl DatabaseLocation {
 
 struct SqliteStore {
     queue: Arc<Queue>,
+    admission: Arc<Admission>,
     readers: Arc<Readers>,
     shared: Arc<WriterShared>,
     durability: Durability,
@@ -127,10 +129,12 @@ impl SqliteStore {
         open::make_folder(&state_dir)?;
         let lock = StoreLock::acquire(&state_dir)?;
         let connection = open::first_connection(&path, durability, busy_timeout)?;
-        let queue = Arc::new(Queue::new());
+        let admission = Arc::new(Admission::new(retention.clone()));
+        let queue = Arc::new(Queue::new(Arc::clone(&admission)));
         let shared = Arc::new(WriterShared::default());
         let location = DatabaseLocation { path: path.clone(), durability, busy_timeout };
-        let writer = Writer::new(connection, location, retention, Arc::clone(&queue), Arc::clone(&shared))
+        let told = (Arc::clone(&shared), Arc::clone(&admission));
+        let writer = Writer::new(connection, location, retention, Arc::clone(&queue), told)
             .map_err(|error| unusable(&path, &error))?;
         let last = Abandon(Arc::clone(&queue));
         let thread = std::thread::Builder::new()
@@ -145,6 +149,7 @@ impl SqliteStore {
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
         Ok(Self {
             queue,
+            admission,
             readers: Arc::new(Readers::new(path, busy_timeout)),
             shared,
             durability,
@@ -182,6 +187,10 @@ impl Store for SqliteStore {
 
     fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
         Box::pin(Arc::clone(&self.readers).read(query))
+    }
+
+    fn is_full(&self, owner: &Owner) -> bool {
+        self.admission.is_full(owner)
     }
 
     fn status(&self) -> StoreStatus {

@@ -20,7 +20,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, Execution, ExecutionStatus, Limits};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::WorkerEvent;
-use vm_system_record::{TaskOutcome, TaskRow, Write};
+use vm_system_record::{StorageLimit, TaskOutcome, TaskRow, Write};
 use vm_system_testkit::SeededRandom;
 
 /// Tasks of the model's program before it ends.

@@ -36,7 +36,7 @@ impl Ops {
                 source.len()
             )));
         }
-        self.check_quota()?;
+        self.check_quota(call)?;
         let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript).await?;
         let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
         let owner = call.caller.owner.clone();

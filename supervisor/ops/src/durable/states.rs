@@ -75,7 +75,7 @@ impl Ops {
         checkpoint: u64,
     ) -> Result<DurableReply, OpError> {
         let old = self.run(call, reference).await?;
-        self.check_quota()?;
+        self.check_quota(call)?;
         let old_id = old.row.execution.id;
         let name = old.row.name.clone();
         let (seq, cause) = self.checkpoint(old_id, Some(checkpoint)).await?;
@@ -106,7 +106,7 @@ impl Ops {
         };
         self.is_no_id(call, name.as_deref()).await?;
         let old = self.run(call, reference).await?;
-        self.check_quota()?;
+        self.check_quota(call)?;
         let (seq, cause) = self.checkpoint(old.row.execution.id, checkpoint).await?;
         let mut writes = Vec::new();
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;

@@ -147,11 +147,15 @@ fn not_stored(write: WriteId, error: &StoreError) -> Input {
     let why = match error {
         StoreError::Rejected(Rejection::Conflict(_)) => Unstored::Conflict,
         StoreError::Rejected(Rejection::TooLarge(_)) => Unstored::TooLarge,
+        StoreError::Rejected(Rejection::Limit(limit)) => Unstored::Limit(*limit),
         _ => Unstored::Failed,
     };
     // A taken name of an execution is the caller's error; no other refusal should ever happen.
     let named = matches!(error, StoreError::Rejected(Rejection::Conflict(Entity::Execution)));
-    if matches!(error, StoreError::Rejected(_)) && !named && why != Unstored::TooLarge {
+    if matches!(error, StoreError::Rejected(_))
+        && !named
+        && !matches!(why, Unstored::TooLarge | Unstored::Limit(_))
+    {
         tracing::error!(%error, "the store refuses a step of a durable execution");
     }
     Input::NotStored { write, why, error: error.to_string() }

@@ -2,12 +2,18 @@
 
 use super::{LANE_UNITS, Lane, QUANTUM, Queue, State, TURN_BYTES, Turn, UNIT_BYTES, UNITS};
 use crate::Urgency;
+use crate::admission::Admission;
+use std::sync::Arc;
 use std::time::Duration;
-use vm_system_record::{Batch, Checkpoint, Owner, StoreError, Write};
+use vm_system_record::{Batch, Checkpoint, Owner, Retention, StoreError, Write};
 
 fn meta(bytes: usize) -> Batch {
     Write::KeyResponse { owner: vm_system_record::Owner::new("o"), key: String::new(), reply: vec![0; bytes] }
         .into()
+}
+
+fn queue() -> Queue {
+    Queue::new(Arc::new(Admission::new(Retention::default())))
 }
 
 fn lane(n: usize) -> Lane {
@@ -21,7 +27,7 @@ fn taken(queue: &Queue) -> Vec<usize> {
 
 #[tokio::test]
 async fn full_lane_makes_its_next_caller_wait_until_a_turn_is_done_and_no_other_lane() {
-    let queue = Queue::new();
+    let queue = queue();
     let huge = LANE_UNITS as usize * UNIT_BYTES;
     let _first = queue.push(lane(1), meta(huge), Urgency::Now).await.expect("the store accepts it");
     let second = queue.push(lane(1), meta(huge), Urgency::Now);
@@ -42,7 +48,7 @@ async fn full_lane_makes_its_next_caller_wait_until_a_turn_is_done_and_no_other_
 
 #[tokio::test]
 async fn full_queue_makes_large_batches_of_all_wait_and_no_small_one() {
-    let queue = Queue::new();
+    let queue = queue();
     let huge = LANE_UNITS as usize * UNIT_BYTES;
     for n in 0..UNITS / LANE_UNITS {
         let full = queue.push(lane(n as usize), meta(huge - UNIT_BYTES), Urgency::Now);
@@ -58,7 +64,7 @@ async fn full_queue_makes_large_batches_of_all_wait_and_no_small_one() {
 
 #[tokio::test]
 async fn an_owner_that_queues_much_leaves_the_others_their_part_of_every_turn() {
-    let queue = Queue::new();
+    let queue = queue();
     let part = QUANTUM / 2;
     for _ in 0..100 {
         let _much = queue.push(lane(1), meta(part), Urgency::Now).await.expect("the store accepts it");
@@ -79,7 +85,7 @@ async fn an_owner_that_queues_much_leaves_the_others_their_part_of_every_turn() 
 
 #[tokio::test]
 async fn batches_of_a_lane_keep_their_order_and_a_huge_one_is_handed_out() {
-    let queue = Queue::new();
+    let queue = queue();
     let sizes = [5, 3 * TURN_BYTES, 4, QUANTUM, 1];
     for bytes in sizes {
         let _ticket = queue.push(lane(1), meta(bytes), Urgency::Now).await.expect("the store accepts it");
@@ -102,7 +108,7 @@ fn state(bytes: usize) -> Batch {
 
 #[tokio::test]
 async fn large_checkpoint_is_written_in_pieces_within_the_turns_of_others_and_before_what_follows_it() {
-    let queue = Queue::new();
+    let queue = queue();
     let large = 8 * TURN_BYTES;
     let _large = queue.push(lane(1), state(large), Urgency::Now).await.expect("the store accepts it");
     let _behind = queue.push(lane(1), meta(5), Urgency::Now).await.expect("the store accepts it");
@@ -135,7 +141,7 @@ async fn large_checkpoint_is_written_in_pieces_within_the_turns_of_others_and_be
 
 #[tokio::test]
 async fn while_the_log_is_long_small_batches_are_written_and_large_ones_wait() {
-    let queue = Queue::new();
+    let queue = queue();
     let _large =
         queue.push(lane(1), state(2 * TURN_BYTES), Urgency::Now).await.expect("the store accepts it");
     assert!(matches!(queue.take(Duration::ZERO, true), Turn::Idle));
@@ -148,7 +154,7 @@ async fn while_the_log_is_long_small_batches_are_written_and_large_ones_wait() {
 
 #[tokio::test]
 async fn lanes_of_owners_that_come_once_are_forgotten() {
-    let queue = Queue::new();
+    let queue = queue();
     for n in 0..10_000 {
         let _ticket = queue.push(lane(n), meta(1), Urgency::Now).await.expect("the store accepts it");
         drop(taken(&queue));
@@ -158,7 +164,7 @@ async fn lanes_of_owners_that_come_once_are_forgotten() {
 
 #[tokio::test]
 async fn lazy_batch_leaves_with_the_next_urgent_one() {
-    let queue = Queue::new();
+    let queue = queue();
     let _lazy = queue.push(Lane::System, meta(1), Urgency::Lazy).await.expect("the store accepts it");
     let _urgent = queue.push(Lane::System, meta(2), Urgency::Now).await.expect("the store accepts it");
     let Turn::Work(jobs) = queue.take(Duration::ZERO, false) else { panic!("there is work") };
@@ -168,7 +174,7 @@ async fn lazy_batch_leaves_with_the_next_urgent_one() {
 
 #[tokio::test]
 async fn lone_lazy_batch_leaves_by_itself() {
-    let queue = Queue::new();
+    let queue = queue();
     let _lazy = queue.push(Lane::System, meta(1), Urgency::Lazy).await.expect("the store accepts it");
     assert!(matches!(queue.take(Duration::ZERO, false), Turn::Work(jobs) if jobs.len() == 1));
 }
@@ -195,7 +201,7 @@ fn urgent_batch_wakes_a_sleeping_writer_once() {
 
 #[tokio::test]
 async fn closed_queue_returns_its_rest_and_refuses_more() {
-    let queue = Queue::new();
+    let queue = queue();
     let _ticket = queue.push(Lane::System, meta(1), Urgency::Lazy).await.expect("the store accepts it");
     queue.close();
     assert_eq!(queue.push(Lane::System, meta(1), Urgency::Now).await.map(|_| ()), Err(StoreError::Closed));
@@ -205,7 +211,7 @@ async fn closed_queue_returns_its_rest_and_refuses_more() {
 
 #[tokio::test]
 async fn abandoned_queue_fails_the_batches_that_wait() {
-    let queue = Queue::new();
+    let queue = queue();
     let ticket = queue.push(Lane::System, meta(1), Urgency::Now).await.expect("the store accepts it");
     queue.abandon();
     assert_eq!(ticket.await, Err(StoreError::Closed));

@@ -25,23 +25,42 @@ pub(super) struct QuotaEviction {
 }
 
 impl QuotaEviction {
-    /// The owner with the ended records to be deleted next; `None` if the largest owners have none left.
-    pub(super) fn next(&mut self, c: &Connection, now: Instant) -> Result<Option<Owner>, rusqlite::Error> {
+    /// The owner with the ended records to be deleted next: one of the largest if the database is too large, or one that stores more
+    /// than `mark` bytes. `None` if these have no more ended records.
+    pub(super) fn next(
+        &mut self,
+        c: &Connection,
+        (too_large, mark): (bool, u64),
+        now: Instant,
+    ) -> Result<Option<Owner>, rusqlite::Error> {
         if self.next_search_at.is_some_and(|at| now >= at) {
             // More records may have ended.
             self.bare.clear();
             self.next_search_at = None;
         }
+        self.read(c, now)?;
+        let total = self.owners.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
+        let average = total / (self.owners.len() as u64).max(1);
+        let chosen = |bytes: u64| (too_large && bytes >= average) || bytes > mark;
+        let largest =
+            self.owners.iter().filter(|(owner, bytes)| chosen(*bytes) && !self.bare.contains(owner));
+        self.chosen_at = Some(now);
+        Ok(largest.max_by_key(|(_, bytes)| *bytes).map(|(owner, _)| owner.clone()))
+    }
+
+    /// The owner that stores most.
+    pub(super) fn largest(&mut self, c: &Connection, now: Instant) -> Option<Owner> {
+        // Without the sizes nobody is the largest: the reserve of the quota is there for all.
+        let _ = self.read(c, now);
+        self.owners.iter().max_by_key(|(_, bytes)| *bytes).map(|(owner, _)| owner.clone())
+    }
+
+    fn read(&mut self, c: &Connection, now: Instant) -> Result<(), rusqlite::Error> {
         if self.read_at.is_none_or(|at| now >= at) {
             self.owners = sizes(c)?;
             self.read_at = Some(now + READ_EVERY);
         }
-        let total = self.owners.iter().fold(0_u64, |sum, (_, bytes)| sum.saturating_add(*bytes));
-        let average = total / (self.owners.len() as u64).max(1);
-        let largest =
-            self.owners.iter().filter(|(owner, bytes)| *bytes >= average && !self.bare.contains(owner));
-        self.chosen_at = Some(now);
-        Ok(largest.max_by_key(|(_, bytes)| *bytes).map(|(owner, _)| owner.clone()))
+        Ok(())
     }
 
     /// `rows` rows of an owner with this many bytes were deleted.
@@ -74,12 +93,15 @@ mod tests {
     use std::time::Instant;
     use vm_system_record::Owner;
 
+    /// The database is too large.
+    const ALL: (bool, u64) = (true, u64::MAX);
+
     #[test]
     fn a_damaged_size_overflows_no_sum() {
         let (_folder, c) = filled();
         let wrong = "UPDATE executions SET output_bytes = 9223372036854775807 WHERE owner = 'me'";
         c.execute_batch(wrong).expect("rows of a schema of our own");
-        let next = QuotaEviction::default().next(&c, Instant::now()).expect("it can be added up");
+        let next = QuotaEviction::default().next(&c, ALL, Instant::now()).expect("it can be added up");
         assert_eq!(next, Some(Owner::new("me")));
     }
 
@@ -91,7 +113,8 @@ mod tests {
                  WHERE program IN (SELECT id FROM programs WHERE owner = 'me')",
         ] {
             let (_folder, c) = filled();
-            let largest = |c| QuotaEviction::default().next(c, Instant::now()).expect("it can be added up");
+            let largest =
+                |c| QuotaEviction::default().next(c, ALL, Instant::now()).expect("it can be added up");
             assert_eq!(largest(&c), Some(Owner::new("they")));
             c.execute_batch(weight).expect("rows of a schema of our own");
             assert_eq!(largest(&c), Some(Owner::new("me")), "{weight}");
@@ -103,13 +126,13 @@ mod tests {
         let (_folder, c) = filled();
         let (mut largest, begin) = (QuotaEviction::default(), Instant::now());
         let they = Owner::new("they");
-        assert_eq!(largest.next(&c, begin).expect("readable"), Some(they.clone()));
+        assert_eq!(largest.next(&c, ALL, begin).expect("readable"), Some(they.clone()));
         largest.forgotten(&they, 0, 0);
         for _ in 0..3 {
-            assert_eq!(largest.next(&c, begin).expect("readable"), None);
+            assert_eq!(largest.next(&c, ALL, begin).expect("readable"), None);
         }
         // By then the sums are computed again, too.
         let later = begin + 100 * READ_EVERY;
-        assert_eq!(largest.next(&c, later).expect("readable"), Some(they));
+        assert_eq!(largest.next(&c, ALL, later).expect("readable"), Some(they));
     }
 }

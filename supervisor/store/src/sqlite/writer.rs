@@ -10,20 +10,24 @@ use super::quota_eviction::QuotaEviction;
 use super::wal::Checkpoints;
 use super::write::{Ends, ScanPosition, Written, prune_step};
 use super::{DatabaseLocation, Durability, write};
+use crate::Lane;
+use crate::admission::Admission;
 use crate::queue::{Progress, Queue, QueuedBatch, Turn};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, PRUNE_EVERY, PRUNE_ROWS, Retention, StoreError, Write, earlier};
+use vm_system_record::{Batch, Owner, PRUNE_EVERY, PRUNE_ROWS, Retention, StoreError, Write, earlier};
 
 /// Most remembered executions with lost writes; beyond it the oldest ids are dropped first.
 const LOST_MAX: usize = 100_000;
 /// Time between checks of the database's size.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// Turns and batches that write less are measured with the next ones (bytes).
+const PUBLISH_BYTES: usize = 64 << 10;
 /// How long the background waits for the log to be copied back before it looks again.
 const LOG_WAIT: Duration = Duration::from_millis(10);
 /// What a piece of the background counts for the size of the log (batches).
@@ -61,6 +65,7 @@ pub(super) struct Writer {
     retention: Retention,
     queue: Arc<Queue>,
     shared: Arc<WriterShared>,
+    admission: Arc<Admission>,
     lost: BTreeSet<ExecutionId>,
     prune_at: Instant,
     /// The position of the retention scan, and when it began.
@@ -80,7 +85,7 @@ impl Writer {
         location: DatabaseLocation,
         retention: Retention,
         queue: Arc<Queue>,
-        shared: Arc<WriterShared>,
+        (shared, admission): (Arc<WriterShared>, Arc<Admission>),
     ) -> Result<Self, StoreError> {
         let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
@@ -91,6 +96,7 @@ impl Writer {
             retention,
             queue,
             shared,
+            admission,
             lost: BTreeSet::new(),
             prune_at: now,
             position: ScanPosition::default(),
@@ -136,6 +142,7 @@ impl Writer {
         let content_bytes = jobs.iter().map(QueuedBatch::turn_bytes).sum();
         let verdicts = self.commit(&jobs);
         self.remember_lost(&jobs, &verdicts);
+        self.publish(&jobs, content_bytes);
         // The last first: a caller waits for its batches in order, and when the first one is reported, the results of
         // all others of this turn exist too. Otherwise it would be woken for each of them.
         for (mut job, verdict) in jobs.into_iter().zip(verdicts).rev() {
@@ -151,6 +158,23 @@ impl Writer {
         }
         if let Some(connection) = &self.connection {
             self.checkpoints.after_commit(connection, batches, content_bytes);
+        }
+    }
+
+    /// What is stored now, before the callers learn that it is: what they send next is judged by it.
+    fn publish(&mut self, jobs: &[QueuedBatch], content_bytes: usize) {
+        if content_bytes < PUBLISH_BYTES {
+            return;
+        }
+        self.measure();
+        let Some(connection) = &self.connection else { return };
+        for job in jobs {
+            if let Lane::Owner(owner) = job.lane()
+                && job.turn_bytes() >= PUBLISH_BYTES
+                && let Ok(bytes) = size_of(connection, owner)
+            {
+                self.admission.stored(owner, bytes);
+            }
         }
     }
 
@@ -253,7 +277,8 @@ impl Writer {
             self.measure();
             self.measure_at = now + MEASURE_EVERY;
             // The quota does not wait for the next step of the retention by age.
-            if self.shared.bytes_used() > self.retention.prune_above_bytes {
+            let one_owner = self.shared.bytes_used() > self.retention.owner_prune_bytes();
+            if one_owner || self.shared.bytes_used() > self.retention.prune_above_bytes {
                 self.prune_at = now;
             }
         }
@@ -311,12 +336,13 @@ impl Writer {
     fn relieve(&mut self, now: Timestamp) -> Result<bool, SqliteFailure> {
         let before = self.shared.bytes_used();
         let Some(connection) = &self.connection else { return Ok(false) };
-        if before <= self.retention.prune_above_bytes {
-            return Ok(false);
-        }
-        let Some(owner) = self.eviction.next(connection, Instant::now())? else { return Ok(false) };
+        let marks = (before > self.retention.prune_above_bytes, self.retention.owner_prune_bytes());
+        let Some(owner) = self.eviction.next(connection, marks, Instant::now())? else { return Ok(false) };
         let step = Write::PruneOwner { owner: owner.clone(), before: now, max_rows: PRUNE_ROWS };
         let rows = alone(connection, &Batch::from(step))?;
+        if let Ok(bytes) = size_of(connection, &owner) {
+            self.admission.stored(&owner, bytes);
+        }
         self.measure();
         self.eviction.forgotten(&owner, rows, before.saturating_sub(self.shared.bytes_used()));
         Ok(true)
@@ -337,7 +363,17 @@ impl Writer {
         let bytes = u64::try_from(pages.saturating_mul(pragma("page_size"))).unwrap_or(0);
         self.shared.bytes_used.store(bytes, Ordering::Relaxed);
         self.shared.over_quota.store(bytes > self.retention.quota_bytes, Ordering::Relaxed);
+        let almost_full = bytes > self.retention.quota_bytes / 8 * 7;
+        let largest = if almost_full { self.eviction.largest(connection, Instant::now()) } else { None };
+        self.admission.measured(bytes, largest);
     }
+}
+
+/// What the rows of an owner take (bytes).
+fn size_of(c: &Connection, owner: &Owner) -> Result<u64, rusqlite::Error> {
+    let mut statement = c.prepare_cached("SELECT bytes FROM owners WHERE owner = ?1")?;
+    let bytes: Option<i64> = statement.query_row([owner.as_str()], |row| row.get(0)).optional()?;
+    Ok(bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0))
 }
 
 fn all(jobs: &[QueuedBatch], error: &StoreError) -> Verdicts {
@@ -429,7 +465,7 @@ fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), SqliteF
 
 #[cfg(test)]
 mod tests {
-    use super::{DatabaseLocation, Writer, WriterShared};
+    use super::{Admission, DatabaseLocation, Writer, WriterShared};
     use crate::queue::{Queue, Turn};
     use crate::sqlite::open::first_connection;
     use crate::{Durability, Lane, Urgency};
@@ -444,10 +480,17 @@ mod tests {
         let (durability, busy_timeout) = (Durability::Normal, Duration::ZERO);
         let connection = first_connection(&path, durability, busy_timeout).expect("an empty folder");
         let location = DatabaseLocation { path, durability, busy_timeout };
-        let (queue, shared) = (Arc::new(Queue::new()), Arc::new(WriterShared::default()));
-        let mut writer =
-            Writer::new(connection, location, Retention::default(), Arc::clone(&queue), Arc::clone(&shared))
-                .expect("the folder is ours");
+        let admission = Arc::new(Admission::new(Retention::default()));
+        let (queue, shared) =
+            (Arc::new(Queue::new(Arc::clone(&admission))), Arc::new(WriterShared::default()));
+        let mut writer = Writer::new(
+            connection,
+            location,
+            Retention::default(),
+            Arc::clone(&queue),
+            (Arc::clone(&shared), admission),
+        )
+        .expect("the folder is ours");
         let stuck = writer.connection.as_ref().expect("it was just opened");
         stuck.execute_batch("BEGIN IMMEDIATE").expect("it is idle");
         let mut tickets = Vec::new();

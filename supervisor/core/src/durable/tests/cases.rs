@@ -194,6 +194,30 @@ fn state_that_is_too_large_ends_its_execution_and_the_rest_of_the_batch_is_store
 }
 
 #[test]
+fn a_state_that_a_limit_of_the_store_refuses_ends_its_execution_and_names_the_limit() {
+    for limit in [StorageLimit::OwnerQuota, StorageLimit::WriteRate, StorageLimit::DatabaseQuota] {
+        let mut world = warm();
+        let kept = world.rows.checkpoints.len();
+        let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
+        world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+        on_messages(&mut world);
+        let (write, _) = world.writing.pop_front().expect("the step");
+        let why = Unstored::Limit(limit);
+        world.step(DurableInput::NotStored { write, why, error: limit.to_string() });
+        store_all(&mut world);
+        world.exited(WorkerExitStatus::Signaled(9));
+        assert!(world.machine.as_ref().is_some_and(DurableMachine::is_released), "{:?}", world.machine);
+        let record = world.rows.record.expect("a row");
+        let error = record.error.expect("an error");
+        assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "STORAGE_LIMIT"));
+        assert!(error.message.contains(limit.setting()), "{}", error.message);
+        assert_eq!(error.reason, Some(format!("limit({})", limit.setting())));
+        assert_eq!(world.rows.tasks[0].outcome, Some(TaskOutcome::Answered), "the answer was taken");
+        assert_eq!((world.rows.tasks.len(), world.rows.checkpoints.len()), (1, kept));
+    }
+}
+
+#[test]
 fn a_large_first_state_is_stored_after_the_beginning_of_its_execution() {
     for (bytes, batches) in [(1 << 10, 1), (2 << 20, 2)] {
         let mut world = World::new(1);
