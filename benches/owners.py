@@ -110,13 +110,14 @@ def main():
             return (time.monotonic() - begin) * 1000, status
 
         calm = [one_and_one()[0] for _ in range(200)]
-        settings = {"limits": {"cpu_ms": 5000, "wall_ms": 30000}}
-        theirs = grower.made("/templates", {"name": "g", "engine": "cvm", "settings": settings})["id"]
+        theirs = grower.made("/templates", {"name": "g", "engine": "cvm"})["id"]
+        status, value = grower.ask("PATCH", f"/templates/{theirs}", {"limits": {"cpu_ms": 5000, "wall_ms": 30000}})
+        assert status == 200, value
         program = grower.made("/programs", {"name": "grow", "source": GROW})["id"]
         runs, ended, stop = [], [], threading.Event()
 
         def start(client):
-            body = {"program_id": program, "vm_id": theirs, "template_id": theirs}
+            body = {"program_id": program, "template_id": theirs}
             status, value = client.ask("POST", "/executions/program?wait=false", body)
             if status in (200, 201, 202):
                 runs.append((value["id"], time.monotonic()))

@@ -270,6 +270,12 @@ impl DurableMachine {
         self.behind_pause = self.seq > 1;
     }
 
+    /// The batch that need not be stored if the execution is ended next: its state.
+    pub fn withdrawable(&self) -> Option<WriteId> {
+        let (id, _) = self.writes.weighed.as_ref()?;
+        self.writes.writing.first().filter(|(first, _)| first == id).map(|(first, _)| *first)
+    }
+
     /// The store has refused a batch: this machine differs from the stored rows. It gives up all it holds; the execution is
     /// resumed from the rows.
     pub(super) fn not_stored(
@@ -296,6 +302,7 @@ impl DurableMachine {
                     ("STORAGE_LIMIT", message.as_str(), Some(format!("limit({})", limit.setting())));
                 return self.end(ExecutionStatus::Error, Some(failure), now, actions);
             }
+            (Unstored::Withdrawn, Some((_, rest))) => return self.give_back_state(rest, now, actions),
             _ => {}
         }
         let why = if why == Unstored::Conflict && self.seq <= 1 {

@@ -158,6 +158,8 @@ pub enum Unstored {
     TooLarge,
     /// A limit of what is stored does not allow it.
     Limit(StorageLimit),
+    /// The store did not have it yet, and the execution is to be ended.
+    Withdrawn,
     /// The store does not work.
     Failed,
 }

@@ -19,6 +19,12 @@ impl RunTask {
     pub(super) fn input(&mut self, woken: Woken) -> Option<Input> {
         Some(match woken {
             Woken::QueuedRequest(None) | Woken::Stop => Input::Stop,
+            Woken::QueuedRequest(Some(command))
+                if self.writes.is_behind() && !matches!(command.request, RunRequest::Cancel { .. }) =>
+            {
+                self.early = Some(command);
+                return None;
+            }
             Woken::QueuedRequest(Some(command)) => self.command(command),
             Woken::Started(started) => self.started(started),
             Woken::Link(LinkEvent::Received(received)) => self.received(received),

@@ -218,6 +218,28 @@ fn a_state_that_a_limit_of_the_store_refuses_ends_its_execution_and_names_the_li
 }
 
 #[test]
+fn an_execution_is_ended_without_the_state_that_the_store_does_not_have_yet() {
+    let mut world = warm();
+    let kept = world.rows.checkpoints.len();
+    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
+    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    on_messages(&mut world);
+    let (write, _) = world.writing.pop_front().expect("the step");
+    assert_eq!(world.machine.as_ref().expect("a machine").withdrawable(), Some(write));
+    let why = Unstored::Withdrawn;
+    world.step(DurableInput::NotStored { write, why, error: String::new() });
+    let token = world.token();
+    world.step(DurableInput::Cancel { token, with: Vec::new() });
+    store_all(&mut world);
+    world.exited(WorkerExitStatus::Signaled(9));
+    let machine = world.machine.as_ref().expect("a machine");
+    assert!(machine.is_released() && machine.withdrawable().is_none(), "{machine:?}");
+    let record = world.rows.record.expect("a row");
+    assert_eq!((record.status, world.rows.checkpoints.len()), (ExecutionStatus::Cancelled, kept));
+    assert_eq!(world.rows.tasks[0].outcome, Some(TaskOutcome::Answered));
+}
+
+#[test]
 fn a_large_first_state_is_stored_after_the_beginning_of_its_execution() {
     for (bytes, batches) in [(1 << 10, 1), (2 << 20, 2)] {
         let mut world = World::new(1);
