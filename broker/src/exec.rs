@@ -108,6 +108,8 @@ fn start(
     nix::unistd::fchdir(worktree).at(JailStep::Descriptors)?;
     // From now on this process runs as the worktree's owner.
     namespaces::enter(user.clone())?;
+    // Where the kernel has it, as `ops doctor` reports: the command does not see in which group of the host it is.
+    let _ = namespaces::enter_cgroup();
     let (command_input, input) = io::pipe().at(JailStep::Descriptors)?;
     let (output, command_output) = io::pipe().at(JailStep::Descriptors)?;
     let (errors, command_errors) = io::pipe().at(JailStep::Descriptors)?;

@@ -144,14 +144,14 @@ const EXIT: &str = "EXIT";
 pub(crate) fn exit_code(execution: &Execution) -> u8 {
     match execution.status {
         ExecutionStatus::Ok | ExecutionStatus::Running | ExecutionStatus::Waiting => exit::OK,
-        ExecutionStatus::Error => asked_exit_code(execution).unwrap_or(exit::FAILED),
+        ExecutionStatus::Error => requested_exit_code(execution).unwrap_or(exit::FAILED),
         ExecutionStatus::Timeout => exit::TIMEOUT,
         ExecutionStatus::Cancelled => exit::INTERRUPTED,
     }
 }
 
 /// The `n` of the script's own `process.exit(n)`.
-fn asked_exit_code(execution: &Execution) -> Option<u8> {
+fn requested_exit_code(execution: &Execution) -> Option<u8> {
     let error = execution.error.as_ref().filter(|error| error.code == EXIT)?;
     let code = error.message.strip_prefix("process.exit(")?.strip_suffix(')')?.parse().ok()?;
     (code != 0).then_some(code)

@@ -26,7 +26,7 @@ use crate::codec::{Decode, Encode};
 use crate::model::Event;
 
 /// Version of this protocol; a server refuses others with a message.
-pub const CONTROL_PROTOCOL: u32 = 5;
+pub const CONTROL_PROTOCOL: u32 = 6;
 
 /// First frame of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

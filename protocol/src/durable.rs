@@ -120,17 +120,6 @@ pub enum FromDurable {
     },
 }
 
-impl FromDurable {
-    /// Whether it is the supervisor's turn after this message.
-    pub fn ends_turn(&self) -> bool {
-        match self {
-            Self::Events(_) | Self::Pages(_) => false,
-            Self::Checkpoint(stop) | Self::SmallCheckpoint { stop, .. } => stop.cause != Cause::Started,
-            _ => true,
-        }
-    }
-}
-
 /// A page of state.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct StatePage {

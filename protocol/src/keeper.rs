@@ -68,6 +68,8 @@ pub enum FromKeeper {
         role: ExitedRole,
         /// From `wait4`.
         wait_status: i32,
+        /// From `wait4`; none of a worker that had exited before it was kept.
+        usage: Option<ProcessUsage>,
     },
     /// Some of the kept workers; the packet carries the descriptors (channel, pidfd) of the running ones, in order.
     Records {
@@ -91,6 +93,15 @@ pub enum ExitedRole {
     Zygote(u32),
     /// A child of which the keeper has no record yet.
     Unknown,
+}
+
+/// The resources that a process used over its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct ProcessUsage {
+    /// CPU time (milliseconds).
+    pub cpu_ms: u64,
+    /// The most resident memory, with pages that were shared with the zygote (KiB).
+    pub peak_memory_kib: u64,
 }
 
 /// A kept worker.

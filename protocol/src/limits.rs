@@ -69,9 +69,7 @@ pub const DURABLE_ROW_BYTES: u64 = 256;
 /// Size of a page of a durable execution's state in addition to its content, in memory and in the store (bytes).
 pub const DURABLE_PAGE_BYTES: u64 = 64;
 /// Memory budget for replies that workers have not read yet (MiB).
-pub const ANSWERS_MIB: usize = 2_048;
-/// Largest piece of a script's write to a file (bytes).
-pub const FS_WRITE_BYTES: usize = 1024 * 1024;
+pub const REPLIES_MIB: usize = 2_048;
 /// Longest SQL text of one call (bytes).
 pub const SQL_BYTES: usize = 1024 * 1024;
 /// Most parameters of one statement.

@@ -64,6 +64,8 @@ pub enum CloseReason {
     Idle,
     /// `ttl_s` is over.
     Expired,
+    /// The kernel killed the worker because the supervisor's cgroup, or the machine, had no memory left.
+    OutOfMemory,
 }
 
 impl fmt::Display for CloseReason {
@@ -82,6 +84,7 @@ impl fmt::Display for CloseReason {
             Self::StartupFailed(what) => write!(f, "startup_failed({what})"),
             Self::Idle => f.write_str("idle"),
             Self::Expired => f.write_str("expired"),
+            Self::OutOfMemory => f.write_str("killed(out_of_memory)"),
         }
     }
 }

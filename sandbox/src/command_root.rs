@@ -1,13 +1,15 @@
 //! The root directory of a command: the system's programs and libraries, read-only; the worktree at `/work`; an empty
 //! `/tmp` in memory. Nothing else of the host's file system: no homes, no `/var`, no `/run`, and of `/etc` only what programs
-//! need to start.
+//! need to start. Landlock says the same once more, and what may be done there.
 
+use crate::landlock::{self, Access, Domain};
 use crate::root::{make_read_only, pivot_to};
 use crate::sys;
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::{Mode, fstat};
-use nix::unistd::chdir;
+use nix::unistd::{chdir, chroot, fchdir};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -33,6 +35,13 @@ const SYSTEM: &[&str] = &[
 ];
 /// Devices without side effects; their nodes are read-only, because modes and times are those of the host's nodes.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// Links that shells and programs expect; where there is no `/proc`, they lead nowhere.
+const DEVICE_LINKS: &[(&str, &str)] = &[
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+];
 /// Only process information: no `/proc/sys`, where the kernel checks for root's id and for no capability.
 const PROCESSES_ONLY: &str = "subset=pid";
 /// Sizes of `/tmp` and of the root itself.
@@ -49,8 +58,12 @@ pub enum View {
     ReadWrite,
 }
 
-/// Replaces the root of this mount namespace, in which there is no other process; then `/work` is the working directory.
-/// `program` is mounted too if it is outside of the system's folders. Needs the capabilities of a new user namespace.
+/// Replaces the root of this mount namespace; then `/work` is the working directory. `program` is mounted too if it is outside of
+/// the system's folders. Needs the capabilities of a new user namespace.
+///
+/// The calling process then is in another mount namespace, which it cannot reach by any path: `mountinfo` has the paths of the host
+/// from which folders are mounted, and it lists the mounts of a process's namespace that its root reaches: none. The mounts exist as
+/// long as another process, the caller's parent, is in their namespace.
 pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result<()> {
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
     // Before anything is mounted over its path.
@@ -58,9 +71,7 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
         View::Nothing => None,
         View::Read | View::ReadWrite => Some(of_this_namespace(worktree)?),
     };
-    let outside = !SYSTEM.iter().any(|path| program.starts_with(path));
-    let program_handle =
-        if outside { Some(open(program, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?) } else { None };
+    let program_handle = if is_outside(program) { Some(path_handle(program)?) } else { None };
     let place = "/tmp";
     let walls = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("none"), place, Some("tmpfs"), walls, Some(SIZE_LIMITS))?;
@@ -72,9 +83,9 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
             bind(Path::new(path), &format!("{place}{path}"), sys::READ_ONLY)?;
         }
     }
-    if let Some(handle) = program_handle {
-        let target = format!("{place}{}", program.display());
-        bind(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())), &target, PROGRAMS)?;
+    folder(&format!("{place}/dev"))?;
+    for (link, target) in DEVICE_LINKS {
+        std::os::unix::fs::symlink(target, format!("{place}{link}"))?;
     }
     folder(&format!("{place}/tmp"))?;
     mount(
@@ -84,6 +95,11 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
         walls | MsFlags::MS_NOEXEC,
         Some(SIZE_LIMITS),
     )?;
+    // After `/tmp`, which would hide a program beneath it.
+    if let Some(handle) = program_handle {
+        let target = format!("{place}{}", program.display());
+        bind(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())), &target, PROGRAMS)?;
+    }
     let work = format!("{place}/work");
     folder(&work)?;
     if let Some(worktree) = &worktree {
@@ -95,7 +111,57 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
     show_processes(&format!("{place}/proc"), walls | MsFlags::MS_NOEXEC)?;
     pivot_to(place)?;
     make_read_only(walls)?;
+    leave_mount_namespace()?;
     Ok(chdir("/work")?)
+}
+
+/// Moves to a copy of this mount namespace and keeps the root of the original.
+fn leave_mount_namespace() -> io::Result<()> {
+    let root = path_handle(Path::new("/"))?;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    fchdir(root)?;
+    Ok(chroot(".")?)
+}
+
+/// Restricts the calling process by Landlock to what [`build`] has mounted. Needs `no_new_privs`.
+pub fn restrict(view: View, program: &Path) -> io::Result<Domain> {
+    let work = match view {
+        View::Nothing => Access::Read,
+        View::Read => Access::Execute,
+        View::ReadWrite => Access::Work,
+    };
+    let mut allowed = Vec::new();
+    for path in SYSTEM {
+        allowed.push((Path::new(path), Access::Execute));
+    }
+    for path in DEVICES {
+        allowed.push((Path::new(path), Access::Device));
+    }
+    if is_outside(program) {
+        allowed.push((program, Access::Execute));
+    }
+    for (path, access) in [("/proc", Access::Read), ("/tmp", Access::Scratch), ("/work", work)] {
+        allowed.push((Path::new(path), access));
+    }
+    let mut handles = Vec::with_capacity(allowed.len());
+    for (path, access) in allowed {
+        match path_handle(path) {
+            Ok(handle) => handles.push((handle, access)),
+            Err(nix::errno::Errno::ENOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let rules: Vec<_> = handles.iter().map(|(handle, access)| (handle.as_fd(), *access)).collect();
+    landlock::restrict(&rules)
+}
+
+/// Whether a program is in none of the system's folders.
+fn is_outside(program: &Path) -> bool {
+    !SYSTEM.iter().any(|path| program.starts_with(path))
+}
+
+fn path_handle(path: &Path) -> nix::Result<OwnedFd> {
+    open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())
 }
 
 /// A `/proc` of this namespace's processes, read-only. The kernel refuses a new one where parts of the host's `/proc` are

@@ -1,7 +1,11 @@
 //! Probes which layers of the jail this machine supports, without building a permanent jail.
 
+use crate::command_root::{self, View};
+use crate::process::Fork;
 use crate::step::{JailStep, Layer, StepError};
 use crate::{beneath, landlock, namespaces, privileges, process, rlimit, seccomp, selftest, socket};
+use std::os::fd::AsFd as _;
+use std::path::Path;
 
 /// The result for one wall.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,21 +24,25 @@ pub struct Finding {
 /// calls it before it starts anything.
 pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
     vec![
-        attempt(Layer::Namespaces, true, JailStep::UserNamespace, || namespaces::enter(service)),
-        attempt(Layer::CgroupNamespace, false, JailStep::Namespaces, || {
+        attempt(Layer::Namespaces.name(), true, JailStep::UserNamespace, || namespaces::enter(service)),
+        attempt(Layer::CgroupNamespace.name(), false, JailStep::Namespaces, || {
             namespaces::enter(service)?;
             plain(JailStep::Namespaces, namespaces::enter_cgroup())
         }),
-        attempt(Layer::EmptyRoot, true, JailStep::Root, || {
+        attempt(Layer::EmptyRoot.name(), true, JailStep::Root, || {
             namespaces::enter(service)?;
             plain(JailStep::Root, crate::root::replace_by_nothing())
         }),
-        attempt(Layer::NoNestedNamespaces, true, JailStep::NestedNamespaces, || nested_are_refused(service)),
-        attempt(Layer::Rlimits, true, JailStep::Rlimits, || plain(JailStep::Rlimits, rlimit::constant())),
-        attempt(Layer::NoPrivileges, true, JailStep::Privileges, || {
+        attempt(Layer::NoNestedNamespaces.name(), true, JailStep::NestedNamespaces, || {
+            nested_are_refused(service)
+        }),
+        attempt(Layer::Rlimits.name(), true, JailStep::Rlimits, || {
+            plain(JailStep::Rlimits, rlimit::constant())
+        }),
+        attempt(Layer::NoPrivileges.name(), true, JailStep::Privileges, || {
             plain(JailStep::Privileges, privileges::drop_all())
         }),
-        attempt(Layer::Mdwe, false, JailStep::Mdwe, || match privileges::deny_write_execute() {
+        attempt(Layer::Mdwe.name(), false, JailStep::Mdwe, || match privileges::deny_write_execute() {
             Ok(true) => Ok(()),
             Ok(false) => Err(StepError { step: JailStep::Mdwe, errno: libc::EINVAL }),
             Err(error) => plain(JailStep::Mdwe, Err(error)),
@@ -42,6 +50,8 @@ pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
         landlock_finding(Layer::Landlock, 1, "kernel >= 5.13 with landlock in lsm="),
         landlock_finding(Layer::LandlockScopes, 6, "kernel >= 6.12"),
         seccomp_finding(),
+        command_finding(service),
+        command_processes_finding(service),
         attested_senders(),
         open_beneath(),
     ]
@@ -58,18 +68,56 @@ fn nested_are_refused(service: namespaces::Ids) -> Result<(), StepError> {
     }
 }
 
+/// The jail of a command of `exec`, without a worktree.
+fn command_finding(service: namespaces::Ids) -> Finding {
+    let mut finding = attempt("command jail", false, JailStep::Root, || {
+        command_jail(service)?;
+        plain(JailStep::Landlock, command_root::restrict(View::Nothing, Path::new("/bin/sh")).map(drop))?;
+        plain(JailStep::Seccomp, seccomp::install_for_program(&seccomp::table_command::rows()))
+    });
+    if finding.works {
+        finding.detail = format!("Landlock ABI {}", landlock::abi());
+    }
+    finding
+}
+
+/// Whether commands have a `/proc`.
+fn command_processes_finding(service: namespaces::Ids) -> Finding {
+    let finding = attempt("command /proc", false, JailStep::Root, || {
+        command_jail(service)?;
+        plain(JailStep::Root, Path::new("/proc/self").metadata().map(drop))
+    });
+    let missing = "commands of `exec` have no /proc: parts of this machine's /proc are covered, as in containers, or its \
+        kernel is older than 5.8";
+    Finding { detail: if finding.works { String::new() } else { missing.to_owned() }, ..finding }
+}
+
+/// Becomes pid 1 of a command's namespaces, without capabilities. The calling process waits for that one and exits like it.
+fn command_jail(service: namespaces::Ids) -> Result<(), StepError> {
+    namespaces::enter(service)?;
+    let nowhere = crate::step::AtStep::at(std::fs::File::open("/"), JailStep::Descriptors)?;
+    match crate::step::AtStep::at(process::fork(), JailStep::Fork)? {
+        Fork::Parent(pid) => match process::wait_for(pid) {
+            Ok(process::ExitStatus::Exited(code)) => process::exit_now(code),
+            _ => process::exit_now(i32::from(u8::MAX)),
+        },
+        Fork::Child => {}
+    }
+    plain(JailStep::Root, command_root::build(nowhere.as_fd(), View::Nothing, Path::new("/bin/sh")))?;
+    plain(JailStep::Privileges, privileges::drop_all())
+}
+
 fn plain(step: JailStep, result: std::io::Result<()>) -> Result<(), StepError> {
     crate::step::AtStep::at(result, step)
 }
 
 /// Runs the steps in a child, which reports a failure as step and errno through a pipe.
 fn attempt(
-    layer: Layer,
+    name: &'static str,
     required: bool,
     step: JailStep,
     steps: impl FnOnce() -> Result<(), StepError>,
 ) -> Finding {
-    let name = layer.name();
     let failed = |error: StepError| Finding { name, works: false, required, detail: error.to_string() };
     let Ok((mut reader, mut writer)) = std::io::pipe() else {
         return failed(StepError { step, errno: libc::EMFILE });

@@ -17,8 +17,14 @@ const fn fs_rights(abi: u32) -> u64 {
 }
 
 const READ: u64 = (1 << 2) | (1 << 3);
+const EXECUTE: u64 = 1 << 0;
 /// Writing, truncating, removing and creating files and directories; no devices, sockets or pipes, no execution.
 const WRITE: u64 = (1 << 1) | (1 << 4) | (1 << 5) | (1 << 7) | (1 << 8) | (1 << 13) | (1 << 14);
+
+const MAKE_FIFO: u64 = 1 << 10;
+const MAKE_SYM: u64 = 1 << 12;
+/// The rights that a rule of a file may have: execute, write, read, truncate, `ioctl` of a device.
+const OF_FILES: u64 = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15);
 
 const NET_RIGHTS: u64 = 0b11;
 const SCOPES: u64 = 0b11;
@@ -42,16 +48,37 @@ impl Domain {
     }
 }
 
-/// The access beneath a directory.
+/// The access beneath a directory, or to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading files and listing directories.
     Read,
     /// Also creating, changing and removing files and directories.
     ReadWrite,
+    /// Reading and executing: programs and libraries.
+    Execute,
+    /// All of the above, and creating symbolic links: the worktree of a command.
+    Work,
+    /// Reading and changing, with symbolic links and named pipes, but no execution: a command's own files.
+    Scratch,
+    /// Reading and writing a device.
+    Device,
 }
 
-/// Restricts the calling process to the `allowed` directories. Needs `no_new_privs`. On a kernel without Landlock the result is
+impl Access {
+    const fn rights(self) -> u64 {
+        match self {
+            Self::Read => READ,
+            Self::ReadWrite => READ | WRITE,
+            Self::Execute => READ | EXECUTE,
+            Self::Work => READ | WRITE | EXECUTE | MAKE_SYM,
+            Self::Scratch => READ | WRITE | MAKE_SYM | MAKE_FIFO,
+            Self::Device => (1 << 1) | (1 << 2) | (1 << 15),
+        }
+    }
+}
+
+/// Restricts the calling process to the `allowed` directories and files. Needs `no_new_privs`. On a kernel without Landlock the result is
 /// ABI 0 and no error: the caller decides whether that is sufficient.
 pub fn restrict(allowed: &[(BorrowedFd<'_>, Access)]) -> io::Result<Domain> {
     let abi = abi();
@@ -66,12 +93,10 @@ pub fn restrict(allowed: &[(BorrowedFd<'_>, Access)]) -> io::Result<Domain> {
         _ => 3,
     };
     let ruleset = sys::landlock_ruleset(fs, net, scoped, words)?;
-    for (directory, access) in allowed {
-        let rights = match access {
-            Access::Read => READ,
-            Access::ReadWrite => READ | WRITE,
-        };
-        sys::landlock_allow(ruleset.as_fd(), *directory, rights & fs)?;
+    for (path, access) in allowed {
+        let is_folder = nix::sys::stat::fstat(path)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
+        let possible = if is_folder { fs } else { fs & OF_FILES };
+        sys::landlock_allow(ruleset.as_fd(), *path, access.rights() & possible)?;
     }
     sys::landlock_restrict(ruleset.as_fd())?;
     Ok(Domain { abi })
@@ -85,8 +110,14 @@ mod tests {
     fn rights_grow_with_the_abi_and_writing_never_includes_devices_or_execution() {
         assert_eq!(fs_rights(7), 0xffff);
         assert_eq!(fs_rights(1), 0x1fff);
-        let (execute, make_char, make_sock, make_fifo, make_block, make_sym) =
-            (1 << 0, 1 << 6, 1 << 9, 1 << 10, 1 << 11, 1 << 12);
-        assert_eq!((READ | WRITE) & (execute | make_char | make_sock | make_fifo | make_block | make_sym), 0);
+        let (make_char, make_sock, make_block) = (1 << 6, 1 << 9, 1 << 11);
+        let broker = Access::Read.rights() | Access::ReadWrite.rights();
+        assert_eq!(broker & (EXECUTE | make_char | make_sock | MAKE_FIFO | make_block | MAKE_SYM), 0);
+        let command = [Access::Execute, Access::Work, Access::Scratch, Access::Device];
+        for access in command {
+            assert_eq!(access.rights() & (make_char | make_sock | make_block), 0, "{access:?}");
+        }
+        assert_eq!(Access::Work.rights() & MAKE_FIFO, 0, "a process of the host that opens a pipe waits");
+        assert_eq!(Access::Scratch.rights() & EXECUTE, 0);
     }
 }

@@ -12,6 +12,7 @@
 //! - [`command_root`]: the root directory of a command
 //! - [`seccomp`]: the tables (a reason for each row), their compiler, and the notification of the clone row
 //! - [`selftest`]: child processes that test the walls from inside
+//! - [`oom_kills`]: the count of processes that the kernel has killed for lack of memory
 //! - [`inspect`]: checks of the walls from outside, through `/proc`
 //! - [`doctor`]: which layers this machine supports
 
@@ -23,6 +24,7 @@ pub mod inspect;
 pub mod interrupt;
 pub mod landlock;
 pub mod namespaces;
+pub mod oom_kills;
 pub mod pidfd;
 pub mod privileges;
 pub mod process;

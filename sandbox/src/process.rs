@@ -126,7 +126,7 @@ impl ExitStatus {
 pub fn wait_for(pid: u32) -> io::Result<ExitStatus> {
     loop {
         match sys::wait(pid as i32, false) {
-            Ok(Some((_, status))) => return Ok(ExitStatus::from_wait_status(status)),
+            Ok(Some(reaped)) => return Ok(ExitStatus::from_wait_status(reaped.wait_status)),
             Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -134,8 +134,20 @@ pub fn wait_for(pid: u32) -> io::Result<ExitStatus> {
     }
 }
 
-/// Reaps one exited child if there is one: its pid and raw wait status.
-pub fn reap() -> Option<(u32, i32)> {
+/// An exited child (`wait4(2)`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReapedChild {
+    pub pid: u32,
+    /// Raw: see [`ExitStatus::from_wait_status`].
+    pub wait_status: i32,
+    /// CPU time that it used (milliseconds).
+    pub cpu_ms: u64,
+    /// The most resident memory that it had, with pages that it shared (KiB).
+    pub peak_memory_kib: u64,
+}
+
+/// Reaps one exited child if there is one.
+pub fn reap() -> Option<ReapedChild> {
     sys::wait(-1, true).ok().flatten()
 }
 

@@ -26,11 +26,19 @@ pub struct DaemonOptions {
     pub config: String,
     /// An existing file or pipe for its log; `daemon.log` in its folder if `None`.
     pub log: Option<PathBuf>,
+    /// Variables of its environment.
+    pub environment: Vec<(&'static str, String)>,
 }
 
 impl Default for DaemonOptions {
     fn default() -> Self {
-        Self { program: program::PRODUCT, arguments: Vec::new(), config: String::new(), log: None }
+        Self {
+            program: program::PRODUCT,
+            arguments: Vec::new(),
+            config: String::new(),
+            log: None,
+            environment: Vec::new(),
+        }
     }
 }
 
@@ -79,6 +87,7 @@ impl Daemon {
             serve.arg("--config").arg(file);
         }
         serve.env("NOTIFY_SOCKET", &notify).env("RUST_BACKTRACE", "1");
+        serve.envs(options.environment.iter().map(|(name, value)| (name, value)));
         serve.stdout(Stdio::null()).stderr(log);
         let child = serve.spawn().expect("start of the daemon");
         let pidfd = PidFd::open(child.id()).expect("our own child");
@@ -99,7 +108,11 @@ impl Daemon {
         assert!(ready > 0, "the daemon is not ready and has not exited:\n{}", self.log());
         let mut message = [0; 256];
         manager.set_nonblocking(true).expect("nonblocking");
-        manager.recv(&mut message).is_ok_and(|len| message[..len].starts_with(b"READY=1"))
+        match manager.recv(&mut message) {
+            Ok(len) if message[..len].starts_with(b"WATCHDOG=1") => self.is_ready(manager),
+            Ok(len) => message[..len].starts_with(b"READY=1"),
+            Err(_) => false,
+        }
     }
 
     fn give_up(self) -> (TestDir, String) {

@@ -13,6 +13,8 @@ pub const PRODUCT: &str = "vm-system-under-test";
 pub const HOSTILE_WORKER: &str = "hostile-worker";
 /// A broker that misbehaves in the way that a file of its worktree names.
 pub const HOSTILE_BROKER: &str = "hostile-broker";
+/// A command of `exec` that tries to get out of its jail.
+pub const COMMAND_PROBE: &str = "command-probe";
 /// The product on a host that forbids `openat2`, if one of these files exists.
 pub const WITHOUT_OPENAT2: &str = "without-openat2";
 /// File in the current folder: the error number of `openat2` for all processes.

@@ -66,6 +66,9 @@ uses() {
         'require("exec").run("wc", [], { input: "some text\n" }).stdout.trim().split(/ +/).join(" ")'
     check "exec sees the worktree" "data.txt" v exec repl "$session" \
         'require("exec").run("wc", ["-c", "/work/data.txt"]).stdout'
+    check "what a command sees of the host" "0 0" v exec repl "$session" \
+        'require("exec").run("wc", ["-c", "/proc/self/mountinfo"]).stdout.split(" ")[0] + " " +
+            require("exec").run("wc", ["-l", "/etc/passwd"]).stdout.length'
     check "fork of a session" "-" v session fork "$session"
     check "program starts and creates a task" "who?" v program start "$folder/program.js" --name "p-$label" \
         --worktree-path "$folder"
@@ -131,6 +134,29 @@ killed() {
 }
 as=()
 check "another daemon after a SIGKILL" "" killed
+watchdog() {
+    local pid next
+    pid=$(systemctl show --property=MainPID --value vm-system.service)
+    sleep 5
+    [ "$(systemctl show --property=MainPID --value vm-system.service)" = "$pid" ] || { echo "it was restarted"; return 1; }
+    systemctl kill --kill-whom=main --signal=STOP vm-system.service
+    for _ in {1..100}; do
+        next=$(systemctl show --property=MainPID --value vm-system.service)
+        if [ "$next" != "$pid" ] && [ "$next" != 0 ] && v ops health; then
+            systemctl show --property=NRestarts vm-system.service
+            return
+        fi
+        sleep 0.2
+    done
+    systemctl status --no-pager vm-system.service
+    return 1
+}
+printf '[Service]\nWatchdogSec=2\n' >/etc/systemd/system/vm-system.service.d/watchdog.conf
+systemctl daemon-reload
+check "restart for a shorter watchdog" "" started systemctl restart vm-system.service
+check "watchdog: a daemon that works stays, a stopped one is restarted" "NRestarts=1" watchdog
+rm /etc/systemd/system/vm-system.service.d/watchdog.conf
+systemctl daemon-reload
 stopped() {
     systemctl stop vm-system.service && [ ! -e /sys/fs/cgroup/system.slice/vm-system.service ]
 }

@@ -169,7 +169,7 @@ fn daemon(place: TestDir, durability: &str, name: &'static str) -> Side {
         program: "vm-system",
         arguments: vec!["--durability".to_owned(), durability.to_owned()],
         // The memory disk is another mount than `/`.
-        config: format!("worktree_roots = [{:?}]\n", place.worktree()),
+        config: format!("worktree_roots = [\"{}\"]\n", place.worktree().display()),
         ..DaemonOptions::default()
     };
     Side { daemon: Daemon::start_with(place, &options), name }

@@ -103,7 +103,8 @@ fn walls(
         (true, false) => View::Read,
         (true, true) => View::ReadWrite,
     };
-    command_root::build(worktree.as_fd(), view, Path::new(&terms.program)).at(JailStep::Root)?;
+    let program = Path::new(&terms.program);
+    command_root::build(worktree.as_fd(), view, program).at(JailStep::Root)?;
     if !request.folder.is_empty() {
         // Links in the path are resolved within this root.
         nix::unistd::chdir(request.folder.trim_start_matches('/')).at(JailStep::Root)?;
@@ -111,6 +112,8 @@ fn walls(
     let seconds = u64::from(terms.timeout_ms).div_ceil(1_000) + 1;
     rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(JailStep::Rlimits)?;
     privileges::drop_all().at(JailStep::Privileges)?;
+    // In force where the kernel has it, as `ops doctor` reports.
+    command_root::restrict(view, program).at(JailStep::Landlock)?;
     // Last: a change of credentials clears the death signal.
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(JailStep::Signals)?;
     // The parent may have exited before the line above; then nothing else would end this process.
@@ -143,7 +146,7 @@ fn command(request: &ExecRequest, terms: &ExecTerms, streams: &[OwnedFd; 3]) -> 
         let environment = ENVIRONMENT.iter().map(|variable| (*variable).to_owned()).chain(requested);
         let environment =
             environment.map(|variable| text(&variable)).collect::<Result<Vec<_>, _>>().map_err(raw)?;
-        seccomp::install_refusals(table_command::TABLE).map_err(code)?;
+        seccomp::install_for_program(&table_command::rows()).map_err(code)?;
         nix::unistd::execve(&program, &arguments, &environment).map_err(raw)
     };
     match prepare() {

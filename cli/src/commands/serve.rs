@@ -42,6 +42,9 @@ pub struct Args {
     /// What survives a power cut: `full`: everything acknowledged; `normal`: the last commits may be lost
     #[arg(long, value_name = "MODE", value_enum)]
     durability: Option<DurabilityArg>,
+    /// Start with a damaged write-ahead log: the records from the damage on are lost, and the log is kept beside the database
+    #[arg(long)]
+    accept_damage: bool,
     /// The sandbox walls to set up
     #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
@@ -128,6 +131,7 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         Some(DurabilityArg::Normal) => config.durability = Durability::Normal,
         None => {}
     }
+    config.accepts_damage = args.accept_damage;
     for command in &args.allow_exec {
         let (name, path) = command.split_once('=').ok_or_else(|| {
             CliError::usage(format!("--allow-exec {command}: not NAME=/PATH"))

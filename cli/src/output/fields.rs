@@ -78,7 +78,7 @@ records! {
     Health: status;
     RuntimeSummary: active_sessions active_session_ids;
     RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started
-        durability store_queue;
+        durability store_queue store_problem;
     DoctorReport: kernel ok problem layers host;
     CompiledPlan: valid blocks block_ids plan;
 }

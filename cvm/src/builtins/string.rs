@@ -177,7 +177,7 @@ fn starts_with(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
         return Ok(Ret::Slow);
     };
     let from = position(vm, &call, 1, length, 0)?;
-    Ok(Value::Bool(stands_at(vm, id, needle, from)).into())
+    Ok(Value::Bool(occurs_at(vm, id, needle, from)).into())
 }
 
 fn ends_with(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
@@ -185,11 +185,11 @@ fn ends_with(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
         return Ok(Ret::Slow);
     };
     let end = position(vm, &call, 1, length, length)?;
-    let wanted = vm.st.heap.str(needle).len();
-    Ok(Value::Bool(wanted <= end && stands_at(vm, id, needle, end - wanted)).into())
+    let needed = vm.st.heap.str(needle).len();
+    Ok(Value::Bool(needed <= end && occurs_at(vm, id, needle, end - needed)).into())
 }
 
-fn stands_at(vm: &Vm<'_>, id: Id, needle: Id, from: usize) -> bool {
+fn occurs_at(vm: &Vm<'_>, id: Id, needle: Id, from: usize) -> bool {
     let (text, needle) = (vm.st.heap.str(id), vm.st.heap.str(needle));
     from + needle.len() <= text.len() && needle.units().enumerate().all(|(i, unit)| text.at(from + i) == unit)
 }
@@ -277,7 +277,7 @@ fn occurs_at_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (text, needle) = (vm.arg_str(&call, 0)?, vm.arg_str(&call, 1)?);
     let from = vm.arg_int(&call, 2)?;
     let inside = from >= 0.0 && from <= vm.st.heap.str(text).len() as f64;
-    Ok(Value::Bool(inside && stands_at(vm, text, needle, from as usize)).into())
+    Ok(Value::Bool(inside && occurs_at(vm, text, needle, from as usize)).into())
 }
 
 /// `$substring(text, from, to)`; a missing `to` is the end.

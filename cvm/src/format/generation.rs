@@ -87,8 +87,8 @@ pub(crate) fn read_generation(number: u32, bytes: &[u8]) -> Res<GenerationParts>
     for _ in 0..r.count(2)? {
         functions.insert(r.text()?, r.u32()?);
     }
-    let (stands_on, unit) = decode_unit(r.bytes()?)?;
-    if stands_on != number {
+    let (base, unit) = decode_unit(r.bytes()?)?;
+    if base != number {
         return Err(FormatError::Invalid("generation"));
     }
     let n = r.count(1)?;

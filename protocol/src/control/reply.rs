@@ -152,7 +152,7 @@ pub struct ZygoteInfo {
     pub libraries: Vec<String>,
     /// The pid on the host.
     pub pid: u32,
-    /// Workers forked from the zygote so far that were assigned to a session; not counted for the permanent zygotes.
+    /// Forks ordered so far; of a zygote of a further kind, workers that were also assigned to a session.
     pub forks: u64,
 }
 
@@ -180,6 +180,8 @@ pub struct RuntimeInfo {
     pub durability: String,
     /// Batches that wait for the store.
     pub store_queue: u64,
+    /// Why the store is not well: the message of `health`.
+    pub store_problem: Option<String>,
 }
 
 /// The host, layer by layer.

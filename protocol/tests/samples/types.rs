@@ -13,6 +13,7 @@ structs! {
     ExecReply { code, signal, timed_out, stdout, stderr, truncated }
     HostError { code, message }
     WorkerRecord { session, inner_pid, wait_status }
+    ProcessUsage { cpu_ms, peak_memory_kib }
     LayerReport { name, in_force, detail }
     JailFailure { step, errno, hint }
     Start { session, limits, random_seed, console }
@@ -88,7 +89,7 @@ structs! {
     ZygoteInfo { engine, libraries, pid, forks }
     RuntimeInfo {
         version, pid, uptime_ms, keeper_pid, sandbox, zygotes, active_sessions, sessions_created, executions_started,
-        durability, store_queue,
+        durability, store_queue, store_problem,
     }
     DoctorReport { kernel, ok, problem, layers, host }
     HostFinding { name, works, required, detail }
@@ -124,7 +125,7 @@ enums! {
     }
     FromKeeper {
         Failed(failure), Ready { layers }, Peer { accepted }, Kept { session }, KeptZygote { zygote },
-        Exited { inner_pid, role, wait_status }, Records { records, last },
+        Exited { inner_pid, role, wait_status, usage }, Records { records, last },
         ZygoteRecord { zygote, inner_pid },
     }
     ExitedRole { Worker(session), Zygote(zygote), Unknown }
@@ -187,6 +188,7 @@ enums! {
     CloseReason {
         Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),
         ProtocolViolation(what), KeeperLost, HostRestart, SpawnFailed(why), StartupFailed(what), Idle, Expired,
+        OutOfMemory,
     }
     EventPayload {
         InputEcho { text }, Console { level, text }, Value { kind, preview, json }, Exception { message, stack },

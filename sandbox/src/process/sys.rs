@@ -121,14 +121,21 @@ pub(crate) fn exit_now(code: c_int) -> ! {
 }
 
 /// `wait4`: the pid and the raw wait status; `None` when `nohang` and no child has exited.
-pub(crate) fn wait(pid: i32, nohang: bool) -> io::Result<Option<(u32, i32)>> {
+pub(crate) fn wait(pid: i32, nohang: bool) -> io::Result<Option<super::ReapedChild>> {
     let mut status: c_int = 0;
+    // SAFETY: all-zero is a valid `rusage`.
+    let mut usage: libc::rusage = unsafe { MaybeUninit::zeroed().assume_init() };
     let options = if nohang { libc::WNOHANG } else { 0 };
-    // SAFETY: `status` outlives the call; the usage pointer may be null.
-    let ended = check(unsafe {
-        libc::syscall(libc::SYS_wait4, pid, &raw mut status, options, std::ptr::null_mut::<libc::rusage>())
-    })?;
-    Ok((ended != 0).then_some((ended as u32, status)))
+    // SAFETY: `status` and `usage` outlive the call.
+    let ended =
+        check(unsafe { libc::syscall(libc::SYS_wait4, pid, &raw mut status, options, &raw mut usage) })?;
+    let ms = |time: libc::timeval| u64::try_from(time.tv_sec * 1_000 + time.tv_usec / 1_000).unwrap_or(0);
+    Ok((ended != 0).then_some(super::ReapedChild {
+        pid: ended as u32,
+        wait_status: status,
+        cpu_ms: ms(usage.ru_utime) + ms(usage.ru_stime),
+        peak_memory_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+    }))
 }
 
 /// Gives a signal its default action.

@@ -63,6 +63,8 @@ pub enum Otherwise {
     Kill,
     /// The process waits in the call; the listener gets the call's number and kills the process.
     Report,
+    /// The call fails with this errno.
+    Fail(u16),
     /// The call is allowed: for a table of refusals.
     Allow,
 }
@@ -72,6 +74,7 @@ impl Otherwise {
         match self {
             Self::Kill => libc::SECCOMP_RET_KILL_PROCESS,
             Self::Report => libc::SECCOMP_RET_USER_NOTIF,
+            Self::Fail(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
             Self::Allow => libc::SECCOMP_RET_ALLOW,
         }
     }

@@ -1,11 +1,12 @@
 //! System-call filters: tables of rows with a reason each, compiled to BPF. A call that no row allows is never executed: it kills
-//! the process, or, if a supervisor listens, blocks the process in the call until the supervisor has killed it.
+//! the process, or, if a supervisor listens, blocks the process in the call until the supervisor has killed it. In programs that
+//! are not ours it fails.
 //!
 //! - [`bpf`]: rows → instructions
 //! - [`table_worker`]: zygote and worker; its one clone row is a notification
 //! - [`table_keeper`]: pid 1 of the jail
 //! - [`table_broker`]: the process that touches files on a session's behalf
-//! - [`table_command`]: refusals for commands of the operator
+//! - [`table_command`]: ordinary programs, the operator's commands
 //! - [`notify`]: the supervisor's side of the clone row and of forbidden calls; [`names`]: names of system calls
 
 pub mod bpf;
@@ -24,6 +25,11 @@ use std::os::fd::OwnedFd;
 /// Installs a table for the calling process. Needs `no_new_privs`.
 pub fn install(table: &[FilterRow]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Kill)?)
+}
+
+/// As [`install`], for programs that are not ours: a call that no row allows fails with ENOSYS, as one that the kernel does not have.
+pub fn install_for_program(table: &[FilterRow]) -> io::Result<()> {
+    sys::install_filter(&bpf::compile(table, Otherwise::Fail(libc::ENOSYS as u16))?)
 }
 
 /// Installs a table of refusals for the calling process: all calls without a row are allowed. Needs `no_new_privs`.

@@ -4,6 +4,7 @@
 macro_rules! names {
     ($($name:ident),* $(,)?) => { &[$((libc::$name, stringify!($name))),*] };
 }
+pub(super) use names;
 
 /// The call's name; `syscall_N` for a call that is newer than this table.
 pub fn name(number: i32) -> String {

@@ -19,8 +19,9 @@ use vm_system_testkit::skip;
 
 const CASES: &[(&str, fn())] = &[
     ("every_row_lets_its_call_through_and_no_other_row_does", every_row_is_needed),
-    ("every_row_of_commands_refuses_its_call_and_no_other_row_does", every_refusal_is_needed),
-    ("commands_may_make_calls_without_a_row", commands_work),
+    ("commands_do_what_programs_do", commands_work),
+    ("commands_get_errors_for_everything_else", commands_get_errors),
+    ("pairs_of_commands_reach_no_address", pairs_reach_no_address),
     ("commands_cannot_write_kernel_settings_or_device_modes", commands_write_no_kernel_settings),
     ("a_process_that_becomes_another_user_cannot_be_traced", changed_users_are_not_dumpable),
     ("calls_without_a_row_are_killed", unnamed_calls_are_killed),
@@ -114,11 +115,11 @@ fn every_row_is_needed() {
     }
 }
 
-/// The result of a call under a table of refusals: 0, or its errno.
-fn refused_under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6]) -> i32 {
+/// The errno of a call in a command, 0 if it succeeds.
+fn in_command(number: libc::c_long, arguments: [u64; 6]) -> i32 {
     let ending = selftest::in_child(|| {
         privileges::drop_all().expect("drop privileges");
-        if seccomp::install_refusals(table).is_err() {
+        if seccomp::install_for_program(&table_command::rows()).is_err() {
             return 255;
         }
         sys::call(number, arguments).err().and_then(|error| error.raw_os_error()).unwrap_or(0)
@@ -129,40 +130,13 @@ fn refused_under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6])
     }
 }
 
-/// Many of these calls fail without privileges anyway. So the row under test fails with one errno and all other rows with
-/// another; the kernel itself returns neither of the two.
-fn every_refusal_is_needed() {
-    let (this, others) = (libc::ENOTNAM, libc::ENAVAIL);
-    for (at, row) in table_command::TABLE.iter().enumerate() {
-        assert!(!row.reason.is_empty(), "{} has no reason", row.name);
-        let FilterAction::Fail(error) = row.action else {
-            panic!("{}: commands are refused, not killed", row.name)
-        };
-        assert!([libc::EPERM, libc::ENOSYS].contains(&i32::from(error)), "{}", row.name);
-        let fails =
-            |row: &FilterRow, error: i32| FilterRow { action: FilterAction::Fail(error as u16), ..*row };
-        let mut table: Vec<FilterRow> = table_command::TABLE.iter().map(|row| fails(row, others)).collect();
-        table[at] = fails(row, this);
-        let mut arguments = matching_arguments(row);
-        if row.number == libc::SYS_clone {
-            // Without CLONE_VM the kernel refuses this flag: if the row is missing, no process is created.
-            arguments[0] |= libc::CLONE_SIGHAND as u64;
-        }
-        assert_eq!(refused_under(&table, row.number, arguments), this, "{}: {}", row.name, row.reason);
-        table.remove(at);
-        let ending = refused_under(&table, row.number, arguments);
-        assert!(![this, others].contains(&ending), "{} is refused by another row, too", row.name);
-    }
-}
-
 fn commands_work() {
-    let table = table_command::TABLE;
     for (name, number) in [("getpid", libc::SYS_getpid), ("sched_yield", libc::SYS_sched_yield)] {
-        assert_eq!(refused_under(table, number, [0; 6]), 0, "{name}");
+        assert_eq!(in_command(number, [0; 6]), 0, "{name}");
     }
     let ending = selftest::in_child(|| {
         privileges::drop_all().expect("drop privileges");
-        seccomp::install_refusals(table).expect("filter");
+        seccomp::install_for_program(&table_command::rows()).expect("filter");
         let output = std::process::Command::new("/bin/sh").args(["-c", "echo a | tr a b"]).output();
         i32::from(output.is_ok_and(|output| output.stdout == b"b\n"))
     });
@@ -171,6 +145,99 @@ fn commands_work() {
         ExitStatus::Exited(1),
         "processes, pipes and files are a command's own business"
     );
+}
+
+/// No call of a command is fatal: programs try what a kernel may not have.
+fn commands_get_errors() {
+    let (unix, stream, datagram) = (libc::AF_UNIX as u64, libc::SOCK_STREAM as u64, libc::SOCK_DGRAM as u64);
+    let (set_id, create) = (0o4755, libc::O_CREAT as u64);
+    let none = u64::MAX;
+    let cases: &[(&str, libc::c_long, [u64; 6], i32)] = &[
+        ("a stream socket", libc::SYS_socket, [unix, stream, 0, 0, 0, 0], libc::EPERM),
+        ("a datagram socket", libc::SYS_socket, [unix, datagram, 0, 0, 0, 0], libc::EPERM),
+        ("a network socket", libc::SYS_socket, [libc::AF_INET as u64, stream, 0, 0, 0, 0], libc::EPERM),
+        ("a netlink socket", libc::SYS_socket, [libc::AF_NETLINK as u64, datagram, 0, 0, 0, 0], libc::EPERM),
+        ("a pair of datagrams", libc::SYS_socketpair, [unix, datagram, 0, 0, 0, 0], libc::EPERM),
+        (
+            "a pair of packets",
+            libc::SYS_socketpair,
+            [unix, libc::SOCK_SEQPACKET as u64, 0, 0, 0, 0],
+            libc::EPERM,
+        ),
+        ("a pair of streams, at no address", libc::SYS_socketpair, [unix, stream, 0, 0, 0, 0], libc::EFAULT),
+        ("bind", libc::SYS_bind, [none, 0, 0, 0, 0, 0], libc::EPERM),
+        ("connect", libc::SYS_connect, [none, 0, 0, 0, 0, 0], libc::EPERM),
+        ("listen", libc::SYS_listen, [none, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("accept4", libc::SYS_accept4, [none, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("setsockopt", libc::SYS_setsockopt, [none, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("sendto an address", libc::SYS_sendto, [none, 0, 0, 0, 1, 0], libc::EPERM),
+        ("send", libc::SYS_sendto, [none, 0, 0, 0, 0, 0], libc::EBADF),
+        ("a thread by clone3", libc::SYS_clone3, [0; 6], libc::ENOSYS),
+        ("a user namespace", libc::SYS_clone, [libc::CLONE_NEWUSER as u64, 0, 0, 0, 0, 0], libc::EPERM),
+        ("a cgroup namespace", libc::SYS_clone, [libc::CLONE_NEWCGROUP as u64, 0, 0, 0, 0, 0], libc::EPERM),
+        ("unshare", libc::SYS_unshare, [libc::CLONE_NEWUSER as u64, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("setns", libc::SYS_setns, [none, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("mount", libc::SYS_mount, [0; 6], libc::ENOSYS),
+        ("open_tree", libc::SYS_open_tree, [none, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("chroot", libc::SYS_chroot, [0; 6], libc::ENOSYS),
+        ("openat2", libc::SYS_openat2, [none, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("open_by_handle_at", libc::SYS_open_by_handle_at, [none, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("openat of a new set-user-id file", libc::SYS_openat, [none, 0, create, set_id, 0, 0], libc::EPERM),
+        ("openat of what exists", libc::SYS_openat, [none, 0, 0, set_id, 0, 0], libc::EFAULT),
+        ("a set-user-id bit", libc::SYS_fchmod, [none, set_id, 0, 0, 0, 0], libc::EPERM),
+        ("a mode", libc::SYS_fchmod, [none, 0o755, 0, 0, 0, 0], libc::EBADF),
+        (
+            "a socket file",
+            libc::SYS_mknodat,
+            [none, 0, u64::from(libc::S_IFSOCK) | 0o700, 0, 0, 0],
+            libc::EPERM,
+        ),
+        ("a lease", libc::SYS_fcntl, [none, libc::F_SETLEASE as u64, 0, 0, 0, 0], libc::EPERM),
+        ("a terminal's input", libc::SYS_ioctl, [none, libc::TIOCSTI, 0, 0, 0, 0], libc::ENOTTY),
+        ("another filter", libc::SYS_prctl, [libc::PR_SET_SECCOMP as u64, 2, 0, 0, 0, 0], libc::EINVAL),
+        ("merged pages", libc::SYS_madvise, [0, 0, libc::MADV_MERGEABLE as u64, 0, 0, 0], libc::EINVAL),
+        ("a personality", libc::SYS_personality, [0x0400_0000, 0, 0, 0, 0, 0], libc::EPERM),
+        ("ptrace", libc::SYS_ptrace, [0; 6], libc::ENOSYS),
+        ("process_vm_readv", libc::SYS_process_vm_readv, [0; 6], libc::ENOSYS),
+        ("pidfd_getfd", libc::SYS_pidfd_getfd, [none, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("memfd_create", libc::SYS_memfd_create, [0; 6], libc::ENOSYS),
+        ("shmget", libc::SYS_shmget, [0; 6], libc::ENOSYS),
+        ("io_uring_setup", libc::SYS_io_uring_setup, [0; 6], libc::ENOSYS),
+        ("bpf", libc::SYS_bpf, [none, 0, 0, 0, 0, 0], libc::ENOSYS),
+        ("perf_event_open", libc::SYS_perf_event_open, [0; 6], libc::ENOSYS),
+        ("userfaultfd", libc::SYS_userfaultfd, [0; 6], libc::ENOSYS),
+        ("keyctl", libc::SYS_keyctl, [0; 6], libc::ENOSYS),
+        ("sync of the whole host", libc::SYS_sync, [0; 6], libc::ENOSYS),
+        ("a call that no kernel has", 4_000, [0; 6], libc::ENOSYS),
+    ];
+    for (name, number, arguments, errno) in cases {
+        assert_eq!(in_command(*number, *arguments), *errno, "{name}");
+    }
+}
+
+/// The only sockets that a command has stay connected to each other.
+fn pairs_reach_no_address() {
+    let folder = tempfile::tempdir().expect("folder");
+    let file = folder.path().join("socket");
+    let _listening = std::os::unix::net::UnixListener::bind(&file).expect("a socket of the host");
+    let address = nix::sys::socket::UnixAddr::new(&file).expect("address");
+    let ending = selftest::in_child(|| {
+        use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
+        use std::os::fd::AsRawFd as _;
+        privileges::drop_all().expect("drop privileges");
+        seccomp::install_for_program(&table_command::rows()).expect("filter");
+        let pair = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC);
+        let (one, other) = pair.expect("a pair");
+        let text = [std::io::IoSlice::new(b"x")];
+        let send = |to| sendmsg(one.as_raw_fd(), &text, &[], MsgFlags::empty(), to);
+        let refused = |to| send(to) == Err(nix::errno::Errno::EISCONN);
+        let to_other = send(None) == Ok(1) && refused(Some(&address));
+        drop(other);
+        // The signal of a broken pipe is std's to ignore.
+        let alone = send(None) == Err(nix::errno::Errno::EPIPE) && refused(Some(&address));
+        i32::from(!(to_other && alone))
+    });
+    assert_eq!(ending.expect("child"), ExitStatus::Exited(0));
 }
 
 /// As the user who runs the test: if that is root, no uid check protects the switches of `/proc/sys` from a command.
@@ -188,6 +255,7 @@ fn commands_write_no_kernel_settings() {
             let fd = std::os::fd::AsFd::as_fd(&folder);
             command_root::build(fd, View::ReadWrite, Path::new("/bin/sh")).expect("a root");
             privileges::drop_all().expect("drop privileges");
+            command_root::restrict(View::ReadWrite, Path::new("/bin/sh")).expect("Landlock");
             let writes = |path: &str| OpenOptions::new().write(true).open(path).is_ok();
             let same = std::os::unix::fs::PermissionsExt::from_mode(0o666);
             for (what, holds) in [
@@ -199,6 +267,11 @@ fn commands_write_no_kernel_settings() {
                 ("nothing of /proc can be written", !writes("/proc/self/oom_score_adj")),
                 ("devices keep their modes", std::fs::set_permissions("/dev/null", same).is_err()),
                 ("devices work", std::fs::write("/dev/null", "x").is_ok() && writes("/dev/zero")),
+                (
+                    "no mount is listed, with the host's path of its folder",
+                    std::fs::read_to_string("/proc/self/mountinfo").is_ok_and(|mounts| mounts.is_empty())
+                        || !Path::new("/proc/self/status").exists(),
+                ),
                 ("the worktree can be changed", std::fs::write("/work/new", "x").is_ok()),
             ] {
                 if !holds {
@@ -423,8 +496,8 @@ fn fork_waits_for_the_reply() {
     let mut endings = Vec::new();
     while endings.len() < 2 {
         waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).expect("two children");
-        while let Some((pid, status)) = process::reap() {
-            endings.push((pid == forker, ExitStatus::from_wait_status(status)));
+        while let Some(reaped) = process::reap() {
+            endings.push((reaped.pid == forker, ExitStatus::from_wait_status(reaped.wait_status)));
         }
     }
     assert!(endings.contains(&(true, ExitStatus::Exited(0))), "{endings:?}");

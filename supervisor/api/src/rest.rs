@@ -65,7 +65,8 @@ pub struct RestOptions {
     pub peers: PeerPolicy,
     /// Over TCP every client needs a token, also over loopback.
     pub require_token: bool,
-    /// Host names of this API over TCP, in addition to `localhost` and IP addresses (lower case, no port).
+    /// Host names and addresses of this API over TCP, in addition to `localhost`, loopback addresses and the listener's own (lower
+    /// case, no port).
     pub allowed_hosts: Vec<String>,
     /// The web UI, if one is served.
     pub ui: Option<UiDir>,

@@ -1,5 +1,6 @@
 //! Ends of executions and sessions: on request, by a decision to kill, and by the worker's exit.
 
+use super::crash::CrashRecord;
 use super::deadlines::{EXIT_MS, INTERRUPT_AGAIN_MS};
 use super::execution::{Current, StopCause};
 use super::exit::WorkerExitStatus;
@@ -190,6 +191,19 @@ impl SessionMachine {
     pub(super) fn end(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         self.drop_loading(Refusal::NotReady(format!("its worker ended ({reason})")), now, out);
         self.drop_forks(Refusal::NotReady(format!("its worker ended ({reason})")), out);
+        let requested = self.ending.closing.is_some();
+        let crash = CrashRecord {
+            reason: &reason,
+            execution: match &self.current {
+                Some(Current::Running(running)) => Some(running.id()),
+                _ => None,
+            },
+            usage: self.ending.usage,
+        };
+        self.record.last_error = crash.describe(requested);
+        if !requested {
+            self.record.runtime_meta = crash.add_to(&self.record.runtime_meta);
+        }
         let (mut batch, mut pending) = match self.current.take() {
             Some(Current::Running(running)) => {
                 if running.host.is_some() {
@@ -199,11 +213,13 @@ impl SessionMachine {
             }
             _ => (Vec::with_capacity(1), Pending::default()),
         };
-        let requested = self.ending.closing.is_some();
         self.record.status = if requested { SessionStatus::Closed } else { SessionStatus::Crashed };
         self.record.closed_at = Some(Timestamp(now.unix_ms));
         self.record.close_reason = Some(reason.to_string());
-        self.record.last_error = Self::describe(&reason, requested);
+        if !requested {
+            let runtime_meta = self.record.runtime_meta.clone();
+            batch.push(Write::SessionMeta { id: self.id(), runtime_meta });
+        }
         batch.push(Write::SessionEnd {
             id: self.id(),
             status: self.record.status,
@@ -217,16 +233,6 @@ impl SessionMachine {
         self.timers = SessionTimers::default();
         self.creation.startup.clear();
         self.persist(pending, batch, true, out);
-    }
-
-    fn describe(reason: &CloseReason, requested: bool) -> Option<String> {
-        match reason {
-            CloseReason::Exited | CloseReason::Idle | CloseReason::Expired => None,
-            CloseReason::SpawnFailed(why) => Some(format!("the worker could not be started: {why}")),
-            CloseReason::StartupFailed(what) => Some(format!("startup failed: {what}")),
-            other if requested => Some(format!("the worker did not exit in good order: {other}")),
-            other => Some(format!("the worker ended: {other}")),
-        }
     }
 
     /// The end is recorded (or refused by the store, with the error in `stored`): replies to the callers that wait for it.

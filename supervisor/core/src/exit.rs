@@ -9,6 +9,8 @@ pub enum WorkerExitStatus {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
+    /// By SIGKILL, at a time at which the kernel killed a process of this service for lack of memory.
+    OutOfMemory,
     /// Lost with its keeper, whose exit ends all processes of the jail.
     KeeperLost,
     /// The wait status is lost.
@@ -47,7 +49,7 @@ pub(super) fn judge(
     match status {
         WorkerExitStatus::KeeperLost => CloseReason::KeeperLost,
         // Our own kill, or one that cannot be distinguished from it.
-        WorkerExitStatus::Signaled(SIGKILL) | WorkerExitStatus::Unknown
+        WorkerExitStatus::Signaled(SIGKILL) | WorkerExitStatus::OutOfMemory | WorkerExitStatus::Unknown
             if verdict.is_some() || closing.is_some() =>
         {
             verdict.cloned().or(closing).unwrap_or(CloseReason::Exited)
@@ -55,6 +57,7 @@ pub(super) fn judge(
         WorkerExitStatus::Signaled(signal) if operator_signal == Some(signal) => {
             CloseReason::KilledByOperator
         }
+        WorkerExitStatus::OutOfMemory => CloseReason::OutOfMemory,
         WorkerExitStatus::Signaled(SIGUSR1) if interrupted => {
             CloseReason::ProtocolViolation(NO_HANDLER.to_owned())
         }

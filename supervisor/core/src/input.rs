@@ -6,6 +6,7 @@ use vm_system_policy::{EffectivePolicy, Permit};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
+use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::model::{Event, Execution, ExecutionKind, Session};
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, PolicySnapshot, Write};
@@ -275,6 +276,8 @@ pub enum SessionInput {
         /// The signal's number.
         signal: i32,
     },
+    /// The resources that the worker used over its life; before its exit, if they are known.
+    WorkerUsage(ProcessUsage),
     /// The worker has exited; all its messages were delivered before.
     Exited(WorkerExitStatus),
 }

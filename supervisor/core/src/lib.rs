@@ -46,6 +46,7 @@
 //! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.
 
 mod close;
+mod crash;
 mod deadlines;
 pub mod durable;
 mod execution;

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, SessionUsage};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::model::{Execution, Session, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -108,6 +109,7 @@ pub(super) struct SessionEnd {
     pub(super) closing: Option<CloseCause>,
     pub(super) verdict: Option<CloseReason>,
     pub(super) operator_signal: Option<i32>,
+    pub(super) usage: Option<ProcessUsage>,
 }
 
 /// One session.
@@ -250,6 +252,7 @@ impl SessionMachine {
             SessionInput::Cancel { token, execution } => self.cancel(token, execution, now, out),
             SessionInput::Close { token, cause } => self.close(token, cause, now, out),
             SessionInput::Kill { token, signal } => self.kill_by_operator(token, signal, now, out),
+            SessionInput::WorkerUsage(usage) => self.ending.usage = Some(usage),
             SessionInput::Exited(exit_status) => self.on_exit(exit_status, now, out),
         }
         self.release_if_done(out);

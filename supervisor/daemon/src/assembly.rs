@@ -17,7 +17,7 @@ use vm_system_runtime::{DurableConfig, Runtime, RuntimeApi, RuntimeConfig, Workt
 use vm_system_sandbox::beneath;
 use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::LibraryStore;
-use vm_system_store::StoreHandle;
+use vm_system_store::{OpenError, StoreHandle};
 
 /// A task whose deadline is nearer keeps an idle supervisor running, because a process must act on the deadline.
 const SOON: Duration = Duration::from_hours(24);
@@ -31,7 +31,6 @@ pub(super) struct Assembly {
 
 /// The inputs of [`Assembly::start`].
 pub(super) struct Parts {
-    pub(super) store: StoreHandle,
     /// Sources of installed libraries.
     pub(super) library_store: LibraryStore,
     pub(super) spawn: SpawnConfig,
@@ -50,10 +49,12 @@ pub(super) struct Parts {
 }
 
 impl Assembly {
-    /// Checks the required features of the host, then builds the jail; after an error the store is closed.
-    pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
+    /// Checks the required features of the host, then builds the jail while the store opens; after an error the store is closed.
+    pub(super) async fn start(
+        parts: Parts,
+        store: impl Future<Output = Result<StoreHandle, OpenError>>,
+    ) -> Result<Self, DaemonError> {
         let Parts {
-            store,
             library_store,
             spawn,
             roots,
@@ -67,27 +68,24 @@ impl Assembly {
             stop,
         } = parts;
         let commands_listed = !operator.commands.is_empty();
-        let started = async {
-            beneath::check().map_err(DaemonError::Files)?;
-            let config = RuntimeConfig {
-                spawn: SpawnConfig { library_store: library_store.clone(), ..spawn },
-                brokers: BrokerConfig::default(),
-                roots,
-                worktree_clients,
-                workspaces: Workspaces::new(workspaces),
-                operator,
-                max_sessions: max_sessions as usize,
-                durable,
-            };
-            Ok(Runtime::start(config, store.clone()).await?)
-        };
-        let runtime = match started.await {
-            Ok(runtime) => runtime,
-            Err(error) => {
+        if let Err(error) = beneath::check() {
+            if let Ok(store) = store.await {
                 store.shutdown().await;
-                return Err(error);
             }
+            return Err(DaemonError::Files(error));
+        }
+        let config = RuntimeConfig {
+            spawn: SpawnConfig { library_store: library_store.clone(), ..spawn },
+            brokers: BrokerConfig::default(),
+            roots,
+            worktree_clients,
+            workspaces: Workspaces::new(workspaces),
+            operator,
+            max_sessions: max_sessions as usize,
+            durable,
         };
+        let runtime = Runtime::start(config, store).await?;
+        let store = runtime.store().clone();
         let options = OpsOptions { ceilings, worktrees_confined, commands_listed };
         let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, library_store, stop);
         Ok(Self { ops: Arc::new(ops), runtime, store })

@@ -31,6 +31,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Whether commits survive a power cut.
     pub durability: Durability,
+    /// Start although acknowledged records are lost with a damaged log.
+    pub accepts_damage: bool,
     /// The sandbox walls to set up.
     pub sandbox: SandboxMode,
     /// The user of the workers of a root supervisor.
@@ -99,6 +101,7 @@ impl Config {
             socket,
             socket_group: None,
             durability: Durability::Full,
+            accepts_damage: false,
             sandbox: SandboxMode::Full,
             service_ids: SpawnConfig::embedded().service_ids,
             worktree_roots: Vec::new(),
@@ -235,10 +238,12 @@ impl HttpFile {
                 return Err(format!("http.{name} must be absolute, `{}` is not", path.display()));
             }
         }
-        if let Some(host) =
-            self.allowed_hosts.iter().find(|host| host.is_empty() || host.contains([':', '/', '*']))
-        {
-            return Err(format!("http.allowed_hosts: `{host}` is not a plain name without port"));
+        let is_plain = |host: &str| {
+            host.parse::<std::net::IpAddr>().is_ok()
+                || !host.is_empty() && !host.contains([':', '/', '*', '@'])
+        };
+        if let Some(host) = self.allowed_hosts.iter().find(|host| !is_plain(host)) {
+            return Err(format!("http.allowed_hosts: `{host}` is not a plain name or address without port"));
         }
         if self.max_body_kb == Some(0) {
             Err("http.max_body_kb must be at least 1".to_owned())
@@ -486,7 +491,10 @@ mod tests {
         assert!(config("[[worktree_root]]\nowners = [\"ci\"]").unwrap_err().contains("path"));
         assert!(config("[http]\ntokens = \"rel\"").unwrap_err().contains("http.tokens"));
         assert!(config("[http]\nlisten = [\"localhost\"]").is_err());
-        assert!(config("[http]\nallowed_hosts = [\"a:1\"]").is_err());
+        for host in ["a:1", "[::1]", "192.0.2.7:80", "*", "a@b", ""] {
+            assert!(config(&format!("[http]\nallowed_hosts = [\"{host}\"]")).is_err(), "{host}");
+        }
+        assert!(config("[http]\nallowed_hosts = [\"192.0.2.7\", \"2001:db8::7\"]").is_ok());
         assert!(config("max_sessions = 0").is_err() && config("max_sessions = -1").is_err());
         assert!(config("").is_ok());
     }

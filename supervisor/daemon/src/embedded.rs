@@ -14,6 +14,7 @@ use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::worktree::Roots;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{SandboxMode, SpawnConfig};
+use vm_system_store::OpenError;
 
 /// Most sessions of one command.
 const SESSIONS: u32 = 16;
@@ -29,10 +30,8 @@ pub struct Embedded {
 impl Embedded {
     /// Builds a jail. Must be called inside a runtime that continues while the caller waits.
     pub async fn start(sandbox: SandboxMode) -> Result<Self, DaemonError> {
-        let opened = tokio::task::spawn_blocking(vm_system_store::open_temporary).await;
-        let store = opened.map_err(|error| DaemonError::Internal(error.to_string()))??;
+        let opening = tokio::task::spawn_blocking(vm_system_store::open_temporary);
         let parts = Parts {
-            store,
             library_store: LibraryStore::in_memory(),
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
             roots: Roots::of_this_process().map_err(DaemonError::Roots)?,
@@ -49,7 +48,12 @@ impl Embedded {
         };
         let owner = Owner::new(format!("uid:{}", nix::unistd::geteuid()));
         let caller = Caller { owner, admin: true, api: "embedded" };
-        Ok(Self { assembly: Assembly::start(parts).await?, caller })
+        let store = async {
+            opening.await.unwrap_or_else(|error| {
+                Err(OpenError::Unusable { path: std::env::temp_dir(), detail: error.to_string() })
+            })
+        };
+        Ok(Self { assembly: Assembly::start(parts, store).await?, caller })
     }
 
     /// Runs one verb.

@@ -25,7 +25,7 @@ pub enum DaemonError {
     Files(StepError),
     /// The jail.
     #[error("cannot build the jail: {0}")]
-    Runtime(#[from] StartError),
+    Runtime(StartError),
     /// The operator's worktree roots.
     #[error("{0}")]
     Roots(WorktreeError),
@@ -54,6 +54,15 @@ pub enum DaemonError {
     /// A task panicked.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+impl From<StartError> for DaemonError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Open(error) => Self::Store(error),
+            error => Self::Runtime(error),
+        }
+    }
 }
 
 impl DaemonError {

@@ -21,6 +21,7 @@ mod notify;
 mod serve;
 mod socket;
 mod stop_signals;
+mod watchdog;
 
 pub use config::{Config, ConfigError, ConfigFile, HttpConfig, check_command};
 pub use embedded::Embedded;

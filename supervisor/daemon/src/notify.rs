@@ -13,6 +13,8 @@ pub(super) enum State {
     Ready,
     /// The daemon is stopping.
     Stopping,
+    /// The daemon works.
+    Watchdog,
 }
 
 impl State {
@@ -20,6 +22,7 @@ impl State {
         match self {
             Self::Ready => "READY=1",
             Self::Stopping => "STOPPING=1",
+            Self::Watchdog => "WATCHDOG=1",
         }
     }
 }

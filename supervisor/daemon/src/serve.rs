@@ -13,6 +13,7 @@ use super::idle;
 use super::notify::{State, notify};
 use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
+use super::watchdog;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -31,9 +32,17 @@ const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
 /// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left.
 pub async fn serve(config: Config) -> Result<(), DaemonError> {
-    let mut signals = StopSignals::listen().map_err(DaemonError::Signals)?;
-    let stop = CancellationToken::new();
+    let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let store = open(&config).await?;
+    tokio::select! {
+        served = serve_from(config, store.clone(), signals) => served,
+        // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
+        never = watchdog::report(store) => match never {},
+    }
+}
+
+async fn serve_from(config: Config, store: StoreHandle, mut signals: StopSignals) -> Result<(), DaemonError> {
+    let stop = CancellationToken::new();
     let library_store = match open_library_store(&config, &store).await {
         Ok(library_store) => library_store,
         Err(error) => {
@@ -56,8 +65,8 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
         }
     };
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
-    let parts = parts(&config, (store, library_store), (roots, worktree_clients), stop.clone());
-    let assembly = Assembly::start(parts).await?;
+    let parts = parts(&config, library_store, (roots, worktree_clients), stop.clone());
+    let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     let state = ServerState::default();
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
     let control = tokio::spawn(control::serve(
@@ -122,6 +131,7 @@ async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
     let options = StoreOptions {
         database: config.database.clone(),
         durability: config.durability,
+        accepts_damage: config.accepts_damage,
         retention: config.retention.clone(),
         ..StoreOptions::new(&config.state_dir)
     };
@@ -167,7 +177,7 @@ fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClient
 
 fn parts(
     config: &Config,
-    (store, library_store): (StoreHandle, LibraryStore),
+    library_store: LibraryStore,
     (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
@@ -180,7 +190,6 @@ fn parts(
         ..SpawnConfig::embedded()
     };
     Parts {
-        store,
         library_store,
         spawn,
         roots,

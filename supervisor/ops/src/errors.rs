@@ -53,6 +53,7 @@ pub(super) fn stored(error: StoreError) -> OpError {
         StoreError::Corrupt(detail) => {
             tracing::error!(detail, "the store is damaged");
             OpError::new(ErrorCode::Internal, "the store is damaged; the log has the details")
+                .with_hint("`vm-system ops health` shows whether new work is accepted, and what to do")
         }
         StoreError::Rejected(rejection) => {
             let code = match rejection {

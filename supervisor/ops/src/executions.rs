@@ -186,9 +186,9 @@ impl Ops {
         let mut now = self.execution(call, execution).await?.execution;
         let (id, mut seen) = (now.id, 0);
         while now.status == ExecutionStatus::Running {
-            let perhaps_asks = self.follow_to_a_stop(id, &mut seen).await;
+            let may_wait = self.follow_to_a_stop(id, &mut seen).await;
             now = self.execution(call, &id.to_string()).await?.execution;
-            if !perhaps_asks {
+            if !may_wait {
                 break;
             }
         }

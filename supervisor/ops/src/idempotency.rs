@@ -115,15 +115,15 @@ impl Ops {
             Some(KeyRow { reply, subject, .. }) => {
                 // None: a supervisor exited between claim and response, or the response was too large to keep.
                 let taken = reply.as_deref().and_then(execution_of);
-                let response = match reply.as_deref().map(decode) {
-                    _ if let Some(id) = taken => {
-                        Some(self.after_answer(&repetition(caller, &op, subject), id).await)
-                    }
-                    Some(Ok(response)) => Some(response),
-                    undecodable => match self.made(caller, &op, subject).await? {
-                        Some(reply) => Some(Ok(reply)),
-                        // A response exists, so the verb ran: do not run it again.
-                        None => undecodable.transpose()?,
+                let response = match taken {
+                    Some(id) => Some(self.after_answer(&repetition(caller, &op, subject), id).await),
+                    None => match reply.as_deref().map(decode) {
+                        Some(Ok(response)) => Some(response),
+                        undecodable => match self.made(caller, &op, subject).await? {
+                            Some(reply) => Some(Ok(reply)),
+                            // A response exists, so the verb ran: do not run it again.
+                            None => undecodable.transpose()?,
+                        },
                     },
                 };
                 match response {

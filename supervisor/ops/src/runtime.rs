@@ -3,20 +3,28 @@
 use super::errors::stored;
 use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
-    AuditRecord, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary,
+    AuditRecord, DoctorReport, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary,
 };
+use vm_system_store::StoreStatus;
 
 impl Ops {
     /// The health of the supervisor: if the store cannot write, every verb that writes fails.
     pub(super) fn health(&self) -> Result<Reply, OpError> {
-        match self.store.status().failing {
+        match problem(&self.store.status()) {
             None => Ok(Reply::Health(Health { status: "ok".to_owned() })),
-            Some(why) => Err(OpError::new(
-                ErrorCode::StorageUnavailable,
-                format!("the last write of the store failed: {why}"),
-            )
-            .with_hint("free some disk space or end the process that locks the database; the next write that succeeds heals it")),
+            Some(error) => Err(error),
         }
+    }
+
+    /// The walls, and the store.
+    pub(super) async fn doctor(&self) -> DoctorReport {
+        let mut report = self.runtime.doctor().await;
+        if let Some(error) = problem(&self.store.status()) {
+            report.ok = false;
+            let hint = error.hint.unwrap_or_default();
+            report.problem.get_or_insert(format!("{}; {hint}", error.message));
+        }
+        report
     }
 
     /// Live workers, including those of programs, not rows; those of other owners only for administrators.
@@ -45,6 +53,7 @@ impl Ops {
             executions_started: facts.executions_started,
             durability: store.durability.to_owned(),
             store_queue: store.queued_batches,
+            store_problem: problem(&store).map(|error| error.message),
         }))
     }
 
@@ -86,4 +95,23 @@ impl Ops {
         self.stop.cancel();
         Ok(Reply::Done)
     }
+}
+
+/// Why the store is not well, the most serious reason first.
+fn problem(store: &StoreStatus) -> Option<OpError> {
+    let (message, hint) = if let Some(fault) = &store.fault {
+        (fault.to_string(), fault.hint())
+    } else if let Some(since) = store.stalled_since {
+        (
+            format!("the store has been waiting for its disk or for a lock: stalled since {since}"),
+            "find out why the disk of the state directory does not respond, or end the process that locks the database",
+        )
+    } else {
+        let why = store.failing.as_ref()?;
+        (
+            format!("the last write of the store failed: {why}"),
+            "free some disk space or end the process that locks the database; the next write that succeeds heals it",
+        )
+    };
+    Some(OpError::new(ErrorCode::StorageUnavailable, message).with_hint(hint))
 }

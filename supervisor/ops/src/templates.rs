@@ -14,6 +14,7 @@ use vm_system_protocol::control::{
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
 use vm_system_record::{Entity, Page, Rejection, StorageLimit, StoreError, Write};
+use vm_system_store::DatabaseFault;
 
 impl Ops {
     pub(super) async fn template_create(
@@ -218,12 +219,18 @@ impl Ops {
         }
     }
 
-    /// Nothing new is created above the quota, so that running executions can still be recorded.
+    /// New rows are refused above the quota, so that running executions can still be recorded, and where the database is damaged or
+    /// its file is gone, because they might be lost.
     pub(super) fn check_quota(&self, call: &VerbCall<'_>) -> Result<(), OpError> {
         if self.store.is_full(&call.caller.owner) {
             return Err(full(StorageLimit::OwnerQuota));
         }
         let status = self.store.status();
+        if let Some(fault) = status.fault.filter(DatabaseFault::refuses_work) {
+            let error =
+                OpError::new(ErrorCode::StorageUnavailable, format!("nothing new is accepted: {fault}"));
+            return Err(error.with_hint(fault.hint()));
+        }
         if !status.over_quota {
             return Ok(());
         }

@@ -132,7 +132,7 @@ impl Ops {
             Op::Health => self.health(),
             Op::RuntimeSummary => Ok(Box::pin(self.runtime_summary(call)).await),
             Op::RuntimeInfo => Ok(self.runtime_info()),
-            Op::Doctor => Ok(Reply::Doctor(Box::new(self.runtime.doctor().await))),
+            Op::Doctor => Ok(Reply::Doctor(Box::new(self.doctor().await))),
             Op::Shutdown => Box::pin(self.shutdown(call)).await,
             Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog(&self.options))),
             Op::Durable(op) => Box::pin(self.durable(call, op)).await.map(Reply::Durable),

@@ -26,8 +26,8 @@ use vm_system_protocol::control::{DoctorReport, GivenAnswer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
-use vm_system_spawn::{SpawnError, Spawner, WorkerKind};
-use vm_system_store::{BoxFuture, StoreHandle};
+use vm_system_spawn::{KindZygoteInfo, SpawnError, Spawner};
+use vm_system_store::{BoxFuture, OpenError, StoreHandle};
 
 /// Commands that may wait for a session's owner task.
 const COMMANDS: usize = 16;
@@ -50,19 +50,38 @@ pub enum StartError {
     /// The jail could not be built.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
+    /// The store could not be opened.
+    #[error(transparent)]
+    Open(OpenError),
     /// The sessions of an earlier supervisor could not be marked as crashed.
     #[error("the store cannot write: {0}")]
     Store(StoreError),
 }
 
 impl Runtime {
-    /// Builds the jail and marks the sessions of an earlier supervisor as `crashed(host_restart)`.
-    pub async fn start(config: RuntimeConfig, store: StoreHandle) -> Result<Self, StartError> {
+    /// Builds the jail while the store opens, and marks the sessions of an earlier supervisor as `crashed(host_restart)`. After an
+    /// error both are closed.
+    pub async fn start(
+        config: RuntimeConfig,
+        store: impl Future<Output = Result<StoreHandle, OpenError>>,
+    ) -> Result<Self, StartError> {
         let registry = Arc::new(Registry::default());
-        let jails = Jails::start(config.spawn, Arc::clone(&registry)).await?;
+        let (jails, store) = match tokio::join!(Jails::start(config.spawn, Arc::clone(&registry)), store) {
+            (Ok(jails), Ok(store)) => (jails, store),
+            (Err(error), Ok(store)) => {
+                store.shutdown().await;
+                return Err(error.into());
+            }
+            (Ok(jails), Err(error)) => {
+                jails.shutdown(Duration::from_secs(1)).await;
+                return Err(StartError::Open(error));
+            }
+            (Err(error), Err(_)) => return Err(error.into()),
+        };
         let restart = Write::HostRestart { at: timestamp(), alive: Vec::new() };
         if let Err(error) = store.apply(restart).await {
             jails.shutdown(Duration::from_secs(1)).await;
+            store.shutdown().await;
             return Err(StartError::Store(error));
         }
         let shared = RuntimeContext {
@@ -150,7 +169,7 @@ impl Runtime {
         &self.0.durables
     }
 
-    pub(super) fn store(&self) -> &StoreHandle {
+    pub fn store(&self) -> &StoreHandle {
         &self.0.shared.store
     }
 
@@ -362,18 +381,16 @@ impl RuntimeApi for Runtime {
     fn facts(&self) -> RuntimeFacts {
         let RuntimeContext { jails, registry, .. } = &*self.0.shared;
         let jail = jails.present();
-        let info = |kind: &WorkerKind, pid, forks| ZygoteInfo {
-            engine: kind.engine().to_owned(),
-            libraries: kind.libraries(),
-            pid,
-            forks,
+        let info = |zygote: KindZygoteInfo| ZygoteInfo {
+            engine: zygote.kind.engine().to_owned(),
+            libraries: zygote.kind.libraries(),
+            pid: zygote.pid,
+            forks: zygote.forks,
         };
-        let further = jail.further_zygotes().into_iter().map(|set| info(&set.kind, set.pid, set.forks));
-        let plain = WorkerKind::plain();
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
             sandbox: doctor::layers(&jail, jails.config().sandbox),
-            zygotes: jail.zygote_pids().into_iter().map(|pid| info(&plain, pid, 0)).chain(further).collect(),
+            zygotes: jail.zygotes().into_iter().map(info).collect(),
             sessions_created: registry.sessions_created.load(Ordering::Relaxed),
             executions_started: registry.executions_started.load(Ordering::Relaxed),
         }

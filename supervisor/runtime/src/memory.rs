@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vm_system_protocol::broker::{BrokerCall, FsRequest};
-use vm_system_protocol::limits::ANSWERS_MIB;
+use vm_system_protocol::limits::REPLIES_MIB;
 
 /// The budget of all sessions.
 #[derive(Debug, Clone)]
@@ -16,12 +16,12 @@ pub(super) struct Reservation(Arc<Mutex<Vec<OwnedSemaphorePermit>>>);
 
 impl MemoryBudget {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(ANSWERS_MIB)))
+        Self(Arc::new(Semaphore::new(REPLIES_MIB)))
     }
 
     /// Reserves memory for a reply of at most this many bytes.
     pub(super) async fn wait(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
-        let mebibytes = usize::try_from(bytes >> 20).unwrap_or(ANSWERS_MIB).clamp(1, ANSWERS_MIB);
+        let mebibytes = usize::try_from(bytes >> 20).unwrap_or(REPLIES_MIB).clamp(1, REPLIES_MIB);
         Arc::clone(&self.0).acquire_many_owned(u32::try_from(mebibytes).unwrap_or(u32::MAX)).await.ok()
     }
 }

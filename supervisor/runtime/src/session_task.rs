@@ -271,6 +271,9 @@ impl SessionTask {
         {
             self.step(link_input(LinkEvent::Received(received)), actions);
         }
+        if let Some(usage) = self.worker.process.as_ref().and_then(WorkerProcess::usage) {
+            self.step(Input::WorkerUsage(usage), actions);
+        }
         self.worker.link = None;
         self.live.pid.store(0, Ordering::Relaxed);
         self.step(Input::Exited(crate::task::exit_status(exit)), actions);

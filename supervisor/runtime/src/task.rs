@@ -164,6 +164,7 @@ pub(super) fn exit_status(exit: WorkerExit) -> WorkerExitStatus {
     match exit {
         WorkerExit::Exited(code) => WorkerExitStatus::Exited(code),
         WorkerExit::Signaled(signal) => WorkerExitStatus::Signaled(signal),
+        WorkerExit::OutOfMemory => WorkerExitStatus::OutOfMemory,
         WorkerExit::KeeperLost => WorkerExitStatus::KeeperLost,
         WorkerExit::Unknown => WorkerExitStatus::Unknown,
     }

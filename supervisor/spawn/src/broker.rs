@@ -1,11 +1,11 @@
 //! Starts and watches one broker process. Knows nothing of requests.
 
+use crate::reactor::WatchedFd;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use vm_system_policy::BrokerAccess;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::inspect;
@@ -40,7 +40,7 @@ impl BrokerFiles<'_> {
 pub struct BrokerProcess {
     pid: u32,
     pidfd: PidFd,
-    end: AsyncFd<OwnedFd>,
+    end: WatchedFd,
 }
 
 impl BrokerProcess {

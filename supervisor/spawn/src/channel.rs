@@ -3,11 +3,11 @@
 
 use super::packets;
 use super::worker_pool::Successor;
+use crate::reactor::WatchedFd;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, MESSAGE_MS, WORKER_MESSAGE_BYTES, WRITE_MS};
@@ -38,7 +38,7 @@ pub enum WorkerChannelError {
 }
 
 /// The two halves of a channel after its handshake.
-pub(super) fn split(socket: AsyncFd<OwnedFd>) -> (WorkerSender, WorkerReceiver) {
+pub(super) fn split(socket: WatchedFd) -> (WorkerSender, WorkerReceiver) {
     let socket = Arc::new(socket);
     let receiver = WorkerReceiver {
         socket: Arc::clone(&socket),
@@ -52,7 +52,7 @@ pub(super) fn split(socket: AsyncFd<OwnedFd>) -> (WorkerSender, WorkerReceiver) 
 /// Sends messages to a worker.
 #[derive(Debug)]
 pub struct WorkerSender {
-    socket: Arc<AsyncFd<OwnedFd>>,
+    socket: Arc<WatchedFd>,
     next_seq: u64,
 }
 
@@ -126,7 +126,7 @@ pub struct Received {
 /// Receives a worker's messages.
 #[derive(Debug)]
 pub struct WorkerReceiver {
-    socket: Arc<AsyncFd<OwnedFd>>,
+    socket: Arc<WatchedFd>,
     incoming: Reassembler,
     /// Deadline of the incomplete message.
     must_be_complete: Option<Instant>,

@@ -1,15 +1,16 @@
 //! The keeper's channel after the handshake: sends orders, receives acknowledgements and exits, and notifies the tasks that
 //! wait for them.
 
+use super::oom::OomWatch;
 use super::packets;
-use super::process::WorkerExit;
+use super::process::{ReportedExit, WorkerExit};
 use super::spawner::SpawnEvent;
+use crate::reactor::WatchedFd;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use vm_system_protocol::codec::{decode, encode};
@@ -20,6 +21,8 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::socket::{self, Wait};
 
+const SIGKILL: i32 = 9;
+
 /// Locks a table; no code panics while holding one.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -28,8 +31,9 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Our end of the keeper's channel.
 #[derive(Debug)]
 pub(super) struct Control {
-    socket: AsyncFd<OwnedFd>,
+    socket: WatchedFd,
     waiting: Mutex<Waiting>,
+    oom: OomWatch,
 }
 
 #[derive(Debug, Default)]
@@ -42,13 +46,13 @@ struct Waiting {
 
 #[derive(Debug)]
 struct Alive {
-    exit: watch::Sender<Option<WorkerExit>>,
+    exit: watch::Sender<Option<ReportedExit>>,
     pidfd: Arc<PidFd>,
 }
 
 impl Control {
-    pub(super) fn new(socket: AsyncFd<OwnedFd>) -> Self {
-        Self { socket, waiting: Mutex::default() }
+    pub(super) fn new(socket: WatchedFd) -> Self {
+        Self { socket, waiting: Mutex::default(), oom: OomWatch::begin() }
     }
 
     pub(super) async fn send(&self, message: &ToKeeper, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -61,7 +65,9 @@ impl Control {
         &self,
         inner_pid: u32,
         pidfd: Arc<PidFd>,
-    ) -> Option<watch::Receiver<Option<WorkerExit>>> {
+    ) -> Option<watch::Receiver<Option<ReportedExit>>> {
+        // Its result is of no interest now.
+        let _ = self.oom.has_just_killed();
         let (exit, watcher) = watch::channel(None);
         let mut waiting = lock(&self.waiting);
         if waiting.lost {
@@ -120,9 +126,15 @@ impl Control {
                     let _ = kept.send(());
                 }
             }
-            FromKeeper::Exited { inner_pid, wait_status, .. } => {
+            FromKeeper::Exited { inner_pid, wait_status, usage, .. } => {
                 if let Some(alive) = waiting.alive.remove(&inner_pid) {
-                    alive.exit.send_replace(Some(ExitStatus::from_wait_status(wait_status).into()));
+                    let exit = match ExitStatus::from_wait_status(wait_status).into() {
+                        WorkerExit::Signaled(SIGKILL) if self.oom.has_just_killed() => {
+                            WorkerExit::OutOfMemory
+                        }
+                        exit => exit,
+                    };
+                    alive.exit.send_replace(Some(ReportedExit { exit, usage }));
                 }
             }
             _ => {}
@@ -136,7 +148,7 @@ impl Control {
         for (_, alive) in waiting.alive.drain() {
             // With a pid namespace the kernel has done it already.
             let _ = alive.pidfd.kill();
-            alive.exit.send_replace(Some(WorkerExit::KeeperLost));
+            alive.exit.send_replace(Some(ReportedExit { exit: WorkerExit::KeeperLost, usage: None }));
         }
     }
 }

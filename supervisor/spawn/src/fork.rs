@@ -23,6 +23,7 @@ use super::process::WorkerProcess;
 use super::spawner::{
     HelloFailure, Jail, SpawnEvent, UnassignedWorker, WorkerHandle, channel, receive_hello,
 };
+use crate::reactor::WatchedFd;
 use std::future::Future;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
@@ -30,7 +31,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use vm_system_protocol::hello::Hello;
@@ -120,7 +120,7 @@ struct SessionFork {
 impl SessionFork {
     async fn see_through(
         self,
-        way: AsyncFd<OwnedFd>,
+        way: WatchedFd,
         result_sender: oneshot::Sender<Result<WorkerHandle, ForkError>>,
         over: oneshot::Receiver<()>,
     ) {
@@ -152,7 +152,7 @@ impl SessionFork {
         }
     }
 
-    async fn deliver(&self, way: AsyncFd<OwnedFd>) -> Result<WorkerHandle, ForkError> {
+    async fn deliver(&self, way: WatchedFd) -> Result<WorkerHandle, ForkError> {
         let child = match receive_hello(&way).await {
             Ok(child) => child,
             // The clone failed, or the child exited at once: the parent reports which.
@@ -169,11 +169,7 @@ impl SessionFork {
     }
 
     /// From the first hello to an independent worker.
-    async fn raise(
-        &self,
-        way: &AsyncFd<OwnedFd>,
-        child: &UnassignedWorker,
-    ) -> Result<WorkerHandle, ForkError> {
+    async fn raise(&self, way: &WatchedFd, child: &UnassignedWorker) -> Result<WorkerHandle, ForkError> {
         self.examine(child)?;
         let (ours, its) = channel()?;
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
@@ -232,7 +228,7 @@ impl SessionFork {
 }
 
 /// Whether more than the first hello arrived on the socket.
-fn speaks(way: &AsyncFd<OwnedFd>) -> bool {
+fn speaks(way: &WatchedFd) -> bool {
     let mut buffer = [0; 1];
     socket::receive(way.get_ref(), &mut buffer, Wait::No).is_ok_and(|got| got.len > 0)
 }

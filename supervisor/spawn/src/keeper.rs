@@ -3,10 +3,10 @@
 use super::config::{SandboxMode, SpawnConfig};
 use super::error::SpawnError;
 use super::packets;
+use crate::reactor::WatchedFd;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::hello::{Hello, PROTOCOL};
@@ -17,9 +17,9 @@ use vm_system_sandbox::{inspect, process, socket};
 
 /// A keeper that is ready.
 pub(super) struct Started {
-    pub(super) control: AsyncFd<OwnedFd>,
+    pub(super) control: WatchedFd,
     /// The supervisor's end of the first zygote's channel; the zygote has sent nothing yet.
-    pub(super) zygote: AsyncFd<OwnedFd>,
+    pub(super) zygote: WatchedFd,
     pub(super) pid: u32,
     pub(super) pidfd: PidFd,
     pub(super) layers: Vec<LayerReport>,
@@ -83,7 +83,7 @@ fn execute(config: &SpawnConfig, fds: &[&OwnedFd; 3]) -> Result<Child, SpawnErro
     Ok(Child { pid, pidfd: PidFd::open(pid).ok() })
 }
 
-async fn handshake(control: &AsyncFd<OwnedFd>) -> Result<(PidFd, Vec<LayerReport>), SpawnError> {
+async fn handshake(control: &WatchedFd) -> Result<(PidFd, Vec<LayerReport>), SpawnError> {
     let read = SpawnError::io("read the keeper's channel");
     let hello = packets::receive(control, |_, bytes| check_hello("the keeper", bytes)).await.map_err(read)?;
     hello?;

@@ -72,13 +72,13 @@ impl Default for KindZygotes {
     }
 }
 
-/// Description of a zygote of a further kind.
+/// Description of a zygote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindZygoteInfo {
     pub kind: WorkerKind,
     /// Its pid on the host.
     pub pid: u32,
-    /// Workers that were forked from it and assigned.
+    /// Forks that were ordered; of a further kind, workers that were also assigned.
     pub forks: u64,
 }
 

@@ -29,6 +29,7 @@ mod kind;
 mod kind_zygotes;
 pub mod libraries;
 mod notify;
+mod oom;
 mod packets;
 pub mod process;
 pub mod reactor;

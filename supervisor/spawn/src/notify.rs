@@ -4,12 +4,11 @@
 
 use super::control::lock;
 use super::spawner::SpawnEvent;
+use crate::reactor::WatchedFd;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::seccomp::names;
@@ -56,7 +55,7 @@ impl Orders {
 /// Responds to notifications until no filtered process is left.
 pub(super) async fn answer(
     listener: Listener,
-    watched: AsyncFd<OwnedFd>,
+    watched: WatchedFd,
     orders: Orders,
     events: mpsc::Sender<SpawnEvent>,
 ) {

@@ -1,9 +1,9 @@
 //! Packets over tokio: never blocks the runtime, never leaves a stale readiness behind.
 
+use crate::reactor::WatchedFd;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 use vm_system_protocol::limits::PACKET_BYTES;
 use vm_system_sandbox::socket::{self, ReceivedPacket, Wait};
@@ -15,14 +15,14 @@ thread_local! {
 
 /// Registers our end of a socket with the runtime, for reading only. Otherwise each message that the peer reads would wake
 /// this task because the socket is writable again.
-pub(super) fn register(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub(super) fn register(socket: OwnedFd) -> io::Result<WatchedFd> {
     socket::set_nonblocking(&socket)?;
     crate::reactor::watch(socket, Interest::READABLE)
 }
 
 /// Waits for one packet and shows it to `take`. Cancel safe.
 pub(super) async fn receive<T>(
-    socket: &AsyncFd<OwnedFd>,
+    socket: &WatchedFd,
     take: impl FnOnce(ReceivedPacket, &[u8]) -> T,
 ) -> io::Result<T> {
     let mut take = Some(take);
@@ -48,7 +48,7 @@ pub(super) async fn receive<T>(
 
 /// Sends one packet before the deadline. Not sent at all if cancelled or too late.
 pub(super) async fn send(
-    socket: &AsyncFd<OwnedFd>,
+    socket: &WatchedFd,
     parts: &[&[u8]],
     fds: &[BorrowedFd<'_>],
     deadline: Instant,

@@ -8,6 +8,7 @@ use tokio::io::Interest;
 use tokio::sync::watch::Receiver;
 use tokio::time::timeout;
 use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::{inspect, interrupt, rlimit};
@@ -27,10 +28,19 @@ pub enum WorkerExit {
     Exited(i32),
     /// By this signal: SIGSYS is seccomp, SIGXCPU the CPU limit.
     Signaled(i32),
+    /// By SIGKILL, at a time at which the kernel killed a process of this service for lack of memory.
+    OutOfMemory,
     /// Together with its keeper.
     KeeperLost,
     /// Exited with an unknown wait status.
     Unknown,
+}
+
+/// What the keeper reported of an exit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReportedExit {
+    pub(super) exit: WorkerExit,
+    pub(super) usage: Option<ProcessUsage>,
 }
 
 impl From<ExitStatus> for WorkerExit {
@@ -51,7 +61,7 @@ struct Inner {
     session: SessionId,
     pid: u32,
     pidfd: Arc<PidFd>,
-    exit: Receiver<Option<WorkerExit>>,
+    exit: Receiver<Option<ReportedExit>>,
     control: Arc<Control>,
 }
 
@@ -60,7 +70,7 @@ impl WorkerProcess {
         session: SessionId,
         pid: u32,
         pidfd: Arc<PidFd>,
-        exit: Receiver<Option<WorkerExit>>,
+        exit: Receiver<Option<ReportedExit>>,
         control: Arc<Control>,
     ) -> Self {
         Self(Arc::new(Inner { session, pid, pidfd, exit, control }))
@@ -101,7 +111,7 @@ impl WorkerProcess {
         let mut exit = self.0.exit.clone();
         let reported = async {
             match exit.wait_for(Option::is_some).await {
-                Ok(exit) => exit.unwrap_or(WorkerExit::Unknown),
+                Ok(report) => report.map_or(WorkerExit::Unknown, |report| report.exit),
                 Err(_) => WorkerExit::KeeperLost,
             }
         };
@@ -113,9 +123,14 @@ impl WorkerProcess {
         }
         let mut exit = self.0.exit.clone();
         match timeout(STATUS_TIMEOUT, exit.wait_for(Option::is_some)).await {
-            Ok(Ok(exit)) => exit.unwrap_or(WorkerExit::Unknown),
+            Ok(Ok(report)) => report.map_or(WorkerExit::Unknown, |report| report.exit),
             Ok(Err(_)) | Err(_) => self.0.pidfd.ending().map_or(WorkerExit::Unknown, WorkerExit::from),
         }
+    }
+
+    /// The resources that it used, once its exit was reported by its keeper.
+    pub fn usage(&self) -> Option<ProcessUsage> {
+        self.0.exit.borrow().and_then(|report| report.usage)
     }
 
     /// Resolves when the pidfd becomes readable; never, if it cannot be watched.

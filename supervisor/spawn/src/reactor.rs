@@ -6,4 +6,4 @@ mod stream;
 mod sys;
 
 pub use stream::{StreamReader, StreamWriter, split};
-pub(crate) use sys::watch;
+pub(crate) use sys::{WatchedFd, watch};

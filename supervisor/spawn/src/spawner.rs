@@ -14,12 +14,12 @@ use super::process::WorkerProcess;
 use super::worker_pool::{PrestartedWorker, WorkerPool};
 use super::zygote::{self, EXITED, Zygote};
 use crate::libraries::LibraryStore;
+use crate::reactor::WatchedFd;
 use crate::reactor::watch;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -222,9 +222,16 @@ impl Spawner {
         [&zygotes.current, &zygotes.reserve].into_iter().flatten().map(|zygote| zygote.pids.here).collect()
     }
 
-    /// The zygotes of further kinds: with libraries, or with the durable engine.
-    pub fn further_zygotes(&self) -> Vec<KindZygoteInfo> {
-        self.0.jail.kind_zygotes.infos()
+    /// All zygotes: the permanent ones, then those of further kinds, with libraries or with the durable engine.
+    pub fn zygotes(&self) -> Vec<KindZygoteInfo> {
+        let zygotes = lock(&self.0.jail.zygotes);
+        let permanent = [&zygotes.current, &zygotes.reserve].into_iter().flatten();
+        let info = |zygote: &Arc<Zygote>| KindZygoteInfo {
+            kind: WorkerKind::plain(),
+            pid: zygote.pids.here,
+            forks: zygote.orders_given(),
+        };
+        permanent.map(info).chain(self.0.jail.kind_zygotes.infos()).collect()
     }
 
     /// Pids on the host of prestarted workers.
@@ -290,10 +297,7 @@ impl Jail {
     }
 
     /// Has a zygote of this kind fork a worker.
-    async fn fork_worker_of(
-        &self,
-        kind: &WorkerKind,
-    ) -> Result<(AsyncFd<OwnedFd>, UnassignedWorker), SpawnError> {
+    async fn fork_worker_of(&self, kind: &WorkerKind) -> Result<(WatchedFd, UnassignedWorker), SpawnError> {
         if kind.is_plain() {
             return fork_from(self.current_zygote()?.as_ref()).await;
         }
@@ -341,7 +345,7 @@ impl Jail {
         &self,
         session: SessionId,
         limits: Option<&WorkerLimits>,
-        ours: AsyncFd<OwnedFd>,
+        ours: WatchedFd,
         worker: &UnassignedWorker,
         mapped_before: Option<u64>,
     ) -> Result<WorkerHandle, SpawnError> {
@@ -500,7 +504,7 @@ impl Jail {
 }
 
 /// A channel for a worker: our end is registered and receives only packets with a sender that the kernel attests.
-pub(super) fn channel() -> Result<(AsyncFd<OwnedFd>, OwnedFd), SpawnError> {
+pub(super) fn channel() -> Result<(WatchedFd, OwnedFd), SpawnError> {
     let make = || -> std::io::Result<_> {
         let (ours, worker_end) = socket::pair()?;
         socket::attest_senders(&ours)?;
@@ -524,7 +528,7 @@ pub(super) enum HelloFailure {
 }
 
 /// Has a zygote fork a worker.
-async fn fork_from(zygote: &Zygote) -> Result<(AsyncFd<OwnedFd>, UnassignedWorker), SpawnError> {
+async fn fork_from(zygote: &Zygote) -> Result<(WatchedFd, UnassignedWorker), SpawnError> {
     let (ours, worker_end) = channel()?;
     let ordered = zygote.order(worker_end, false).await?;
     match receive_hello(&ours).await {
@@ -534,7 +538,7 @@ async fn fork_from(zygote: &Zygote) -> Result<(AsyncFd<OwnedFd>, UnassignedWorke
     }
 }
 
-pub(super) async fn receive_hello(ours: &AsyncFd<OwnedFd>) -> Result<UnassignedWorker, HelloFailure> {
+pub(super) async fn receive_hello(ours: &WatchedFd) -> Result<UnassignedWorker, HelloFailure> {
     let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
     let hello = packets::receive(ours, |got, bytes| {
         if got.len == 0 {

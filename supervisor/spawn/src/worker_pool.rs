@@ -18,11 +18,10 @@ use super::control::lock;
 use super::kind::WorkerKind;
 use super::spawner::UnassignedWorker;
 use super::zygote::Zygote;
+use crate::reactor::WatchedFd;
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use vm_system_sandbox::socket;
@@ -37,7 +36,7 @@ pub(super) struct PrestartedWorker {
     /// Weak: the pool does not keep the zygote.
     pub(super) zygote: Weak<Zygote>,
     /// Our end of its channel.
-    pub(super) ours: AsyncFd<OwnedFd>,
+    pub(super) ours: WatchedFd,
     pub(super) worker: UnassignedWorker,
     /// Its virtual memory when it was inspected (bytes).
     pub(super) mapped_bytes: u64,

@@ -7,13 +7,13 @@ use super::keeper::{check_hello, inspect_process};
 use super::kind::{Library, WorkerKind};
 use super::notify::Orders;
 use super::packets;
+use crate::reactor::WatchedFd;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -35,7 +35,7 @@ pub(super) struct Zygote {
     pub(super) number: u32,
     pub(super) pids: Pids,
     pub(super) pidfd: PidFd,
-    socket: AsyncFd<OwnedFd>,
+    socket: WatchedFd,
     orders: Orders,
     next_order: AtomicU64,
     failures: Mutex<HashMap<u64, oneshot::Sender<i32>>>,
@@ -44,7 +44,7 @@ pub(super) struct Zygote {
 
 /// Receives a new zygote's hello and ready; the first zygote sends the listener.
 pub(super) async fn welcome(
-    socket: AsyncFd<OwnedFd>,
+    socket: WatchedFd,
     number: u32,
     sandbox: SandboxMode,
     orders: Orders,
@@ -75,7 +75,7 @@ struct Greeting {
     listener: Option<Listener>,
 }
 
-async fn greet(socket: &AsyncFd<OwnedFd>) -> Result<Greeting, SpawnError> {
+async fn greet(socket: &WatchedFd) -> Result<Greeting, SpawnError> {
     let read = || SpawnError::io("read the zygote's channel");
     let hello =
         packets::receive(socket, |got, bytes| (got.len > 0).then(|| check_hello("the zygote", bytes)));
@@ -100,6 +100,11 @@ pub(super) struct Ordered<'a> {
 impl Zygote {
     pub(super) fn socket(&self) -> &OwnedFd {
         self.socket.get_ref()
+    }
+
+    /// Forks that were ordered so far.
+    pub(super) fn orders_given(&self) -> u64 {
+        self.next_order.load(Ordering::Relaxed) - 1
     }
 
     pub(super) fn is_lost(&self) -> bool {

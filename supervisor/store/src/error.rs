@@ -2,6 +2,14 @@
 
 use std::path::PathBuf;
 
+/// How much of a log is lost, as far as it is known.
+fn lost(commits: u64, frames: Option<u64>) -> String {
+    let commits = (commits > 0).then(|| format!("at least {commits} commits"));
+    let frames = frames.map(|frames| format!("{frames} pages"));
+    let known: Vec<String> = commits.into_iter().chain(frames).collect();
+    if known.is_empty() { String::new() } else { format!(" ({} behind it)", known.join(", ")) }
+}
+
 /// Why a store could not be opened. The message contains what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -47,6 +55,36 @@ pub enum OpenError {
         /// The database file.
         path: PathBuf,
         detail: String,
+    },
+    /// Committed transactions in the write-ahead log cannot be read.
+    #[error(
+        "{} is damaged at frame {frame}{}, or missing: acknowledged records from there on would be lost. Keep a copy of the \
+         folder and restore a backup, or start once with --accept-damage, which keeps the log as {}",
+        path.display(), lost(*.commits, *.lost_frames), kept.display()
+    )]
+    DamagedLog {
+        /// The write-ahead log.
+        path: PathBuf,
+        /// Its first frame that cannot be read, from 1; 0 is the header.
+        frame: u64,
+        /// Commits that can be recognised from there on.
+        commits: u64,
+        /// Frames of commits from there on, if the log's index counts them.
+        lost_frames: Option<u64>,
+        /// The name of a copy of the log.
+        kept: PathBuf,
+    },
+    /// The database was deleted while a supervisor used it, and that supervisor saved the content.
+    #[error(
+        "{} is missing, and {} has the content that it had when it was deleted: rename this copy to use it, or move it away to start \
+         with an empty database",
+        path.display(), saved.display()
+    )]
+    Deleted {
+        /// The database file.
+        path: PathBuf,
+        /// The copy.
+        saved: PathBuf,
     },
     /// Another process holds the database without the lock file (a shell, a backup tool).
     #[error("{} is locked by another process: end it and try again", path.display())]

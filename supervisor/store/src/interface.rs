@@ -3,6 +3,8 @@
 use crate::Ticket;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
+use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError};
 
 /// A future of a trait method.
@@ -29,6 +31,9 @@ pub enum Lane {
 /// Longest wait of a lazy batch for an urgent one (milliseconds).
 pub const LAZY_MS: u64 = 5;
 
+/// A commit that has been in progress for longer is reported.
+pub const STALLED_AFTER: Duration = Duration::from_secs(3);
+
 /// Health and size of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreStatus {
@@ -42,6 +47,61 @@ pub struct StoreStatus {
     pub over_quota: bool,
     /// Error of the last commit; none after a successful one.
     pub failing: Option<String>,
+    /// What is wrong with the database file.
+    pub fault: Option<DatabaseFault>,
+    /// When the commit began that has been in progress for longer than [`STALLED_AFTER`].
+    pub stalled_since: Option<Timestamp>,
+}
+
+/// What is wrong with the database file, until another supervisor is started with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DatabaseFault {
+    /// SQLite found the file damaged.
+    #[error("the database is damaged: {0}")]
+    Damaged(String),
+    /// A row has a value that no version of this program has written.
+    #[error("the database has a damaged row: {0}")]
+    DamagedRow(String),
+    /// The file has no name any more: its space is freed when this process ends.
+    #[error("the database file was deleted{} while it was in use", replaced(*.is_replaced))]
+    Deleted {
+        /// Another file has its name.
+        is_replaced: bool,
+    },
+    /// The file has another name.
+    #[error("the database file was moved away{} while it was in use", replaced(*.is_replaced))]
+    Moved {
+        /// Another file has its name.
+        is_replaced: bool,
+    },
+}
+
+const fn replaced(is_replaced: bool) -> &'static str {
+    if is_replaced { " and replaced" } else { "" }
+}
+
+impl DatabaseFault {
+    /// Whether new sessions, executions and templates are to be refused: what is recorded of them may be lost.
+    pub const fn refuses_work(&self) -> bool {
+        !matches!(self, Self::DamagedRow(_))
+    }
+
+    /// What to do, without paths.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Damaged(_) | Self::DamagedRow(_) => {
+                "stop the supervisor, keep a copy of its state directory, and restore a backup of the database or repair it with \
+                 the command .recover of sqlite3"
+            }
+            Self::Deleted { .. } => {
+                "do not stop the supervisor before the content is saved: its log names a copy of the database, or says why there \
+                 is none and how to make one"
+            }
+            Self::Moved { .. } => {
+                "stop the supervisor, which completes the moved file, then move that file back and start the supervisor again"
+            }
+        }
+    }
 }
 
 /// The control database.

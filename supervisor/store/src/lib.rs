@@ -30,6 +30,6 @@ mod tests;
 pub use error::OpenError;
 pub use faults::Faults;
 pub use handle::{StoreHandle, Ticket};
-pub use interface::{BoxFuture, LAZY_MS, Lane, Store, StoreStatus, Urgency};
+pub use interface::{BoxFuture, DatabaseFault, LAZY_MS, Lane, STALLED_AFTER, Store, StoreStatus, Urgency};
 pub use lock::StoreLock;
 pub use sqlite::{Durability, StoreOptions, open_sqlite, open_temporary};

@@ -3,13 +3,16 @@
 //! One writer thread (`writer.rs`), a few read-only connections (`readers.rs`), one checkpoint thread (`wal.rs`).
 
 mod background;
+mod database_file;
 mod failure;
-mod log;
 mod open;
 mod quota_eviction;
 mod read;
 mod readers;
+mod recovery;
+mod saved_copy;
 mod wal;
+mod wal_check;
 mod write;
 mod writer;
 
@@ -20,9 +23,11 @@ use super::lock::StoreLock;
 use super::queue::Queue;
 use super::temporary::TemporaryFolder;
 use super::{BoxFuture, Lane, Store, StoreHandle, StoreStatus, Urgency};
+use database_file::DatabaseFile;
 #[cfg(test)]
 pub(super) use open::VERSION as SCHEMA_VERSION;
 use readers::Readers;
+use recovery::beside;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -66,6 +71,8 @@ pub struct StoreOptions {
     pub busy_timeout: Duration,
     /// Which rows are deleted when.
     pub retention: Retention,
+    /// Open a database of whose log acknowledged records are lost; the log is kept.
+    pub accepts_damage: bool,
 }
 
 impl StoreOptions {
@@ -77,6 +84,7 @@ impl StoreOptions {
             durability: Durability::Full,
             busy_timeout: Duration::from_secs(5),
             retention: Retention::default(),
+            accepts_damage: false,
         }
     }
 
@@ -101,14 +109,22 @@ pub fn open_temporary() -> Result<StoreHandle, OpenError> {
 
 /// Parameters of connections that write.
 struct DatabaseLocation {
-    path: PathBuf,
+    file: Arc<DatabaseFile>,
     durability: Durability,
     busy_timeout: Duration,
 }
 
 impl DatabaseLocation {
+    /// A connection to the file that was opened first, never to another one of the same name.
     fn connect(&self) -> Result<rusqlite::Connection, rusqlite::Error> {
-        open::writable(&self.path, self.durability, self.busy_timeout)
+        let connection = open::writable(self.file.path(), self.durability, self.busy_timeout)?;
+        match self.file.fault() {
+            None => Ok(connection),
+            Some(fault) => {
+                let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+                Err(rusqlite::Error::SqliteFailure(code, Some(fault.to_string())))
+            }
+        }
     }
 }
 
@@ -117,6 +133,7 @@ struct SqliteStore {
     admission: Arc<Admission>,
     readers: Arc<Readers>,
     shared: Arc<WriterShared>,
+    file: Arc<DatabaseFile>,
     durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -125,14 +142,26 @@ impl SqliteStore {
     /// `folder` is the state directory if it is to be removed with the store.
     fn open(options: StoreOptions, folder: Option<TemporaryFolder>) -> Result<Self, OpenError> {
         let path = options.path();
-        let StoreOptions { state_dir, durability, busy_timeout, retention, .. } = options;
+        let StoreOptions { state_dir, durability, busy_timeout, retention, accepts_damage, .. } = options;
         open::make_folder(&state_dir)?;
         let lock = StoreLock::acquire(&state_dir)?;
+        let saved = beside(&path, saved_copy::ENDING);
+        if !path.exists() && saved.exists() {
+            return Err(OpenError::Deleted { path, saved });
+        }
+        if saved.exists() {
+            tracing::warn!(saved = %saved.display(), "there is a copy of an earlier database, which was deleted while it was in use");
+        }
+        let log = recovery::before_opening(&path, durability, accepts_damage)?;
         let connection = open::first_connection(&path, durability, busy_timeout)?;
+        recovery::after_opening(&connection, &path, log)?;
+        let file = DatabaseFile::named(&path)
+            .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
+        let file = Arc::new(file);
         let admission = Arc::new(Admission::new(retention.clone()));
         let queue = Arc::new(Queue::new(Arc::clone(&admission)));
         let shared = Arc::new(WriterShared::default());
-        let location = DatabaseLocation { path: path.clone(), durability, busy_timeout };
+        let location = DatabaseLocation { file: Arc::clone(&file), durability, busy_timeout };
         let told = (Arc::clone(&shared), Arc::clone(&admission));
         let writer = Writer::new(connection, location, retention, Arc::clone(&queue), told)
             .map_err(|error| unusable(&path, &error))?;
@@ -150,8 +179,9 @@ impl SqliteStore {
         Ok(Self {
             queue,
             admission,
-            readers: Arc::new(Readers::new(path, busy_timeout)),
+            readers: Arc::new(Readers::new(Arc::clone(&file), busy_timeout, Arc::clone(&shared))),
             shared,
+            file,
             durability,
             writer: Mutex::new(Some(thread)),
         })
@@ -200,6 +230,8 @@ impl Store for SqliteStore {
             bytes_used: self.shared.bytes_used(),
             over_quota: self.shared.over_quota(),
             failing: self.shared.failing(),
+            fault: self.shared.fault().or_else(|| self.file.fault()),
+            stalled_since: self.shared.stalled_since(),
         }
     }
 

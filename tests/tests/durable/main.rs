@@ -378,6 +378,71 @@ fn an_ended_execution_keeps_the_states_of_its_pauses_and_no_other() {
 }
 
 #[test]
+fn a_fork_of_a_computing_state_replies_with_its_task() {
+    // Computes longer than 20 ms before its first pause: its beginning is a checkpoint.
+    let source = "
+        let n = 0;
+        while (n < 3000000) n++;
+        CC('how many?');
+        return n;
+    ";
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    client.begin(&format!("function main() {{ {source} }}"), "computes");
+    let start = client.checkpoints("computes").into_iter().find(|checkpoint| checkpoint.cause == "start");
+    let start = start.expect("a checkpoint before the first pause").seq;
+    let fork = DurableOp::Fork {
+        execution: "computes".to_owned(),
+        checkpoint: Some(start),
+        name: Some("fork".to_owned()),
+    };
+    let fork = client.run_op(fork).expect("forked");
+    assert_eq!((fork.execution.status, prompt(&fork)), (ExecutionStatus::Waiting, "how many?"));
+    let rewound = client.run_op(DurableOp::Rewind { execution: "computes".to_owned(), checkpoint: start });
+    let rewound = rewound.expect("rewound");
+    assert_eq!((rewound.execution.status, prompt(&rewound)), (ExecutionStatus::Waiting, "how many?"));
+    for name in ["fork", "computes"] {
+        assert_eq!(result(&client.submit(name, "").expect("taken")), "3000000");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn a_repeated_answer_after_a_kill_is_no_error_in_the_log() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    let run = client.begin("CC('go on?'); for (;;);", "endless");
+    let id = id(&run);
+    let submit = Op::Durable(DurableOp::TaskSubmit {
+        execution: id.clone(),
+        task: None,
+        result: GivenAnswer::Typed("yes".to_owned()),
+        wait: true,
+    });
+    client.send_with_key(submit.clone(), Some("key"));
+    // The answer is stored, its response is not: the program runs.
+    let mut other = daemon.client();
+    let mut watch = Watch::begin();
+    while other.get_run(&id).task.is_some() {
+        watch.pause(|| "the answer is not taken".to_owned());
+    }
+    drop((client, other));
+    let (place, family) = daemon.kill();
+    observe::all_end(&family);
+    let daemon = Daemon::start_with(place, &cold());
+    let mut client = daemon.client();
+    let request = client.send_with_key(submit, Some("key"));
+    let (_, reply) = client.response(request);
+    let Ok(Reply::Durable(vm_system_protocol::control::DurableReply::Run(run))) = reply else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(run.execution.id.to_string(), id, "the same answer does not answer the next task");
+    assert!(!daemon.log().contains("ERROR"), "{}", daemon.log());
+    client.durable(DurableOp::RunDelete { execution: id }).expect("deleted");
+    daemon.stop();
+}
+
+#[test]
 fn limits_end_a_program_whatever_it_catches() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();

@@ -148,15 +148,30 @@ fn own_address() -> Option<std::net::IpAddr> {
 #[test]
 fn foreign_host_names_and_origins_are_refused() {
     let place = TestDir::new(User::AsStarted);
-    let config = "[http]\nlisten = [\"127.0.0.1:0\"]\nallowed_hosts = [\"vm.example\"]".to_owned();
+    let config =
+        "[http]\nlisten = [\"127.0.0.1:0\"]\nallowed_hosts = [\"vm.example\", \"192.0.2.7\"]".to_owned();
     let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
     let address = daemon.addresses()[0];
     let status =
         |fields: &[(&str, &str)]| Http::tcp(address).request("GET", "/api/v1/health", fields, None).status;
-    for host in ["localhost", "localhost:1", "127.0.0.1", "[::1]:80", "vm.example", "VM.example:443"] {
+    for host in
+        ["localhost", "localhost:1", "127.0.0.1", "[::1]:80", "vm.example", "VM.example:443", "192.0.2.7"]
+    {
         assert_eq!(status(&[("host", host)]), 200, "{host}");
     }
-    for host in ["evil.example", "127.0.0.1.evil.example", "vm.example.evil"] {
+    for host in [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "vm.example.evil",
+        // Addresses that are not this listener's, and that the operator has not listed.
+        "192.0.2.8",
+        "0.0.0.0:80",
+        "[2001:db8::1]",
+        // A user name before the host.
+        "localhost:1@evil.example",
+        "localhost:1@evil",
+        "localhost@evil.example",
+    ] {
         assert_eq!(status(&[("host", host)]), 403, "{host}");
     }
     assert_eq!(status(&[("host", "")]), 400, "no Host");
@@ -168,6 +183,16 @@ fn foreign_host_names_and_origins_are_refused() {
     for origin in ["http://evil.example", "null", "http://localhost:1"] {
         assert_eq!(status(&[("origin", origin)]), 403, "{origin}");
     }
+    // Without an origin: links, pictures and forms of a page with GET.
+    for site in ["same-origin", "none"] {
+        assert_eq!(status(&[("sec-fetch-site", site)]), 200, "{site}");
+    }
+    for site in ["cross-site", "same-site", "new-kind"] {
+        assert_eq!(status(&[("sec-fetch-site", site)]), 403, "{site}");
+    }
+    assert_eq!(status(&[("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")]), 403);
+    let ours = format!("http://{host}");
+    assert_eq!(status(&[("origin", &ours), ("sec-fetch-site", "cross-site")]), 200, "the origin is known");
     let preflight = Http::tcp(address).request(
         "OPTIONS",
         TEMPLATES,

@@ -65,7 +65,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         max_sessions: SESSIONS,
         durable: vm_system_runtime::DurableConfig::default(),
     };
-    Runtime::start(config, store).await.expect("a runtime")
+    Runtime::start(config, std::future::ready(Ok(store))).await.expect("a runtime")
 }
 
 impl World {

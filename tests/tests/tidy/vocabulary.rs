@@ -81,6 +81,7 @@ const CONTRACTS: &[(&str, &str)] = &[
     ("cli/src/commands/ops/audit.rs", "door"),
     ("cli/src/help/operations.md", "births"),
     ("cli/src/output/fields.rs", "door"),
+    ("cvm/src/builtins/string.rs", "stands"),
     ("protocol/src/control/reply.rs", "door"),
     ("protocol/tests/samples/types.rs", "door"),
     ("supervisor/daemon/src/config.rs", "births"),

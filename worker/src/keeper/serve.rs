@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use vm_system_protocol::codec::decode;
 use vm_system_protocol::hello::Hello;
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::keeper::{FromKeeper, LayerReport, ToKeeper};
+use vm_system_protocol::keeper::{FromKeeper, LayerReport, ProcessUsage, ToKeeper};
 use vm_system_protocol::limits::{HELLO_MS, KEEPER_MESSAGE_BYTES, RECORDS_PER_PACKET};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::{process, socket};
@@ -105,9 +105,10 @@ impl Keeper {
 
     fn reap(&mut self) {
         self.exits.drain();
-        while let Some((inner_pid, wait_status)) = process::reap() {
-            let role = self.table.record_exit(inner_pid, wait_status);
-            self.report(&FromKeeper::Exited { inner_pid, role, wait_status });
+        while let Some(process::ReapedChild { pid, wait_status, cpu_ms, peak_memory_kib }) = process::reap() {
+            let role = self.table.record_exit(pid, wait_status);
+            let usage = Some(ProcessUsage { cpu_ms, peak_memory_kib });
+            self.report(&FromKeeper::Exited { inner_pid: pid, role, wait_status, usage });
         }
     }
 
@@ -171,7 +172,7 @@ impl Keeper {
             self.table.worker(session).and_then(|worker| Some((worker.inner_pid, worker.wait_status?)));
         if let Some((inner_pid, wait_status)) = ended {
             let role = vm_system_protocol::keeper::ExitedRole::Worker(session);
-            self.report(&FromKeeper::Exited { inner_pid, role, wait_status });
+            self.report(&FromKeeper::Exited { inner_pid, role, wait_status, usage: None });
         }
     }
 

@@ -19,7 +19,11 @@ pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
 }
 
 fn text(report: &DoctorReport) -> String {
-    let verdict = if report.ok { "ok" } else { "not ok: a required feature is missing" };
+    let verdict = match (report.ok, &report.problem) {
+        (true, _) => "ok",
+        (false, Some(_)) => "not ok",
+        (false, None) => "not ok: a required feature is missing",
+    };
     let mut parts = vec![format!("kernel {}: {verdict}", report.kernel)];
     parts.extend(report.problem.as_ref().map(|problem| format!("problem: {problem}")));
     if !report.layers.is_empty() {

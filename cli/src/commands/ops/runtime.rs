@@ -25,6 +25,7 @@ fn table(info: &RuntimeInfo) -> String {
         ("executions_started", info.executions_started.to_string()),
         ("durability", info.durability.clone()),
         ("store_queue", info.store_queue.to_string()),
+        ("store_problem", info.store_problem.clone().unwrap_or_else(|| "-".to_owned())),
     ] {
         facts.row([name.to_owned(), value]);
     }

@@ -5,7 +5,7 @@ use super::local_uid;
 use super::{API, App};
 use crate::control::Transport;
 use axum::http::{HeaderMap, header};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use tokio::sync::OnceCell;
 use vm_system_ops::Caller;
 use vm_system_record::Owner;
@@ -37,8 +37,12 @@ impl RestPeer {
         Self::Tcp { client, server, inode, caller: OnceCell::new() }
     }
 
-    pub(super) fn is_tcp(&self) -> bool {
-        matches!(self, Self::Tcp { .. })
+    /// Our address of a connection over TCP.
+    pub(super) fn tcp_server(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp { server, .. } => Some(server.ip()),
+            Self::Unix { .. } => None,
+        }
     }
 }
 

@@ -236,7 +236,8 @@ pub(super) async fn checkpoints(
     ok(&about(&request, &execution, DurableOp::CheckpointList { execution: execution.clone() }).await?)
 }
 
-/// Start a new execution from a checkpoint; it takes over the name, and the old one ends as `cancelled`.
+/// Start a new execution from a checkpoint; it takes over the name, and the old one ends as `cancelled`. The response follows when it
+/// has reached its next pause or its end.
 pub(super) async fn rewind(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,
@@ -246,7 +247,8 @@ pub(super) async fn rewind(
     ok(&about(&request, &execution, DurableOp::Rewind { execution: execution.clone(), checkpoint }).await?)
 }
 
-/// Start a new execution from a checkpoint; the old one is not changed.
+/// Start a new execution from a checkpoint; the old one is not changed. The response follows when it has reached its next pause or
+/// its end.
 pub(super) async fn branch_off(
     request: RestRequest,
     PathSegments(execution): PathSegments<String>,

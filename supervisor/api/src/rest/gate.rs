@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use axum::response::IntoResponse as _;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -22,6 +22,7 @@ use vm_system_ops::{ApiRefusal, Caller};
 /// Longest request id that is accepted from a client (bytes).
 const REQUEST_ID_BYTES: usize = 128;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Facts about a request, for the audit log.
 #[derive(Default)]
@@ -86,20 +87,20 @@ async fn pass(
     seen: &Seen,
 ) -> Result<Response<Body>, RestError> {
     let authority = authority(request.headers(), request.uri())?;
-    if peer.is_tcp() {
+    if let Some(server) = peer.tcp_server() {
         let host = authority
             .ok_or_else(|| RestError::request(StatusCode::BAD_REQUEST, "the header Host is missing"))?;
-        if !is_known(host, &app.options.allowed_hosts) {
+        if !is_known(host, server, &app.options.allowed_hosts) {
             return Err(RestError::forbidden(
-                "unknown host name of this service (the operator lists names in `allowed_hosts`)",
+                "unknown host name of this service (the operator lists names and addresses in `allowed_hosts`)",
             ));
         }
     }
-    same_origin(request.headers(), authority)?;
+    let path = request.uri().path();
+    same_origin(request.headers(), authority, is_public(path))?;
     if app.state.closing.is_cancelled() {
         return Err(RestError::stopping());
     }
-    let path = request.uri().path();
     if path == mcp::http::PATH {
         let caller = auth::caller(app, peer, request.headers()).await?;
         tracing::debug!(owner = %caller.owner, "agent");
@@ -150,30 +151,52 @@ fn authority<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Result<Option<&'a str>
     Ok(uri.authority().map(axum::http::uri::Authority::as_str).or(named))
 }
 
-/// Prevents DNS rebinding: a page of another origin can make its own host name resolve to this listener, but neither an IP
-/// address nor `localhost`.
-fn is_known(authority: &str, allowed: &[String]) -> bool {
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
-    };
+/// Prevents DNS rebinding: a page of another origin can make its own host name resolve to this listener, but neither `localhost`
+/// nor an address; an address of another machine is foreign too. `server` is our address of this connection.
+fn is_known(authority: &str, server: IpAddr, allowed: &[String]) -> bool {
+    let Some(host) = host_of(authority) else { return false };
     let host = host.trim_end_matches('.').to_ascii_lowercase();
-    host == "localhost" || host.parse::<IpAddr>().is_ok() || allowed.contains(&host)
+    match host.parse::<IpAddr>() {
+        Ok(address) => {
+            let address = address.to_canonical();
+            address.is_loopback()
+                || address == server.to_canonical()
+                || allowed.iter().any(|known| known.parse().is_ok_and(|known: IpAddr| known == address))
+        }
+        Err(_) => host == "localhost" || allowed.contains(&host),
+    }
 }
 
-/// A browser sends the origin of the page that makes the request; only pages of this listener are accepted.
-fn same_origin(headers: &HeaderMap, authority: Option<&str>) -> Result<(), RestError> {
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    let Some(origin) = origins.next() else { return Ok(()) };
-    let page = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, page)| page);
-    let ours = match (page, authority) {
-        (Some(page), Some(authority)) => page.eq_ignore_ascii_case(authority),
-        _ => false,
+/// The host of `host[:port]` (RFC 9110, section 7.2; RFC 3986, section 3.2.2); `None` for anything else, a user name included.
+fn host_of(authority: &str) -> Option<&str> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').filter(|(host, _)| host.parse::<Ipv6Addr>().is_ok())?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
     };
-    if ours && origins.next().is_none() {
-        return Ok(());
+    let port = if port.is_empty() { port } else { port.strip_prefix(':')? };
+    port.bytes().all(|byte| byte.is_ascii_digit()).then_some(host)
+}
+
+/// A browser sends the origin of the page that makes the request, and without it at least whether the page is of the same origin
+/// (`Sec-Fetch-Site`, W3C Fetch Metadata); only pages of this listener are accepted. The files of a web UI may be linked to.
+fn same_origin(headers: &HeaderMap, authority: Option<&str>, is_public: bool) -> Result<(), RestError> {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let accepted = if let Some(origin) = origins.next() {
+        let page = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, page)| page);
+        let ours = match (page, authority) {
+            (Some(page), Some(authority)) => page.eq_ignore_ascii_case(authority),
+            _ => false,
+        };
+        ours && origins.next().is_none()
+    } else {
+        let mut sites = headers.get_all(SEC_FETCH_SITE).iter();
+        is_public || sites.all(|site| site == "same-origin" || site == "none")
+    };
+    if accepted {
+        Ok(())
+    } else {
+        Err(RestError::forbidden("requests from pages of another origin are refused"))
     }
-    Err(RestError::forbidden("requests from pages of another origin are refused"))
 }
 
 /// The audit log's entry for a refusal of the listener: a request without a valid caller, or a change that started no verb.
@@ -216,8 +239,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_localhost_and_allowed_host_names_are_accepted() {
-        let allowed = ["vm.example".to_owned()];
+    fn only_our_addresses_localhost_and_allowed_hosts_are_accepted() {
+        let allowed = ["vm.example", "192.0.2.7", "2001:db8::7"].map(str::to_owned);
+        let server = IpAddr::from([10, 0, 0, 1]);
         for good in [
             "localhost",
             "LOCALHOST:3210",
@@ -225,10 +249,16 @@ mod tests {
             "127.0.0.1:1",
             "[::1]:3210",
             "[::1]",
+            "[::ffff:127.0.0.1]",
             "vm.example:80",
             "localhost.",
+            "localhost:",
+            "10.0.0.1:80",
+            "[::ffff:10.0.0.1]",
+            "192.0.2.7",
+            "[2001:db8::7]:80",
         ] {
-            assert!(is_known(good, &allowed), "{good}");
+            assert!(is_known(good, server, &allowed), "{good}");
         }
         for bad in [
             "",
@@ -236,26 +266,52 @@ mod tests {
             "localhost.evil.example",
             "127.0.0.1.evil.example",
             "[evil]:1",
+            "[localhost]",
             "vm.example.evil",
             ":80",
+            "10.0.0.2",
+            "0.0.0.0",
+            "[::]",
+            "192.0.2.8",
+            "[2001:db8::8]",
+            "localhost:1@evil",
+            "localhost:1@evil:80",
+            "localhost@evil",
+            "evil:@localhost",
+            "[::1]evil",
+            "[::1]:1@evil",
+            "[::1",
+            "localhost:80:80",
+            "::1",
         ] {
-            assert!(!is_known(bad, &allowed), "{bad}");
+            assert!(!is_known(bad, server, &allowed), "{bad}");
         }
     }
 
     #[test]
     fn only_pages_of_the_same_origin_are_accepted() {
-        let with = |origin: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
-            headers
+        let with = |fields: &[(&'static str, &'static str)]| {
+            let fields = fields
+                .iter()
+                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            fields.collect::<HeaderMap>()
         };
-        assert!(same_origin(&HeaderMap::new(), Some("localhost")).is_ok());
-        assert!(same_origin(&with("http://localhost:3210"), Some("localhost:3210")).is_ok());
-        for bad in ["null", "http://evil.example", "http://localhost", "localhost:3210", ""] {
-            assert!(same_origin(&with(bad), Some("localhost:3210")).is_err(), "{bad}");
+        let host = Some("localhost:3210");
+        let (origin, site) = (|value| ("origin", value), |value| ("sec-fetch-site", value));
+        let ours = origin("http://localhost:3210");
+        for good in [&[][..], &[ours], &[site("none")], &[site("same-origin")], &[ours, site("cross-site")]] {
+            assert!(same_origin(&with(good), host, false).is_ok(), "{good:?}");
         }
-        assert!(same_origin(&with("http://localhost"), None).is_err());
+        for bad in ["null", "http://evil.example", "http://localhost", "localhost:3210", ""] {
+            for is_public in [false, true] {
+                assert!(same_origin(&with(&[origin(bad)]), host, is_public).is_err(), "{bad}");
+            }
+        }
+        for bad in ["cross-site", "same-site", ""] {
+            assert!(same_origin(&with(&[site(bad)]), host, false).is_err(), "{bad}");
+            assert!(same_origin(&with(&[site(bad)]), host, true).is_ok(), "a link to the web UI");
+        }
+        assert!(same_origin(&with(&[origin("http://localhost")]), None, false).is_err());
     }
 
     #[test]

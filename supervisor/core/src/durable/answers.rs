@@ -164,13 +164,7 @@ impl DurableMachine {
     pub(super) fn stop(&mut self, now: Now, actions: &mut Vec<Action>) {
         self.released = true;
         self.refuse_all(&DurableRefusal::Stopping, actions);
-        for input in std::mem::take(&mut self.requests.deferred) {
-            if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
-                input
-            {
-                actions.push(Action::Reply { token, result: Err(DurableRefusal::Stopping) });
-            }
-        }
+        self.refuse_deferred(&DurableRefusal::Stopping, actions);
         if self.creation_pending() {
             self.writes.unwritten.clear();
         } else {

@@ -1,6 +1,6 @@
 //! Batches: their contents, and what is done once one is stored or not.
 
-use super::input::{DurableAction as Action, DurableInput as Input, DurableRefusal, Unstored};
+use super::input::{DurableAction as Action, DurableRefusal, Unstored};
 use super::machine::DurableMachine;
 use super::state::{AfterCommit, Gathered, NextStep, Stage};
 use crate::{Now, WriteId};
@@ -320,13 +320,7 @@ impl DurableMachine {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
         }
         self.refuse_all(&why, actions);
-        for input in std::mem::take(&mut self.requests.deferred) {
-            if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
-                input
-            {
-                actions.push(Action::Reply { token, result: Err(why.clone()) });
-            }
-        }
+        self.refuse_deferred(&why, actions);
         self.writes.unwritten.clear();
         self.writes.commit_at = None;
         self.released = true;

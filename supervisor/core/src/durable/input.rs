@@ -76,7 +76,10 @@ pub enum DurableInput {
         wait: bool,
     },
     /// Resume as the stored rows require.
-    Wake,
+    Wake {
+        /// Gets a reply when the program waits or has ended.
+        token: Option<Token>,
+    },
     /// An answer to the pending task.
     Submit {
         token: Token,

@@ -161,10 +161,10 @@ impl DurableMachine {
                 self.add_waiting_caller(token, wait);
                 self.spawn(actions);
             }
-            Input::Wake => self.wake(now, actions),
-            Input::Submit { .. } | Input::Set { .. } if self.is_busy() => {
+            Input::Submit { .. } | Input::Set { .. } | Input::Wake { token: Some(_) } if self.is_busy() => {
                 self.defer(input, actions);
             }
+            Input::Wake { token } => self.wake(token, now, actions),
             Input::Submit { token, task, answer, with, wait } => {
                 self.submit((token, wait), (task, &answer), with, now, actions);
             }
@@ -214,14 +214,18 @@ impl DurableMachine {
         }
     }
 
-    fn wake(&mut self, now: Now, actions: &mut Vec<Action>) {
-        if self.stage != Stage::Cold || self.ended {
-            return;
+    fn wake(&mut self, token: Option<Token>, now: Now, actions: &mut Vec<Action>) {
+        self.requests.waiting.extend(token);
+        if self.stage == Stage::Cold && !self.ended {
+            if self.next == NextStep::Wait {
+                self.expire_if_due(now, actions);
+            } else {
+                self.spawn(actions);
+            }
         }
-        if self.next == NextStep::Wait {
-            self.expire_if_due(now, actions);
-        } else {
-            self.spawn(actions);
+        let at_rest = self.ended || self.next == NextStep::Wait && self.writes.writing.is_empty();
+        if at_rest && token.is_some() {
+            self.reply_all(actions);
         }
     }
 
@@ -465,6 +469,18 @@ impl DurableMachine {
     pub(super) fn refuse_setter(&mut self, why: &DurableRefusal, actions: &mut Vec<Action>) {
         if let Some(token) = self.requests.setting.take() {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
+        }
+    }
+
+    pub(super) fn refuse_deferred(&mut self, why: &DurableRefusal, actions: &mut Vec<Action>) {
+        for input in std::mem::take(&mut self.requests.deferred) {
+            if let Input::Submit { token, .. }
+            | Input::Set { token, .. }
+            | Input::Cancel { token, .. }
+            | Input::Wake { token: Some(token) } = input
+            {
+                actions.push(Action::Reply { token, result: Err(why.clone()) });
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use vm_system_protocol::durable::{
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{DURABLE_PAGE_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
-use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::WorkerEvent;
 
@@ -366,6 +366,7 @@ impl DurableMachine {
             WorkerExitStatus::Exited(code) => format!("exited({code})"),
             WorkerExitStatus::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
             WorkerExitStatus::Signaled(signal) => format!("signal({})", signal_name(signal)),
+            WorkerExitStatus::OutOfMemory => CloseReason::OutOfMemory.to_string(),
             WorkerExitStatus::KeeperLost => "keeper_lost".to_owned(),
             WorkerExitStatus::Unknown => "signal(unknown)".to_owned(),
         });

@@ -6,11 +6,12 @@
 mod cases;
 
 use super::input::{
-    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, LoadFrom, StoredExecution, Unstored,
+    DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus, StoredExecution,
+    Unstored,
 };
 use super::{DurableMachine, fresh_record};
 use crate::{Now, Token, WorkerExitStatus, WriteId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{
     Cause, End, FromDurable, HostCall, StatePage, Stop, TaskAnswer, ToDurable,
@@ -221,6 +222,9 @@ struct World {
     /// Answers without a reply: checkpoint of the task, and text.
     unanswered: BTreeMap<u64, (u64, String)>,
     acknowledged: Vec<(u64, String)>,
+    /// Callers that wait until the program waits or has ended.
+    resuming: BTreeSet<Token>,
+    resumed: u64,
     effects: Vec<u64>,
     tokens: u64,
     submitted: u64,
@@ -248,6 +252,8 @@ impl World {
             dying: false,
             unanswered: BTreeMap::new(),
             acknowledged: Vec::new(),
+            resuming: BTreeSet::new(),
+            resumed: 0,
             effects: Vec::new(),
             tokens: 0,
             submitted: 0,
@@ -305,6 +311,14 @@ impl World {
                 }
                 self.calling = true;
             }
+            DurableAction::Reply { token, result } if self.resuming.remove(&token) => {
+                if let Ok(status) = result {
+                    self.resumed += 1;
+                    let RunStatus { record, task } = *status;
+                    let rests = record.status.is_final() || task.is_some_and(|task| task.ended_at.is_none());
+                    assert!(rests, "the reply is not the program's rest: {:?}", record.status);
+                }
+            }
             DurableAction::Reply { token, result } => {
                 let unanswered = self.unanswered.remove(&token.0);
                 match (unanswered, result) {
@@ -338,6 +352,7 @@ impl World {
             self.rows.apply(batch);
         }
         self.unanswered.clear();
+        self.resuming.clear();
         self.machine = None;
         self.begin();
     }
@@ -349,7 +364,7 @@ impl World {
                 let runs = found.record.status == ExecutionStatus::Running;
                 self.machine = Some(DurableMachine::from_stored(self.spec(), found));
                 if runs {
-                    self.step(DurableInput::Wake);
+                    self.step(DurableInput::Wake { token: None });
                 }
             }
             None => {
@@ -399,7 +414,10 @@ impl World {
                 }
             }
             14..=16 => self.submit(),
-            17 => self.now.mono_ms += 10,
+            17 => {
+                self.now.mono_ms += 10;
+                self.resume();
+            }
             18 | 19 => {
                 let due = self.machine.as_ref().and_then(|machine| machine.deadline(self.now));
                 if due.is_some_and(|at| at <= self.now.mono_ms) {
@@ -438,7 +456,8 @@ impl World {
         if !worker && self.writing.is_empty() {
             let machine = self.machine.as_ref();
             assert!(machine.is_some_and(DurableMachine::is_released), "it is never released: {machine:?}");
-            assert!(self.unanswered.is_empty(), "a caller never gets a reply: {machine:?}");
+            let replied = self.unanswered.is_empty() && self.resuming.is_empty();
+            assert!(replied, "a caller never gets a reply: {machine:?}");
             self.begin();
         }
     }
@@ -507,6 +526,15 @@ impl World {
         self.step(DurableInput::Submit { token, task, answer, with: Vec::new(), wait });
     }
 
+    /// A caller waits for the program's next rest.
+    fn resume(&mut self) {
+        if self.machine.is_some() && !self.is_leaving() && self.rng.below(2) == 0 {
+            let token = self.token();
+            self.resuming.insert(token);
+            self.step(DurableInput::Wake { token: Some(token) });
+        }
+    }
+
     fn is_over(&self) -> bool {
         self.rows.record.as_ref().is_some_and(|record| record.status.is_final())
     }
@@ -514,6 +542,7 @@ impl World {
     fn check(&self, seed: u64) {
         let record = self.rows.record.as_ref().expect("a row");
         assert_eq!(record.status, ExecutionStatus::Ok, "seed {seed}: {:?}", record.error);
+        assert!(self.resuming.is_empty(), "seed {seed}: a caller never gets a reply");
         let used: Vec<String> = self.rows.tasks.iter().filter_map(|task| task.answer.clone()).collect();
         assert_eq!(used.len() as u64, TASKS, "seed {seed}");
         let result = record.result.as_ref().map_or("", JsonText::as_str);
@@ -553,11 +582,13 @@ fn history(seed: u64) -> World {
 
 #[test]
 fn every_answer_is_used_once_despite_any_crash() {
-    let (mut crashes, mut stops, mut lost) = (0, 0, 0);
+    let (mut crashes, mut stops, mut lost, mut resumed) = (0, 0, 0, 0);
     for seed in 0..600 {
         let world = history(seed);
         (crashes, stops, lost) = (crashes + world.crashes, stops + world.stops, lost + world.lost);
+        resumed += world.resumed;
     }
+    assert!(resumed > 1_000, "callers hardly waited: {resumed}");
     assert!(crashes > 1_000, "the model hardly crashed: {crashes}");
     assert!(stops > 500 && lost > 200, "the model hardly stopped ({stops}) or lost anything ({lost})");
 }

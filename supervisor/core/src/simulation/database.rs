@@ -74,6 +74,8 @@ impl Database {
         match write {
             Write::SessionInsert { session, .. } => self.session = Some(session.status),
             Write::SessionReady { .. } => self.session = Some(SessionStatus::Ready),
+            // Facts for clients; no input depends on them.
+            Write::SessionMeta { .. } => {}
             Write::SessionEnd { status, .. } => self.session = Some(status),
             Write::ExecutionStarted { execution: record, .. } => {
                 let last_ts = record.started_at;

@@ -121,8 +121,8 @@ impl Ops {
         self.begin_branch(call, id, rests).await
     }
 
-    /// A new execution at a checkpoint: loads it if it continues by itself, now or when its task's deadline
-    /// has passed.
+    /// A new execution at a checkpoint: loads it if it continues by itself, now or when its task's deadline has passed. As at a
+    /// start, the response follows when it has a task or has ended.
     async fn begin_branch(
         &self,
         call: &VerbCall<'_>,
@@ -130,7 +130,10 @@ impl Ops {
         rests: bool,
     ) -> Result<DurableReply, OpError> {
         if !rests {
-            self.durables()?.wake(id);
+            // An execution that does not continue now (no worker, the supervisor stops) is retried: its row has its status.
+            if let Err(error) = self.durables()?.resume(id).await {
+                tracing::info!(execution = %id, %error, "an execution does not continue yet");
+            }
         }
         match self.run_made(call, id).await? {
             Some(reply) => Ok(reply),

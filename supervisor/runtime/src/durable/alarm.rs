@@ -117,7 +117,8 @@ async fn expire_due_tasks(durables: &Arc<Durables>) {
 async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
     let Ok(permit) = Arc::clone(&durables.wakes).acquire_owned().await else { return false };
     let (responder, _) = oneshot::channel();
-    let command = QueuedRequest { request: RunRequest::Wake, responder, permit: Some(permit) };
+    let command =
+        QueuedRequest { request: RunRequest::Wake { wait: false }, responder, permit: Some(permit) };
     durables.hand_over(execution, None, command).is_ok()
 }
 

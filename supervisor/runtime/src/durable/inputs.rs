@@ -65,7 +65,7 @@ impl RunTask {
                 Input::Set { token: self.callers.add(responder), frame, name, value }
             }
             RunRequest::Cancel { with } => Input::Cancel { token: self.callers.add(responder), with },
-            RunRequest::Wake => Input::Wake,
+            RunRequest::Wake { wait } => Input::Wake { token: wait.then(|| self.callers.add(responder)) },
         }
     }
 

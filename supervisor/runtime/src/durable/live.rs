@@ -26,7 +26,7 @@ pub(super) enum RunRequest {
     Submit { task: Option<TaskId>, answer: GivenAnswer, with: Vec<Write>, wait: bool },
     Set { frame: u32, name: String, value: JsonText },
     Cancel { with: Vec<Write> },
-    Wake,
+    Wake { wait: bool },
 }
 
 /// Receives the result of a request.

@@ -225,9 +225,16 @@ impl Durables {
     /// Continues an execution if there is something to do.
     pub fn wake(self: &Arc<Self>, execution: ExecutionId) {
         let (responder, _) = oneshot::channel();
-        if let Err(error) = self.hand_over(execution, None, QueuedRequest::new(RunRequest::Wake, responder)) {
+        if let Err(error) =
+            self.hand_over(execution, None, QueuedRequest::new(RunRequest::Wake { wait: false }, responder))
+        {
             tracing::warn!(%execution, %error, "an execution does not continue; it is retried");
         }
+    }
+
+    /// As [`Durables::wake`]; returns when the execution waits or has ended.
+    pub async fn resume(self: &Arc<Self>, execution: ExecutionId) -> Result<RunStatus, DurableRefusal> {
+        self.request(execution, None, RunRequest::Wake { wait: true }).await
     }
 
     /// Frames and variables of a program at a checkpoint.

@@ -1,24 +1,24 @@
 //! A connected byte stream in two halves, watched for reading only: otherwise the reactor would wake up each time the peer has
 //! read a response, because the socket is writable again. Only a writer that finds the socket's buffer full watches for that.
 
+use super::sys::WatchedFd;
 use super::watch;
 use nix::sys::socket::{MsgFlags, recv, send};
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
 /// The half that reads.
-pub struct StreamReader(Arc<AsyncFd<OwnedFd>>);
+pub struct StreamReader(Arc<WatchedFd>);
 
 /// The half that writes.
 pub struct StreamWriter {
-    stream: Arc<AsyncFd<OwnedFd>>,
+    stream: Arc<WatchedFd>,
     /// A separate descriptor, while the socket's buffer is full.
-    full: Option<AsyncFd<OwnedFd>>,
+    full: Option<WatchedFd>,
 }
 
 /// Splits a stream socket in non-blocking mode.
@@ -58,7 +58,7 @@ impl AsyncRead for StreamReader {
 }
 
 impl StreamWriter {
-    fn send(stream: &AsyncFd<OwnedFd>, bytes: &[u8]) -> io::Result<usize> {
+    fn send(stream: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
         uninterrupted(|| send(stream.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL))
     }
 }
@@ -68,7 +68,7 @@ impl AsyncWrite for StreamWriter {
         let Self { stream, full } = self.get_mut();
         loop {
             let Some(watched) = full else {
-                match Self::send(stream, bytes) {
+                match Self::send(stream.get_ref(), bytes) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     result => return Poll::Ready(result),
                 }

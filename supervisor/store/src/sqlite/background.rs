@@ -59,13 +59,22 @@ impl Background {
                     let keep = (*keep_from, *keep_bytes);
                     let known = self.compactions.entry(*execution);
                     known
-                        .and_modify(|known| known.keep = (keep.0, keep.1.or(known.keep.1)))
+                        // The batch may have deleted the oldest checkpoint itself.
+                        .and_modify(|known| {
+                            *known = Compaction { keep: (keep.0, keep.1.or(known.keep.1)), position: 0 };
+                        })
                         .or_insert(Compaction { keep, position: 0 });
                 }
                 Write::CheckpointsTrim { .. } => self.may_sweep = true,
                 _ => {}
             }
         }
+    }
+
+    /// After a failure: the next batch that asks for such work, or the next start, begins it again.
+    pub(super) fn give_up(&mut self) {
+        self.compactions.clear();
+        (self.may_sweep, self.sweeping) = (false, None);
     }
 
     /// Does a piece of it, inside a transaction.

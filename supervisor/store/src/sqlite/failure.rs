@@ -78,6 +78,11 @@ pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
     StoreError::Unavailable(text.to_owned())
 }
 
+/// Whether the file is damaged.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
 /// Whether every other batch would fail too, so that single retries are useless.
 pub(super) fn hopeless(error: &rusqlite::Error) -> bool {
     matches!(

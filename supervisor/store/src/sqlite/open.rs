@@ -2,13 +2,13 @@
 
 use super::Durability;
 use super::failure::store_error;
-use super::log;
 use crate::error::OpenError;
+use nix::fcntl::OFlag;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 use vm_system_record::StoreError;
@@ -21,6 +21,8 @@ const STATEMENTS: usize = 128;
 const FULL_CHECK_BYTES: u64 = 16 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
+/// Size of a new log (bytes): larger than it usually is between two checkpoints (`wal.rs`).
+const WAL_FILLED_BYTES: usize = 6 << 20;
 
 /// The schema version of `schema.sql`. Not 1: nine versions before the first release have the lower numbers; their files
 /// are recognized by them and refused.
@@ -49,6 +51,9 @@ pub(super) fn first_connection(
     busy_timeout: Duration,
 ) -> Result<Connection, OpenError> {
     make_private(path)?;
+    if durability == Durability::Full {
+        fill_log(path);
+    }
     let judged = |error: &rusqlite::Error| judge(path, error);
     let mut connection = writable(path, durability, busy_timeout).map_err(|error| judged(&error))?;
     let found = identify(&connection, path)?;
@@ -73,6 +78,31 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
         .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })
 }
 
+/// Gives an empty log its size: where each commit is flushed, overwriting a file is faster than enlarging it. Zeros are not a valid
+/// log, so SQLite begins it anew. Without the space for it only speed is lost.
+fn fill_log(path: &Path) {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    let filled = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlag::O_NOFOLLOW.bits())
+        .open(name)
+        .and_then(|log| {
+            if log.metadata()?.len() > 0 {
+                return Ok(());
+            }
+            let zeros = vec![0; WAL_FILLED_BYTES];
+            log.write_all_at(&zeros, 0).or_else(|_| log.set_len(0))?;
+            log.sync_all()
+        });
+    if let Err(error) = filled {
+        tracing::debug!(%error, "the store's log keeps its size");
+    }
+}
+
 /// A connection that may write.
 pub(super) fn writable(
     path: &Path,
@@ -82,11 +112,7 @@ pub(super) fn writable(
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    // Without our file system for the log everything is as durable, but slower.
-    let connection = match log::vfs(durability) {
-        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
-        None => Connection::open_with_flags(path, flags)?,
-    };
+    let connection = Connection::open_with_flags(path, flags)?;
     common(&connection, busy_timeout)?;
     // First, so that without durability a new file is not flushed when its mode changes.
     connection.pragma_update(None, "synchronous", durability.as_str())?;
@@ -184,5 +210,31 @@ fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
             StoreError::Corrupt(detail) => OpenError::Corrupt { path, detail },
             other => OpenError::Unusable { path, detail: other.to_string() },
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{WAL_FILLED_BYTES, first_connection};
+    use crate::Durability;
+    use std::time::Duration;
+
+    #[test]
+    fn log_that_is_flushed_with_each_commit_has_its_size_before_the_first_one() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let log = folder.path().join("s.db-wal");
+        let size = || std::fs::metadata(&log).expect("a log").len();
+        for _ in 0..2 {
+            let path = folder.path().join("s.db");
+            let connection =
+                first_connection(&path, Durability::Full, Duration::ZERO).expect("an empty folder");
+            assert_eq!(size(), WAL_FILLED_BYTES as u64);
+            connection.execute_batch("INSERT INTO meta VALUES (hex(randomblob(8)), x'')").expect("our table");
+            assert_eq!(size(), WAL_FILLED_BYTES as u64, "a commit writes into it");
+        }
+        let path = folder.path().join("s.db");
+        let connection = first_connection(&path, Durability::Full, Duration::ZERO).expect("our own database");
+        let rows = connection.query_row("SELECT count(*) FROM meta", [], |row| row.get::<_, i64>(0));
+        assert_eq!(rows, Ok(2));
     }
 }

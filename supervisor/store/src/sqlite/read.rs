@@ -24,7 +24,7 @@ pub(super) enum ReadError {
 
 impl ReadError {
     /// The row has an invalid value; the database itself can be read.
-    fn is_of_one_row(&self) -> bool {
+    pub(super) fn is_of_one_row(&self) -> bool {
         use rusqlite::Error as Sql;
         match self {
             Self::Damaged(_) => true,

@@ -1,9 +1,12 @@
 //! A small pool of read-only connections. Every query runs off the reactor, in one read transaction.
 
+use super::database_file::DatabaseFile;
+use super::failure::is_damage;
 use super::open;
-use super::{failure::store_error, read};
+use super::read::{self, ReadError};
+use super::writer::WriterShared;
+use crate::DatabaseFault;
 use rusqlite::Connection;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -13,17 +16,19 @@ use vm_system_record::{Query, QueryResult, StoreError};
 const CONNECTIONS: u32 = 4;
 
 pub(super) struct Readers {
-    path: PathBuf,
+    file: Arc<DatabaseFile>,
     busy_timeout: Duration,
+    shared: Arc<WriterShared>,
     idle: Mutex<Vec<Connection>>,
     capacity: Arc<Semaphore>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, busy_timeout: Duration) -> Self {
+    pub(super) fn new(file: Arc<DatabaseFile>, busy_timeout: Duration, shared: Arc<WriterShared>) -> Self {
         Self {
-            path,
+            file,
             busy_timeout,
+            shared,
             idle: Mutex::default(),
             capacity: Arc::new(Semaphore::new(CONNECTIONS as usize)),
         }
@@ -44,14 +49,38 @@ impl Readers {
     fn run(&self, query: &Query) -> Result<QueryResult, StoreError> {
         let connection = match self.idle().pop() {
             Some(connection) => connection,
-            None => open::read_only(&self.path, self.busy_timeout).map_err(|error| store_error(&error))?,
+            None => self.connect()?,
         };
-        let result = transaction(&connection, query);
-        // After a failure the connection may be in any state; a new one is cheap.
-        if result.is_ok() {
-            self.idle().push(connection);
+        match transaction(&connection, query) {
+            Ok(result) => {
+                self.idle().push(connection);
+                Ok(result)
+            }
+            // After a failure the connection may be in any state; a new one is cheap.
+            Err(error) => Err(self.failed(error)),
         }
-        result
+    }
+
+    /// A connection to the file that the writer has open.
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let connection = open::read_only(self.file.path(), self.busy_timeout);
+        if let Some(fault) = self.file.fault() {
+            return Err(StoreError::Unavailable(fault.to_string()));
+        }
+        connection.map_err(|error| self.failed(error.into()))
+    }
+
+    /// Damage is reported to health, too.
+    fn failed(&self, error: ReadError) -> StoreError {
+        let of_file = matches!(&error, ReadError::Database(error) if is_damage(error));
+        let of_row = error.is_of_one_row();
+        let error = StoreError::from(error);
+        if of_file {
+            self.shared.set_fault(DatabaseFault::Damaged("a query met an invalid page".to_owned()));
+        } else if of_row {
+            self.shared.set_fault(DatabaseFault::DamagedRow(error.to_string()));
+        }
+        error
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
@@ -68,12 +97,11 @@ impl Readers {
     }
 }
 
-fn transaction(connection: &Connection, query: &Query) -> Result<QueryResult, StoreError> {
-    let judged = |error: rusqlite::Error| store_error(&error);
+fn transaction(connection: &Connection, query: &Query) -> Result<QueryResult, ReadError> {
     // Prepared once; SQLite's own helper compiles both again each time. After a failure the connection is closed.
     let run = |sql| connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-    run("BEGIN").map_err(judged)?;
+    run("BEGIN")?;
     let result = read::run_query(connection, query)?;
-    run("COMMIT").map_err(judged)?;
+    run("COMMIT")?;
     Ok(result)
 }

@@ -5,14 +5,15 @@
 //! The thread survives every failure; executions with lost writes are marked `degraded` with the next commit.
 
 use super::background::Background;
-use super::failure::{SqliteFailure, hopeless, poisoned, store_error};
+use super::failure::{SqliteFailure, hopeless, is_damage, poisoned, store_error};
 use super::quota_eviction::QuotaEviction;
+use super::saved_copy::SavedCopy;
 use super::wal::Checkpoints;
 use super::write::{Ends, ScanPosition, Written, prune_step};
 use super::{DatabaseLocation, Durability, write};
-use crate::Lane;
 use crate::admission::Admission;
 use crate::queue::{Progress, Queue, QueuedBatch, Turn};
+use crate::{DatabaseFault, Lane, STALLED_AFTER};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +33,10 @@ const PUBLISH_BYTES: usize = 64 << 10;
 const LOG_WAIT: Duration = Duration::from_millis(10);
 /// What a piece of the background counts for the size of the log (batches).
 const BACKGROUND_BATCHES: usize = 16;
+/// Without work the writer checks this often whether the database file is still there.
+const WATCH_EVERY: Duration = Duration::from_secs(5);
+/// A deleted database that cannot be saved is tried again after this time.
+const SAVE_AGAIN: Duration = Duration::from_mins(1);
 /// The retention scan starts over after this time: rows that were unfinished may have ended.
 const PASS_AGAIN: Duration = Duration::from_hours(1);
 
@@ -41,6 +46,9 @@ pub(super) struct WriterShared {
     bytes_used: AtomicU64,
     over_quota: AtomicBool,
     failing: Mutex<Option<String>>,
+    fault: Mutex<Option<DatabaseFault>>,
+    /// When the current work began; none while the writer waits for work.
+    busy_since: Mutex<Option<Instant>>,
 }
 
 impl WriterShared {
@@ -55,6 +63,33 @@ impl WriterShared {
     }
     fn set_failing(&self, failing: Option<String>) {
         *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = failing;
+    }
+
+    /// Damage that was found in the file.
+    pub(super) fn fault(&self) -> Option<DatabaseFault> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reports damage until the end of this process. The first report stays, unless a later one is more serious.
+    pub(super) fn set_fault(&self, fault: DatabaseFault) {
+        let mut known = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|known| !known.refuses_work() && fault.refuses_work()) {
+            tracing::error!(%fault, hint = fault.hint(), "the database cannot be trusted any more");
+            *known = Some(fault);
+        }
+    }
+
+    /// The time at which the current work began, if it takes too long.
+    pub(super) fn stalled_since(&self) -> Option<Timestamp> {
+        let busy_for =
+            self.busy_since.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed());
+        let stalled_for = busy_for.filter(|busy_for| *busy_for >= STALLED_AFTER)?;
+        Some(earlier(clock(), stalled_for))
+    }
+
+    fn set_busy(&self, is_busy: bool) {
+        let since = is_busy.then(Instant::now);
+        *self.busy_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
 }
 
@@ -74,6 +109,10 @@ pub(super) struct Writer {
     measure_at: Instant,
     eviction: QuotaEviction,
     background: Background,
+    /// The database file is not where it was, as far as it was reported.
+    missing: Option<DatabaseFault>,
+    saved: SavedCopy,
+    save_at: Instant,
 }
 
 /// The result of each batch of a turn.
@@ -89,6 +128,7 @@ impl Writer {
     ) -> Result<Self, StoreError> {
         let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
+        let saved = SavedCopy::of(location.file.path());
         Ok(Self {
             connection: Some(connection),
             checkpoints,
@@ -104,6 +144,9 @@ impl Writer {
             measure_at: now,
             eviction: QuotaEviction::default(),
             background: Background::default(),
+            missing: None,
+            saved,
+            save_at: now,
         })
     }
 
@@ -114,16 +157,23 @@ impl Writer {
                 Some(connection) => self.checkpoints.is_behind(connection),
                 None => false,
             };
-            let mut idle = self.prune_at.saturating_duration_since(Instant::now());
+            let mut idle = self.prune_at.saturating_duration_since(Instant::now()).min(WATCH_EVERY);
             if self.background.has_work() {
                 idle = if is_behind { idle.min(LOG_WAIT) } else { Duration::ZERO };
             }
-            match self.queue.take(idle, is_behind) {
+            let turn = self.queue.take(idle, is_behind);
+            self.shared.set_busy(true);
+            match turn {
                 Turn::Work(jobs) => self.turn(jobs),
                 Turn::Idle => {}
                 Turn::Closed => break,
             }
             self.maintain();
+            self.shared.set_busy(false);
+        }
+        if let Some(DatabaseFault::Deleted { .. }) = self.location.file.fault() {
+            // With everything since the first copy.
+            self.save();
         }
         self.checkpoints.stop();
         if let Some(connection) = self.connection
@@ -247,11 +297,18 @@ impl Writer {
             tracing::error!(%error, "the store cannot write");
         }
         self.shared.set_failing(Some(reported.to_string()));
+        self.note_damage(error);
         if poisoned(error) {
             self.connection = None;
         }
         self.drop_stuck();
         reported
+    }
+
+    fn note_damage(&self, error: &rusqlite::Error) {
+        if is_damage(error) {
+            self.shared.set_fault(DatabaseFault::Damaged("a write met an invalid page".to_owned()));
+        }
     }
 
     /// Drops a connection with a transaction that could not be rolled back: it would refuse every later one.
@@ -275,6 +332,7 @@ impl Writer {
         let now = Instant::now();
         if now >= self.measure_at {
             self.measure();
+            self.watch(now);
             self.measure_at = now + MEASURE_EVERY;
             // The quota does not wait for the next step of the retention by age.
             let one_owner = self.shared.bytes_used() > self.retention.owner_prune_bytes();
@@ -292,7 +350,7 @@ impl Writer {
                 Err(failure) => {
                     // Tried again behind the next batch that needs it, or at the next start.
                     tracing::warn!(error = %failure.into_store_error(), "the store could not delete old states");
-                    self.background = Background::default();
+                    self.background.give_up();
                     self.drop_stuck();
                 }
             }
@@ -305,10 +363,47 @@ impl Writer {
         self.prune_at = Instant::now() + if more { Duration::from_millis(10) } else { PRUNE_EVERY };
     }
 
+    /// Reports, once, that the database file is missing, or that it is back; saves the content of a deleted one.
+    fn watch(&mut self, now: Instant) {
+        let fault = self.location.file.fault();
+        if fault != self.missing {
+            let path = self.location.file.path().display();
+            if let Some(fault) = &fault {
+                tracing::error!(path = %path, hint = fault.hint(), "{fault}");
+            } else {
+                tracing::warn!(path = %path, "the database file is back");
+            }
+            self.missing = fault;
+        }
+        let is_deleted = matches!(self.missing, Some(DatabaseFault::Deleted { .. }));
+        if is_deleted && !self.saved.is_made() && now >= self.save_at {
+            self.save();
+            self.save_at = now + SAVE_AGAIN;
+        }
+    }
+
+    /// The file of the database has no name any more: this process alone can still read it.
+    fn save(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        let result = self.saved.save(connection);
+        let (copy, pid) = (self.saved.path().display(), std::process::id());
+        match result {
+            Ok(()) => tracing::error!(
+                copy = %copy,
+                "the content of the deleted database was saved: stop the supervisor, then rename the copy to the database"
+            ),
+            Err(error) => tracing::error!(
+                copy = %copy,
+                %error,
+                "the content of the deleted database cannot be saved, which is tried again every minute; copies of the descriptors \
+                 in /proc/{pid}/fd that `ls -l` shows as the deleted database and its -wal file have it too"
+            ),
+        }
+    }
+
     fn prune(&mut self) -> bool {
         let Some(connection) = &self.connection else { return false };
-        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = Timestamp(i64::try_from(clock.as_millis()).unwrap_or(i64::MAX));
+        let now = clock();
         if self.position_since.elapsed() >= PASS_AGAIN {
             (self.position, self.position_since) = (ScanPosition::default(), Instant::now());
         }
@@ -325,6 +420,9 @@ impl Writer {
             }
             Err(failure) => {
                 // Retried at the next time; callers get the error of their own batches.
+                if let SqliteFailure::Database(error) = &failure {
+                    self.note_damage(error);
+                }
                 tracing::warn!(error = %failure.into_store_error(), "the store could not delete old records");
                 self.drop_stuck();
                 false
@@ -374,6 +472,11 @@ fn size_of(c: &Connection, owner: &Owner) -> Result<u64, rusqlite::Error> {
     let mut statement = c.prepare_cached("SELECT bytes FROM owners WHERE owner = ?1")?;
     let bytes: Option<i64> = statement.query_row([owner.as_str()], |row| row.get(0)).optional()?;
     Ok(bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0))
+}
+
+fn clock() -> Timestamp {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn all(jobs: &[QueuedBatch], error: &StoreError) -> Verdicts {
@@ -467,6 +570,7 @@ fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), SqliteF
 mod tests {
     use super::{Admission, DatabaseLocation, Writer, WriterShared};
     use crate::queue::{Queue, Turn};
+    use crate::sqlite::database_file::DatabaseFile;
     use crate::sqlite::open::first_connection;
     use crate::{Durability, Lane, Urgency};
     use std::sync::Arc;
@@ -479,7 +583,8 @@ mod tests {
         let path = folder.path().join("store.db");
         let (durability, busy_timeout) = (Durability::Normal, Duration::ZERO);
         let connection = first_connection(&path, durability, busy_timeout).expect("an empty folder");
-        let location = DatabaseLocation { path, durability, busy_timeout };
+        let file = Arc::new(DatabaseFile::named(&path).expect("it was just made"));
+        let location = DatabaseLocation { file, durability, busy_timeout };
         let admission = Arc::new(Admission::new(Retention::default()));
         let (queue, shared) =
             (Arc::new(Queue::new(Arc::clone(&admission))), Arc::new(WriterShared::default()));

@@ -74,6 +74,62 @@ async fn acknowledged_writes_survive_an_exit_without_a_close() {
     disk.store.shutdown().await;
 }
 
+/// The files of a store with some commits, as a crash leaves them, with one wrong bit in the middle of the log.
+async fn with_a_damaged_log() -> tempfile::TempDir {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    for seq in 1..=20 {
+        disk.store.apply(events(1, [seq])).await.expect("running");
+    }
+    let after = tempfile::tempdir().expect("a temporary folder can be made");
+    for name in ["vm-system.db", "vm-system.db-wal", "vm-system.db-shm"] {
+        std::fs::copy(disk.folder.path().join(name), after.path().join(name)).expect("the file is there");
+    }
+    disk.store.shutdown().await;
+    let path = after.path().join("vm-system.db-wal");
+    let mut log = std::fs::read(&path).expect("ours");
+    let used = log.len() - log.iter().rev().take_while(|byte| **byte == 0).count();
+    // Behind the schema and the first commits.
+    log[used - 5 * (4_096 + 24) + 30] ^= 1;
+    std::fs::write(&path, log).expect("ours");
+    after
+}
+
+#[tokio::test]
+async fn damaged_log_is_refused_unless_the_damage_is_accepted_or_may_be_of_a_power_cut() {
+    let damaged = with_a_damaged_log().await;
+    let full = options(damaged.path());
+    let error = open_sqlite(full.clone()).expect_err("acknowledged events would be lost");
+    let OpenError::DamagedLog { frame, commits, lost_frames, .. } = error else { panic!("{error}") };
+    assert!(frame > 0 && commits > 1 && lost_frames > Some(0), "{frame} {commits} {lost_frames:?}");
+    let normal = StoreOptions { durability: Durability::Normal, ..options(damaged.path()) };
+    let accepted = StoreOptions { accepts_damage: true, ..full.clone() };
+    for (options, damaged) in [(accepted, damaged), (normal, with_a_damaged_log().await)] {
+        let options = StoreOptions { state_dir: damaged.path().to_owned(), ..options };
+        let store = open_sqlite(options).expect("what precedes the damage is whole");
+        let read = store.events(execution_id(1), 0, 0).await.expect("readable").len();
+        assert!((1..20).contains(&read), "{read} events");
+        assert!(damaged.path().join("vm-system.db-wal.damaged").exists(), "the log is kept");
+        store.apply(events(1, [read as u64 + 1])).await.expect("writable");
+        store.shutdown().await;
+        let again = StoreOptions { state_dir: damaged.path().to_owned(), ..full.clone() };
+        open_sqlite(again).expect("the damage is gone").shutdown().await;
+    }
+}
+
+#[tokio::test]
+async fn saved_copy_without_its_database_is_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let saved = folder.path().join("vm-system.db.saved");
+    std::fs::write(&saved, "a database").expect("ours");
+    let error = open_sqlite(options(folder.path())).expect_err("it would begin with an empty database");
+    assert!(
+        matches!(error, OpenError::Deleted { .. }) && error.to_string().contains("vm-system.db.saved"),
+        "{error}"
+    );
+    assert!(!folder.path().join("vm-system.db").exists());
+}
+
 #[tokio::test]
 async fn database_of_a_newer_program_is_refused_by_name() {
     let disk = on_disk();

@@ -1,7 +1,8 @@
 //! A disk that cannot be read: the query that reads it fails, other queries work, and nothing is cached.
 
 use super::fixture::{events, execution_id, faulty, mine, on_disk, options, running};
-use crate::open_sqlite;
+use crate::{DatabaseFault, open_sqlite};
+use rusqlite::Connection;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use vm_system_record::StoreError;
@@ -23,12 +24,29 @@ async fn damaged_pages_fail_the_query_that_meets_them_and_heal() {
     file.write_all_at(&vec![0xa5; whole.len() - offset], offset as u64).expect("writable");
     let error = store.events(execution_id(1), 0, 0).await.expect_err("its pages are damaged");
     assert_eq!(error, StoreError::Corrupt("the database file is damaged".to_owned()));
+    let fault = store.status().fault.expect("the status reports it");
+    assert!(matches!(fault, DatabaseFault::Damaged(_)) && fault.refuses_work(), "{fault:?}");
     let row = store.execution(&mine(), execution_id(1)).await.expect("its page is whole");
     assert!(row.is_some_and(|row| !row.execution.degraded));
     file.write_all_at(&whole[offset..], offset as u64).expect("writable");
     let read = store.events(execution_id(1), 0, 0).await.expect("whole again");
     assert_eq!(read.len() as u64, EVENTS);
+    assert!(store.status().fault.is_some(), "what was written meanwhile may be damaged too");
     store.shutdown().await;
+}
+
+#[tokio::test]
+async fn damaged_row_is_reported_and_refuses_no_work() {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    let other = Connection::open(disk.folder.path().join("vm-system.db")).expect("readable");
+    let sql = "PRAGMA ignore_check_constraints = ON; UPDATE executions SET status = 'nonsense'";
+    other.execute_batch(sql).expect("no other connection writes");
+    let error = disk.store.execution(&mine(), execution_id(1)).await.expect_err("there is no such status");
+    assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}");
+    let fault = disk.store.status().fault.expect("the status reports it");
+    assert!(matches!(fault, DatabaseFault::DamagedRow(_)) && !fault.refuses_work(), "{fault:?}");
+    disk.store.shutdown().await;
 }
 
 #[tokio::test]
@@ -39,7 +57,8 @@ async fn a_file_that_is_out_of_reach_fails_queries_until_it_is_back() {
     std::fs::rename(&path, &away).expect("the file is ours");
     // No reader has been needed before, so one is opened now.
     let error = disk.store.execution(&mine(), execution_id(1)).await.expect_err("there is no file");
-    assert_eq!(error, StoreError::Unavailable("the database file cannot be opened".to_owned()));
+    let moved = "the database file was moved away while it was in use";
+    assert_eq!(error, StoreError::Unavailable(moved.to_owned()));
     assert!(!path.exists(), "no empty database replaces it");
     std::fs::rename(&away, &path).expect("the file is ours");
     let row = disk.store.execution(&mine(), execution_id(1)).await.expect("readable");

@@ -1,0 +1,135 @@
+//! The record of the end of a worker that nobody requested: one sentence for people (`last_error`), and facts for programs (`crash` in
+//! the session's `runtime_meta`). Pure functions.
+
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::keeper::ProcessUsage;
+use vm_system_protocol::reason::{CloseReason, LimitKind};
+
+/// What is known of an end.
+pub(super) struct CrashRecord<'a> {
+    pub(super) reason: &'a CloseReason,
+    /// The execution that ran.
+    pub(super) execution: Option<ExecutionId>,
+    /// What the worker used over its life.
+    pub(super) usage: Option<ProcessUsage>,
+}
+
+impl CrashRecord<'_> {
+    /// The session's error; none for an end in good order. `requested`: the session was being closed.
+    pub(super) fn describe(&self, requested: bool) -> Option<String> {
+        match self.reason {
+            CloseReason::Exited | CloseReason::Idle | CloseReason::Expired => None,
+            CloseReason::SpawnFailed(why) => Some(format!("the worker could not be started: {why}")),
+            CloseReason::StartupFailed(what) => Some(format!("startup failed: {what}")),
+            reason if requested => Some(format!("the worker did not exit in good order: {reason}")),
+            reason => {
+                Some(format!("the worker ended: {reason}, {}{}", explain(reason), self.circumstances()))
+            }
+        }
+    }
+
+    fn circumstances(&self) -> String {
+        let execution = self.execution.map(|id| format!(", during execution {id}"));
+        let usage = self.usage.map(|ProcessUsage { cpu_ms, peak_memory_kib }| {
+            let mib = peak_memory_kib / 1_024;
+            format!(", after {cpu_ms} ms of CPU time, with at most {mib} MiB of memory")
+        });
+        execution.into_iter().chain(usage).collect()
+    }
+
+    /// The session's facts with those of the crash; invalid facts are replaced.
+    pub(super) fn add_to(&self, runtime_meta: &JsonText) -> JsonText {
+        let mut facts = match runtime_meta.to_value() {
+            Some(serde_json::Value::Object(facts)) => facts,
+            _ => serde_json::Map::new(),
+        };
+        let crash = serde_json::json!({
+            "reason": self.reason.to_string(),
+            "execution_id": self.execution.map(|id| id.to_string()),
+            "cpu_ms": self.usage.map(|usage| usage.cpu_ms),
+            "peak_memory_kib": self.usage.map(|usage| usage.peak_memory_kib),
+        });
+        facts.insert("crash".to_owned(), crash);
+        JsonText::from_value(&serde_json::Value::Object(facts))
+    }
+}
+
+/// What a reason means, as the rest of a sentence.
+fn explain(reason: &CloseReason) -> &'static str {
+    match reason {
+        CloseReason::KilledByOperator => "on request",
+        CloseReason::Limit(LimitKind::Memory | LimitKind::Pids) => {
+            "because it used more memory than mem_mb allows"
+        }
+        CloseReason::Limit(LimitKind::Cpu) => {
+            "because it used more CPU time than cpu_ms allows and did not stop"
+        }
+        CloseReason::Limit(LimitKind::Wall) => "because it took longer than wall_ms allows and did not stop",
+        CloseReason::Limit(LimitKind::Output) => "because it put out more than max_output_kb allows",
+        CloseReason::Limit(LimitKind::Events) => "because it put out more events than max_events allows",
+        CloseReason::Seccomp(_) => "because it made a system call that workers may not make",
+        CloseReason::Signal(name) => match name.as_str() {
+            "SIGSEGV" | "SIGBUS" => "because it accessed invalid memory",
+            "SIGILL" | "SIGTRAP" => "because it executed an invalid instruction",
+            "SIGFPE" => "because of an arithmetic error",
+            "SIGABRT" => "because it aborted itself",
+            "SIGKILL" => "by a process outside of this system, or by the kernel",
+            _ => "which this system did not send",
+        },
+        CloseReason::ProtocolViolation(_) => "because it sent what a worker cannot send in its state",
+        CloseReason::KeeperLost => "because the process that holds its jail has exited",
+        CloseReason::HostRestart => "because its supervisor has exited",
+        CloseReason::OutOfMemory => {
+            "because the service had no memory left: the kernel chose it, whatever its own limit (mem_mb) is"
+        }
+        CloseReason::ExitedUnasked(_) => "without a request",
+        CloseReason::Exited
+        | CloseReason::SpawnFailed(_)
+        | CloseReason::StartupFailed(_)
+        | CloseReason::Idle
+        | CloseReason::Expired => "in good order",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CrashRecord;
+    use vm_system_protocol::ids::ExecutionId;
+    use vm_system_protocol::json::JsonText;
+    use vm_system_protocol::keeper::ProcessUsage;
+    use vm_system_protocol::reason::CloseReason;
+
+    #[test]
+    fn one_sentence_explains_the_end() {
+        let reason = CloseReason::OutOfMemory;
+        let execution = ExecutionId::from_bytes([1; 16]);
+        let usage = ProcessUsage { cpu_ms: 312, peak_memory_kib: 61 * 1_024 };
+        let record = CrashRecord { reason: &reason, execution: Some(execution), usage: Some(usage) };
+        assert_eq!(
+            record.describe(false).expect("a crash"),
+            format!(
+                "the worker ended: killed(out_of_memory), because the service had no memory left: the kernel chose it, whatever its own \
+                 limit (mem_mb) is, during execution {execution}, after 312 ms of CPU time, with at most 61 MiB of memory"
+            )
+        );
+        let idle =
+            CrashRecord { reason: &CloseReason::Signal("SIGSEGV".to_owned()), execution: None, usage: None };
+        assert_eq!(
+            idle.describe(false).as_deref(),
+            Some("the worker ended: signal(SIGSEGV), because it accessed invalid memory")
+        );
+        assert_eq!(CrashRecord { reason: &CloseReason::Exited, ..idle }.describe(true), None);
+    }
+
+    #[test]
+    fn facts_of_the_session_stay_beside_those_of_the_crash() {
+        let reason = CloseReason::KeeperLost;
+        let record = CrashRecord { reason: &reason, execution: None, usage: None };
+        let before = JsonText::from_untrusted(r#"{"forked_from":"x"}"#.to_owned());
+        let facts = record.add_to(&before).to_value().expect("an object");
+        assert_eq!(facts["forked_from"], "x");
+        assert_eq!(facts["crash"]["reason"], "keeper_lost");
+        assert!(facts["crash"]["cpu_ms"].is_null());
+    }
+}

@@ -1,0 +1,80 @@
+//! What happens before and after SQLite recovers a database from its log: lost commits are refused or, if the operator accepts them,
+//! reported, and the damaged log is kept. SQLite itself would drop them without a word.
+
+use super::Durability;
+use super::wal_check::{WalDamage, WalVerdict, check};
+use crate::error::OpenError;
+use rusqlite::Connection;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The path with more text at its end.
+pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Checks the log of a database that no process has open. An error refuses to open it.
+pub(super) fn before_opening(
+    database: &Path,
+    durability: Durability,
+    accepts_damage: bool,
+) -> Result<WalVerdict, OpenError> {
+    let (log, index) = (beside(database, "-wal"), beside(database, "-shm"));
+    let unusable = |error: io::Error| OpenError::Unusable {
+        path: log.clone(),
+        detail: format!("cannot be checked: {error}"),
+    };
+    let verdict = check(&log, &index).map_err(unusable)?;
+    match verdict {
+        WalVerdict::Whole => {}
+        WalVerdict::Torn => {
+            tracing::warn!(log = %log.display(), "the log ends with an incomplete transaction, as after a power cut");
+        }
+        WalVerdict::Damaged(WalDamage { frame, commits, lost_frames }) => {
+            let kept = beside(&log, ".damaged");
+            // Under `normal` a power cut leaves the same, and the last commits may be lost.
+            if durability == Durability::Full && !accepts_damage {
+                return Err(OpenError::DamagedLog { path: log, frame, commits, lost_frames, kept });
+            }
+            match std::fs::copy(&log, &kept) {
+                // The log is missing.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                copied => drop(copied.map_err(unusable)?),
+            }
+            tracing::error!(
+                log = %log.display(),
+                frame,
+                commits,
+                lost_frames,
+                kept = %kept.display(),
+                "acknowledged records are lost: the log is damaged from this frame on"
+            );
+        }
+    }
+    Ok(verdict)
+}
+
+/// Empties a log of which SQLite has not used everything, so that a later check does not find its rest again. Parts of what follows a
+/// damaged frame may be in the database already: it is checked in full.
+pub(super) fn after_opening(
+    connection: &Connection,
+    database: &Path,
+    verdict: WalVerdict,
+) -> Result<(), OpenError> {
+    let corrupt = |detail: String| OpenError::Corrupt { path: database.to_owned(), detail };
+    if matches!(verdict, WalVerdict::Damaged(_)) {
+        let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+        let found = found.map_err(|error| corrupt(error.to_string()))?;
+        if found != "ok" {
+            return Err(corrupt(found));
+        }
+    }
+    if verdict != WalVerdict::Whole {
+        let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        emptied
+            .map_err(|error| OpenError::Unusable { path: database.to_owned(), detail: error.to_string() })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! Checks a write-ahead log before SQLite opens its database. SQLite's recovery ends at the first frame with a wrong checksum, without
+//! an error, and the next commit overwrites what follows. Here the rest of the log is read too: it shows whether the end is the
+//! normal one or commits are lost. Only reads files, and before SQLite has them open.
+//!
+//! Formats: `walformat.html` of SQLite's documentation, sections 2 (log) and 3 (its index).
+//!
+//! What can be known. Each frame has the checksum of all frames up to itself, so a frame can be checked against the checksum that
+//! is stored in the frame before it, even if that one is damaged. Two observations show that commits are lost:
+//! - The index of the log (`-shm`) is of the same generation (equal salts), and counts more committed frames than the log has before
+//!   its first wrong frame. SQLite counts a frame after it was written, under `full` after it was flushed.
+//! - At least two commits end at or behind the first wrong frame. Under `full` each commit is flushed before the next one is
+//!   written, so a power cut can damage the last one only.
+//!
+//! One commit behind the first wrong frame, without an index of the same generation, is what a power cut leaves of a transaction
+//! that was not acknowledged; damage in the last transaction looks the same. Frames with other salts are of an earlier generation,
+//! which is in the database already; zeros are space for later frames. Not detectable: a log that was cut at the end of a commit,
+//! or deleted, if the index is gone too; a change in the database file itself, which has no checksums.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+const HEADER_BYTES: usize = 32;
+const FRAME_HEADER_BYTES: usize = 24;
+/// Without its lowest bit, which is set for checksums of big-endian words.
+const MAGIC: u32 = 0x377f_0682;
+const FORMAT: u32 = 3_007_000;
+/// Page size of our databases, for a log whose header is unreadable (bytes).
+const PAGE_BYTES: usize = 4_096;
+/// One copy of the index's header (bytes); its checksum is in the last eight.
+const INDEX_HEADER_BYTES: usize = 48;
+/// Two copies of the header, and the number of frames that were copied to the database.
+const INDEX_BYTES: usize = 2 * INDEX_HEADER_BYTES + 4;
+
+/// The state of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WalVerdict {
+    /// All that was committed to it is readable.
+    Whole,
+    /// It ends with a transaction that is not readable, as after a power cut.
+    Torn,
+    /// Committed transactions are not readable.
+    Damaged(WalDamage),
+}
+
+/// Where a log is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WalDamage {
+    /// Number of the first frame that is not what was written, from 1; 0 is the header of the log.
+    pub(super) frame: u64,
+    /// Commits that are recognisable in it and behind it.
+    pub(super) commits: u64,
+    /// Frames of commits that are lost, if the index says so.
+    pub(super) lost_frames: Option<u64>,
+}
+
+type Words = (u32, u32);
+
+/// Reads the log, and the index beside it if it is there.
+pub(super) fn check(log: &Path, index: &Path) -> io::Result<WalVerdict> {
+    let index = Index::read(index)?;
+    let Some(file) = open(log)? else {
+        // SQLite deletes a log after its index, and when all of it is in the database.
+        let lost = index.map_or(0, |index| index.committed.saturating_sub(index.copied));
+        let damage = WalDamage { frame: 0, commits: 0, lost_frames: Some(lost) };
+        return Ok(if lost > 0 { WalVerdict::Damaged(damage) } else { WalVerdict::Whole });
+    };
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    let mut header = [0; HEADER_BYTES];
+    if !fill(&mut file, &mut header)? {
+        return Ok(WalVerdict::Whole);
+    }
+    let header = LogHeader::parse(&header);
+    let Scan { salts, frames, committed, ends_at, commits } = Scan::run(&mut file, &header)?;
+    let lost_frames = index
+        .filter(|index| salts == Some(index.salts) || header.salts == index.salts)
+        .map(|index| index.committed.saturating_sub(committed))
+        .filter(|lost| *lost > 0);
+    Ok(if lost_frames.is_some() || commits >= 2 {
+        WalVerdict::Damaged(WalDamage { frame: ends_at.unwrap_or(frames + 1), commits, lost_frames })
+    } else if commits == 1 {
+        WalVerdict::Torn
+    } else {
+        WalVerdict::Whole
+    })
+}
+
+fn open(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether there was enough to fill the buffer.
+fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<bool> {
+    match file.read_exact(buffer) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn word(bytes: &[u8], offset: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[offset..offset + 4]);
+    u32::from_be_bytes(word)
+}
+
+fn words(bytes: &[u8], offset: usize) -> Words {
+    (word(bytes, offset), word(bytes, offset + 4))
+}
+
+/// SQLite's checksum of bytes in multiples of eight, continued from `seed`.
+fn checksum(is_big_endian: bool, seed: Words, bytes: &[u8]) -> Words {
+    let order = |word: u32| if is_big_endian { word } else { word.swap_bytes() };
+    bytes.chunks_exact(8).fold(seed, |(mut first, mut second), pair| {
+        first = first.wrapping_add(order(word(pair, 0))).wrapping_add(second);
+        second = second.wrapping_add(order(word(pair, 4))).wrapping_add(first);
+        (first, second)
+    })
+}
+
+struct LogHeader {
+    is_valid: bool,
+    is_big_endian: bool,
+    page_bytes: usize,
+    salts: Words,
+    checksum: Words,
+}
+
+impl LogHeader {
+    fn parse(bytes: &[u8; HEADER_BYTES]) -> Self {
+        let magic = word(bytes, 0);
+        let page_bytes = word(bytes, 8) as usize;
+        let is_big_endian = magic & 1 == 1;
+        let stored = words(bytes, 24);
+        let is_valid = magic & !1 == MAGIC
+            && word(bytes, 4) == FORMAT
+            && page_bytes.is_power_of_two()
+            && (512..=65_536).contains(&page_bytes)
+            && checksum(is_big_endian, (0, 0), &bytes[..24]) == stored;
+        Self {
+            is_valid,
+            // Of an unreadable header any bit may be wrong: then as this machine writes it.
+            is_big_endian: if is_valid { is_big_endian } else { cfg!(target_endian = "big") },
+            page_bytes: if is_valid { page_bytes } else { PAGE_BYTES },
+            salts: words(bytes, 16),
+            checksum: stored,
+        }
+    }
+}
+
+/// What the index of the log says of it.
+struct Index {
+    salts: Words,
+    /// Frames up to the last commit.
+    committed: u64,
+    /// Of these, in the database already.
+    copied: u64,
+}
+
+impl Index {
+    /// `None`: there is none, or it was being written when its process ended.
+    fn read(path: &Path) -> io::Result<Option<Self>> {
+        let Some(mut file) = open(path)? else { return Ok(None) };
+        let mut content = [0; INDEX_BYTES];
+        if !fill(&mut file, &mut content)? {
+            return Ok(None);
+        }
+        let (header, rest) = content.split_at(INDEX_HEADER_BYTES);
+        let (copy, copied) = rest.split_at(INDEX_HEADER_BYTES);
+        // In the byte order of the machine, but for the salts, which are as in the log.
+        let native = |bytes: &[u8], offset: usize| {
+            let read = word(bytes, offset);
+            if cfg!(target_endian = "big") { read } else { read.swap_bytes() }
+        };
+        let computed = checksum(cfg!(target_endian = "big"), (0, 0), &header[..40]);
+        let is_valid = header == copy
+            && native(header, 0) == FORMAT
+            && header[12] != 0
+            && computed == (native(header, 40), native(header, 44));
+        Ok(is_valid.then(|| Self {
+            salts: words(header, 32),
+            committed: u64::from(native(header, 16)),
+            copied: u64::from(native(copied, 0)),
+        }))
+    }
+}
+
+/// What was read of the frames.
+struct Scan {
+    /// Of the frames that were followed; none if there is no frame and no valid header.
+    salts: Option<Words>,
+    /// Frames that are complete, with those of earlier generations.
+    frames: u64,
+    /// Frames up to the last commit that SQLite will find.
+    committed: u64,
+    /// Where SQLite's recovery ends; 0: at the header.
+    ends_at: Option<u64>,
+    /// Commits of this generation in that frame and behind it.
+    commits: u64,
+}
+
+impl Scan {
+    fn run(file: &mut impl Read, header: &LogHeader) -> io::Result<Self> {
+        let mut scan = Self {
+            salts: header.is_valid.then_some(header.salts),
+            frames: 0,
+            committed: 0,
+            ends_at: (!header.is_valid).then_some(0),
+            commits: 0,
+        };
+        // What the checksum of the next frame may continue: the one that is stored in the last frame, and the one computed of it.
+        let mut seeds = [header.checksum; 2];
+        let mut frame = vec![0; FRAME_HEADER_BYTES + header.page_bytes];
+        while fill(file, &mut frame)? {
+            scan.frames += 1;
+            let (head, page) = frame.split_at(FRAME_HEADER_BYTES);
+            let (salts, stored) = (words(head, 8), words(head, 16));
+            let is_ours = *scan.salts.get_or_insert(salts) == salts && word(head, 0) != 0;
+            if !is_ours {
+                scan.ends_at.get_or_insert(scan.frames);
+                seeds = [stored; 2];
+                continue;
+            }
+            let computed = seeds.map(|seed| {
+                let seed = checksum(header.is_big_endian, seed, &head[..8]);
+                checksum(header.is_big_endian, seed, page)
+            });
+            let follows = computed.contains(&stored);
+            let ends_here = !follows && scan.ends_at.is_none();
+            if ends_here {
+                scan.ends_at = Some(scan.frames);
+            }
+            let is_commit = word(head, 4) != 0;
+            if is_commit && scan.ends_at.is_none() {
+                scan.committed = scan.frames;
+            } else if is_commit && (follows || ends_here) {
+                scan.commits += 1;
+            }
+            seeds = [stored, if follows { stored } else { computed[0] }];
+        }
+        Ok(scan)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! A worker that the kernel kills because the daemon's cgroup has no memory left. A test program of its own: the whole process joins a
+//! cgroup while the daemon starts.
+
+use std::path::{Path, PathBuf};
+use vm_system_protocol::model::{Limits, SessionStatus, Settings};
+use vm_system_tests::place::User;
+use vm_system_tests::scene::Scene;
+use vm_system_tests::skip;
+
+/// Memory that the cgroup has beyond what is in use when the limit is set (bytes): much less than the session may use.
+const HEADROOM_BYTES: u64 = 192 << 20;
+const SESSION_MB: u32 = 768;
+
+/// A cgroup beneath that of this process, whose memory can be limited.
+struct Group {
+    folder: PathBuf,
+    parent: PathBuf,
+    limit: &'static str,
+    usage: &'static str,
+}
+
+impl Group {
+    /// `None`: not permitted here, or no memory controller.
+    fn create() -> Option<Self> {
+        let memberships = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        memberships.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (fields.next()?, fields.next()?.trim_start_matches('/'));
+            let (mount, limit, usage) = match controllers {
+                "" => ("/sys/fs/cgroup", "memory.max", "memory.current"),
+                "memory" => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+                _ => return None,
+            };
+            let parent = Path::new(mount).join(path);
+            let folder = parent.join(format!("vm-system-test-{}", std::process::id()));
+            std::fs::create_dir(&folder).ok()?;
+            let group = Self { folder, parent, limit, usage };
+            group.folder.join(limit).exists().then_some(group)
+        })
+    }
+
+    /// Moves this process.
+    fn join(folder: &Path) -> bool {
+        std::fs::write(folder.join("cgroup.procs"), std::process::id().to_string()).is_ok()
+    }
+
+    fn limit(&self) {
+        let used = std::fs::read_to_string(self.folder.join(self.usage)).expect("ours");
+        let used: u64 = used.trim().parse().expect("a number");
+        std::fs::write(self.folder.join(self.limit), (used + HEADROOM_BYTES).to_string()).expect("ours");
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        Self::join(&self.parent);
+        // Fails while a process is in it: then the test has failed, too.
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+#[test]
+fn worker_that_the_kernel_kills_for_lack_of_memory_has_that_reason() {
+    let Some(group) = Group::create().filter(|group| Group::join(&group.folder)) else {
+        return skip("cgroup", "a cgroup with a memory limit cannot be made here");
+    };
+    let limits = Limits { mem_mb: SESSION_MB, wall_ms: 60_000, cpu_ms: 60_000, ..Limits::default() };
+    let mut scene = Scene::with(User::AsStarted, Settings { limits, ..Settings::default() });
+    let session = scene.session();
+    assert!(Group::join(&group.parent), "this process leaves it again");
+    group.limit();
+
+    let code = "const kept = []; for (;;) kept.push(new Uint8Array(1 << 20).fill(1))";
+    let execution = scene.fails(&session, code, "WORKER_DIED");
+    assert_eq!(execution.error.expect("an error").reason.as_deref(), Some("killed(out_of_memory)"));
+    scene.crashed(&session, "killed(out_of_memory)");
+
+    let record = scene.client.session_record(&session);
+    assert_eq!(record.status, SessionStatus::Crashed);
+    let sentence = record.last_error.expect("a sentence");
+    for part in ["no memory left", &execution.id.to_string(), "MiB of memory"] {
+        assert!(sentence.contains(part), "{sentence}");
+    }
+    let facts = record.runtime_meta.to_value().expect("JSON");
+    let crash = &facts["crash"];
+    assert_eq!(crash["reason"], "killed(out_of_memory)");
+    assert_eq!(crash["execution_id"], execution.id.to_string());
+    assert!(crash["peak_memory_kib"].as_u64().is_some_and(|kib| kib > 64 * 1_024), "{facts}");
+    assert!(crash["cpu_ms"].is_u64(), "{facts}");
+    scene.sibling_is_unharmed();
+    scene.daemon.stop();
+}
