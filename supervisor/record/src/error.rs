@@ -49,7 +49,7 @@ pub enum StorageLimit {
     /// Of what one owner writes in a minute.
     #[error("its owner writes more state than owner_write_mb_per_min")]
     WriteRate,
-    /// Of the whole database: those who store most make room first.
+    /// Of the whole database: the programs of those who store most end first.
     #[error("the database is larger than quota_mb, and its owner is one of those who store most")]
     DatabaseQuota,
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use vm_system_record::{Owner, Retention, StorageLimit};
 
-/// Owners without queued states of whom something is remembered, at most.
+/// Accounts of owners without queued states that are kept, at most.
 const OWNERS: usize = 10_000;
 const MINUTE_MS: u64 = 60_000;
 

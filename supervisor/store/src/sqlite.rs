@@ -162,8 +162,8 @@ impl SqliteStore {
         let queue = Arc::new(Queue::new(Arc::clone(&admission)));
         let shared = Arc::new(WriterShared::default());
         let location = DatabaseLocation { file: Arc::clone(&file), durability, busy_timeout };
-        let told = (Arc::clone(&shared), Arc::clone(&admission));
-        let writer = Writer::new(connection, location, retention, Arc::clone(&queue), told)
+        let published = (Arc::clone(&shared), Arc::clone(&admission));
+        let writer = Writer::new(connection, location, retention, Arc::clone(&queue), published)
             .map_err(|error| unusable(&path, &error))?;
         let last = Abandon(Arc::clone(&queue));
         let thread = std::thread::Builder::new()

@@ -149,8 +149,8 @@ impl Rows {
                     self.checkpoints.retain(|seq, _| *seq >= keep_from);
                 }
                 Write::CheckpointsTrim { .. } => {
-                    let is_pause = |(_, (cause, _)): &(&u64, &(String, Vec<u8>))| cause == "pause";
-                    let last = self.checkpoints.iter().filter(is_pause).map(|(seq, _)| *seq).next_back();
+                    let last = self.checkpoints.iter().rfind(|(_, (cause, _))| cause == "pause");
+                    let last = last.map(|(seq, _)| *seq);
                     self.checkpoints.retain(|seq, _| Some(*seq) <= last);
                 }
                 Write::TaskInsert(task) => {
@@ -561,8 +561,8 @@ impl World {
         }
         assert_eq!(self.effects.len() as u64, TASKS / 2, "seed {seed}: effects under ids of their own");
         assert_eq!(self.rows.effects, TASKS / 2, "seed {seed}: an effect has one checkpoint");
-        let last = self.rows.checkpoints.values().next_back().map(|(cause, _)| cause.as_str());
-        assert_eq!(last, Some("pause"), "seed {seed}: nothing goes on from what is behind the last pause");
+        let last = self.rows.checkpoints.values().next_back().expect("a pause");
+        assert_eq!(last.0, "pause", "seed {seed}: the last pause is the last state");
     }
 }
 

@@ -71,7 +71,7 @@ impl Background {
         }
     }
 
-    /// After a failure: the next batch that asks for such work, or the next start, begins it again.
+    /// After a failure: the next batch that requests such work, or the next start, begins it again.
     pub(super) fn give_up(&mut self) {
         self.compactions.clear();
         (self.may_sweep, self.sweeping) = (false, None);

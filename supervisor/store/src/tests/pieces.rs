@@ -178,7 +178,7 @@ async fn large_execution_is_deleted_in_pieces_and_its_owners_size_with_it() {
             }
         }
     }
-    assert!(between >= 4, "{between} others were written meanwhile");
+    assert!(between >= 1, "{between} others were written meanwhile");
     assert!(store.execution(&mine(), execution_id(1)).await.expect("readable").is_none());
     assert_eq!(
         number(folder, "SELECT (SELECT count(*) FROM state_pages) + (SELECT count(*) FROM events)"),
