@@ -111,7 +111,13 @@ pub const DATABASE: &[FilterRow] = &[
     ),
     FilterRow::allow(libc::SYS_pread64, "pread64", &[], "SQLite reads pages"),
     FilterRow::allow(libc::SYS_pwrite64, "pwrite64", &[], "SQLite writes pages"),
-    FilterRow::allow(libc::SYS_fsync, "fsync", &[], "a commit becomes durable"),
+    FilterRow::allow(libc::SYS_fdatasync, "fdatasync", &[], "a commit becomes durable"),
+    FilterRow::allow(
+        libc::SYS_fsync,
+        "fsync",
+        &[],
+        "the same of an SQLite that was compiled without HAVE_FDATASYNC",
+    ),
     FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",

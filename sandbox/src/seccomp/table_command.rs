@@ -110,7 +110,7 @@ const WITH_ARGUMENTS: &[FilterRow] = &[
     operation!(PR_SET_VMA, "malloc names its memory"),
     operation!(PR_SET_PDEATHSIG, "a child ends with its parent"),
     operation!(PR_GET_PDEATHSIG, "the same"),
-    operation!(PR_GET_DUMPABLE, "asked before a core dump; there is none"),
+    operation!(PR_GET_DUMPABLE, "read before a core dump; there is none"),
     operation!(PR_SET_DUMPABLE, "a program hides its memory from its siblings"),
     operation!(PR_GET_NO_NEW_PRIVS, "it is set"),
     operation!(PR_SET_NO_NEW_PRIVS, "the same"),
@@ -130,7 +130,7 @@ const WITH_ARGUMENTS: &[FilterRow] = &[
         libc::SYS_personality,
         "personality",
         &[Check::IsInt(0, u32::MAX)],
-        "asks only; a change weakens the randomisation of addresses",
+        "reads only; a change weakens the randomisation of addresses",
     ),
     #[cfg(target_arch = "x86_64")]
     FilterRow::allow(libc::SYS_open, "open", &[Check::Masked(1, CREATES, 0)], "as openat"),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_has_room() {
+    fn the_filter_is_not_too_long() {
         // BPF_MAXINSNS of the kernel.
         assert!(compile(&rows(), ABSENT).expect("compiles").len() < 4096);
     }

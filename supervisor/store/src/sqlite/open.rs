@@ -22,7 +22,7 @@ const FULL_CHECK_BYTES: u64 = 16 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
 /// Size of a new log (bytes): larger than it usually is between two checkpoints (`wal.rs`).
-const WAL_FILLED_BYTES: usize = 6 << 20;
+const WAL_FILLED_BYTES: u64 = 6 << 20;
 
 /// The schema version of `schema.sql`. Not 1: nine versions before the first release have the lower numbers; their files
 /// are recognized by them and refused.
@@ -55,13 +55,19 @@ pub(super) fn first_connection(
         fill_log(path);
     }
     let judged = |error: &rusqlite::Error| judge(path, error);
-    let mut connection = writable(path, durability, busy_timeout).map_err(|error| judged(&error))?;
+    let connect = || writable(path, durability, busy_timeout).map_err(|error| judged(&error));
+    let mut connection = connect()?;
     let found = identify(&connection, path)?;
     if found != Some(VERSION) {
         migrate(&mut connection, found).map_err(|error| judged(&error))?;
     }
     if found.is_some() {
         check(&connection, path)?;
+    } else if durability == Durability::Full {
+        // SQLite deletes the log of an empty database, the filled one included.
+        drop(connection);
+        fill_log(path);
+        connection = connect()?;
     }
     Ok(connection)
 }
@@ -94,8 +100,11 @@ fn fill_log(path: &Path) {
             if log.metadata()?.len() > 0 {
                 return Ok(());
             }
-            let zeros = vec![0; WAL_FILLED_BYTES];
-            log.write_all_at(&zeros, 0).or_else(|_| log.set_len(0))?;
+            // In small pieces: after a large buffer is freed, glibc keeps more free memory (mallopt(3), M_MMAP_THRESHOLD).
+            let zeros = [0; 64 << 10];
+            let filled =
+                (0..WAL_FILLED_BYTES).step_by(zeros.len()).try_for_each(|at| log.write_all_at(&zeros, at));
+            filled.or_else(|_| log.set_len(0))?;
             log.sync_all()
         });
     if let Err(error) = filled {
@@ -228,9 +237,9 @@ mod tests {
             let path = folder.path().join("s.db");
             let connection =
                 first_connection(&path, Durability::Full, Duration::ZERO).expect("an empty folder");
-            assert_eq!(size(), WAL_FILLED_BYTES as u64);
+            assert_eq!(size(), WAL_FILLED_BYTES);
             connection.execute_batch("INSERT INTO meta VALUES (hex(randomblob(8)), x'')").expect("our table");
-            assert_eq!(size(), WAL_FILLED_BYTES as u64, "a commit writes into it");
+            assert_eq!(size(), WAL_FILLED_BYTES, "a commit writes into it");
         }
         let path = folder.path().join("s.db");
         let connection = first_connection(&path, Durability::Full, Duration::ZERO).expect("our own database");
