@@ -154,6 +154,10 @@ impl Config {
             };
             set(&mut self.retention.prune_above_bytes, retention.prune_above_mb.map(mebibytes));
             set(&mut self.retention.quota_bytes, retention.quota_mb.map(mebibytes));
+            // Of a smaller database one owner has no more than before.
+            let default = self.retention.owner_quota_bytes.min(self.retention.quota_bytes / 5 * 4);
+            self.retention.owner_quota_bytes = retention.owner_quota_mb.map_or(default, mebibytes);
+            set(&mut self.retention.owner_write_bytes, retention.owner_write_mb_per_min.map(mebibytes));
         }
         self
     }
@@ -267,6 +271,8 @@ struct RetentionFile {
     max_age_days: Option<u32>,
     prune_above_mb: Option<u32>,
     quota_mb: Option<u32>,
+    owner_quota_mb: Option<u32>,
+    owner_write_mb_per_min: Option<u32>,
 }
 
 /// A part of [`DurableConfig`]; absent fields are not changed.

@@ -33,7 +33,7 @@ impl Ops {
         if detail.capabilities.len() >= ROWS {
             return Err(invalid(format!("a template has at most {ROWS} capabilities")));
         }
-        self.check_quota()?;
+        self.check_quota(call)?;
         let id = detail.template.id;
         let capability = Capability {
             id: CapabilityId::from_uuid(call.subject),

@@ -2,7 +2,7 @@
 
 use super::resolve::PREFIX_MIN;
 use vm_system_protocol::control::{ErrorCode, OpError};
-use vm_system_record::{Entity, Rejection, StoreError};
+use vm_system_record::{Entity, Rejection, StorageLimit, StoreError};
 
 /// Shorthand for the most frequent refusal.
 pub(super) fn invalid(message: impl Into<String>) -> OpError {
@@ -31,6 +31,14 @@ fn missing(entity: Entity) -> ErrorCode {
     }
 }
 
+/// A limit of what is stored.
+pub(super) fn full(limit: StorageLimit) -> OpError {
+    OpError::new(ErrorCode::StorageUnavailable, format!("{limit}")).with_hint(format!(
+        "delete executions that are not needed, or ask the operator for more ({})",
+        limit.setting()
+    ))
+}
+
 /// For `map_err` on every result of the store.
 pub(super) fn stored(error: StoreError) -> OpError {
     match error {
@@ -53,6 +61,7 @@ pub(super) fn stored(error: StoreError) -> OpError {
                     ErrorCode::Conflict
                 }
                 Rejection::Missing(entity) => missing(entity),
+                Rejection::Limit(limit) => return full(limit),
             };
             OpError::new(code, rejection.to_string())
         }

@@ -36,7 +36,7 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let parsed_args = check_body(&new)?;
         let (session, source) = self.runnable(call, &mut new).await?;
-        self.check_quota()?;
+        self.check_quota(call)?;
         let template = self.policies.of_session(session).await?;
         let follower = call.follower.clone().filter(|_| new.follow);
         let request = Box::new(ExecuteRequest {

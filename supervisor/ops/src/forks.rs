@@ -21,7 +21,7 @@ impl Ops {
             return Err(invalid(format!("count is {count}; one request forks 1 to {FORKS} sessions")));
         }
         let parent = self.visible(call, session).await?;
-        self.check_quota()?;
+        self.check_quota(call)?;
         let request = ForkSession { parent, children: children(call.subject, count).collect() };
         let result = match self.runtime.fork_session(request).await {
             Err(RuntimeError::NotLive) => Err(self.not_forkable(call, parent).await),

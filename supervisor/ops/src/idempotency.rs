@@ -142,7 +142,7 @@ impl Ops {
                     expired_before,
                     reply: None,
                 };
-                self.store.apply(Write::KeyClaim(Box::new(claim))).await.map_err(claimed)?;
+                self.store.of(owner).apply(Write::KeyClaim(Box::new(claim))).await.map_err(claimed)?;
                 subject
             }
         };
@@ -173,7 +173,7 @@ impl Ops {
             OnRepeat::FindOrRun => return,
             OnRepeat::Run => Write::KeyRelease { owner, key },
         };
-        if let Err(error) = self.store.apply(write).await {
+        if let Err(error) = self.store.of(&entry.name.0).apply(write).await {
             tracing::warn!(%error, "the response for an idempotency key was not stored");
         }
     }

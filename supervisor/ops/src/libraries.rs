@@ -105,7 +105,7 @@ impl Ops {
         if new.source.len() > LIBRARY_BYTES {
             return Err(invalid(format!("the library's source has more than {LIBRARY_BYTES} bytes")));
         }
-        self.check_quota()?;
+        self.check_quota(call)?;
         let _deciding = self.deciding.lock().await;
         let rows = self.store.libraries().await.map_err(stored)?;
         let name = full_name(&new.id, &new.version);
@@ -118,7 +118,8 @@ impl Ops {
         let hash = blocking(move || library_store.put(&new.source)).await?.map_err(|error| unkept(&error))?;
         let row =
             LibraryRow { name, id: new.id, version: new.version, global, hash, bytes, installed_at: now() };
-        let result = self.store.apply(Write::LibraryInstall(Box::new(row.clone()))).await.map_err(stored);
+        let result =
+            self.store_of(call).apply(Write::LibraryInstall(Box::new(row.clone()))).await.map_err(stored);
         self.installed_changed();
         self.audit(call, &row.name, &result).await;
         result?;
@@ -135,7 +136,7 @@ impl Ops {
         let rows = self.store.libraries().await.map_err(stored)?;
         let row = installed(name, &rows)?.ok_or_else(|| not_found(Entity::Library, name))?;
         let write = Write::LibraryUninstall { name: row.name.clone() };
-        let result = self.store.apply(write).await.map_err(stored);
+        let result = self.store_of(call).apply(write).await.map_err(stored);
         self.installed_changed();
         self.audit(call, &row.name, &result).await;
         result?;

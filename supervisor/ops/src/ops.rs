@@ -103,6 +103,11 @@ impl Ops {
         }
     }
 
+    /// The store, with what a caller writes in the lane of its owner.
+    pub(crate) fn store_of(&self, call: &crate::VerbCall<'_>) -> StoreHandle {
+        self.store.of(&call.caller.owner)
+    }
+
     /// Runs a verb; a row that it inserts gets the id `subject`.
     pub(crate) async fn perform(
         &self,

@@ -52,7 +52,7 @@ impl Ops {
             )
             .with_hint("create sessions from templates with engine quickjs"));
         }
-        self.check_quota()?;
+        self.check_quota(call)?;
         let id = SessionId::from_uuid(call.subject);
         let mut policy = PolicySnapshot::clone(&template.policy);
         shorten("ttl_s", &mut policy.settings.runtime.ttl_s, ttl_s)?;

@@ -29,7 +29,7 @@ impl Ops {
         if detail.startup_files.len() >= FILES {
             return Err(invalid(format!("a template has at most {FILES} startup files")));
         }
-        self.check_quota()?;
+        self.check_quota(call)?;
         let file = StartupFile {
             id: StartupFileId::from_uuid(call.subject),
             vm_id: id,

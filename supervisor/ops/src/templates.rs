@@ -1,7 +1,7 @@
 //! Verbs about templates.
 
 use super::built_in::{self, BUILT_IN};
-use super::errors::stored;
+use super::errors::{full, stored};
 use super::policies::ActiveTemplate;
 use super::verbs::TEMPLATE_CREATE;
 use super::{LIST_ROWS, Ops, VerbCall, fitting, modules, now, page, settings, startup_files};
@@ -13,7 +13,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
-use vm_system_record::{Entity, Page, Rejection, StoreError, Write};
+use vm_system_record::{Entity, Page, Rejection, StorageLimit, StoreError, Write};
 use vm_system_store::DatabaseFault;
 
 impl Ops {
@@ -37,7 +37,7 @@ impl Ops {
             .collect::<Result<Vec<_>, _>>()?;
         names.sort_unstable();
         names.dedup();
-        self.check_quota()?;
+        self.check_quota(call)?;
         let at = now();
         let template = Template {
             id: TemplateId::from_uuid(call.subject),
@@ -57,7 +57,7 @@ impl Ops {
             startup_files: Vec::new(),
         };
         let write = Write::TemplateInsert { owner: call.caller.owner.clone(), detail: Box::new(detail) };
-        let result = self.store.apply(write).await.map_err(|error| taken(error, &name));
+        let result = self.store_of(call).apply(write).await.map_err(|error| taken(error, &name));
         self.audit(call, template.id, &result).await;
         result.map(|_| Reply::Template(template))
     }
@@ -182,7 +182,7 @@ impl Ops {
         refused: impl FnOnce(StoreError) -> OpError,
     ) -> Result<(), OpError> {
         let result = match built_in::not_changed(id) {
-            Ok(()) => self.store.apply(write).await.map_err(refused),
+            Ok(()) => self.store_of(call).apply(write).await.map_err(refused),
             Err(error) => Err(error),
         };
         // Also after a failure: a failing disk may have stored the change.
@@ -221,7 +221,10 @@ impl Ops {
 
     /// New rows are refused above the quota, so that running executions can still be recorded, and where the database is damaged or
     /// its file is gone, because they might be lost.
-    pub(super) fn check_quota(&self) -> Result<(), OpError> {
+    pub(super) fn check_quota(&self, call: &VerbCall<'_>) -> Result<(), OpError> {
+        if self.store.is_full(&call.caller.owner) {
+            return Err(full(StorageLimit::OwnerQuota));
+        }
         let status = self.store.status();
         if let Some(fault) = status.fault.filter(DatabaseFault::refuses_work) {
             let error =

@@ -173,6 +173,9 @@ pub enum Write {
         /// newest.
         keep_bytes: Option<u64>,
     },
+    /// Drops the checkpoints of an execution behind its last pause, and what they wrote; all of them if it never paused. For one
+    /// that ends: nothing goes on from there.
+    CheckpointsTrim { execution: ExecutionId },
     /// `Rejected(TooLarge)` if the newest pages of an execution's state, [`DURABLE_PAGE_BYTES`] more for each, are larger than
     /// `most` bytes. Reads the sizes of all pages: to be used rarely, when old versions are deleted.
     ///

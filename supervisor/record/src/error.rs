@@ -35,6 +35,34 @@ pub enum Rejection {
     /// The row is larger than permitted.
     #[error("the {0} is too large")]
     TooLarge(Entity),
+    /// A limit of what is stored does not allow it.
+    #[error("{0}")]
+    Limit(StorageLimit),
+}
+
+/// A limit of what is stored, by the operator's setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StorageLimit {
+    /// Of one owner.
+    #[error("its owner stores more than owner_quota_mb")]
+    OwnerQuota,
+    /// Of what one owner writes in a minute.
+    #[error("its owner writes more state than owner_write_mb_per_min")]
+    WriteRate,
+    /// Of the whole database: the programs of those who store most end first.
+    #[error("the database is larger than quota_mb, and its owner is one of those who store most")]
+    DatabaseQuota,
+}
+
+impl StorageLimit {
+    /// The operator's setting.
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::OwnerQuota => "owner_quota_mb",
+            Self::WriteRate => "owner_write_mb_per_min",
+            Self::DatabaseQuota => "quota_mb",
+        }
+    }
 }
 
 /// The kind of object that a rejection concerns.

@@ -11,7 +11,7 @@ mod retention;
 mod rows;
 
 pub use batch::{Applied, Batch, Write};
-pub use error::{Entity, Rejection, StoreError};
+pub use error::{Entity, Rejection, StorageLimit, StoreError};
 pub use query::{Cursor, IdKind, Page, PageVersion, Query, QueryResult, SessionQuery};
 pub use query::{PAGE_BYTES, is_last_page, weight_of_event};
 pub use retention::{CLIENTS_OF_AN_OWNER, PRUNE_EVERY, PRUNE_ROWS, earlier, oldest_id_at};

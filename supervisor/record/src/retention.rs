@@ -16,6 +16,11 @@ pub struct Retention {
     pub prune_above_bytes: u64,
     /// Above this size no new executions and sessions are admitted (bytes).
     pub quota_bytes: u64,
+    /// Above seven eighths of this an owner's ended executions are deleted, the oldest first; above it no more states of its programs
+    /// are stored: they end (bytes).
+    pub owner_quota_bytes: u64,
+    /// States that the programs of an owner may write in a minute, and at once (bytes); beyond it they end.
+    pub owner_write_bytes: u64,
 }
 
 impl Default for Retention {
@@ -25,6 +30,8 @@ impl Default for Retention {
             key_life: KEY_LIFE,
             prune_above_bytes: 4 << 30,
             quota_bytes: 5 << 30,
+            owner_quota_bytes: 4 << 30,
+            owner_write_bytes: 4 << 30,
         }
     }
 }
@@ -39,6 +46,11 @@ pub const PRUNE_ROWS: u32 = 1_000;
 pub const PRUNE_EVERY: Duration = Duration::from_mins(1);
 
 impl Retention {
+    /// Above this an owner's ended executions are deleted (bytes).
+    pub fn owner_prune_bytes(&self) -> u64 {
+        self.owner_quota_bytes / 8 * 7
+    }
+
     /// Everything that ended before this time is deleted: records, and lines of the audit log, which are deleted for no other
     /// reason.
     pub fn cutoff(&self, now: Timestamp) -> Timestamp {

@@ -110,7 +110,7 @@ impl SessionTask {
             live: Arc::clone(live),
             callers: Callers::default(),
             followers: Followers::default(),
-            writes: Writes::new(shared.store.clone()),
+            writes: Writes::new(shared.store.of(&live.owner)),
             worker,
             forks: ForkRequests::default(),
             host: HostCalls { worktree, work: None, reservation: Reservation::default() },

@@ -51,6 +51,16 @@ impl<N> Writes<N> {
         self.submitting.is_some() || !self.queue.is_empty()
     }
 
+    /// Takes a batch back that the store has not taken into its queue; whether it was so.
+    pub(super) fn withdraw(&mut self, id: WriteId) -> bool {
+        if self.submitting.take_if(|(submitting, ..)| *submitting == id).is_some() {
+            return true;
+        }
+        let before = self.queue.len();
+        self.queue.retain(|(queued, ..)| *queued != id);
+        self.queue.len() < before
+    }
+
     /// Whether the outcome of every batch is known.
     pub(super) fn is_empty(&self) -> bool {
         !self.is_behind() && self.tickets.is_empty()
@@ -103,6 +113,25 @@ mod tests {
     use vm_system_core::WriteId;
     use vm_system_record::Batch;
     use vm_system_store::{Faults, Urgency, open_temporary};
+
+    #[tokio::test]
+    async fn batch_that_waits_for_the_queue_can_be_taken_back_and_one_in_the_queue_cannot() {
+        let (store, faults) = Faults::of(open_temporary().expect("a temporary folder"));
+        let mut writes = Writes::new(store);
+        let batch = || Batch(Vec::new());
+        assert!(writes.push((WriteId(1), 1), batch(), Urgency::Now).is_none());
+        assert!(!writes.withdraw(WriteId(1)));
+        faults.set_full(true);
+        for number in 2..=4 {
+            assert!(writes.push((WriteId(number), number), batch(), Urgency::Now).is_none());
+        }
+        assert!(writes.withdraw(WriteId(2)) && writes.withdraw(WriteId(4)) && !writes.withdraw(WriteId(2)));
+        faults.set_full(false);
+        for number in [1, 3] {
+            assert_eq!(writes.next().await.id, WriteId(number));
+        }
+        assert!(writes.is_empty());
+    }
 
     #[tokio::test]
     async fn batches_wait_in_their_order_for_a_full_store_queue() {

@@ -2,12 +2,12 @@
 //! nothing itself.
 
 use super::handle::{StoreHandle, Ticket};
-use super::{BoxFuture, Store, StoreStatus, Urgency};
+use super::{BoxFuture, Lane, Store, StoreStatus, Urgency};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_record::{Batch, Query, QueryResult, StoreError, Write};
+use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError, Write};
 
 /// Makes a store fail.
 #[derive(Clone)]
@@ -78,7 +78,13 @@ struct FaultyStore {
 }
 
 impl Store for FaultyStore {
-    fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>> {
+    fn submit(
+        &self,
+        lane: Lane,
+        batch: Batch,
+        urgency: Urgency,
+    ) -> BoxFuture<'_, Result<Ticket, StoreError>> {
+        let store = self.store.in_lane(lane);
         Box::pin(async move {
             // Cannot fail: the sender is a field of this value.
             let _ = self.faults.full.subscribe().wait_for(|full| !full).await;
@@ -89,9 +95,9 @@ impl Store for FaultyStore {
             for id in lost {
                 // Refused if the execution's row was lost: there is nothing to mark.
                 let mark = Write::ExecutionDegraded { id };
-                self.store.submit_with(mark.into(), urgency).await?;
+                store.submit_with(mark.into(), urgency).await?;
             }
-            self.store.submit_with(batch, urgency).await
+            store.submit_with(batch, urgency).await
         })
     }
 
@@ -103,6 +109,10 @@ impl Store for FaultyStore {
                 None => self.store.read(query).await,
             }
         })
+    }
+
+    fn is_full(&self, owner: &Owner) -> bool {
+        self.store.is_full(owner)
     }
 
     fn status(&self) -> StoreStatus {

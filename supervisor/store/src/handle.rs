@@ -1,6 +1,6 @@
 //! The callers' interface: a clonable handle with a method for each query. Owns no state.
 
-use super::{Store, StoreStatus, Urgency};
+use super::{Lane, Store, StoreStatus, Urgency};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -38,9 +38,12 @@ impl Future for Ticket {
     }
 }
 
-/// A clonable handle of a store.
+/// A clonable handle of a store; its batches go into one lane.
 #[derive(Clone)]
-pub struct StoreHandle(Arc<dyn Store>);
+pub struct StoreHandle {
+    store: Arc<dyn Store>,
+    lane: Lane,
+}
 
 impl fmt::Debug for StoreHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,7 +63,17 @@ macro_rules! query {
 
 impl StoreHandle {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self(store)
+        Self { store, lane: Lane::System }
+    }
+
+    /// The same store, for what is written for an owner.
+    #[must_use]
+    pub fn of(&self, owner: &Owner) -> Self {
+        self.in_lane(Lane::Owner(owner.clone()))
+    }
+
+    pub(super) fn in_lane(&self, lane: Lane) -> Self {
+        Self { store: Arc::clone(&self.store), lane }
     }
 
     /// Queues a batch for the next commit; waits only while the queue is full.
@@ -74,7 +87,7 @@ impl StoreHandle {
     }
 
     pub(super) async fn submit_with(&self, batch: Batch, urgency: Urgency) -> Result<Ticket, StoreError> {
-        self.0.submit(batch, urgency).await
+        self.store.submit(self.lane.clone(), batch, urgency).await
     }
 
     /// Queues a batch and waits until it is committed.
@@ -84,17 +97,22 @@ impl StoreHandle {
 
     /// Runs any query.
     pub async fn read(&self, query: Query) -> Result<QueryResult, StoreError> {
-        self.0.read(query).await
+        self.store.read(query).await
     }
 
     /// Health and size of the store.
     pub fn status(&self) -> StoreStatus {
-        self.0.status()
+        self.store.status()
+    }
+
+    /// Whether an owner stores more than its quota.
+    pub fn is_full(&self, owner: &Owner) -> bool {
+        self.store.is_full(owner)
     }
 
     /// Commits the queued batches and closes.
     pub async fn shutdown(&self) {
-        self.0.shutdown().await;
+        self.store.shutdown().await;
     }
 
     /// An active template.

@@ -10,11 +10,12 @@
 //! - [`record`](vm_system_record): rows, writes and queries
 //! - [`interface`]: the trait
 //! - [`handle`]: the callers' interface, with typed queries
-//! - [`lock`], [`queue`]: one owner per state directory; back-pressure
+//! - [`lock`], [`queue`], [`admission`]: one owner per state directory; back-pressure; limits of what is stored
 //! - [`sqlite`]: opening, writer thread with group commit, readers, checkpoints
 //! - [`temporary`]: the folder of a database that ends with its process
 //! - [`faults`]: a store that fails on request
 
+mod admission;
 mod error;
 mod faults;
 mod handle;
@@ -29,6 +30,6 @@ mod tests;
 pub use error::OpenError;
 pub use faults::Faults;
 pub use handle::{StoreHandle, Ticket};
-pub use interface::{BoxFuture, DatabaseFault, LAZY_MS, STALLED_AFTER, Store, StoreStatus, Urgency};
+pub use interface::{BoxFuture, DatabaseFault, LAZY_MS, Lane, STALLED_AFTER, Store, StoreStatus, Urgency};
 pub use lock::StoreLock;
 pub use sqlite::{Durability, StoreOptions, open_sqlite, open_temporary};

@@ -1,31 +1,90 @@
 //! The bounded queue between callers and the writer thread. Knows nothing of a batch's content beyond its size.
+//!
+//! Each owner has a lane: a FIFO of its own with a bound of its own, so that nobody waits behind what another owner has queued. The
+//! lanes share the writer by deficit round robin (Shreedhar and Varghese, 1995): each gets [`QUANTUM`] bytes in turn, and keeps
+//! what is too little for its next batch. A checkpoint that is larger than a turn is written in pieces within the turns of all.
 
+#[cfg(test)]
+mod tests;
+
+use super::admission::{Admission, Booking};
 use super::handle::Ticket;
-use super::{LAZY_MS, Urgency};
+use super::{LAZY_MS, Lane, Urgency};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use vm_system_record::{Applied, Batch, StoreError, Write};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_record::{Applied, Batch, Rejection, StoreError, Write};
 
 /// Capacity of the queue, in units of [`UNIT_BYTES`]; a batch takes one and one more per unit of its content.
 const UNITS: u32 = 16_384;
 const UNIT_BYTES: usize = 4_096;
+/// Of this capacity one lane has at most so much.
+const LANE_UNITS: u32 = 4_096;
+/// Capacity that each lane has beside: however full the queue is, a small batch of an owner that has few of them is admitted.
+const OWN_UNITS: u32 = 256;
+/// What a lane may write each time that it has its turn (bytes).
+const QUANTUM: usize = 64 << 10;
+/// What one commit writes, but for one large batch (bytes): how long a batch that comes during a commit waits for the next one.
+const TURN_BYTES: usize = 1 << 20;
+/// What a batch costs beside its content (bytes).
+const BATCH_BYTES: usize = 4_096;
+/// How long the writer waits for the log to be copied back, if no small batch comes before.
+const LOG_WAIT: Duration = Duration::from_millis(10);
 const LAZY: Duration = Duration::from_millis(LAZY_MS);
 /// For this long after work the writer polls the queue as often as a lazy batch may wait, so that no caller has to wake it.
 const VIGIL: Duration = Duration::from_millis(50);
+/// Lanes without batches that are remembered at most, beside as many as are in use.
+const IDLE_LANES: usize = 64;
+
+/// What earlier turns have written of a batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// The execution with a checkpoint of which a part is written.
+    pub(super) staging: Option<ExecutionId>,
+    /// Pages of it that are written.
+    pub(super) pages: usize,
+    /// Of these, the numbers of those that are gone or replace a version.
+    pub(super) replacing: Vec<u64>,
+    /// What is written of its content (bytes).
+    pub(super) bytes: usize,
+}
 
 /// A batch that waits for its commit.
 pub(super) struct QueuedBatch {
     pub(super) batch: Batch,
+    pub(super) progress: Progress,
+    lane: Lane,
     /// About how much its content takes (bytes).
     content_bytes: usize,
+    /// It may be written in pieces.
+    in_pieces: bool,
+    /// What this turn may write of it, if not all (bytes).
+    allowance: usize,
     done: oneshot::Sender<Result<Applied, StoreError>>,
-    _permit: OwnedSemaphorePermit,
+    _admitted: Admitted,
+    _booking: Option<Booking>,
 }
 
 impl QueuedBatch {
-    pub(super) fn content_bytes(&self) -> usize {
-        self.content_bytes
+    /// What this turn may write of it (bytes); `None`: all that is left.
+    pub(super) fn piece(&self) -> Option<usize> {
+        (self.allowance < self.cost()).then_some(self.allowance).filter(|_| self.allowance > 0)
+    }
+
+    /// What this turn writes, about (bytes).
+    pub(super) fn turn_bytes(&self) -> usize {
+        self.piece().unwrap_or_else(|| self.cost())
+    }
+
+    pub(super) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// What is left of it (bytes).
+    fn cost(&self) -> usize {
+        BATCH_BYTES + self.content_bytes.saturating_sub(self.progress.bytes)
     }
 
     /// Reports the result to the caller, if it still waits, and returns the capacity.
@@ -36,7 +95,7 @@ impl QueuedBatch {
 
 /// The writer's next work.
 pub(super) enum Turn {
-    /// Everything that was queued, in order.
+    /// The batches of the next commit, in the order of each lane.
     Work(Vec<QueuedBatch>),
     /// No work for a while.
     Idle,
@@ -44,9 +103,47 @@ pub(super) enum Turn {
     Closed,
 }
 
+/// How much of a lane may be queued.
+struct Gate {
+    /// Its part of the common capacity.
+    lane: Arc<Semaphore>,
+    /// What it has beside.
+    own: Arc<Semaphore>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        let semaphore = |units| Arc::new(Semaphore::new(units as usize));
+        Self { lane: semaphore(LANE_UNITS), own: semaphore(OWN_UNITS) }
+    }
+
+    fn close(&self) {
+        self.lane.close();
+        self.own.close();
+    }
+}
+
+/// The capacity that a batch holds, until it is written.
+struct Admitted {
+    _gate: Arc<Gate>,
+    _permits: [Option<OwnedSemaphorePermit>; 2],
+}
+
+/// The batches of a lane.
+#[derive(Default)]
+struct LaneQueue {
+    jobs: VecDeque<QueuedBatch>,
+    /// What it may write without another turn (bytes).
+    deficit: usize,
+}
+
 #[derive(Default)]
 struct State {
-    jobs: Vec<QueuedBatch>,
+    /// Those that have batches.
+    lanes: HashMap<Lane, LaneQueue>,
+    /// The same lanes, the next one first.
+    ring: VecDeque<Lane>,
+    gates: HashMap<Lane, Arc<Gate>>,
     urgent: bool,
     /// Latest time to write the oldest lazy batch.
     lazy_until: Option<Instant>,
@@ -74,17 +171,98 @@ impl State {
         }
         is_late
     }
+
+    fn gate(&mut self, lane: &Lane) -> Arc<Gate> {
+        if let Some(gate) = self.gates.get(lane) {
+            return Arc::clone(gate);
+        }
+        if self.gates.len() >= IDLE_LANES + 2 * self.lanes.len() {
+            // Nobody waits at one that is only here, and no batch has its capacity.
+            self.gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+        }
+        let gate = Arc::new(Gate::new());
+        if self.closed {
+            gate.close();
+        }
+        self.gates.insert(lane.clone(), Arc::clone(&gate));
+        gate
+    }
+
+    fn queue(&mut self, lane: Lane, job: QueuedBatch) {
+        let queue = self.lanes.entry(lane.clone()).or_default();
+        if queue.jobs.is_empty() {
+            self.ring.push_back(lane);
+        }
+        queue.jobs.push_back(job);
+    }
+
+    /// The batches of the next commit, and parts of some; only batches that fit into a quantum if `small_only`. One that is larger
+    /// than a commit and cannot be written in pieces waits until its lane has saved enough for it.
+    fn next_turn(&mut self, small_only: bool) -> Vec<QueuedBatch> {
+        let (mut turn, mut left) = (Vec::new(), TURN_BYTES);
+        let (mut begun, mut passed_over) = (Vec::new(), 0);
+        while left > 0
+            && passed_over < self.ring.len()
+            && let Some(lane) = self.ring.pop_front()
+        {
+            let Some(queue) = self.lanes.get_mut(&lane) else { continue };
+            queue.deficit += QUANTUM;
+            passed_over += 1;
+            while left > 0
+                && let Some(job) = queue.jobs.front_mut()
+            {
+                let missing = job.cost() - job.allowance;
+                if small_only && job.cost() > QUANTUM {
+                    queue.deficit = queue.deficit.min(QUANTUM);
+                    break;
+                }
+                passed_over = 0;
+                if missing <= queue.deficit {
+                    queue.deficit -= missing;
+                    left = left.saturating_sub(missing);
+                    turn.extend(queue.jobs.pop_front());
+                    continue;
+                }
+                if job.in_pieces {
+                    let part = queue.deficit.min(left);
+                    if job.allowance == 0 {
+                        begun.push(lane.clone());
+                    }
+                    job.allowance += part;
+                    queue.deficit -= part;
+                    left -= part;
+                }
+                break;
+            }
+            if queue.jobs.is_empty() {
+                self.lanes.remove(&lane);
+            } else {
+                self.ring.push_back(lane);
+            }
+        }
+        for lane in begun {
+            let Some(queue) = self.lanes.get_mut(&lane) else { continue };
+            turn.extend(queue.jobs.pop_front_if(|job| job.allowance > 0));
+            if queue.jobs.is_empty() {
+                self.lanes.remove(&lane);
+                self.ring.retain(|other| *other != lane);
+            }
+        }
+        turn
+    }
 }
 
 pub(super) struct Queue {
     state: Mutex<State>,
     wake: Condvar,
     capacity: Arc<Semaphore>,
+    admission: Arc<Admission>,
 }
 
 impl Queue {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(admission: Arc<Admission>) -> Self {
         Self {
+            admission,
             state: Mutex::new(State::default()),
             wake: Condvar::new(),
             capacity: Arc::new(Semaphore::new(UNITS as usize)),
@@ -96,18 +274,41 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn push(&self, batch: Batch, urgency: Urgency) -> Result<Ticket, StoreError> {
+    pub(super) async fn push(
+        &self,
+        lane: Lane,
+        batch: Batch,
+        urgency: Urgency,
+    ) -> Result<Ticket, StoreError> {
         let content_bytes = bytes(&batch);
         let units = u32::try_from(1 + content_bytes / UNIT_BYTES).unwrap_or(UNITS).min(UNITS);
-        // Closed together with the queue.
-        let permit =
-            Arc::clone(&self.capacity).acquire_many_owned(units).await.map_err(|_| StoreError::Closed)?;
+        let booking = match &lane {
+            Lane::Owner(owner) if batch.0.iter().any(has_state) => {
+                let booked = self.admission.book(owner, content_bytes as u64, Instant::now());
+                Some(booked.map_err(|limit| StoreError::Rejected(Rejection::Limit(limit)))?)
+            }
+            _ => None,
+        };
+        let gate = self.state().gate(&lane);
+        let admitted = self.admit(gate, units).await?;
         let (done, ticket) = oneshot::channel();
         let mut state = self.state();
         if state.closed {
             return Err(StoreError::Closed);
         }
-        state.jobs.push(QueuedBatch { batch, content_bytes, done, _permit: permit });
+        let in_pieces = content_bytes > TURN_BYTES && is_divisible(&batch);
+        let job = QueuedBatch {
+            batch,
+            progress: Progress::default(),
+            lane: lane.clone(),
+            content_bytes,
+            in_pieces,
+            allowance: 0,
+            done,
+            _admitted: admitted,
+            _booking: booking,
+        };
+        state.queue(lane, job);
         let wake = state.wakes_writer(urgency);
         drop(state);
         if wake {
@@ -116,8 +317,42 @@ impl Queue {
         Ok(Ticket(ticket))
     }
 
-    /// Blocks until there is work that must not wait longer, or until `idle` has passed.
-    pub(super) fn take(&self, idle: Duration) -> Turn {
+    /// A small batch takes what its lane has for such. Others wait first for their lane, then for the common capacity: the owners
+    /// wait there for each other, and not for all that one of them has.
+    async fn admit(&self, gate: Arc<Gate>, units: u32) -> Result<Admitted, StoreError> {
+        if let Ok(own) = Arc::clone(&gate.own).try_acquire_many_owned(units) {
+            return Ok(Admitted { _gate: gate, _permits: [Some(own), None] });
+        }
+        // All are closed together with the queue.
+        let lane = Arc::clone(&gate.lane).acquire_many_owned(units.min(LANE_UNITS)).await;
+        let lane = lane.map_err(|_| StoreError::Closed)?;
+        let common = Arc::clone(&self.capacity).acquire_many_owned(units).await;
+        let common = common.map_err(|_| StoreError::Closed)?;
+        Ok(Admitted { _gate: gate, _permits: [Some(lane), Some(common)] })
+    }
+
+    /// Takes back a batch of which there is more to write: it is the next one of its lane.
+    pub(super) fn put_back(&self, mut job: QueuedBatch) {
+        job.allowance = 0;
+        let mut state = self.state();
+        let lane = job.lane.clone();
+        let queue = state.lanes.entry(lane.clone()).or_default();
+        let is_new = queue.jobs.is_empty();
+        queue.jobs.push_front(job);
+        if is_new {
+            state.ring.push_back(lane);
+        }
+        state.urgent = true;
+    }
+
+    /// Wakes a writer that waits for the log.
+    pub(super) fn log_was_copied(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Blocks until there is work that must not wait longer, or until `idle` has passed. If `small_only`, what is large waits: too
+    /// much of the log is not copied back.
+    pub(super) fn take(&self, idle: Duration, small_only: bool) -> Turn {
         let called = Instant::now();
         let idle_from = called + idle;
         let mut state = self.state();
@@ -125,14 +360,24 @@ impl Queue {
             let now = Instant::now();
             let is_due = state.lazy_until.is_some_and(|until| until <= now);
             if state.urgent || state.closed || is_due {
-                if state.jobs.is_empty() {
+                if state.lanes.is_empty() {
                     return Turn::Closed;
                 }
-                state.urgent = false;
+                let small_only = small_only && !state.closed;
+                let turn = state.next_turn(small_only);
+                // What is left has waited long enough.
+                state.urgent = !state.lanes.is_empty();
                 state.lazy_until = None;
-                return Turn::Work(std::mem::take(&mut state.jobs));
+                if turn.is_empty() {
+                    state.sleeps_until = Some(now + LOG_WAIT);
+                    let slept = self.wake.wait_timeout(state, LOG_WAIT);
+                    state = slept.unwrap_or_else(PoisonError::into_inner).0;
+                    state.sleeps_until = None;
+                    return Turn::Idle;
+                }
+                return Turn::Work(turn);
             }
-            if idle_from <= now && state.jobs.is_empty() {
+            if idle_from <= now && state.lanes.is_empty() {
                 return Turn::Idle;
             }
             let wakes_up = match state.lazy_until {
@@ -149,7 +394,10 @@ impl Queue {
 
     /// Refuses new batches; queued ones are still returned.
     pub(super) fn close(&self) {
-        self.state().closed = true;
+        let mut state = self.state();
+        state.closed = true;
+        state.gates.values().for_each(|gate| gate.close());
+        drop(state);
         self.capacity.close();
         self.wake.notify_one();
     }
@@ -157,12 +405,26 @@ impl Queue {
     /// As [`Self::close`], for a writer that has ended: callers get the error that the store is closed.
     pub(super) fn abandon(&self) {
         self.close();
-        self.state().jobs.clear();
+        let mut state = self.state();
+        state.ring.clear();
+        state.lanes.clear();
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.state().jobs.len() as u64
+        self.state().lanes.values().map(|queue| queue.jobs.len() as u64).sum()
     }
+}
+
+/// Whether a write adds to the states that its owner stores.
+fn has_state(write: &Write) -> bool {
+    matches!(write, Write::Checkpoint(_) | Write::CheckpointCopy { .. })
+}
+
+/// Whether a batch may be written in pieces: the pages of a checkpoint of an execution that is in the store.
+fn is_divisible(batch: &Batch) -> bool {
+    let begins = |write: &Write| matches!(write, Write::ExecutionStarted { .. });
+    let has_pages = |write: &&Write| matches!(write, Write::Checkpoint(_));
+    batch.0.iter().filter(has_pages).count() == 1 && !batch.0.iter().any(begins)
 }
 
 /// Approximate memory of a batch's content (bytes).
@@ -192,101 +454,5 @@ fn write_bytes(write: &Write) -> usize {
         Write::TaskEnd { answer, .. } => 256 + answer.as_ref().map_or(0, String::len),
         Write::SessionEnd { last_error, .. } => 256 + last_error.as_ref().map_or(0, String::len),
         _ => 256,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Queue, State, Turn, UNIT_BYTES, UNITS};
-    use crate::Urgency;
-    use std::time::Duration;
-    use vm_system_record::{Batch, StoreError, Write};
-
-    fn meta(bytes: usize) -> Batch {
-        Write::KeyResponse {
-            owner: vm_system_record::Owner::new("o"),
-            key: String::new(),
-            reply: vec![0; bytes],
-        }
-        .into()
-    }
-
-    #[tokio::test]
-    async fn full_queue_makes_the_next_caller_wait_until_a_turn_is_done() {
-        let queue = Queue::new();
-        let huge = (UNITS as usize - 1) * UNIT_BYTES;
-        let _first = queue.push(meta(huge), Urgency::Now).await.expect("the store accepts it");
-        let second = queue.push(meta(1), Urgency::Now);
-        tokio::pin!(second);
-        assert!(futures_poll(&mut second).is_none());
-        let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
-        assert!(futures_poll(&mut second).is_none());
-        for job in jobs {
-            job.finish(Err(StoreError::Closed));
-        }
-        second.await.expect("the store accepts it again");
-    }
-
-    #[tokio::test]
-    async fn lazy_batch_leaves_with_the_next_urgent_one() {
-        let queue = Queue::new();
-        let _lazy = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
-        let _urgent = queue.push(meta(2), Urgency::Now).await.expect("the store accepts it");
-        let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
-        assert_eq!(jobs.len(), 2);
-        assert!(matches!(queue.take(Duration::ZERO), Turn::Idle));
-    }
-
-    #[tokio::test]
-    async fn lone_lazy_batch_leaves_by_itself() {
-        let queue = Queue::new();
-        let _lazy = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
-        assert!(matches!(queue.take(Duration::ZERO), Turn::Work(jobs) if jobs.len() == 1));
-    }
-
-    #[test]
-    fn lazy_batch_wakes_only_a_writer_that_would_sleep_too_long() {
-        let mut state = State::default();
-        assert!(!state.wakes_writer(Urgency::Lazy), "a writer at work scanned before it sleeps");
-        let until = state.lazy_until.expect("it has a latest time");
-        state.sleeps_until = Some(until);
-        assert!(!state.wakes_writer(Urgency::Lazy));
-        state.sleeps_until = Some(until + Duration::from_millis(1));
-        assert!(state.wakes_writer(Urgency::Lazy));
-        assert!(!state.wakes_writer(Urgency::Lazy), "it has been woken");
-    }
-
-    #[test]
-    fn urgent_batch_wakes_a_sleeping_writer_once() {
-        let mut state = State { sleeps_until: Some(std::time::Instant::now()), ..State::default() };
-        assert!(state.wakes_writer(Urgency::Now));
-        assert!(!state.wakes_writer(Urgency::Now));
-        assert!(state.urgent);
-    }
-
-    #[tokio::test]
-    async fn closed_queue_returns_its_rest_and_refuses_more() {
-        let queue = Queue::new();
-        let _ticket = queue.push(meta(1), Urgency::Lazy).await.expect("the store accepts it");
-        queue.close();
-        assert_eq!(queue.push(meta(1), Urgency::Now).await.map(|_| ()), Err(StoreError::Closed));
-        assert!(matches!(queue.take(Duration::from_mins(1)), Turn::Work(jobs) if jobs.len() == 1));
-        assert!(matches!(queue.take(Duration::from_mins(1)), Turn::Closed));
-    }
-
-    #[tokio::test]
-    async fn abandoned_queue_fails_the_batches_that_wait() {
-        let queue = Queue::new();
-        let ticket = queue.push(meta(1), Urgency::Now).await.expect("the store accepts it");
-        queue.abandon();
-        assert_eq!(ticket.await, Err(StoreError::Closed));
-    }
-
-    fn futures_poll<F: Future>(future: &mut std::pin::Pin<&mut F>) -> Option<F::Output> {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        match future.as_mut().poll(&mut context) {
-            std::task::Poll::Ready(value) => Some(value),
-            std::task::Poll::Pending => None,
-        }
     }
 }

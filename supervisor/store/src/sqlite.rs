@@ -2,6 +2,7 @@
 //!
 //! One writer thread (`writer.rs`), a few read-only connections (`readers.rs`), one checkpoint thread (`wal.rs`).
 
+mod background;
 mod database_file;
 mod failure;
 mod open;
@@ -15,12 +16,13 @@ mod wal_check;
 mod write;
 mod writer;
 
+use super::admission::Admission;
 use super::error::OpenError;
 use super::handle::Ticket;
 use super::lock::StoreLock;
 use super::queue::Queue;
 use super::temporary::TemporaryFolder;
-use super::{BoxFuture, Store, StoreHandle, StoreStatus, Urgency};
+use super::{BoxFuture, Lane, Store, StoreHandle, StoreStatus, Urgency};
 use database_file::DatabaseFile;
 #[cfg(test)]
 pub(super) use open::VERSION as SCHEMA_VERSION;
@@ -30,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use vm_system_record::{Batch, Query, QueryResult, Retention, StoreError};
+use vm_system_record::{Batch, Owner, Query, QueryResult, Retention, StoreError};
 use writer::{Writer, WriterShared};
 
 /// What a commit survives.
@@ -128,6 +130,7 @@ impl DatabaseLocation {
 
 struct SqliteStore {
     queue: Arc<Queue>,
+    admission: Arc<Admission>,
     readers: Arc<Readers>,
     shared: Arc<WriterShared>,
     file: Arc<DatabaseFile>,
@@ -155,10 +158,12 @@ impl SqliteStore {
         let file = DatabaseFile::named(&path)
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
         let file = Arc::new(file);
-        let queue = Arc::new(Queue::new());
+        let admission = Arc::new(Admission::new(retention.clone()));
+        let queue = Arc::new(Queue::new(Arc::clone(&admission)));
         let shared = Arc::new(WriterShared::default());
         let location = DatabaseLocation { file: Arc::clone(&file), durability, busy_timeout };
-        let writer = Writer::new(connection, location, retention, Arc::clone(&queue), Arc::clone(&shared))
+        let published = (Arc::clone(&shared), Arc::clone(&admission));
+        let writer = Writer::new(connection, location, retention, Arc::clone(&queue), published)
             .map_err(|error| unusable(&path, &error))?;
         let last = Abandon(Arc::clone(&queue));
         let thread = std::thread::Builder::new()
@@ -173,6 +178,7 @@ impl SqliteStore {
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
         Ok(Self {
             queue,
+            admission,
             readers: Arc::new(Readers::new(Arc::clone(&file), busy_timeout, Arc::clone(&shared))),
             shared,
             file,
@@ -200,12 +206,21 @@ fn unusable(path: &Path, error: &StoreError) -> OpenError {
 }
 
 impl Store for SqliteStore {
-    fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>> {
-        Box::pin(self.queue.push(batch, urgency))
+    fn submit(
+        &self,
+        lane: Lane,
+        batch: Batch,
+        urgency: Urgency,
+    ) -> BoxFuture<'_, Result<Ticket, StoreError>> {
+        Box::pin(self.queue.push(lane, batch, urgency))
     }
 
     fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
         Box::pin(Arc::clone(&self.readers).read(query))
+    }
+
+    fn is_full(&self, owner: &Owner) -> bool {
+        self.admission.is_full(owner)
     }
 
     fn status(&self) -> StoreStatus {

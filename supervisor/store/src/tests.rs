@@ -4,6 +4,7 @@ mod failures;
 mod fixture;
 mod golden;
 mod opening;
+mod pieces;
 mod quota;
 mod reading;
 mod suite;

@@ -6,7 +6,7 @@ use vm_system_protocol::control::{NewCapability, NewRun, Op};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, ExecutionStatus, Limits, Settings};
 use vm_system_tests::client::Client;
-use vm_system_tests::daemon::Daemon;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::programs::{id, result};
 
 /// A template with `config` as the limits of the `fs` module.
@@ -110,4 +110,33 @@ fn output_limit_counts_across_timed_out_tasks_between_which_no_worker_runs() {
         "{error:?}"
     );
     daemon.stop();
+}
+
+#[test]
+fn programs_of_an_owner_that_stores_too_much_end_with_the_name_of_the_limit() {
+    let grows = "const kept = []; for (;;) kept.push('x'.repeat(1000)); function main() {}";
+    for (setting, said) in [
+        ("owner_quota_mb = 4", "owner_quota_mb"),
+        ("owner_write_mb_per_min = 4", "owner_write_mb_per_min"),
+        ("quota_mb = 6\nowner_quota_mb = 100", "quota_mb"),
+    ] {
+        let config = format!("[durable]\ncheckpoint_steps = 5000\n[retention]\n{setting}\n");
+        let options = DaemonOptions { config, ..DaemonOptions::default() };
+        let place = vm_system_tests::place::TestDir::new(vm_system_tests::place::User::AsStarted);
+        let daemon = Daemon::start_with(place, &options);
+        let mut client = daemon.client();
+        let waits = client.begin("const a = CC('how?'); function main() { return a; }", "waits");
+        let run = client.begin(grows, "grows");
+        let run = ended(&mut client, &id(&run));
+        let error = run.execution.error.as_ref().expect("an error");
+        assert_eq!((run.execution.status, error.code.as_str()), (ExecutionStatus::Error, "STORAGE_LIMIT"));
+        assert_eq!(error.reason, Some(format!("limit({said})")), "{setting}");
+        assert_eq!(client.checkpoints(&id(&run)).len(), 0, "what it stored is given back");
+        // Those that store little are not concerned, and the end of every program is stored.
+        if said != "owner_write_mb_per_min" {
+            assert_eq!(result(&client.submit(&id(&waits), "so").expect("taken")), "\"so\"");
+        }
+        drop(client);
+        daemon.stop();
+    }
 }

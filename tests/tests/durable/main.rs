@@ -1,6 +1,7 @@
 //! Durable programs through the real daemon: pauses, answers, kills of every process, rewinds.
 
 mod brokers;
+mod ends;
 mod files;
 mod follow;
 mod limits;
@@ -465,15 +466,17 @@ fn a_program_writes_its_worktree_and_nothing_else() {
                 fs.writeFile('out/deep/a.txt', 'one'), fs.writeFile(root + '/out/b.txt', 'two'),
                 fs.writeFile('out/b.txt', '2'), fs.writeFile('../x', 'no'), fs.writeFile('/etc/x', 'no'),
                 fs.writeFile('out', 'a folder'), fs.listFiles('out', { recursive: true }).map(p => p.slice(root.length)),
+                CC('done?'),
             ];
         }",
     );
     let worktree_path = Some(root.to_string_lossy().into_owned());
     let args = vec![root.to_string_lossy().into_owned()];
     let run = client.start_program(NewRun { worktree_path, args, ..NewRun::default() }).expect("started");
+    let run = client.submit(&id(&run), "yes").expect("taken");
     assert_eq!(
         result(&run),
-        "[true,true,true,false,false,false,[\"/out/b.txt\",\"/out/deep\",\"/out/deep/a.txt\"]]"
+        "[true,true,true,false,false,false,[\"/out/b.txt\",\"/out/deep\",\"/out/deep/a.txt\"],\"yes\"]"
     );
     let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("written");
     assert_eq!((read("out/deep/a.txt").as_str(), read("out/b.txt").as_str()), ("one", "2"));

@@ -8,10 +8,14 @@ impl Machine {
     /// Sends a checkpoint of the current state.
     pub(super) fn checkpoint(&mut self, cause: Cause, link: &mut Link) -> Option<()> {
         let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
-        let checkpoint = state.pages_since(program, self.sent);
-        self.sent = checkpoint.number;
+        let mut pages = Vec::new();
+        // Nothing goes on from an end: its state is not made into pages.
+        if !matches!(cause, Cause::Ended(_)) {
+            let checkpoint = state.pages_since(program, self.sent);
+            (self.sent, pages) = (checkpoint.number, checkpoint.pages);
+        }
         let (mut batch, mut bytes) = (Vec::new(), 0);
-        for page in checkpoint.pages {
+        for page in pages {
             bytes += page.bytes.len() + 16;
             batch.push(StatePage { number: page.number, bytes: page.bytes });
             if bytes >= PAGE_BATCH_BYTES {

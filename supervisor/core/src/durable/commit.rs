@@ -31,7 +31,7 @@ impl DurableMachine {
         }
         self.writes.last_write += 1;
         let id = WriteId(self.writes.last_write);
-        if batch.iter().any(|write| matches!(write, Write::StateBound { .. })) {
+        if batch.iter().any(|write| matches!(write, Write::Checkpoint(_))) {
             self.writes.weighed =
                 Some((id, batch.iter().filter(|write| is_independent_of_state(write)).cloned().collect()));
         }
@@ -75,8 +75,19 @@ impl DurableMachine {
         self.add_pages(cause, pages, now);
     }
 
+    /// At the end: what was gathered is not stored, and what is stored behind the last pause goes.
+    pub(super) fn drop_state(&mut self) {
+        self.start_pages = None;
+        self.gathered = Gathered::default();
+        if self.behind_pause {
+            self.behind_pause = false;
+            self.writes.unwritten.push(Write::CheckpointsTrim { execution: self.spec.execution });
+        }
+    }
+
     fn add_pages(&mut self, cause: &str, pages: BTreeMap<u64, Vec<u8>>, now: Now) {
         self.seq += 1;
+        self.behind_pause = !is_pause(cause);
         self.counters.unweighed +=
             pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum::<u64>();
         let too_large = self.counters.unweighed > self.compact_after();
@@ -233,8 +244,9 @@ impl DurableMachine {
         self.catch_up(now, actions);
     }
 
-    /// A state is larger than any honest worker's: it is not stored, and the execution ends at the state before.
-    fn too_large(&mut self, rest: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
+    /// A state is not stored: it is larger than any honest worker's, or than what its owner may store. The execution ends at the state
+    /// before.
+    fn give_back_state(&mut self, rest: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
         self.writes.held.clear();
         for (_, then) in std::mem::take(&mut self.writes.writing) {
             match then {
@@ -254,7 +266,14 @@ impl DurableMachine {
         self.writes.unwritten.push(Write::TasksWithdraw { execution, at });
         self.gathered = Gathered::default();
         self.record.result = None;
-        self.end_by_limit(DurableLimit::Heap, now, actions);
+        // Unknown of the one before.
+        self.behind_pause = self.seq > 1;
+    }
+
+    /// The batch that need not be stored if the execution is ended next: its state.
+    pub fn withdrawable(&self) -> Option<WriteId> {
+        let (id, _) = self.writes.weighed.as_ref()?;
+        self.writes.writing.first().filter(|(first, _)| first == id).map(|(first, _)| *first)
     }
 
     /// The store has refused a batch: this machine differs from the stored rows. It gives up all it holds; the execution is
@@ -271,9 +290,20 @@ impl DurableMachine {
             return;
         }
         let weighed = self.writes.weighed.take().filter(|(weighed, _)| *weighed == id);
-        if let (Unstored::TooLarge, Some((_, rest))) = (why, weighed) {
-            self.too_large(rest, now, actions);
-            return;
+        match (why, weighed) {
+            (Unstored::TooLarge, Some((_, rest))) => {
+                self.give_back_state(rest, now, actions);
+                return self.end_by_limit(DurableLimit::Heap, now, actions);
+            }
+            (Unstored::Limit(limit), Some((_, rest))) => {
+                self.give_back_state(rest, now, actions);
+                let message = limit.to_string();
+                let failure =
+                    ("STORAGE_LIMIT", message.as_str(), Some(format!("limit({})", limit.setting())));
+                return self.end(ExecutionStatus::Error, Some(failure), now, actions);
+            }
+            (Unstored::Withdrawn, Some((_, rest))) => return self.give_back_state(rest, now, actions),
+            _ => {}
         }
         let why = if why == Unstored::Conflict && self.seq <= 1 {
             DurableRefusal::NameTaken
@@ -298,6 +328,11 @@ impl DurableMachine {
             self.let_worker_go(actions);
         }
     }
+}
+
+/// Whether the program waits for an answer at a checkpoint of this cause.
+pub(super) fn is_pause(cause: &str) -> bool {
+    matches!(cause, "pause" | "edit")
 }
 
 /// Whether a write is independent of the state that the step leads to.

@@ -6,7 +6,7 @@ use vm_system_protocol::durable::{DurableLimits, FromDurable, HostCall, ToDurabl
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Limits};
-use vm_system_record::{TaskRow, Write};
+use vm_system_record::{StorageLimit, TaskRow, Write};
 
 /// The constant properties of an execution.
 #[derive(Debug, Clone)]
@@ -159,6 +159,10 @@ pub enum Unstored {
     Conflict,
     /// The state is larger than permitted.
     TooLarge,
+    /// A limit of what is stored does not allow it.
+    Limit(StorageLimit),
+    /// The store did not have it yet, and the execution is to be ended.
+    Withdrawn,
     /// The store does not work.
     Failed,
 }

@@ -33,6 +33,8 @@ pub struct DurableMachine {
     pub(super) stage: Stage,
     /// Number of the last checkpoint that was given to the store.
     pub(super) seq: u64,
+    /// That one is no pause: at the end it goes.
+    pub(super) behind_pause: bool,
     pub(super) gathered: Gathered,
     /// The pages of the program's beginning, until they or a later checkpoint are stored.
     pub(super) start_pages: Option<BTreeMap<u64, Vec<u8>>>,
@@ -60,7 +62,8 @@ impl DurableMachine {
         let next = super::stored::next(&found);
         let ended = found.record.status.is_final();
         let mut machine = Self::new(spec, found.record, next);
-        machine.seq = found.checkpoint.map_or(0, |(seq, _)| seq);
+        (machine.seq, machine.behind_pause) =
+            found.checkpoint.map_or((0, false), |(seq, cause)| (seq, !super::commit::is_pause(&cause)));
         machine.task = found.task.filter(|task| task.ended_at.is_none());
         machine.ended = ended;
         let unknown = machine.compact_after().saturating_sub(super::commit::UNKNOWN_BYTES);
@@ -78,6 +81,7 @@ impl DurableMachine {
             next,
             stage: Stage::Cold,
             seq: 0,
+            behind_pause: false,
             gathered: Gathered::default(),
             start_pages: None,
             worker: WorkerNotes::default(),

@@ -16,6 +16,8 @@ use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::WorkerEvent;
 
+/// A first state of at most so many bytes is stored together with the rows of its execution.
+const BEGINNING_BYTES: u64 = 1 << 20;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
@@ -157,6 +159,13 @@ impl DurableMachine {
             }
             return Ok(());
         }
+        // The store writes a large state in pieces, and for that its execution has to be there.
+        if self.creation_pending()
+            && self.gathered.page_bytes > BEGINNING_BYTES
+            && !matches!(cause, Cause::Ended(_))
+        {
+            self.commit_alone(now, actions);
+        }
         too_long(&cause)?;
         self.end_segment(now);
         let goes_on = matches!(cause, Cause::Effect(_) | Cause::Steps);
@@ -266,12 +275,12 @@ impl DurableMachine {
             End::Interrupted => (ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None))),
             End::Corrupt(what) => (ExecutionStatus::Error, Some(("WORKER_DIED", what.as_str(), None))),
         };
-        self.take_checkpoint("end", NextStep::Continue, now);
+        self.stage = Stage::Held;
         self.end(status, failure, now, actions);
         Ok(())
     }
 
-    /// Writes the last batch.
+    /// Writes the last batch: the result, and no state, because nothing continues from an end.
     pub(super) fn end(
         &mut self,
         status: ExecutionStatus,
@@ -290,6 +299,7 @@ impl DurableMachine {
             actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
         }
         self.add_events(now);
+        self.drop_state();
         self.add_end(now);
         self.flush(now, AfterCommit::End, actions);
         if !matches!(self.stage, Stage::Cold | Stage::Exiting) {

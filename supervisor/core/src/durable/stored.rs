@@ -1,5 +1,6 @@
 //! From stored rows to the machine's first state: how an execution is resumed.
 
+use super::commit::is_pause;
 use super::input::StoredExecution;
 use super::state::NextStep;
 use vm_system_protocol::durable::TaskAnswer;
@@ -14,7 +15,7 @@ use vm_system_record::{TaskOutcome, TaskRow};
 pub(super) fn next(found: &StoredExecution) -> NextStep {
     match found.checkpoint.as_ref().map(|(_, cause)| cause.as_str()) {
         None => NextStep::Begin,
-        Some("pause" | "edit") => match &found.task {
+        Some(cause) if is_pause(cause) => match &found.task {
             Some(task) => answer_of(task).map_or(NextStep::Wait, NextStep::Answer),
             None => NextStep::Wait,
         },

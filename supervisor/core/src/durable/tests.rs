@@ -21,7 +21,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, Execution, ExecutionStatus, Limits};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::WorkerEvent;
-use vm_system_record::{TaskOutcome, TaskRow, Write};
+use vm_system_record::{StorageLimit, TaskOutcome, TaskRow, Write};
 use vm_system_testkit::SeededRandom;
 
 /// Tasks of the model's program before it ends.
@@ -147,6 +147,11 @@ impl Rows {
                 Write::CheckpointCompact { keep_from, keep_bytes, .. } => {
                     assert_eq!(keep_bytes, None, "the model's states are small");
                     self.checkpoints.retain(|seq, _| *seq >= keep_from);
+                }
+                Write::CheckpointsTrim { .. } => {
+                    let last = self.checkpoints.iter().rfind(|(_, (cause, _))| cause == "pause");
+                    let last = last.map(|(seq, _)| *seq);
+                    self.checkpoints.retain(|seq, _| Some(*seq) <= last);
                 }
                 Write::TaskInsert(task) => {
                     assert!(self.tasks.iter().all(|known| known.ended_at.is_some()), "two tasks pending");
@@ -556,6 +561,8 @@ impl World {
         }
         assert_eq!(self.effects.len() as u64, TASKS / 2, "seed {seed}: effects under ids of their own");
         assert_eq!(self.rows.effects, TASKS / 2, "seed {seed}: an effect has one checkpoint");
+        let last = self.rows.checkpoints.values().next_back().expect("a pause");
+        assert_eq!(last.0, "pause", "seed {seed}: the last pause is the last state");
     }
 }
 

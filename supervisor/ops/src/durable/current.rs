@@ -35,7 +35,7 @@ impl Ops {
             execution,
             at: now(),
         };
-        self.store.apply(write).await.map_err(stored)?;
+        self.store_of(call).apply(write).await.map_err(stored)?;
         self.run_get(call, &execution.to_string()).await
     }
 }

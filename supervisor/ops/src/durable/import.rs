@@ -90,7 +90,7 @@ impl Imports {
 
 impl Ops {
     pub(super) fn import_begin(&self, call: &VerbCall<'_>, new: NewImport) -> Result<DurableReply, OpError> {
-        self.check_quota()?;
+        self.check_quota(call)?;
         self.imports.forget_idle();
         let staged = Staged {
             owner: call.caller.owner.clone(),

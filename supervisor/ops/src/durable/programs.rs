@@ -36,7 +36,7 @@ impl Ops {
                 source.len()
             )));
         }
-        self.check_quota()?;
+        self.check_quota(call)?;
         let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript).await?;
         let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
         let owner = call.caller.owner.clone();
@@ -51,7 +51,8 @@ impl Ops {
             code,
             at: now(),
         };
-        let result = self.store.apply(Write::ProgramVersion(Box::new(version))).await.map_err(stored);
+        let result =
+            self.store_of(call).apply(Write::ProgramVersion(Box::new(version))).await.map_err(stored);
         self.audit(call, &name, &result).await;
         result?;
         let row = self.store.program_by_name(&Scope::Owner(owner), &name).await.map_err(stored)?;
@@ -120,7 +121,8 @@ impl Ops {
         reference: &str,
     ) -> Result<DurableReply, OpError> {
         let row = self.program(call, reference).await?;
-        let result = self.store.apply(Write::ProgramDelete { id: row.id, at: now() }).await.map_err(stored);
+        let result =
+            self.store_of(call).apply(Write::ProgramDelete { id: row.id, at: now() }).await.map_err(stored);
         self.audit(call, row.id, &result).await;
         result?;
         self.durables()?.program_deleted(row.id);

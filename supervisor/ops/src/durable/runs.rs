@@ -36,7 +36,7 @@ impl Ops {
         let (wait, worktree_path) = (new.wait, new.worktree_path.unwrap_or_default());
         self.may_use(call, &worktree_path).await?;
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
-        self.check_quota()?;
+        self.check_quota(call)?;
         let at = now();
         let (id, session) = (ExecutionId::from_uuid(call.subject), SessionId::from_uuid(Uuid::now_v7()));
         let args = JsonText::from_value(&serde_json::json!(new.args));
@@ -139,7 +139,7 @@ impl Ops {
         let id = self.run(call, reference).await?.row.execution.id;
         self.cancel_program(id).await?;
         let last = self.run_get(call, &id.to_string()).await?;
-        let result = self.store.apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored);
+        let result = self.store_of(call).apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored);
         self.audit(call, id, &result).await;
         result.map(|()| last)
     }

@@ -75,7 +75,7 @@ impl Ops {
         checkpoint: u64,
     ) -> Result<DurableReply, OpError> {
         let old = self.run(call, reference).await?;
-        self.check_quota()?;
+        self.check_quota(call)?;
         let old_id = old.row.execution.id;
         let name = old.row.name.clone();
         let (seq, cause) = self.checkpoint(old_id, Some(checkpoint)).await?;
@@ -85,7 +85,7 @@ impl Ops {
         let result = match durables.cancel(old_id, writes.clone()).await {
             Ok(_) => Ok(()),
             // The execution has ended: the rows can be written directly.
-            Err(DurableRefusal::Ended) => self.store.apply(writes).await.map(|_| ()).map_err(stored),
+            Err(DurableRefusal::Ended) => self.store_of(call).apply(writes).await.map(|_| ()).map_err(stored),
             Err(why) => Err(refused(&why, old_id)),
         };
         self.audit(call, old_id, &result).await;
@@ -106,11 +106,11 @@ impl Ops {
         };
         self.is_no_id(call, name.as_deref()).await?;
         let old = self.run(call, reference).await?;
-        self.check_quota()?;
+        self.check_quota(call)?;
         let (seq, cause) = self.checkpoint(old.row.execution.id, checkpoint).await?;
         let mut writes = Vec::new();
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
-        let result = self.store.apply(writes).await.map(|_| ()).map_err(|error| match error {
+        let result = self.store_of(call).apply(writes).await.map(|_| ()).map_err(|error| match error {
             StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => {
                 refused(&DurableRefusal::NameTaken, id)
             }
@@ -205,7 +205,8 @@ impl Ops {
         let found = rows.map_err(stored)?.into_iter().find(|row| wanted.is_none_or(|seq| row.seq == seq));
         let row = found.ok_or_else(|| match wanted {
             Some(seq) => no_checkpoint(seq),
-            None => OpError::new(ErrorCode::NotFound, "the execution has no checkpoint"),
+            None => OpError::new(ErrorCode::NotFound, "the execution has no checkpoint")
+                .with_hint("one that ended without a pause keeps its result and its output only"),
         })?;
         if wanted.is_some() && row.cause == "end" {
             return Err(invalid("the execution has ended at this checkpoint: it cannot continue from there"));

@@ -19,6 +19,12 @@ impl RunTask {
     pub(super) fn input(&mut self, woken: Woken) -> Option<Input> {
         Some(match woken {
             Woken::QueuedRequest(None) | Woken::Stop => Input::Stop,
+            Woken::QueuedRequest(Some(command))
+                if self.writes.is_behind() && !matches!(command.request, RunRequest::Cancel { .. }) =>
+            {
+                self.early = Some(command);
+                return None;
+            }
             Woken::QueuedRequest(Some(command)) => self.command(command),
             Woken::Started(started) => self.started(started),
             Woken::Link(LinkEvent::Received(received)) => self.received(received),
@@ -147,11 +153,15 @@ fn not_stored(write: WriteId, error: &StoreError) -> Input {
     let why = match error {
         StoreError::Rejected(Rejection::Conflict(_)) => Unstored::Conflict,
         StoreError::Rejected(Rejection::TooLarge(_)) => Unstored::TooLarge,
+        StoreError::Rejected(Rejection::Limit(limit)) => Unstored::Limit(*limit),
         _ => Unstored::Failed,
     };
     // A taken name of an execution is the caller's error; no other refusal should ever happen.
     let named = matches!(error, StoreError::Rejected(Rejection::Conflict(Entity::Execution)));
-    if matches!(error, StoreError::Rejected(_)) && !named && why != Unstored::TooLarge {
+    if matches!(error, StoreError::Rejected(_))
+        && !named
+        && !matches!(why, Unstored::TooLarge | Unstored::Limit(_))
+    {
         tracing::error!(%error, "the store refuses a step of a durable execution");
     }
     Input::NotStored { write, why, error: error.to_string() }

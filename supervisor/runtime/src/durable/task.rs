@@ -18,7 +18,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use vm_system_core::durable::{DurableMachine, DurableRefusal, RunStatus};
+use vm_system_core::durable::{DurableInput as Input, DurableMachine, DurableRefusal, RunStatus, Unstored};
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
@@ -83,6 +83,8 @@ pub(super) struct RunTask {
     /// Held until a worker is loaded, or nothing is to be done: bounds the executions that are woken at a time.
     pub(super) permit: Option<OwnedSemaphorePermit>,
     inbox: mpsc::Receiver<QueuedRequest>,
+    /// A request that came while the store took no batch.
+    pub(super) early: Option<QueuedRequest>,
 }
 
 /// The event that woke the task.
@@ -116,6 +118,7 @@ impl RunTask {
             whole: None,
             permit: None,
             inbox,
+            early: None,
             durables,
         }
     }
@@ -132,11 +135,20 @@ impl RunTask {
                 Err(why) => return self.refuse_all(&why),
             },
         };
+        self.writes = Writes::new(self.durables.shared.store.of(&context.owner));
         let mut stopping = false;
         loop {
             let woken = self.wait(&machine, stopping).await;
             stopping |= matches!(woken, Woken::Stop);
             let Some(input) = self.input(woken) else { continue };
+            if matches!(input, Input::Cancel { .. })
+                && let Some(write) = machine.withdrawable()
+                && self.writes.withdraw(write)
+            {
+                // Nobody waits until a state is stored from which nothing continues.
+                let (why, error) = (Unstored::Withdrawn, String::new());
+                self.step(&mut machine, &context, Input::NotStored { write, why, error });
+            }
             self.step(&mut machine, &context, input);
             let still = machine.record().status != ExecutionStatus::Running;
             if still || machine.is_released() {
@@ -150,7 +162,7 @@ impl RunTask {
                     self.durables.alarm.notify_one();
                 }
                 self.durables.remember(self.execution, &machine, &self.files.used);
-                if self.durables.retire(self.execution, &self.inbox) {
+                if self.early.is_none() && self.durables.retire(self.execution, &self.inbox) {
                     self.durables.shared.brokers.end(machine.record().session_id);
                     return;
                 }
@@ -172,6 +184,9 @@ impl RunTask {
 
     fn refuse_all(mut self, why: &DurableRefusal) {
         loop {
+            if let Some(command) = self.early.take() {
+                let _ = command.responder.send(Err(why.clone()));
+            }
             while let Ok(command) = self.inbox.try_recv() {
                 let _ = command.responder.send(Err(why.clone()));
             }
@@ -183,12 +198,21 @@ impl RunTask {
 
     async fn wait(&mut self, machine: &DurableMachine, stopping: bool) -> Woken {
         self.clock.set_alarm(machine.deadline(self.clock.now()));
-        let Self { inbox, worker, starting, files, writes, clock, durables, pages, .. } = self;
+        let Self { inbox, early, worker, starting, files, writes, clock, durables, pages, .. } = self;
         let behind = writes.is_behind();
+        if !behind
+            && !stopping
+            && !machine.is_leaving()
+            && let Some(command) = early.take()
+        {
+            return Woken::QueuedRequest(Some(command));
+        }
         let receive = !behind && !pages.is_waiting();
         // A leaving machine accepts no requests: they are for the machine from the stored rows. And while the store
         // accepts no batch, requests wait in the bounded queue: the machine would only defer them.
-        let accepts_commands = !stopping && !behind && !machine.is_leaving();
+        // Only whether the execution is to be ended is looked for: then its state need not be stored.
+        let looks = !behind || (early.is_none() && machine.withdrawable().is_some());
+        let accepts_commands = !stopping && looks && !machine.is_leaving();
         tokio::select! {
             biased;
             outcome = writes.next() => Woken::Written(outcome),

@@ -3,7 +3,9 @@
 //! thread has fallen far behind.
 
 use super::DatabaseLocation;
+use crate::queue::Queue;
 use rusqlite::Connection;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -31,19 +33,26 @@ pub(super) struct Checkpoints {
     thread: Option<JoinHandle<()>>,
     /// Approximate bytes written since the last check.
     unseen_bytes: usize,
+    /// Too much of the log is not copied back.
+    behind: bool,
+    /// The last copying by the thread failed: it is no use to wait for it.
+    failed: Arc<AtomicBool>,
 }
 
 impl Checkpoints {
-    pub(super) fn start(location: &DatabaseLocation) -> Result<Self, rusqlite::Error> {
+    /// The queue learns when the thread has copied something.
+    pub(super) fn start(location: &DatabaseLocation, queue: &Arc<Queue>) -> Result<Self, rusqlite::Error> {
         let connection = Arc::new(Mutex::new(location.connect()?));
         let (wake, woken) = sync_channel(1);
-        let shared = Arc::clone(&connection);
+        let (shared, queue) = (Arc::clone(&connection), Arc::clone(queue));
+        let failed = Arc::new(AtomicBool::new(false));
+        let thread_failed = Arc::clone(&failed);
         // Without the thread the writer runs the checkpoints itself, at the hard bound.
         let thread = std::thread::Builder::new()
             .name("store-checkpoint".to_owned())
-            .spawn(move || work(&shared, &woken))
+            .spawn(move || work(&shared, &woken, &queue, &thread_failed))
             .ok();
-        Ok(Self { connection, wake: Some(wake), thread, unseen_bytes: 0 })
+        Ok(Self { connection, wake: Some(wake), thread, unseen_bytes: 0, behind: false, failed })
     }
 
     /// To be called after a commit of `batches` with this much content on the connection `writer`.
@@ -56,6 +65,7 @@ impl Checkpoints {
         let log = Log::of(writer);
         let rest = log.pages - log.copied;
         let short = log.pages / REST_SHARE;
+        self.behind = log.is_behind();
         let worth_it = if log.pages < HARD_PAGES { SOFT_PAGES } else { short };
         if log.pages >= FULL_PAGES {
             checkpoint(&self.connection.lock().unwrap_or_else(PoisonError::into_inner));
@@ -73,6 +83,21 @@ impl Checkpoints {
         }
     }
 
+    /// Whether nothing large is to be written before more of the log is copied back, so that the writer never has to wait for all
+    /// of it.
+    pub(super) fn is_behind(&mut self, writer: &Connection) -> bool {
+        if self.behind {
+            self.behind = Log::of(writer).is_behind();
+            if self.behind
+                && let Some(wake) = &self.wake
+            {
+                // Full: it is awake already.
+                let _ = wake.try_send(());
+            }
+        }
+        self.behind && self.thread.is_some() && !self.failed.load(Ordering::Relaxed)
+    }
+
     /// Ends the thread.
     pub(super) fn stop(mut self) {
         self.wake = None;
@@ -82,19 +107,22 @@ impl Checkpoints {
     }
 }
 
-fn work(connection: &Mutex<Connection>, woken: &Receiver<()>) {
+fn work(connection: &Mutex<Connection>, woken: &Receiver<()>, queue: &Queue, failed: &AtomicBool) {
     while woken.recv().is_ok() {
-        checkpoint(&connection.lock().unwrap_or_else(PoisonError::into_inner));
+        let copied = checkpoint(&connection.lock().unwrap_or_else(PoisonError::into_inner));
+        failed.store(!copied, Ordering::Relaxed);
+        queue.log_was_copied();
     }
 }
 
 /// Copies the pages that no reader needs any more, without waiting. A failure leaves the log unchanged: nothing is lost, and the
 /// next attempt or the next commit gets the same error and reports it.
-fn checkpoint(connection: &Connection) {
+fn checkpoint(connection: &Connection) -> bool {
     let result = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-    if let Err(error) = result {
+    if let Err(error) = &result {
         tracing::warn!(%error, "checkpoint of the store failed");
     }
+    result.is_ok()
 }
 
 /// State of the log.
@@ -106,6 +134,12 @@ struct Log {
 }
 
 impl Log {
+    /// 16 MiB are not copied back, or the log does not start over although twice as much is in it.
+    fn is_behind(&self) -> bool {
+        let rest = self.pages - self.copied;
+        rest >= HARD_PAGES || (self.pages >= 2 * HARD_PAGES && rest > self.pages / REST_SHARE)
+    }
+
     fn of(connection: &Connection) -> Self {
         connection
             .prepare_cached("PRAGMA wal_checkpoint(NOOP)")

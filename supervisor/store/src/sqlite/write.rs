@@ -8,23 +8,67 @@ mod keep;
 mod sessions;
 mod templates;
 
+pub(super) use compact::{FROM_THE_FIRST, PagePosition, compact_piece, sweep_piece};
 pub(super) use ends::Ends;
 pub(super) use keep::{ScanPosition, prune_step};
 
 use super::failure::SqliteFailure;
+use crate::queue::{Progress, QueuedBatch};
 use rusqlite::{Connection, Params};
-use vm_system_record::{Batch, Write};
+use vm_system_record::{Applied, Batch, Write};
+
+/// What a turn wrote of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Written {
+    /// All of it.
+    All(Applied),
+    /// Only so much.
+    Part(Progress),
+}
+
+/// Writes a batch, or as much of it as it may in this turn; on an error the caller rolls back.
+pub(super) fn apply(c: &Connection, job: &QueuedBatch, ends: &Ends<'_>) -> Result<Written, SqliteFailure> {
+    if let Some(most_bytes) = job.piece() {
+        let checkpoint = job.batch.0.iter().find_map(|write| match write {
+            Write::Checkpoint(checkpoint) => Some(checkpoint),
+            _ => None,
+        });
+        if let Some(checkpoint) = checkpoint {
+            return durable::stage(c, checkpoint, &job.progress, most_bytes).map(Written::Part);
+        }
+    }
+    if let [Write::RunDelete { id }] = &job.batch.0[..] {
+        let deleted = keep::delete_run(c, *id)?;
+        let rows = deleted.rows;
+        return Ok(if deleted.is_gone {
+            Written::All(Applied { rows })
+        } else {
+            Written::Part(job.progress.clone())
+        });
+    }
+    Ok(Written::All(Applied { rows: apply_all(c, &job.batch, &job.progress, ends)? }))
+}
 
 /// Applies all writes of a batch; on an error the caller rolls back.
-pub(super) fn apply(connection: &Connection, batch: &Batch, ends: &Ends<'_>) -> Result<u64, SqliteFailure> {
+pub(super) fn apply_all(
+    c: &Connection,
+    batch: &Batch,
+    written: &Progress,
+    ends: &Ends<'_>,
+) -> Result<u64, SqliteFailure> {
     let mut rows = 0;
     for write in &batch.0 {
-        rows += apply_one(connection, write, ends)?;
+        rows += apply_one(c, write, written, ends)?;
     }
     Ok(rows)
 }
 
-fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, SqliteFailure> {
+fn apply_one(
+    c: &Connection,
+    write: &Write,
+    written: &Progress,
+    ends: &Ends<'_>,
+) -> Result<u64, SqliteFailure> {
     match write {
         Write::TemplateInsert { owner, detail } => templates::insert(c, owner, detail),
         Write::TemplateUpdate { id, name, settings, at } => {
@@ -76,15 +120,16 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Sqli
         Write::TaskEnd { id, outcome, answer, at } => {
             durable::task_end(c, *id, *outcome, answer.as_deref(), *at)
         }
-        Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint),
+        Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint, written),
         Write::CheckpointCopy { from, checkpoint, to, at } => durable::copy(c, *from, *checkpoint, *to, *at),
         Write::RunProgress { id, status, metrics } => executions::progress(c, *id, *status, metrics),
         Write::ExecutionUnname { id } => executions::unname(c, *id),
         Write::CheckpointCompact { execution, keep_from, keep_bytes } => {
             compact::compact(c, *execution, *keep_from, *keep_bytes)
         }
+        Write::CheckpointsTrim { execution } => compact::trim(c, *execution),
         Write::StateBound { execution, most } => compact::bound(c, *execution, *most),
-        Write::RunDelete { id } => keep::delete_run(c, *id),
+        Write::RunDelete { id } => keep::delete_whole_run(c, *id),
         Write::CurrentSet { owner, client, execution, at } => {
             durable::current_set(c, owner, client, *execution, *at)
         }

@@ -4,27 +4,38 @@
 //! savepoints), then with a savepoint for each batch, and, when the database itself fails, with a transaction for each.
 //! The thread survives every failure; executions with lost writes are marked `degraded` with the next commit.
 
+#[cfg(test)]
+mod tests;
+
+use super::background::Background;
 use super::failure::{SqliteFailure, hopeless, is_damage, poisoned, store_error};
 use super::quota_eviction::QuotaEviction;
 use super::saved_copy::SavedCopy;
 use super::wal::Checkpoints;
-use super::write::{Ends, ScanPosition, prune_step};
+use super::write::{Ends, ScanPosition, Written, prune_step};
 use super::{DatabaseLocation, Durability, write};
-use crate::queue::{Queue, QueuedBatch, Turn};
-use crate::{DatabaseFault, STALLED_AFTER};
-use rusqlite::{Connection, params};
+use crate::admission::Admission;
+use crate::queue::{Progress, Queue, QueuedBatch, Turn};
+use crate::{DatabaseFault, Lane, STALLED_AFTER};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Applied, Batch, PRUNE_EVERY, PRUNE_ROWS, Retention, StoreError, Write, earlier};
+use vm_system_record::{Batch, Owner, PRUNE_EVERY, PRUNE_ROWS, Retention, StoreError, Write, earlier};
 
 /// Most remembered executions with lost writes; beyond it the oldest ids are dropped first.
 const LOST_MAX: usize = 100_000;
 /// Time between checks of the database's size.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// Turns and batches that write less are measured with the next ones (bytes).
+const PUBLISH_BYTES: usize = 64 << 10;
+/// How long the background waits for the log to be copied back before it looks again.
+const LOG_WAIT: Duration = Duration::from_millis(10);
+/// What a piece of the background counts for the size of the log (batches).
+const BACKGROUND_BATCHES: usize = 16;
 /// Without work the writer checks this often whether the database file is still there.
 const WATCH_EVERY: Duration = Duration::from_secs(5);
 /// A deleted database that cannot be saved is tried again after this time.
@@ -92,6 +103,7 @@ pub(super) struct Writer {
     retention: Retention,
     queue: Arc<Queue>,
     shared: Arc<WriterShared>,
+    admission: Arc<Admission>,
     lost: BTreeSet<ExecutionId>,
     prune_at: Instant,
     /// The position of the retention scan, and when it began.
@@ -99,6 +111,7 @@ pub(super) struct Writer {
     position_since: Instant,
     measure_at: Instant,
     eviction: QuotaEviction,
+    background: Background,
     /// The database file is not where it was, as far as it was reported.
     missing: Option<DatabaseFault>,
     saved: SavedCopy,
@@ -106,7 +119,7 @@ pub(super) struct Writer {
 }
 
 /// The result of each batch of a turn.
-type Verdicts = Vec<Result<Applied, StoreError>>;
+type Verdicts = Vec<Result<Written, StoreError>>;
 
 impl Writer {
     pub(super) fn new(
@@ -114,9 +127,9 @@ impl Writer {
         location: DatabaseLocation,
         retention: Retention,
         queue: Arc<Queue>,
-        shared: Arc<WriterShared>,
+        (shared, admission): (Arc<WriterShared>, Arc<Admission>),
     ) -> Result<Self, StoreError> {
-        let checkpoints = Checkpoints::start(&location).map_err(|error| store_error(&error))?;
+        let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
         let saved = SavedCopy::of(location.file.path());
         Ok(Self {
@@ -126,12 +139,14 @@ impl Writer {
             retention,
             queue,
             shared,
+            admission,
             lost: BTreeSet::new(),
             prune_at: now,
             position: ScanPosition::default(),
             position_since: now,
             measure_at: now,
             eviction: QuotaEviction::default(),
+            background: Background::default(),
             missing: None,
             saved,
             save_at: now,
@@ -141,8 +156,15 @@ impl Writer {
     pub(super) fn run(mut self) {
         self.measure();
         loop {
-            let idle = self.prune_at.saturating_duration_since(Instant::now()).min(WATCH_EVERY);
-            let turn = self.queue.take(idle);
+            let is_behind = match &self.connection {
+                Some(connection) => self.checkpoints.is_behind(connection),
+                None => false,
+            };
+            let mut idle = self.prune_at.saturating_duration_since(Instant::now()).min(WATCH_EVERY);
+            if self.background.has_work() {
+                idle = if is_behind { idle.min(LOG_WAIT) } else { Duration::ZERO };
+            }
+            let turn = self.queue.take(idle, is_behind);
             self.shared.set_busy(true);
             match turn {
                 Turn::Work(jobs) => self.turn(jobs),
@@ -170,16 +192,42 @@ impl Writer {
 
     fn turn(&mut self, jobs: Vec<QueuedBatch>) {
         let batches = jobs.len();
-        let content_bytes = jobs.iter().map(QueuedBatch::content_bytes).sum();
+        let content_bytes = jobs.iter().map(QueuedBatch::turn_bytes).sum();
         let verdicts = self.commit(&jobs);
         self.remember_lost(&jobs, &verdicts);
+        self.publish(&jobs, content_bytes);
         // The last first: a caller waits for its batches in order, and when the first one is reported, the results of
         // all others of this turn exist too. Otherwise it would be woken for each of them.
-        for (job, verdict) in jobs.into_iter().zip(verdicts).rev() {
-            job.finish(verdict);
+        for (mut job, verdict) in jobs.into_iter().zip(verdicts).rev() {
+            self.background.after(&job.batch, &job.progress, &verdict);
+            match verdict {
+                Ok(Written::All(applied)) => job.finish(Ok(applied)),
+                Ok(Written::Part(progress)) => {
+                    job.progress = progress;
+                    self.queue.put_back(job);
+                }
+                Err(error) => job.finish(Err(error)),
+            }
         }
         if let Some(connection) = &self.connection {
             self.checkpoints.after_commit(connection, batches, content_bytes);
+        }
+    }
+
+    /// What is stored now, before the callers learn that it is: what they send next is judged by it.
+    fn publish(&mut self, jobs: &[QueuedBatch], content_bytes: usize) {
+        if content_bytes < PUBLISH_BYTES {
+            return;
+        }
+        self.measure();
+        let Some(connection) = &self.connection else { return };
+        for job in jobs {
+            if let Lane::Owner(owner) = job.lane()
+                && job.turn_bytes() >= PUBLISH_BYTES
+                && let Ok(bytes) = size_of(connection, owner)
+            {
+                self.admission.stored(owner, bytes);
+            }
         }
     }
 
@@ -231,8 +279,11 @@ impl Writer {
     /// The commit succeeded. If all batches were refused or changed nothing, nothing was written: that shows
     /// nothing about the ability to write.
     fn succeeded(&mut self, verdicts: &Verdicts) {
-        let has_written =
-            |verdict: &Result<Applied, _>| verdict.as_ref().is_ok_and(|applied| applied.rows > 0);
+        let has_written = |verdict: &Result<Written, _>| match verdict {
+            Ok(Written::All(applied)) => applied.rows > 0,
+            Ok(Written::Part(_)) => true,
+            Err(_) => false,
+        };
         if !verdicts.iter().any(has_written) {
             return;
         }
@@ -287,8 +338,24 @@ impl Writer {
             self.watch(now);
             self.measure_at = now + MEASURE_EVERY;
             // The quota does not wait for the next step of the retention by age.
-            if self.shared.bytes_used() > self.retention.prune_above_bytes {
+            let one_owner = self.shared.bytes_used() > self.retention.owner_prune_bytes();
+            if one_owner || self.shared.bytes_used() > self.retention.prune_above_bytes {
                 self.prune_at = now;
+            }
+        }
+        if let Some(connection) = &self.connection
+            && self.background.has_work()
+            && !self.checkpoints.is_behind(connection)
+        {
+            let piece = transaction(connection, |c| self.background.piece(c));
+            match piece {
+                Ok(()) => self.checkpoints.after_commit(connection, BACKGROUND_BATCHES, 0),
+                Err(failure) => {
+                    // Tried again behind the next batch that needs it, or at the next start.
+                    tracing::warn!(error = %failure.into_store_error(), "the store could not delete old states");
+                    self.background.give_up();
+                    self.drop_stuck();
+                }
             }
         }
         if now < self.prune_at {
@@ -370,12 +437,13 @@ impl Writer {
     fn relieve(&mut self, now: Timestamp) -> Result<bool, SqliteFailure> {
         let before = self.shared.bytes_used();
         let Some(connection) = &self.connection else { return Ok(false) };
-        if before <= self.retention.prune_above_bytes {
-            return Ok(false);
-        }
-        let Some(owner) = self.eviction.next(connection, Instant::now())? else { return Ok(false) };
+        let marks = (before > self.retention.prune_above_bytes, self.retention.owner_prune_bytes());
+        let Some(owner) = self.eviction.next(connection, marks, Instant::now())? else { return Ok(false) };
         let step = Write::PruneOwner { owner: owner.clone(), before: now, max_rows: PRUNE_ROWS };
         let rows = alone(connection, &Batch::from(step))?;
+        if let Ok(bytes) = size_of(connection, &owner) {
+            self.admission.stored(&owner, bytes);
+        }
         self.measure();
         self.eviction.forgotten(&owner, rows, before.saturating_sub(self.shared.bytes_used()));
         Ok(true)
@@ -396,7 +464,17 @@ impl Writer {
         let bytes = u64::try_from(pages.saturating_mul(pragma("page_size"))).unwrap_or(0);
         self.shared.bytes_used.store(bytes, Ordering::Relaxed);
         self.shared.over_quota.store(bytes > self.retention.quota_bytes, Ordering::Relaxed);
+        let almost_full = bytes > self.retention.quota_bytes / 8 * 7;
+        let largest = if almost_full { self.eviction.largest(connection, Instant::now()) } else { None };
+        self.admission.measured(bytes, largest);
     }
+}
+
+/// What the rows of an owner take (bytes).
+fn size_of(c: &Connection, owner: &Owner) -> Result<u64, rusqlite::Error> {
+    let mut statement = c.prepare_cached("SELECT bytes FROM owners WHERE owner = ?1")?;
+    let bytes: Option<i64> = statement.query_row([owner.as_str()], |row| row.get(0)).optional()?;
+    Ok(bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0))
 }
 
 fn clock() -> Timestamp {
@@ -429,7 +507,7 @@ fn together(
 }
 
 fn alone(c: &Connection, batch: &Batch) -> Result<u64, SqliteFailure> {
-    transaction(c, |c| write::apply(c, batch, &Ends::default()))
+    transaction(c, |c| write::apply_all(c, batch, &Progress::default(), &Ends::default()))
 }
 
 fn transaction<T>(
@@ -454,8 +532,8 @@ fn plain(
     lost: &BTreeSet<ExecutionId>,
 ) -> Result<Verdicts, SqliteFailure> {
     mark_lost(c, lost)?;
-    let ends = Ends::among(jobs.iter().map(|job| &job.batch));
-    jobs.iter().map(|job| write::apply(c, &job.batch, &ends).map(|rows| Ok(Applied { rows }))).collect()
+    let ends = Ends::among(jobs.iter().filter(|job| job.piece().is_none()).map(|job| &job.batch));
+    jobs.iter().map(|job| write::apply(c, job, &ends).map(Ok)).collect()
 }
 
 fn guarded(
@@ -469,8 +547,8 @@ fn guarded(
     let mut verdicts = Verdicts::with_capacity(jobs.len());
     for job in jobs {
         c.prepare_cached("SAVEPOINT batch")?.execute([])?;
-        let verdict = match write::apply(c, &job.batch, &ends) {
-            Ok(rows) => Ok(Applied { rows }),
+        let verdict = match write::apply(c, job, &ends) {
+            Ok(written) => Ok(written),
             Err(SqliteFailure::Batch(error)) => {
                 c.prepare_cached("ROLLBACK TO batch")?.execute([])?;
                 Err(error)
@@ -489,47 +567,4 @@ fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), SqliteF
             .execute(params![id.as_bytes()])?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{DatabaseLocation, Writer, WriterShared};
-    use crate::queue::{Queue, Turn};
-    use crate::sqlite::database_file::DatabaseFile;
-    use crate::sqlite::open::first_connection;
-    use crate::{Durability, Urgency};
-    use std::sync::Arc;
-    use std::time::Duration;
-    use vm_system_record::{Retention, Write};
-
-    #[tokio::test]
-    async fn transaction_that_cannot_be_ended_costs_its_connection_and_not_the_store() {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let path = folder.path().join("store.db");
-        let (durability, busy_timeout) = (Durability::Normal, Duration::ZERO);
-        let connection = first_connection(&path, durability, busy_timeout).expect("an empty folder");
-        let file = Arc::new(DatabaseFile::named(&path).expect("it was just made"));
-        let location = DatabaseLocation { file, durability, busy_timeout };
-        let (queue, shared) = (Arc::new(Queue::new()), Arc::new(WriterShared::default()));
-        let mut writer =
-            Writer::new(connection, location, Retention::default(), Arc::clone(&queue), Arc::clone(&shared))
-                .expect("the folder is ours");
-        let stuck = writer.connection.as_ref().expect("it was just opened");
-        stuck.execute_batch("BEGIN IMMEDIATE").expect("it is idle");
-        let mut tickets = Vec::new();
-        for _ in 0..2 {
-            let set = Write::MetaSet { key: "k".to_owned(), value: Some(Vec::new()) };
-            tickets.push(queue.push(set.into(), Urgency::Now).await.expect("the store accepts it"));
-            let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
-            writer.turn(jobs);
-        }
-        let mut verdicts = Vec::new();
-        for ticket in tickets {
-            verdicts.push(ticket.await.map(|applied| applied.rows));
-        }
-        assert!(matches!(verdicts[..], [Err(_), Ok(1)]), "{verdicts:?}");
-        assert_eq!(shared.failing(), None);
-        queue.close();
-        writer.run();
-    }
 }

@@ -46,6 +46,7 @@ fn retention(prune_above_mib: u64, quota_mib: u64) -> Retention {
         key_life: Duration::MAX,
         prune_above_bytes: prune_above_mib << 20,
         quota_bytes: quota_mib << 20,
+        ..Retention::default()
     }
 }
 

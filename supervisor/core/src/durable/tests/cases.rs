@@ -194,6 +194,120 @@ fn state_that_is_too_large_ends_its_execution_and_the_rest_of_the_batch_is_store
 }
 
 #[test]
+fn a_state_that_a_limit_of_the_store_refuses_ends_its_execution_and_names_the_limit() {
+    for limit in [StorageLimit::OwnerQuota, StorageLimit::WriteRate, StorageLimit::DatabaseQuota] {
+        let mut world = warm();
+        let kept = world.rows.checkpoints.len();
+        let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
+        world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+        on_messages(&mut world);
+        let (write, _) = world.writing.pop_front().expect("the step");
+        let why = Unstored::Limit(limit);
+        world.step(DurableInput::NotStored { write, why, error: limit.to_string() });
+        store_all(&mut world);
+        world.exited(WorkerExitStatus::Signaled(9));
+        assert!(world.machine.as_ref().is_some_and(DurableMachine::is_released), "{:?}", world.machine);
+        let record = world.rows.record.expect("a row");
+        let error = record.error.expect("an error");
+        assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "STORAGE_LIMIT"));
+        assert!(error.message.contains(limit.setting()), "{}", error.message);
+        assert_eq!(error.reason, Some(format!("limit({})", limit.setting())));
+        assert_eq!(world.rows.tasks[0].outcome, Some(TaskOutcome::Answered), "the answer was taken");
+        assert_eq!((world.rows.tasks.len(), world.rows.checkpoints.len()), (1, kept));
+    }
+}
+
+#[test]
+fn an_execution_is_ended_without_the_state_that_the_store_does_not_have_yet() {
+    let mut world = warm();
+    let kept = world.rows.checkpoints.len();
+    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
+    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    on_messages(&mut world);
+    let (write, _) = world.writing.pop_front().expect("the step");
+    assert_eq!(world.machine.as_ref().expect("a machine").withdrawable(), Some(write));
+    let why = Unstored::Withdrawn;
+    world.step(DurableInput::NotStored { write, why, error: String::new() });
+    let token = world.token();
+    world.step(DurableInput::Cancel { token, with: Vec::new() });
+    store_all(&mut world);
+    world.exited(WorkerExitStatus::Signaled(9));
+    let machine = world.machine.as_ref().expect("a machine");
+    assert!(machine.is_released() && machine.withdrawable().is_none(), "{machine:?}");
+    let record = world.rows.record.expect("a row");
+    assert_eq!((record.status, world.rows.checkpoints.len()), (ExecutionStatus::Cancelled, kept));
+    assert_eq!(world.rows.tasks[0].outcome, Some(TaskOutcome::Answered));
+}
+
+#[test]
+fn a_large_first_state_is_stored_after_the_beginning_of_its_execution() {
+    for (bytes, batches) in [(1 << 10, 1), (2 << 20, 2)] {
+        let mut world = World::new(1);
+        world.begin();
+        // Nobody waits for the beginning alone.
+        world.machine.as_mut().expect("a machine").requests.early.clear();
+        world.spawned();
+        for _ in 0..2 {
+            let message = world.sent.pop_front().expect("its beginning");
+            world.step(DurableInput::Message(message));
+        }
+        world.sent.push_front(FromDurable::Pages(vec![StatePage { number: 1, bytes: vec![1; bytes] }]));
+        on_messages(&mut world);
+        let mut causes = Vec::new();
+        while let Some((id, batch)) = world.writing.pop_front() {
+            let begins = batch.iter().any(|write| matches!(write, Write::ExecutionStarted { .. }));
+            assert_eq!(begins, causes.is_empty(), "once, and first");
+            causes.extend(batch.iter().find_map(|write| match write {
+                Write::Checkpoint(point) => Some(point.cause.clone()),
+                _ => None,
+            }));
+            world.rows.apply(batch);
+            world.step(DurableInput::Stored(id));
+        }
+        let expected = ["start".to_owned(), "pause".to_owned()];
+        assert_eq!(causes, expected[2 - batches..], "{bytes}");
+        assert_eq!(world.rows.tasks.len(), 1);
+    }
+}
+
+#[test]
+fn the_end_of_a_program_stores_no_state_and_drops_what_was_stored_behind_its_last_pause() {
+    let trims = |batch: &[Write]| batch.iter().any(|write| matches!(write, Write::CheckpointsTrim { .. }));
+    let states = |batch: &[Write]| batch.iter().any(|write| matches!(write, Write::Checkpoint(_)));
+    let page = || StatePage { number: 0, bytes: vec![1; 100] };
+    let end = || {
+        let stop = Stop { cause: Cause::Ended(End::Ok { result: json("1") }), cpu_us: 1, heap_bytes: 1 };
+        FromDurable::SmallCheckpoint { pages: vec![page()], stop: Box::new(stop) }
+    };
+    // Of one that never paused nothing is stored, or what was is dropped.
+    for stored in [false, true] {
+        let mut world = running();
+        if stored {
+            let stop = Stop { cause: Cause::Steps, cpu_us: 1, heap_bytes: 1 };
+            world.step(DurableInput::Message(FromDurable::SmallCheckpoint {
+                pages: vec![page()],
+                stop: Box::new(stop),
+            }));
+            store_all(&mut world);
+            world.sent.clear();
+        }
+        world.step(DurableInput::Message(end()));
+        let batch = &world.writing.front().expect("the end").1;
+        assert_eq!((states(batch), trims(batch)), (false, stored), "{batch:?}");
+        store_all(&mut world);
+        assert!(world.is_over() && world.rows.checkpoints.is_empty());
+    }
+    // One that paused can be taken back there.
+    let mut world = warm();
+    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
+    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    world.sent.clear();
+    world.step(DurableInput::Message(end()));
+    let batch = &world.writing.front().expect("the end").1;
+    assert_eq!((states(batch), trims(batch)), (false, false), "{batch:?}");
+}
+
+#[test]
 fn state_is_measured_after_the_bytes_of_the_largest_state_also_by_a_new_machine() {
     let weighed = |found: Option<u64>| {
         let mut world = warm();

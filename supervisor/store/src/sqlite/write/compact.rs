@@ -2,9 +2,9 @@
 //! with the whole state: each checkpoint's row names the pages that it wrote, or at least those with an older version.
 
 use super::{int, run};
+use crate::queue::Progress;
 use crate::sqlite::failure::SqliteFailure;
 use rusqlite::{Connection, OptionalExtension, params};
-use std::collections::{BTreeMap, BTreeSet};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_record::{Checkpoint, Entity, StoreError};
@@ -13,28 +13,42 @@ use vm_system_record::{Checkpoint, Entity, StoreError};
 /// about as much as later searches for missing versions, but those would all be in one turn.
 const MANY: usize = 64;
 
-/// The page list for a checkpoint's row, before the pages are written; none for the first one: nothing is older.
-pub(super) fn pages_of(c: &Connection, checkpoint: &Checkpoint) -> Result<Option<Vec<u8>>, rusqlite::Error> {
+/// The page list of a checkpoint's row, before its last pages are written; none for the first one, which replaces nothing. Of one
+/// whose first pages are written it is known which of these to name.
+pub(super) fn pages_of(
+    c: &Connection,
+    checkpoint: &Checkpoint,
+    written: &Progress,
+) -> Result<Option<Vec<u8>>, rusqlite::Error> {
     if checkpoint.seq <= 1 {
         return Ok(None);
     }
-    let mut numbers: Vec<u64> = checkpoint.pages.iter().map(|(page, _)| *page).collect();
-    numbers.sort_unstable();
-    if numbers.len() > MANY {
-        let sql = "SELECT 1 FROM state_pages WHERE execution = ?1 AND page = ?2 AND checkpoint < ?3";
-        let mut older = c.prepare_cached(sql)?;
-        let (id, seq) = (checkpoint.execution.as_bytes(), int(checkpoint.seq));
-        let gone: BTreeSet<u64> =
-            checkpoint.pages.iter().filter(|(_, bytes)| bytes.is_none()).map(|(page, _)| *page).collect();
-        let mut replacing = Vec::new();
-        for page in numbers {
-            if gone.contains(&page) || older.exists(params![id, int(page), seq])? {
-                replacing.push(page);
-            }
-        }
-        numbers = replacing;
+    let mut numbers = written.replacing.clone();
+    if checkpoint.pages.len() > MANY {
+        replacing(c, checkpoint, written.pages.., &mut numbers)?;
+    } else {
+        numbers = checkpoint.pages.iter().map(|(page, _)| *page).collect();
     }
+    numbers.sort_unstable();
     Ok(Some(packed(&numbers)))
+}
+
+/// Which pages of a part of a checkpoint are gone or replace a version.
+pub(super) fn replacing(
+    c: &Connection,
+    checkpoint: &Checkpoint,
+    part: impl std::slice::SliceIndex<[(u64, Option<Vec<u8>>)], Output = [(u64, Option<Vec<u8>>)]>,
+    numbers: &mut Vec<u64>,
+) -> Result<(), rusqlite::Error> {
+    let sql = "SELECT 1 FROM state_pages WHERE execution = ?1 AND page = ?2 AND checkpoint < ?3";
+    let mut older = c.prepare_cached(sql)?;
+    let (id, seq) = (checkpoint.execution.as_bytes(), int(checkpoint.seq));
+    for (page, bytes) in &checkpoint.pages[part] {
+        if bytes.is_none() || older.exists(params![id, int(*page), seq])? {
+            numbers.push(*page);
+        }
+    }
+    Ok(())
 }
 
 /// Sorted numbers as differences, seven bits a byte, the lowest first.
@@ -71,41 +85,76 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u64>> {
     (shift == 0).then_some(out)
 }
 
-/// A version is deleted when a newer one is not newer than the oldest checkpoint to keep; if all of them are deleted, so is the
-/// one that marks the page as deleted. Versions older than the oldest checkpoint were deleted before: only later writes replace
-/// a version.
+/// Page versions that one piece of such work looks at: a few milliseconds.
+pub(in crate::sqlite) const PIECE_ROWS: usize = 1_024;
+
+/// What one piece did.
+pub(in crate::sqlite) struct Piece {
+    /// Rows that were deleted.
+    pub(in crate::sqlite) rows: u64,
+    /// Where the next piece begins: pages of the oldest checkpoint's successor that were looked at; `None`: there is no more.
+    pub(in crate::sqlite) next: Option<usize>,
+}
+
+/// As much as one piece does at once; the writer goes on with the rest in the background.
 pub(super) fn compact(
     c: &Connection,
     execution: ExecutionId,
     keep_from: u64,
     keep_bytes: Option<u64>,
 ) -> Result<u64, SqliteFailure> {
+    let (mut rows, mut position) = (0, 0);
+    while rows < PIECE_ROWS as u64 {
+        let piece = compact_piece(c, execution, (keep_from, keep_bytes), position)?;
+        rows += piece.rows;
+        match piece.next {
+            None => break,
+            Some(next) => position = next,
+        }
+    }
+    Ok(rows)
+}
+
+/// Deletes the oldest checkpoint, or a part of what only it needs: of each page that its successor wrote the versions before, and with
+/// them the mark that the page is gone.
+pub(in crate::sqlite) fn compact_piece(
+    c: &Connection,
+    execution: ExecutionId,
+    (keep_from, keep_bytes): (u64, Option<u64>),
+    position: usize,
+) -> Result<Piece, SqliteFailure> {
     let keep_from = match keep_bytes {
         Some(bytes) => keep_from.max(oldest_within(c, execution, bytes)?),
         None => keep_from,
     };
     let id = execution.as_bytes();
-    let oldest: Option<i64> = c
-        .prepare_cached("SELECT min(seq) FROM checkpoints WHERE execution = ?1")?
-        .query_row(params![id], |row| row.get(0))
-        .optional()?
-        .flatten();
-    let Some(oldest) = oldest.filter(|oldest| *oldest < int(keep_from)) else { return Ok(0) };
-    let pages = match written(c, execution, oldest, keep_from)? {
-        Some(newest) => {
-            let mut gone = 0;
-            for (page, seq) in newest {
+    let ended = Piece { rows: 0, next: None };
+    let oldest: Vec<(i64, Option<Vec<u8>>)> = c
+        .prepare_cached("SELECT seq, pages FROM checkpoints WHERE execution = ?1 ORDER BY seq LIMIT 2")?
+        .query_map(params![id], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let [(oldest, _), (successor, pages)] = &oldest[..] else { return Ok(ended) };
+    if *successor > int(keep_from) {
+        return Ok(ended);
+    }
+    let mut rows = 0;
+    match pages.as_deref().and_then(unpacked) {
+        Some(numbers) => {
+            let part = &numbers[position.min(numbers.len())..];
+            for page in part.iter().take(PIECE_ROWS) {
                 let sql = "DELETE FROM state_pages WHERE execution = ?1 AND page = ?2 AND checkpoint <= ?3
                      AND (checkpoint < ?3 OR bytes IS NULL)";
-                gone += run(c, sql, params![id, int(page), seq])?;
+                rows += run(c, sql, params![id, int(*page), successor])?;
             }
-            gone
+            if part.len() > PIECE_ROWS {
+                return Ok(Piece { rows, next: Some(position + PIECE_ROWS) });
+            }
         }
-        // Checkpoints of an older version of the schema are among them.
-        None => compact_all(c, execution, oldest, keep_from)?,
-    };
-    let sql = "DELETE FROM checkpoints WHERE execution = ?1 AND seq < ?2";
-    Ok(pages + run(c, sql, params![id, int(keep_from)])?)
+        // It is of an older version of the schema, or was copied.
+        None => rows += compact_all(c, execution, *oldest, successor.cast_unsigned())?,
+    }
+    rows += run(c, "DELETE FROM checkpoints WHERE execution = ?1 AND seq = ?2", params![id, oldest])?;
+    Ok(Piece { rows, next: Some(0) })
 }
 
 /// The same with a scan of all versions.
@@ -123,6 +172,86 @@ fn compact_all(
     let id = execution.as_bytes();
     Ok(run(c, replaced, params![id, int(keep_from)])?
         + run(c, forgotten, params![id, oldest, int(keep_from)])?)
+}
+
+/// Of an execution that ends only what it can be taken back to stays: its checkpoints up to the last pause.
+pub(super) fn trim(c: &Connection, execution: ExecutionId) -> Result<u64, SqliteFailure> {
+    let id = execution.as_bytes();
+    let pause: Option<i64> = c
+        .prepare_cached(
+            "SELECT seq FROM checkpoints WHERE execution = ?1 AND cause IN ('pause', 'edit')
+             ORDER BY seq DESC LIMIT 1",
+        )?
+        .query_row(params![id], |row| row.get(0))
+        .optional()?;
+    let pause = pause.unwrap_or(0);
+    let bytes: Option<i64> = c
+        .prepare_cached("SELECT sum(bytes) FROM checkpoints WHERE execution = ?1 AND seq > ?2")?
+        .query_row(params![id, pause], |row| row.get(0))?;
+    let Some(bytes) = bytes else { return Ok(0) };
+    let rows = run(c, "DELETE FROM checkpoints WHERE execution = ?1 AND seq > ?2", params![id, pause])?;
+    run(
+        c,
+        "INSERT INTO staged (execution, seq, bytes) VALUES (?1, ?2, ?3)
+         ON CONFLICT (execution) DO UPDATE SET seq = min(seq, excluded.seq), bytes = bytes + excluded.bytes",
+        params![id, pause + 1, bytes],
+    )?;
+    let swept = sweep_piece(c, execution, pause + 1, FROM_THE_FIRST)?;
+    Ok(rows + swept.rows)
+}
+
+/// A page version by page and checkpoint, before all others.
+pub(in crate::sqlite) const FROM_THE_FIRST: PagePosition = (-1, 0);
+/// Page and checkpoint of the last version that was looked at.
+pub(in crate::sqlite) type PagePosition = (i64, i64);
+
+/// What a piece of sweeping did.
+pub(in crate::sqlite) struct Swept {
+    /// Rows that were deleted.
+    pub(in crate::sqlite) rows: u64,
+    /// Where the next piece begins; `None`: there is no more.
+    pub(in crate::sqlite) next: Option<PagePosition>,
+}
+
+/// Deletes pages of an execution that belong to no checkpoint, those from `seq` on; behind the last of them their mark.
+pub(in crate::sqlite) fn sweep_piece(
+    c: &Connection,
+    execution: ExecutionId,
+    seq: i64,
+    (page, checkpoint): PagePosition,
+) -> Result<Swept, SqliteFailure> {
+    let id = execution.as_bytes();
+    let end: Option<PagePosition> = c
+        .prepare_cached(
+            "SELECT page, checkpoint FROM state_pages WHERE execution = ?1 AND (page, checkpoint) > (?2, ?3)
+             ORDER BY page, checkpoint LIMIT 1 OFFSET ?4",
+        )?
+        .query_row(params![id, page, checkpoint, PIECE_ROWS as i64], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (last_page, last_checkpoint) = end.unwrap_or((i64::MAX, i64::MAX));
+    let rows = run(
+        c,
+        "DELETE FROM state_pages WHERE execution = ?1 AND (page, checkpoint) > (?2, ?3)
+             AND (page, checkpoint) <= (?4, ?5) AND checkpoint >= ?6",
+        params![id, page, checkpoint, last_page, last_checkpoint, seq],
+    )?;
+    if end.is_none() {
+        run(c, "DELETE FROM staged WHERE execution = ?1", params![id])?;
+    }
+    Ok(Swept { rows, next: end })
+}
+
+/// What is left of an interrupted checkpoint goes before the next one is written.
+pub(super) fn sweep_all(c: &Connection, execution: ExecutionId) -> Result<(), SqliteFailure> {
+    let seq: Option<i64> = c
+        .prepare_cached("SELECT seq FROM staged WHERE execution = ?1")?
+        .query_row(params![execution.as_bytes()], |row| row.get(0))
+        .optional()?;
+    let mut from = seq.map(|seq| (seq, FROM_THE_FIRST));
+    while let Some((seq, position)) = from {
+        from = sweep_piece(c, execution, seq, position)?.next.map(|position| (seq, position));
+    }
+    Ok(())
 }
 
 /// Refuses the batch if a state is too large: sums up its newest pages. Only the length of each page is read.
@@ -164,30 +293,10 @@ fn oldest_within(c: &Connection, execution: ExecutionId, bytes: u64) -> Result<u
     Ok(oldest)
 }
 
-/// Each page that was written after the oldest checkpoint and up to the one to keep, with its last checkpoint. `None`: unknown.
-fn written(
-    c: &Connection,
-    execution: ExecutionId,
-    oldest: i64,
-    keep_from: u64,
-) -> Result<Option<BTreeMap<u64, i64>>, rusqlite::Error> {
-    let sql =
-        "SELECT seq, pages FROM checkpoints WHERE execution = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
-    let mut statement = c.prepare_cached(sql)?;
-    let mut rows = statement.query(params![execution.as_bytes(), oldest, int(keep_from)])?;
-    let mut newest = BTreeMap::new();
-    while let Some(row) = rows.next()? {
-        let seq: i64 = row.get(0)?;
-        let bytes = row.get_ref(1)?.as_blob_or_null()?;
-        let Some(numbers) = bytes.and_then(unpacked) else { return Ok(None) };
-        newest.extend(numbers.into_iter().map(|page| (page, seq)));
-    }
-    Ok(Some(newest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::{MANY, compact, packed, unpacked};
+    use crate::queue::Progress;
     use crate::sqlite::read::costs::filled;
     use crate::sqlite::write::durable::checkpoint;
     use vm_system_protocol::ids::ExecutionId;
@@ -206,7 +315,7 @@ mod tests {
             let pages = pages.map(|page| (page, Some(vec![1]))).collect();
             let (at, cause) = (Timestamp(0), "pause".to_owned());
             let written = Checkpoint { execution, seq, at, cause, pages, unweighed: None, written: 0 };
-            assert!(checkpoint(&c, &written).is_ok());
+            assert!(checkpoint(&c, &written, &Progress::default()).is_ok());
             c.query_row("SELECT pages FROM checkpoints WHERE seq = ?1", [seq.cast_signed()], |row| row.get(0))
                 .expect("it was just written")
         };

@@ -1,6 +1,7 @@
 //! Programs, tasks, checkpoints and pages of durable executions. Code and pages are opaque bytes.
 
-use super::{exists, int, run};
+use super::{compact, exists, int, run};
+use crate::queue::Progress;
 use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, OptionalExtension, params};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
@@ -157,7 +158,65 @@ pub(super) fn tasks_withdraw(
     Ok(run(c, sql, params![execution.as_bytes(), at.0, TaskOutcome::Withdrawn.as_str()])?)
 }
 
-pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64, SqliteFailure> {
+/// Writes a part of a checkpoint's pages, at least one: they belong to no checkpoint before its row is there.
+pub(super) fn stage(
+    c: &Connection,
+    checkpoint: &Checkpoint,
+    written: &Progress,
+    most_bytes: usize,
+) -> Result<Progress, SqliteFailure> {
+    let execution = checkpoint.execution.as_bytes();
+    if written.pages == 0 {
+        compact::sweep_all(c, checkpoint.execution)?;
+        let sql = "INSERT INTO staged (execution, seq, bytes) VALUES (?1, ?2, 0)";
+        run(c, sql, params![execution, int(checkpoint.seq)])
+            .constrained(Entity::Checkpoint, Entity::Execution)?;
+    }
+    let mut progress = Progress { staging: Some(checkpoint.execution), ..written.clone() };
+    while let Some((_, bytes)) = checkpoint.pages.get(progress.pages)
+        && (progress.pages == written.pages || progress.bytes - written.bytes < most_bytes)
+    {
+        progress.pages += 1;
+        progress.bytes += bytes.as_ref().map_or(0, Vec::len) + DURABLE_PAGE_BYTES as usize;
+    }
+    let part = written.pages..progress.pages;
+    if checkpoint.seq > 1 {
+        compact::replacing(c, checkpoint, part.clone(), &mut progress.replacing)?;
+    }
+    insert_pages(c, checkpoint, part)?;
+    let added = int((progress.bytes - written.bytes) as u64);
+    run(c, "UPDATE staged SET bytes = bytes + ?2 WHERE execution = ?1", params![execution, added])?;
+    Ok(progress)
+}
+
+fn insert_pages(
+    c: &Connection,
+    checkpoint: &Checkpoint,
+    part: std::ops::Range<usize>,
+) -> Result<(), SqliteFailure> {
+    for (page, bytes) in &checkpoint.pages[part] {
+        run(
+            c,
+            "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)",
+            params![checkpoint.execution.as_bytes(), int(*page), int(checkpoint.seq), bytes],
+        )
+        .constrained(Entity::Checkpoint, Entity::Execution)?;
+    }
+    Ok(())
+}
+
+/// The row of a checkpoint, and those of its pages that are not written yet.
+pub(super) fn checkpoint(
+    c: &Connection,
+    checkpoint: &Checkpoint,
+    written: &Progress,
+) -> Result<u64, SqliteFailure> {
+    if written.pages == 0 {
+        compact::sweep_all(c, checkpoint.execution)?;
+    } else {
+        let sql = "DELETE FROM staged WHERE execution = ?1";
+        run(c, sql, params![checkpoint.execution.as_bytes()])?;
+    }
     run(
         c,
         "INSERT INTO checkpoints (execution, seq, at, cause, bytes, pages, unweighed, written)
@@ -168,20 +227,13 @@ pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64,
             checkpoint.at.0,
             checkpoint.cause,
             int(checkpoint.bytes()),
-            super::compact::pages_of(c, checkpoint)?,
+            compact::pages_of(c, checkpoint, written)?,
             checkpoint.unweighed.map(int),
             int(checkpoint.written)
         ],
     )
     .constrained(Entity::Checkpoint, Entity::Execution)?;
-    for (page, bytes) in &checkpoint.pages {
-        run(
-            c,
-            "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)",
-            params![checkpoint.execution.as_bytes(), int(*page), int(checkpoint.seq), bytes],
-        )
-        .constrained(Entity::Checkpoint, Entity::Execution)?;
-    }
+    insert_pages(c, checkpoint, written.pages..checkpoint.pages.len())?;
     Ok(1 + checkpoint.pages.len() as u64)
 }
 

@@ -143,7 +143,12 @@ fn prune_executions(
             break;
         }
         if may_go == Some(true) {
-            step.rows += delete_execution(c, id)?;
+            let deleted = delete_execution(c, id)?;
+            step.rows += deleted.rows;
+            if !deleted.is_gone {
+                step.more = true;
+                break;
+            }
         }
         step.position.executions = id;
     }
@@ -200,10 +205,12 @@ fn prune_versions(
 fn delete_executions(c: &Connection, ids: &[[u8; 16]], budget: u64) -> Result<u64, SqliteFailure> {
     let mut rows = 0;
     for id in ids {
-        if rows >= budget {
-            break;
+        let mut is_gone = false;
+        while !is_gone && rows < budget {
+            let deleted = delete_execution(c, *id)?;
+            rows += deleted.rows;
+            is_gone = deleted.is_gone;
         }
-        rows += delete_execution(c, *id)?;
     }
     Ok(rows)
 }
@@ -263,23 +270,60 @@ fn unused_versions(
     Ok(rows)
 }
 
-fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<u64, SqliteFailure> {
+/// What one piece of a deletion did.
+pub(super) struct Deleted {
+    pub(super) rows: u64,
+    /// Nothing of it is left.
+    pub(super) is_gone: bool,
+}
+
+/// Rows of one kind that one piece of a deletion takes.
+const PIECE_ROWS: i64 = 4_096;
+
+/// Deletes an execution, or a piece of a large one. Its states go first, so that nobody goes back to one that is not whole, then its
+/// output, its own row last: whoever reads it meanwhile finds less of it.
+fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
     let mut rows = 0;
     for sql in [
-        "DELETE FROM events WHERE execution = ?1",
-        "DELETE FROM state_pages WHERE execution = ?1",
-        "DELETE FROM checkpoints WHERE execution = ?1",
-        "DELETE FROM tasks WHERE execution = ?1",
+        "DELETE FROM checkpoints WHERE execution = ?1 AND seq IN
+             (SELECT seq FROM checkpoints WHERE execution = ?1 ORDER BY seq LIMIT ?2)",
+        "DELETE FROM state_pages WHERE execution = ?1 AND page <= coalesce(
+             (SELECT page FROM state_pages WHERE execution = ?1 ORDER BY page, checkpoint LIMIT 1 OFFSET ?2),
+             9223372036854775807)",
+        "DELETE FROM events WHERE execution = ?1 AND seq <= coalesce(
+             (SELECT seq FROM events WHERE execution = ?1 ORDER BY seq LIMIT 1 OFFSET ?2), 9223372036854775807)",
+        "DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE execution = ?1 LIMIT ?2)",
+    ] {
+        let deleted = run(c, sql, params![id, PIECE_ROWS])?;
+        rows += deleted;
+        if deleted >= PIECE_ROWS.cast_unsigned() {
+            return Ok(Deleted { rows, is_gone: false });
+        }
+    }
+    for sql in [
+        "DELETE FROM staged WHERE execution = ?1",
         "DELETE FROM program_runs WHERE execution = ?1",
         "DELETE FROM current_executions WHERE execution = ?1",
         "DELETE FROM executions WHERE id = ?1",
     ] {
         rows += run(c, sql, params![id])?;
     }
-    Ok(rows)
+    Ok(Deleted { rows, is_gone: true })
 }
 
-pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, SqliteFailure> {
+/// All pieces at once: for a deletion that shares its batch with other writes.
+pub(super) fn delete_whole_run(c: &Connection, id: ExecutionId) -> Result<u64, SqliteFailure> {
+    let mut rows = 0;
+    loop {
+        let deleted = delete_run(c, id)?;
+        rows += deleted.rows;
+        if deleted.is_gone {
+            return Ok(rows);
+        }
+    }
+}
+
+pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<Deleted, SqliteFailure> {
     let ended: Option<(bool, [u8; 16])> = c
         .prepare_cached("SELECT ended_at IS NOT NULL, session FROM executions WHERE id = ?1")?
         .query_row(params![id.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -288,7 +332,10 @@ pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, SqliteF
         None => Err(StoreError::missing(Entity::Execution).into()),
         Some((false, _)) => Err(StoreError::conflict(Entity::Execution).into()),
         Some((true, session)) => {
-            let rows = delete_execution(c, *id.as_bytes())?;
+            let mut deleted = delete_execution(c, *id.as_bytes())?;
+            if !deleted.is_gone {
+                return Ok(deleted);
+            }
             let gone = c
                 .prepare_cached(
                     "SELECT id, policy, template FROM sessions WHERE id = ?1 AND closed_at IS NOT NULL
@@ -296,7 +343,8 @@ pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, SqliteF
                 )?
                 .query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
                 .optional()?;
-            Ok(rows + gone.map_or(Ok(0), |gone| delete_session(c, gone))?)
+            deleted.rows += gone.map_or(Ok(0), |gone| delete_session(c, gone))?;
+            Ok(deleted)
         }
     }
 }

@@ -88,6 +88,57 @@ async fn unused_versions_are_deleted_when_there_are_newer_ones() {
 }
 
 #[tokio::test]
+async fn what_an_execution_wrote_behind_its_last_pause_goes_with_its_end() {
+    with_store(|store| async move {
+        store.apply(running()).await.expect("new");
+        let execution = execution_id(1);
+        let checkpoint = |seq: u64, cause: &str, pages: Vec<(u64, Option<Vec<u8>>)>| {
+            let (at, cause) = (Timestamp(1), cause.to_owned());
+            Write::Checkpoint(Box::new(Checkpoint {
+                execution,
+                seq,
+                at,
+                cause,
+                pages,
+                unweighed: None,
+                written: 0,
+            }))
+        };
+        let page = |byte| Some(vec![byte; 8]);
+        let trim = Write::CheckpointsTrim { execution };
+        store.apply(checkpoint(1, "start", vec![(0, page(1)), (1, page(1))])).await.expect("new");
+        store.apply(checkpoint(2, "pause", vec![(0, page(2))])).await.expect("new");
+        store.apply(trim.clone()).await.expect("nothing is behind it");
+        let whole = |pages: Vec<(u64, Vec<u8>)>| {
+            pages.into_iter().map(|(page, bytes)| (page, bytes[0])).collect::<Vec<_>>()
+        };
+        let state =
+            async |at| whole(store.state_part(execution, at, None, usize::MAX).await.expect("readable"));
+        assert_eq!(state(2).await, [(0, 2), (1, 1)]);
+        store.apply(checkpoint(3, "steps", vec![(0, page(3)), (1, None)])).await.expect("new");
+        store.apply(checkpoint(4, "effect", vec![(2, page(4))])).await.expect("new");
+        assert_eq!(state(4).await, [(0, 3), (2, 4)]);
+        store.apply(trim.clone()).await.expect("there");
+        assert_eq!(state(2).await, [(0, 2), (1, 1)], "the pause is whole");
+        let kept =
+            |rows: Vec<vm_system_record::CheckpointRow>| rows.iter().map(|row| row.seq).collect::<Vec<_>>();
+        assert_eq!(kept(store.checkpoints(execution).await.expect("readable")), [1, 2]);
+        let rows = store.page_versions(execution, None, usize::MAX).await.expect("readable");
+        assert_eq!(rows.len(), 3, "{rows:?}");
+        // Where the pauses are forgotten nothing is left.
+        store.apply(checkpoint(3, "steps", vec![(0, page(3))])).await.expect("new");
+        store
+            .apply(Write::CheckpointCompact { execution, keep_from: 3, keep_bytes: None })
+            .await
+            .expect("there");
+        store.apply(trim).await.expect("there");
+        assert_eq!(store.checkpoints(execution).await, Ok(Vec::new()));
+        assert_eq!(store.page_versions(execution, None, usize::MAX).await, Ok(Vec::new()));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn execution_has_at_most_one_pending_task() {
     with_store(|store| async move {
         store.apply(Batch::from(vec![])).await.expect("nothing to do");

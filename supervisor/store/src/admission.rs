@@ -1,0 +1,207 @@
+//! Which states are admitted to the queue: the quota of their owner, what it may write in a minute, and the quota of the database.
+//! Counts what is queued beside what is stored, so that no queue of large states leads far beyond a quota. Knows no batches.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use vm_system_record::{Owner, Retention, StorageLimit};
+
+/// Accounts of owners without queued states that are kept, at most.
+const OWNERS: usize = 10_000;
+const MINUTE_MS: u64 = 60_000;
+
+/// The accounts of all owners.
+pub(super) struct Admission {
+    limits: Retention,
+    accounts: Mutex<Accounts>,
+}
+
+#[derive(Default)]
+struct Accounts {
+    owners: HashMap<Owner, Account>,
+    /// Size of the database (bytes).
+    database_bytes: u64,
+    /// States that wait for their commit (bytes).
+    queued_bytes: u64,
+    /// The owner that stores most, while the database is almost full.
+    largest: Option<Owner>,
+}
+
+struct Account {
+    /// As of its last commit.
+    stored_bytes: u64,
+    queued_bytes: u64,
+    /// What it may write now.
+    budget_bytes: u64,
+    /// When that was computed.
+    at: Instant,
+}
+
+/// A state that is admitted; it is counted as queued until this is dropped.
+pub(super) struct Booking {
+    admission: Arc<Admission>,
+    owner: Owner,
+    bytes: u64,
+}
+
+impl Admission {
+    pub(super) fn new(limits: Retention) -> Self {
+        Self { limits, accounts: Mutex::default() }
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, Accounts> {
+        // Nothing under this lock can panic half-way through a change.
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Admits a state of so many bytes.
+    pub(super) fn book(
+        self: &Arc<Self>,
+        owner: &Owner,
+        bytes: u64,
+        now: Instant,
+    ) -> Result<Booking, StorageLimit> {
+        let limits = &self.limits;
+        let mut accounts = self.accounts();
+        accounts.forget(now);
+        let after = accounts.database_bytes.saturating_add(accounts.queued_bytes).saturating_add(bytes);
+        // A few percent are left to those who store little.
+        let reserve = limits.quota_bytes.saturating_add(limits.quota_bytes / 32);
+        let is_largest = accounts.largest.as_ref() == Some(owner);
+        let account = accounts.owners.entry(owner.clone()).or_insert_with(|| Account {
+            stored_bytes: 0,
+            queued_bytes: 0,
+            budget_bytes: limits.owner_write_bytes,
+            at: now,
+        });
+        if after > reserve || (after > limits.quota_bytes && is_largest) {
+            return Err(StorageLimit::DatabaseQuota);
+        }
+        let total = account.stored_bytes.saturating_add(account.queued_bytes).saturating_add(bytes);
+        if total > limits.owner_quota_bytes {
+            return Err(StorageLimit::OwnerQuota);
+        }
+        account.refill(limits.owner_write_bytes, now);
+        let Some(left) = account.budget_bytes.checked_sub(bytes) else {
+            return Err(StorageLimit::WriteRate);
+        };
+        account.budget_bytes = left;
+        account.queued_bytes += bytes;
+        accounts.queued_bytes += bytes;
+        Ok(Booking { admission: Arc::clone(self), owner: owner.clone(), bytes })
+    }
+
+    /// What an owner has after a commit.
+    pub(super) fn stored(&self, owner: &Owner, bytes: u64) {
+        if let Some(account) = self.accounts().owners.get_mut(owner) {
+            account.stored_bytes = bytes;
+        }
+    }
+
+    /// The size of the database, and who has most of it while it is almost full.
+    pub(super) fn measured(&self, bytes: u64, largest: Option<Owner>) {
+        let mut accounts = self.accounts();
+        (accounts.database_bytes, accounts.largest) = (bytes, largest);
+    }
+
+    /// Whether an owner stores more than its quota.
+    pub(super) fn is_full(&self, owner: &Owner) -> bool {
+        self.accounts()
+            .owners
+            .get(owner)
+            .is_some_and(|account| account.stored_bytes > self.limits.owner_quota_bytes)
+    }
+}
+
+impl Accounts {
+    /// Forgets owners that would begin anew with the same: they have written nothing in the last minute. What they store is known
+    /// again after their next commit.
+    fn forget(&mut self, now: Instant) {
+        if self.owners.len() < OWNERS {
+            return;
+        }
+        let minute = std::time::Duration::from_millis(MINUTE_MS);
+        self.owners.retain(|_, account| account.queued_bytes > 0 || now.duration_since(account.at) < minute);
+    }
+}
+
+impl Account {
+    fn refill(&mut self, per_minute: u64, now: Instant) {
+        let passed =
+            u64::try_from(now.duration_since(self.at).as_millis()).unwrap_or(u64::MAX).min(MINUTE_MS);
+        let refill = per_minute / MINUTE_MS * passed + per_minute % MINUTE_MS * passed / MINUTE_MS;
+        if refill > 0 {
+            self.budget_bytes = self.budget_bytes.saturating_add(refill).min(per_minute);
+            self.at = now;
+        }
+    }
+}
+
+impl Drop for Booking {
+    fn drop(&mut self) {
+        let mut accounts = self.admission.accounts();
+        accounts.queued_bytes = accounts.queued_bytes.saturating_sub(self.bytes);
+        if let Some(account) = accounts.owners.get_mut(&self.owner) {
+            account.queued_bytes = account.queued_bytes.saturating_sub(self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Admission;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use vm_system_record::{Owner, Retention, StorageLimit};
+
+    fn admission(quota: u64, owner_quota: u64, per_minute: u64) -> Arc<Admission> {
+        Arc::new(Admission::new(Retention {
+            quota_bytes: quota,
+            owner_quota_bytes: owner_quota,
+            owner_write_bytes: per_minute,
+            ..Retention::default()
+        }))
+    }
+
+    #[test]
+    fn what_is_queued_counts_for_the_quota_of_its_owner_and_of_no_other() {
+        let (admission, now) = (admission(u64::MAX / 2, 100, 1_000_000), Instant::now());
+        let (one, other) = (Owner::new("one"), Owner::new("other"));
+        let first = admission.book(&one, 60, now).expect("it is little");
+        assert_eq!(admission.book(&one, 60, now).err(), Some(StorageLimit::OwnerQuota));
+        assert!(admission.book(&other, 60, now).is_ok());
+        // It is stored now.
+        admission.stored(&one, 60);
+        drop(first);
+        assert_eq!(admission.book(&one, 60, now).err(), Some(StorageLimit::OwnerQuota));
+        assert!(!admission.is_full(&one) && admission.book(&one, 40, now).is_ok());
+        admission.stored(&one, 101);
+        assert!(admission.is_full(&one) && !admission.is_full(&other));
+    }
+
+    #[test]
+    fn what_an_owner_may_write_comes_back_within_a_minute() {
+        let (admission, now) = (admission(u64::MAX / 2, u64::MAX, 600), Instant::now());
+        let owner = Owner::new("o");
+        drop(admission.book(&owner, 600, now).expect("all at once"));
+        assert_eq!(admission.book(&owner, 1, now).err(), Some(StorageLimit::WriteRate));
+        let later = now + Duration::from_secs(6);
+        drop(admission.book(&owner, 60, later).expect("a tenth of it"));
+        assert_eq!(admission.book(&owner, 1, later).err(), Some(StorageLimit::WriteRate));
+        assert!(admission.book(&owner, 600, later + Duration::from_mins(5)).is_ok(), "no more than at once");
+    }
+
+    #[test]
+    fn above_the_quota_of_the_database_the_largest_owner_is_refused_first_and_above_the_reserve_all() {
+        let (admission, now) = (admission(3_200, u64::MAX, 1_000_000), Instant::now());
+        let (large, small) = (Owner::new("large"), Owner::new("small"));
+        admission.measured(3_150, Some(large.clone()));
+        assert!(admission.book(&large, 40, now).is_ok());
+        assert_eq!(admission.book(&large, 60, now).err(), Some(StorageLimit::DatabaseQuota));
+        let queued = admission.book(&small, 140, now).expect("the reserve is for those who store little");
+        assert_eq!(admission.book(&small, 20, now).err(), Some(StorageLimit::DatabaseQuota));
+        drop(queued);
+        admission.measured(1_000, None);
+        assert!(admission.book(&large, 60, now).is_ok());
+    }
+}

@@ -1,0 +1,196 @@
+//! Large checkpoints and large deletions in pieces: others are written in between, nothing of a part is seen, and what an interrupted
+//! one left is deleted. The counters of the owners agree with their rows.
+
+use super::fixture::{
+    ended, events, execution_id, mine, on_disk, options, owner, running, session, session_id, started,
+};
+use crate::{StoreHandle, open_sqlite};
+use rusqlite::Connection;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{Checkpoint, Entity, Rejection, StoreError, Write};
+
+/// Several turns' worth.
+const LARGE: u64 = 6_000;
+
+fn checkpoint(execution: u8, seq: u64, cause: &str, pages: std::ops::Range<u64>, byte: u8) -> Write {
+    Write::Checkpoint(Box::new(Checkpoint {
+        execution: execution_id(execution),
+        seq,
+        at: Timestamp(1),
+        cause: cause.to_owned(),
+        pages: pages.map(|page| (page, Some(vec![byte; 1 << 10]))).collect(),
+        unweighed: None,
+        written: 0,
+    }))
+}
+
+fn number(folder: &Path, sql: &str) -> i64 {
+    let connection = Connection::open(folder.join("vm-system.db")).expect("readable");
+    connection.query_row(sql, [], |row| row.get(0)).expect("a number")
+}
+
+/// Commits drive the turns behind which the writer does a piece.
+async fn until(store: &StoreHandle, what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        store.apply(Write::MetaSet { key: "k".to_owned(), value: None }).await.expect("always");
+    }
+}
+
+/// What the rows of all owners take, counted anew by the statement that first did.
+fn counted(folder: &Path) -> (Vec<(String, i64)>, Vec<(String, i64)>) {
+    let step = include_str!("../sqlite/schema_11.sql");
+    let anew = step.split("INSERT INTO owners SELECT").last().expect("the last statement");
+    let connection = Connection::open(folder.join("vm-system.db")).expect("readable");
+    let sizes = |sql: &str| -> Vec<(String, i64)> {
+        let mut statement = connection.prepare(sql).expect("SQL of ours");
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("readable");
+        rows.collect::<Result<_, _>>().expect("sizes")
+    };
+    (
+        sizes("SELECT owner, bytes FROM owners WHERE bytes > 0 ORDER BY owner"),
+        sizes(&format!("SELECT {anew}")),
+    )
+}
+
+#[tokio::test]
+async fn others_are_written_while_a_large_checkpoint_is_and_nothing_of_it_is_seen_before_its_end() {
+    let disk = on_disk();
+    let (store, folder) = (&disk.store, disk.folder.path());
+    store.apply(running()).await.expect("new");
+    let first = checkpoint(1, 1, "pause", 0..LARGE, 1);
+    let large = store.of(&owner(1)).submit(first).await.expect("the store accepts it");
+    let mut between = 0;
+    tokio::pin!(large);
+    let applied = loop {
+        tokio::select! {
+            biased;
+            applied = &mut large => break applied,
+            () = async {
+                let other = store.of(&owner(2));
+                other.apply(Write::MetaSet { key: "k".to_owned(), value: Some(vec![1]) }).await.expect("always");
+                between += 1;
+                let seen = store.last_checkpoint(execution_id(1)).await.expect("readable");
+                let staged = number(folder, "SELECT count(*) FROM staged");
+                assert!(seen.is_empty() || staged == 0, "a state that is not whole");
+            } => {}
+        }
+    };
+    assert_eq!(applied.expect("written").rows, 1 + LARGE);
+    assert!(between >= 2, "{between} others were written meanwhile");
+    assert_eq!(number(folder, "SELECT count(*) FROM staged"), 0);
+    // The next one replaces some; versions that nobody keeps go in the background.
+    let next = vec![
+        checkpoint(1, 2, "pause", LARGE / 2..LARGE * 2, 2),
+        Write::CheckpointCompact { execution: execution_id(1), keep_from: 2, keep_bytes: None },
+    ];
+    store.of(&owner(1)).apply(next).await.expect("new");
+    let state = store.state_part(execution_id(1), 2, None, usize::MAX).await.expect("readable");
+    let newest = |page: u64| state.iter().find(|(number, _)| *number == page).map(|(_, bytes)| bytes[0]);
+    assert_eq!((state.len() as u64, newest(0), newest(LARGE - 1)), (2 * LARGE, Some(1), Some(2)));
+    until(store, "old versions stay", || {
+        number(folder, "SELECT count(*) FROM state_pages") == 2 * LARGE.cast_signed()
+    })
+    .await;
+    let (counters, rows) = counted(folder);
+    assert_eq!(counters, rows);
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_an_interrupted_checkpoint_left_goes_at_the_next_start_or_before_the_next_one() {
+    let disk = on_disk();
+    let folder = disk.folder.path();
+    disk.store.apply(running()).await.expect("new");
+    disk.store.apply(checkpoint(1, 1, "pause", 0..10, 1)).await.expect("new");
+    disk.store.shutdown().await;
+    let leave = || {
+        let connection = Connection::open(folder.join("vm-system.db")).expect("writable");
+        connection
+            .execute_batch(
+                "INSERT INTO staged SELECT id, 2, 0 FROM executions;
+                 WITH RECURSIVE n(i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
+                     INSERT INTO state_pages SELECT id, i, 2, zeroblob(100) FROM n CROSS JOIN executions;",
+            )
+            .expect("rows of a schema of our own");
+    };
+    let pages = || number(folder, "SELECT count(*) FROM state_pages");
+    leave();
+    let store = open_sqlite(options(folder)).expect("ours");
+    assert_eq!(store.state_part(execution_id(1), 1, None, usize::MAX).await.expect("readable").len(), 10);
+    until(&store, "it stays", || number(folder, "SELECT count(*) FROM staged") == 0).await;
+    assert_eq!(pages(), 10);
+    store.shutdown().await;
+    leave();
+    let store = open_sqlite(options(folder)).expect("ours");
+    store.apply(checkpoint(1, 2, "pause", 0..3, 2)).await.expect("nothing is in its way");
+    assert_eq!((number(folder, "SELECT count(*) FROM staged"), pages()), (0, 13));
+    // A refused one leaves nothing either.
+    let twice = store.apply(checkpoint(1, 2, "pause", 100..100 + LARGE, 3)).await;
+    assert_eq!(twice, Err(StoreError::Rejected(Rejection::Conflict(Entity::Checkpoint))));
+    until(&store, "it stays", || number(folder, "SELECT count(*) FROM staged") == 0).await;
+    let (counters, rows) = counted(folder);
+    assert_eq!(counters, rows);
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn large_execution_is_deleted_in_pieces_and_its_owners_size_with_it() {
+    let disk = on_disk();
+    let (store, folder) = (&disk.store, disk.folder.path());
+    store.apply(running()).await.expect("new");
+    store.apply(vec![session(2, 1), started(2, 2), ended(2, 2)]).await.expect("new");
+    for seq in 1..4 {
+        store.apply(checkpoint(1, seq, "pause", 0..LARGE, 1)).await.expect("new");
+    }
+    store.apply(events(1, 1..5_000)).await.expect("new");
+    let end = |n| Write::SessionEnd {
+        id: session_id(n),
+        status: SessionStatus::Closed,
+        at: Timestamp(5_000),
+        reason: CloseReason::Exited,
+        last_error: None,
+    };
+    store.apply(vec![ended(1, 1), end(1), end(2)]).await.expect("live");
+    let (counters, rows) = counted(folder);
+    assert_eq!(counters, rows);
+    let deletion =
+        store.of(&owner(1)).submit(Write::RunDelete { id: execution_id(1) }).await.expect("accepted");
+    let mut between = 0;
+    tokio::pin!(deletion);
+    loop {
+        tokio::select! {
+            biased;
+            deleted = &mut deletion => {
+                deleted.expect("it has ended");
+                break;
+            }
+            applied = store.apply(Write::MetaSet { key: "k".to_owned(), value: None }) => {
+                applied.expect("always");
+                between += 1;
+                let kept = store.checkpoints(execution_id(1)).await.expect("readable");
+                assert!(kept.is_empty() || between == 1, "nobody goes back to a state that is not whole");
+            }
+        }
+    }
+    assert!(between >= 1, "{between} others were written meanwhile");
+    assert!(store.execution(&mine(), execution_id(1)).await.expect("readable").is_none());
+    assert_eq!(
+        number(folder, "SELECT (SELECT count(*) FROM state_pages) + (SELECT count(*) FROM events)"),
+        0
+    );
+    let (counters, rows) = counted(folder);
+    assert_eq!(counters, rows);
+    // By their age they go in pieces, too.
+    store
+        .apply(Write::Prune { before: Timestamp(10_000), keys_before: Timestamp(0), max_rows: 1_000 })
+        .await
+        .expect("always");
+    assert_eq!(counted(folder), (Vec::new(), Vec::new()));
+    store.shutdown().await;
+}
