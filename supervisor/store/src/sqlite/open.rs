@@ -101,7 +101,7 @@ fn fill_log(path: &Path) {
                 return Ok(());
             }
             // In small pieces: after a large buffer is freed, glibc keeps more free memory (mallopt(3), M_MMAP_THRESHOLD).
-            let zeros = [0; 64 << 10];
+            let zeros = [0; 16 << 10];
             let filled =
                 (0..WAL_FILLED_BYTES).step_by(zeros.len()).try_for_each(|at| log.write_all_at(&zeros, at));
             filled.or_else(|_| log.set_len(0))?;
