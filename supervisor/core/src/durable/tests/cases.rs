@@ -450,3 +450,12 @@ fn time_without_receiving_does_not_count_against_the_worker() {
     world.step(DurableInput::Cancel { token: Token(100), with: Vec::new() });
     assert_eq!(world.machine.as_ref().expect("a machine").record().metrics.duration_ms, 70);
 }
+
+#[test]
+fn forbidden_call_that_ended_a_worker_is_named() {
+    let mut world = World::new(1);
+    world.begin();
+    world.each_ends(|| DurableInput::ForbiddenCall("openat".to_owned()));
+    let error = world.rows.record.and_then(|record| record.error).expect("an error");
+    assert_eq!(error.reason.as_deref(), Some("seccomp(openat)"));
+}
