@@ -35,15 +35,18 @@ fn number(folder: &Path, sql: &str) -> i64 {
 
 /// Commits drive the turns behind which the writer does a piece.
 async fn until(store: &StoreHandle, what: &str, holds: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while !holds() {
         assert!(Instant::now() < deadline, "{what}");
         store.apply(Write::MetaSet { key: "k".to_owned(), value: None }).await.expect("always");
     }
 }
 
+/// Bytes of each owner.
+type Sums = Vec<(String, i64)>;
+
 /// What the rows of all owners take, counted anew by the statement that first did.
-fn counted(folder: &Path) -> (Vec<(String, i64)>, Vec<(String, i64)>) {
+fn counted(folder: &Path) -> (Sums, Sums) {
     let step = include_str!("../sqlite/schema_11.sql");
     let anew = step.split("INSERT INTO owners SELECT").last().expect("the last statement");
     let connection = Connection::open(folder.join("vm-system.db")).expect("readable");
