@@ -1,4 +1,4 @@
-//! Child processes that try what must be refused and report by their exit code. Run by the keeper inside the finished jail,
+//! Child processes that try what must be refused and report by their wait status. Run by the keeper inside the finished jail,
 //! before it reports success: this detects a kernel or container that silently ignores a wall.
 
 use crate::process::{self, ExitStatus, Fork};
