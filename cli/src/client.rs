@@ -200,6 +200,6 @@ fn is_absent(error: &io::Error) -> bool {
 fn no_daemon(places: &[PathBuf]) -> CliError {
     let places: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
     CliError::new(exit::NO_DAEMON, format!("no supervisor responds at {}", places.join(" or "))).with_hint(
-        "start one with `vm-system serve`, or give its socket with --socket; `vm-system run` needs no supervisor",
+        "start one with `vm-system serve`, or give its socket with --socket; `vm-system run` needs no daemon",
     )
 }

@@ -70,7 +70,10 @@ const EXIT_CODES: &[(u8, &str)] = &[
     (75, "busy; try again"),
     (77, "not permitted"),
     (124, "a time limit ended the script"),
-    (130, "Ctrl-C"),
+    (129, "SIGHUP"),
+    (130, "Ctrl-C, or the execution was cancelled"),
+    (141, "the reader of stdout has closed it (SIGPIPE)"),
+    (143, "SIGTERM"),
 ];
 
 /// The contract of this binary.
@@ -145,7 +148,7 @@ pub fn reference() -> String {
             table(&mut page, &verb.arguments);
         }
     }
-    page.push_str("\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
+    page.push_str("\n## Exit codes\n\nA script's `process.exit(N)` sets the exit code N.\n\n| code | meaning |\n|---|---|\n");
     for ExitCode { code, meaning } in exit_codes {
         let _ = writeln!(page, "| {code} | {meaning} |");
     }

@@ -13,7 +13,7 @@ const decision = {
 function review(who: string, amount: number): Decision {
   return CC(`${who}: may we spend ${amount}? Answer {"approved": true} or {"approved": false, "reason": "…"}`, {
     schema: decision,
-    retries: 3,
+    retries: 3, // four attempts
   });
 }
 

@@ -56,7 +56,7 @@ pub enum FromKeeper {
         /// Whether the token was valid.
         accepted: bool,
     },
-    /// A worker is kept: from now on it survives its supervisor.
+    /// A worker is kept: from now on the exit of its supervisor does not end it before the grace is over.
     Kept { session: SessionId },
     /// A zygote is kept.
     KeptZygote { zygote: u32 },

@@ -91,7 +91,7 @@ impl PidFd {
         self.signal(0).is_ok()
     }
 
-    /// The exit status; `None` until the process was reaped, or if the kernel (< 6.15) does not report it to a non-parent.
+    /// The wait status; `None` until the process was reaped, or if the kernel (< 6.15) does not report it to a non-parent.
     pub fn ending(&self) -> Option<ExitStatus> {
         let info = sys::pidfd_info(self.as_fd(), INFO_EXIT).ok()?;
         (info.mask & INFO_EXIT != 0).then(|| ExitStatus::from_wait_status(info.exit_code))

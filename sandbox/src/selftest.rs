@@ -1,4 +1,4 @@
-//! Child processes that try what must be refused and report by their exit status. Run by the keeper inside the finished jail,
+//! Child processes that try what must be refused and report by their wait status. Run by the keeper inside the finished jail,
 //! before it reports success: this detects a kernel or container that silently ignores a wall.
 
 use crate::process::{self, ExitStatus, Fork};
@@ -52,7 +52,7 @@ pub enum SelfTestError {
     NotRefused {
         /// The name of the probe.
         attempt: &'static str,
-        /// The child's exit status.
+        /// The child's wait status.
         ending: ExitStatus,
     },
     /// The child could not be started.
@@ -116,7 +116,7 @@ fn all_refused(ending: ExitStatus, probes: &[Probe]) -> Result<(), SelfTestError
     }
 }
 
-/// The exit status of a child that does `work` and exits with its result (101 after a panic, which must not unwind into the
+/// The wait status of a child that does `work` and exits with its result (101 after a panic, which must not unwind into the
 /// parent's code). For processes that never had a second thread.
 pub fn in_child(work: impl FnOnce() -> i32) -> io::Result<ExitStatus> {
     match process::fork()? {

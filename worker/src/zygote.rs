@@ -86,7 +86,7 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn WorkerBody>) -> ! {
     }
 }
 
-/// Forks; returns whether this process is the new worker. A new zygote has reported itself and executes orders like its parent.
+/// Forks; returns whether this process is the new worker. Returns false in a new zygote too, after it has sent its hello.
 fn fork(channel: &OwnedFd, child_channel: OwnedFd, order: u64, as_zygote: bool) -> bool {
     match process::fork_sibling() {
         Ok(Fork::Parent(_)) => drop(child_channel),
@@ -104,7 +104,7 @@ fn fork(channel: &OwnedFd, child_channel: OwnedFd, order: u64, as_zygote: bool) 
             }
         }
         Err(error) => {
-            // Before the report: from the closed channel the supervisor learns that there is no new worker.
+            // Closed before the report is sent: the closed channel shows the supervisor that there is no worker.
             drop(child_channel);
             let errno = error.raw_os_error().unwrap_or(0);
             if send_message(channel, &FromZygote::ForkFailed { order, errno }, &[]).is_err() {

@@ -1,4 +1,4 @@
-//! Inside the command's namespaces: pid 1 builds the jail, starts the command, waits for it, and reports its exit status.
+//! Inside the command's namespaces: pid 1 builds the jail, starts the command, waits for it, and reports how it ended.
 //! When pid 1 exits, the kernel kills all other processes of the namespace.
 
 use nix::errno::Errno;

@@ -41,7 +41,7 @@ pub enum Command {
     Get(get::GetArgs),
     /// Show the versions of a program, newest first
     Versions(versions::Args),
-    /// Hide a program; its executions continue
+    /// Delete a program; its executions continue
     Delete(get::Args),
     /// Run a program to its first task or its end
     Start(start::Args),

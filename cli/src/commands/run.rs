@@ -1,7 +1,7 @@
 //! `run`: a script without set-up, in a supervisor inside this process.
 //!
 //! One session with the current folder, which the script may read through `fs`; prints the output as it arrives and returns the
-//! script's exit status.
+//! script's exit code.
 
 pub(crate) mod embedded;
 mod source;

@@ -36,7 +36,7 @@ pub enum Command {
     Get(Of),
     /// Change a template; narrower rights apply to existing sessions too, wider ones only to new sessions
     Update(update::Args),
-    /// Hide a template; its sessions continue
+    /// Delete a template; its sessions continue
     Delete(Of),
     /// Add a host module that sessions may require
     AddModule(modules::ModuleChange),

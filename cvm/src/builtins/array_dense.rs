@@ -109,8 +109,8 @@ fn dense_slice(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(true).into())
 }
 
-/// `$denseAppend(to, length, array, count)`: adds the elements of a plain array of `count` to a plain array of `length`. False,
-/// with nothing done, if one of them is not.
+/// `$denseAppend(to, length, array, count)`: appends all elements of `array` to `to`, if both are plain and have these lengths.
+/// Otherwise, or if the result would be too long, changes nothing and returns false.
 fn dense_append(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (to, id) = (vm.arg_obj(&c, 0)?, vm.arg_obj(&c, 2)?);
     let before = plain_of(vm, to, vm.arg(&c, 1)).map(|array| array.dense.len());

@@ -7,7 +7,7 @@ use crate::heap::object::{ObjectKind, Prop, attr};
 use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Res, Ret, Vm};
 
-/// A constructor of the prelude: `top` like any other, or else a kind of error.
+/// A constructor of the prelude. `top`: inherits from `Function`; otherwise from `Error`.
 pub(super) const fn ctor(
     id: Id,
     name: &'static str,

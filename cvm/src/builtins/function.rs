@@ -122,7 +122,7 @@ fn name_bound(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Value::Undefined.into())
 }
 
-/// `$anonymous(f)`: a function of the prelude as the specification's anonymous builtin: its name is empty.
+/// `$anonymous(f)`: gives a prelude function an empty name, as the specification requires of anonymous builtins.
 fn anonymous(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let f = vm.arg(&c, 0);
     if let Value::Obj(id) = f {

@@ -30,7 +30,7 @@ pub enum DurableOp {
         program: String,
         page: ListPage,
     },
-    /// Hide a program; its executions continue.
+    /// Delete a program; its executions continue.
     ProgramDelete {
         program: String,
     },

@@ -35,7 +35,7 @@ pub enum Op {
         template: String,
         change: Box<TemplateChange>,
     },
-    /// Hide a template; its sessions continue.
+    /// Delete a template; its sessions continue.
     TemplateDelete {
         template: String,
     },
@@ -266,9 +266,9 @@ pub const AGENT_TEMPLATE: &str = "mcp";
 pub struct NewSession {
     /// The template; see [`AGENT_TEMPLATE`].
     pub template: String,
-    /// A label of the client.
+    /// Any name. Sessions of one owner and workspace share its database files.
     pub workspace_id: String,
-    /// A label of the client.
+    /// Any text; only recorded.
     pub base_commit_oid: String,
     /// Absolute path of an existing folder.
     pub worktree_path: String,

@@ -172,9 +172,9 @@ pub struct RuntimeInfo {
     pub zygotes: Vec<ZygoteInfo>,
     /// Live sessions.
     pub active_sessions: u64,
-    /// Sessions created since the start.
+    /// Sessions created since the start, without those of programs.
     pub sessions_created: u64,
-    /// Executions started since the start.
+    /// Executions started in sessions since the start, without those of programs.
     pub executions_started: u64,
     /// `full` or `normal`.
     pub durability: String,

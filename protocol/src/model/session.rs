@@ -103,6 +103,6 @@ pub struct SessionInspection {
     pub running_execution: Option<crate::ids::ExecutionId>,
     /// Time since the worker's last message (milliseconds).
     pub heartbeat_age_ms: u64,
-    /// Whether this supervisor took the worker over from an earlier one.
+    /// Whether this supervisor took the worker over from an earlier one; no supervisor does so yet.
     pub adopted: bool,
 }

@@ -58,7 +58,7 @@ fn run_all(who: &str) -> usize {
     failed
 }
 
-/// The exit status of a child that makes one call under a table.
+/// The wait status of a child that makes one call under a table.
 fn under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6]) -> ExitStatus {
     selftest::in_child(|| {
         privileges::drop_all().expect("drop privileges");
@@ -434,7 +434,7 @@ fn wrong_arguments_are_killed() {
 
 static FLAG: AtomicBool = AtomicBool::new(false);
 
-/// The exit status of a child under `table` that is interrupted while it runs; 0 if it saw the interrupt and continued.
+/// The wait status of a child under `table` that is interrupted while it runs; 0 if it saw the interrupt and continued.
 fn interrupted_under(table: &[FilterRow]) -> ExitStatus {
     let (ours, theirs) = socket::pair().expect("pair");
     match process::fork().expect("fork") {

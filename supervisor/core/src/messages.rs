@@ -250,7 +250,7 @@ impl SessionMachine {
             return;
         }
         match fault {
-            // The exit status will show why; a worker that only closes its channel is killed.
+            // The wait status will show why; a worker that only closes its channel is killed.
             ChannelFault::Closed => self.timers.hang_up_at = Some(now.mono_ms + CLOSE_GRACE_MS),
             ChannelFault::Violation(what) => self.violation(&what, now, out),
             ChannelFault::Stuck => self.violation("does not receive messages", now, out),

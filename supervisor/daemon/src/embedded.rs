@@ -30,7 +30,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Builds a jail. Must be called inside a runtime that continues while the caller waits.
+    /// Builds a jail. Must be called inside a multi-threaded tokio runtime: it continues while the caller waits.
     pub async fn start(sandbox: SandboxMode) -> Result<Self, DaemonError> {
         let opening = tokio::task::spawn_blocking(vm_system_store::open_temporary);
         let parts = Parts {

@@ -20,9 +20,9 @@ pub struct RuntimeFacts {
     pub zygotes: Vec<ZygoteInfo>,
     /// Why no worker can be started at this moment.
     pub problem: Option<String>,
-    /// Sessions created since the start.
+    /// Sessions created since the start, without those of programs.
     pub sessions_created: u64,
-    /// Executions begun since the start.
+    /// Executions started in sessions since the start, without those of programs.
     pub executions_started: u64,
 }
 

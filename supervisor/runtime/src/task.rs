@@ -209,7 +209,7 @@ fn library_failure(error: &LibraryError) -> LibraryFailure {
     LibraryFailure { library: error.library().to_owned(), problem, text: error.to_string() }
 }
 
-/// The exit status for the machines.
+/// The wait status for the machines.
 pub(super) fn exit_status(exit: WorkerExit) -> WorkerExitStatus {
     match exit {
         WorkerExit::Exited(code) => WorkerExitStatus::Exited(code),

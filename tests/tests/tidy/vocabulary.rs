@@ -80,6 +80,7 @@ const BANNED: &[&str] = &[
 const CONTRACTS: &[(&str, &str)] = &[
     ("cli/src/commands/ops/audit.rs", "door"),
     ("cli/src/help/operations.md", "births"),
+    ("cli/src/help/operations.md", "door"),
     ("cli/src/output/fields.rs", "door"),
     ("cvm/src/builtins/string.rs", "stands"),
     ("protocol/src/control/reply.rs", "door"),

@@ -33,7 +33,7 @@ pub(super) enum Next {
 }
 
 impl Answers {
-    /// Reads a file: a JSON array of typed values, otherwise one line per answer, as typed on a terminal. A text that begins
+    /// Reads a file: a JSON array of JSON values, otherwise one line per answer, as entered on a terminal. A text that begins
     /// like an array and is invalid is refused, because an answer cannot be undone.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = read_file(path)?;

@@ -18,7 +18,7 @@ pub struct Args {
     /// New value as JSON; anything that is not JSON is a string
     #[arg(value_name = "VALUE", allow_hyphen_values = true)]
     value: String,
-    /// Call of the variable, as `program state` numbers them
+    /// Frame of the variable, as `program state` numbers them
     #[arg(long, value_name = "N", default_value_t = 0)]
     frame: u32,
 }

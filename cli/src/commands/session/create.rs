@@ -12,10 +12,10 @@ pub struct Args {
     /// The template: id, unique beginning of an id, or name
     #[arg(long, value_name = "TEMPLATE")]
     template_id: String,
-    /// A label that you choose
+    /// The workspace, any name: your sessions with the same one share its database files
     #[arg(long, value_name = "ID")]
     workspace_id: String,
-    /// A label that you choose
+    /// The commit of the worktree, any text: it is only recorded
     #[arg(long, value_name = "OID")]
     base_commit: String,
     /// The folder whose files the session may read

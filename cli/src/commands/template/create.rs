@@ -15,7 +15,7 @@ pub struct Args {
     /// Name of the template, unique among yours
     #[arg(long, value_name = "NAME")]
     name: String,
-    /// Engine that runs the code
+    /// Engine that runs the code: quickjs (goja is another name for it), or cvm for durable programs
     #[arg(long, value_name = "ENGINE", default_value = "quickjs", value_parser = parse::engine())]
     engine: Engine,
     /// A host module that sessions may require (may be given several times)

@@ -5,7 +5,7 @@
 //! newest one is built from this engine's sources; new programs are compiled for it.
 //!
 //! Owns: the list of generations, their loading and linking. Must not: know what builtins do.
-//! `docs/durable-state.md` says how a generation is made.
+//! `cvm/tests/golden/README.md` describes how a generation is released.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 /// The generations that are kept as bytes, each with its checksum; the index is the number less one. Append only.
 const KEPT: &[(&[u8], u32)] = &[(include_bytes!("1.bin"), 0x65bf_5058)];
 
-/// The sources describe a generation behind the last one kept: it may still change, and so may its states.
+/// The sources are the generation after the last kept one: it may still change, and so may its states.
 const OPEN: bool = false;
 
 /// Number of the generation that new programs are compiled for.
@@ -75,7 +75,7 @@ fn kept(number: u32, bytes: &[u8]) -> (Heap, Prelude) {
     }
 }
 
-/// Names of the natives that the last generation kept numbers, in order of their numbers.
+/// Names of the natives of the newest kept generation, in numeric order.
 pub(crate) fn released_natives() -> Vec<String> {
     let Some((bytes, _)) = KEPT.last() else { return Vec::new() };
     match crate::format::read_generation_natives(KEPT.len() as u32, bytes) {

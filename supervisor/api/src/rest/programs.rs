@@ -120,7 +120,7 @@ struct Deleted {
     program_id: ProgramId,
 }
 
-/// Hide a program; its executions continue, its name is free again.
+/// Delete a program; its executions continue, its name is free again.
 pub(super) async fn delete(request: RestRequest, PathSegments(program): PathSegments<String>) -> RestResult {
     match durable(&request, DurableOp::ProgramDelete { program }).await? {
         DurableReply::Program(program) => ok(&Deleted { status: "ok", program_id: program.id }),

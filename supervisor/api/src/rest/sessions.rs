@@ -15,9 +15,9 @@ use vm_system_protocol::model::{Engine, SessionStatus};
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SessionBody {
     template_id: Option<String>,
-    /// A label that the client chooses.
+    /// Any name. Sessions of one owner and workspace share its database files.
     workspace_id: Option<String>,
-    /// A label that the client chooses.
+    /// Any text; only recorded.
     base_commit_oid: Option<String>,
     /// Absolute path of an existing folder.
     worktree_path: Option<String>,

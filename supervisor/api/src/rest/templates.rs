@@ -86,7 +86,7 @@ pub(super) async fn update(
     with_settings(request.op(Op::TemplateUpdate { template, change }).await?)
 }
 
-/// Hide a template; its sessions continue, its name is free again.
+/// Delete a template; its sessions continue, its name is free again.
 pub(super) async fn delete(request: RestRequest, PathSegments(template): PathSegments<String>) -> RestResult {
     let template = id("template_id", &template)?;
     ok(&request.op(Op::TemplateDelete { template }).await?)

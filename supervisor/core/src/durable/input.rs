@@ -217,7 +217,7 @@ pub struct RunStatus {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurableRefusal {
     /// The execution does not wait, or not for this task.
-    #[error("the execution does not wait for this answer")]
+    #[error("the execution does not wait for this answer: no task is pending, or another one")]
     NotPending,
     /// The execution has ended.
     #[error("the execution has ended")]

@@ -159,7 +159,7 @@ struct Set {
     name: String,
     /// New value, any JSON
     value: Value,
-    /// Call of the variable, 0 is the innermost; absent: the innermost call that has the variable
+    /// Frame of the variable, 0 is the innermost; absent: the innermost frame that has the variable
     frame: Option<u32>,
 }
 
