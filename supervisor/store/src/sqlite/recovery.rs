@@ -5,6 +5,7 @@ use super::Durability;
 use super::wal_check::{WalDamage, WalVerdict, check};
 use crate::error::OpenError;
 use rusqlite::Connection;
+use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ pub(super) fn before_opening(
         WalVerdict::Torn => {
             tracing::warn!(log = %log.display(), "the log ends with an incomplete transaction, as after a power cut");
         }
-        WalVerdict::Damaged(WalDamage { frame, commits, lost_frames }) => {
+        WalVerdict::Damaged(WalDamage { frame, commits, lost_frames, is_older }) => {
             let kept = beside(&log, ".damaged");
             // Under `normal` a power cut leaves the same, and the last commits may be lost.
             if durability == Durability::Full && !accepts_damage {
@@ -42,6 +43,10 @@ pub(super) fn before_opening(
                 // The log is missing.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 copied => drop(copied.map_err(unusable)?),
+            }
+            if is_older {
+                OpenOptions::new().write(true).open(&log).and_then(|log| log.set_len(0)).map_err(unusable)?;
+                std::fs::remove_file(&index).map_err(unusable)?;
             }
             tracing::error!(
                 log = %log.display(),

@@ -52,6 +52,9 @@ pub(super) struct WalDamage {
     pub(super) commits: u64,
     /// Frames of commits that are lost, if the index says so.
     pub(super) lost_frames: Option<u64>,
+    /// The database has commits from behind the damage, by the index: what is readable of the log is older, and must not be copied
+    /// over them.
+    pub(super) is_older: bool,
 }
 
 type Words = (u32, u32);
@@ -62,7 +65,7 @@ pub(super) fn check(log: &Path, index: &Path) -> io::Result<WalVerdict> {
     let Some(file) = open(log)? else {
         // SQLite deletes a log after its index, and when all of it is in the database.
         let lost = index.map_or(0, |index| index.committed.saturating_sub(index.copied));
-        let damage = WalDamage { frame: 0, commits: 0, lost_frames: Some(lost) };
+        let damage = WalDamage { frame: 0, commits: 0, lost_frames: Some(lost), is_older: false };
         return Ok(if lost > 0 { WalVerdict::Damaged(damage) } else { WalVerdict::Whole });
     };
     let mut file = BufReader::with_capacity(1 << 20, file);
@@ -72,12 +75,14 @@ pub(super) fn check(log: &Path, index: &Path) -> io::Result<WalVerdict> {
     }
     let header = LogHeader::parse(&header);
     let Scan { salts, frames, committed, ends_at, commits } = Scan::run(&mut file, &header)?;
-    let lost_frames = index
+    let index = index
         .filter(|index| salts == Some(index.salts) || header.salts == index.salts)
-        .map(|index| index.committed.saturating_sub(committed))
-        .filter(|lost| *lost > 0);
+        .filter(|index| index.committed > committed);
+    let is_older = index.as_ref().is_some_and(|index| index.copied > committed);
+    let lost_frames = index.map(|index| index.committed.saturating_sub(index.copied.max(committed)));
     Ok(if lost_frames.is_some() || commits >= 2 {
-        WalVerdict::Damaged(WalDamage { frame: ends_at.unwrap_or(frames + 1), commits, lost_frames })
+        let frame = ends_at.unwrap_or(frames + 1);
+        WalVerdict::Damaged(WalDamage { frame, commits, lost_frames, is_older })
     } else if commits == 1 {
         WalVerdict::Torn
     } else {
