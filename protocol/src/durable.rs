@@ -1,7 +1,7 @@
 //! Supervisor ⇄ a worker that runs a durable program. The messages are sent inside [`ToWorker`](crate::worker::ToWorker) and
 //! [`FromWorker`](crate::worker::FromWorker); the first order decides the engine of a worker.
 //!
-//! The two take turns: after an order the worker sends messages, the last of which ends its turn ([`FromDurable::ends_turn`]).
+//! The two take turns: after an order the worker sends messages, the last of which ends its turn (each variant says so).
 //! Code and pages are opaque bytes to the supervisor.
 
 use crate::codec::{Decode, Encode};
