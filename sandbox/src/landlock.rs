@@ -16,15 +16,19 @@ const fn fs_rights(abi: u32) -> u64 {
     }
 }
 
-const READ: u64 = (1 << 2) | (1 << 3);
 const EXECUTE: u64 = 1 << 0;
+const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
+const TRUNCATE: u64 = 1 << 14;
+const IOCTL_DEV: u64 = 1 << 15;
+const READ: u64 = READ_FILE | (1 << 3);
 /// Writing, truncating, removing and creating files and directories; no devices, sockets or pipes, no execution.
-const WRITE: u64 = (1 << 1) | (1 << 4) | (1 << 5) | (1 << 7) | (1 << 8) | (1 << 13) | (1 << 14);
+const WRITE: u64 = WRITE_FILE | (1 << 4) | (1 << 5) | (1 << 7) | (1 << 8) | (1 << 13) | TRUNCATE;
 
 const MAKE_FIFO: u64 = 1 << 10;
 const MAKE_SYM: u64 = 1 << 12;
-/// The rights that a rule of a file may have: execute, write, read, truncate, `ioctl` of a device.
-const OF_FILES: u64 = (1 << 0) | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15);
+/// The rights that a rule of a file may have.
+const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 const NET_RIGHTS: u64 = 0b11;
 const SCOPES: u64 = 0b11;
@@ -73,7 +77,7 @@ impl Access {
             Self::Execute => READ | EXECUTE,
             Self::Work => READ | WRITE | EXECUTE | MAKE_SYM,
             Self::Scratch => READ | WRITE | MAKE_SYM | MAKE_FIFO,
-            Self::Device => (1 << 1) | (1 << 2) | (1 << 15),
+            Self::Device => WRITE_FILE | READ_FILE | IOCTL_DEV,
         }
     }
 }

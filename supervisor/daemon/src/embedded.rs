@@ -48,7 +48,7 @@ impl Embedded {
             operator: Operator::default(),
             stop: CancellationToken::new(),
         };
-        let owner = Owner::new(format!("uid:{}", nix::unistd::geteuid()));
+        let owner = Owner::of_uid(nix::unistd::geteuid().as_raw());
         let caller = Caller { owner, admin: true, api: "embedded" };
         let store = async {
             opening.await.unwrap_or_else(|error| {

@@ -19,6 +19,10 @@ impl Owner {
     pub fn new(text: impl AsRef<str>) -> Self {
         Self(Arc::from(text.as_ref()))
     }
+    /// A user of this machine.
+    pub fn of_uid(uid: u32) -> Self {
+        Self::new(format!("uid:{uid}"))
+    }
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -74,7 +74,7 @@ impl RuntimeContext {
         let roots = self.roots.clone();
         let holder = match &client {
             WorktreeClient::Administrator => Holder::Administrator(Owner::new("")),
-            WorktreeClient::User(uid) => Holder::Owner(Owner::new(format!("uid:{uid}"))),
+            WorktreeClient::User(uid) => Holder::Owner(Owner::of_uid(*uid)),
             WorktreeClient::Token(name) => Holder::Owner(Owner::new(name)),
             WorktreeClient::Revoked => Holder::Unidentified,
         };

@@ -146,10 +146,10 @@ impl SqliteStore {
         open::make_folder(&state_dir)?;
         let lock = StoreLock::acquire(&state_dir)?;
         let saved = beside(&path, saved_copy::ENDING);
-        if !path.exists() && saved.exists() {
-            return Err(OpenError::Deleted { path, saved });
-        }
         if saved.exists() {
+            if !path.exists() {
+                return Err(OpenError::Deleted { path, saved });
+            }
             tracing::warn!(saved = %saved.display(), "there is a copy of an earlier database, which was deleted while it was in use");
         }
         let log = recovery::before_opening(&path, durability, accepts_damage)?;

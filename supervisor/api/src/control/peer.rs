@@ -51,7 +51,7 @@ impl PeerPolicy {
     pub fn holder(&self, uid: Option<u32>) -> Holder {
         match uid {
             Some(uid) if self.is_administrator(uid) && !self.refused_uids.contains(&uid) => {
-                Holder::Administrator(Owner::new(format!("uid:{uid}")))
+                Holder::Administrator(Owner::of_uid(uid))
             }
             _ => Holder::Unidentified,
         }
@@ -69,7 +69,7 @@ impl PeerPolicy {
         if self.refused_uids.contains(&uid) {
             return Err(format!("uid {uid} may not use this socket"));
         }
-        let owner = Owner::new(format!("uid:{uid}"));
+        let owner = Owner::of_uid(uid);
         let caller = Caller { owner, admin: self.is_administrator(uid), api };
         if caller.admin {
             return Ok(caller);
@@ -165,8 +165,7 @@ impl UserLookups {
                 (lookup.since, lookup.result) = (now, Arc::default());
             }
         }
-        let holder =
-            if lookup.known { Holder::Owner(Owner::new(format!("uid:{uid}"))) } else { Holder::Unidentified };
+        let holder = if lookup.known { Holder::Owner(Owner::of_uid(uid)) } else { Holder::Unidentified };
         (Arc::clone(&lookup.result), holder)
     }
 }
@@ -183,7 +182,7 @@ mod tests {
     async fn root_and_the_supervisors_own_user_are_administrators_and_others_are_not() {
         let policy = PeerPolicy::new(990, 990, None);
         for (uid, admin) in [(0, true), (990, true), (DAEMON, false)] {
-            let caller = Caller { owner: Owner::new(format!("uid:{uid}")), admin, api: "control" };
+            let caller = Caller { owner: Owner::of_uid(uid), admin, api: "control" };
             assert_eq!(policy.judge("control", Some(uid), Transport::Unix).await, Ok(caller));
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Durability;
 use super::failure::store_error;
+use super::recovery::beside;
 use crate::error::OpenError;
 use nix::fcntl::OFlag;
 use rusqlite::config::DbConfig;
@@ -50,8 +51,9 @@ pub(super) fn first_connection(
     durability: Durability,
     busy_timeout: Duration,
 ) -> Result<Connection, OpenError> {
-    make_private(path)?;
-    if durability == Durability::Full {
+    let is_empty = make_private(path)?;
+    // SQLite deletes the log of an empty database, a filled one included.
+    if durability == Durability::Full && !is_empty {
         fill_log(path);
     }
     let judged = |error: &rusqlite::Error| judge(path, error);
@@ -64,7 +66,6 @@ pub(super) fn first_connection(
     if found.is_some() {
         check(&connection, path)?;
     } else if durability == Durability::Full {
-        // SQLite deletes the log of an empty database, the filled one included.
         drop(connection);
         fill_log(path);
         connection = connect()?;
@@ -72,30 +73,31 @@ pub(super) fn first_connection(
     Ok(connection)
 }
 
-/// The file is 0600 before SQLite opens it; its log and index files inherit these permissions.
-fn make_private(path: &Path) -> Result<(), OpenError> {
+/// The file is 0600 before SQLite opens it; its log and index files inherit these permissions. Returns whether it is empty.
+fn make_private(path: &Path) -> Result<bool, OpenError> {
     OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
         .open(path)
-        .and_then(|file| file.set_permissions(Permissions::from_mode(0o600)))
+        .and_then(|file| {
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            Ok(file.metadata()?.len() == 0)
+        })
         .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })
 }
 
 /// Gives an empty log its size: where each commit is flushed, overwriting a file is faster than enlarging it. Zeros are not a valid
 /// log, so SQLite begins it anew. Without the space for it only speed is lost.
 fn fill_log(path: &Path) {
-    let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
     let filled = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
         .custom_flags(OFlag::O_NOFOLLOW.bits())
-        .open(name)
+        .open(beside(path, "-wal"))
         .and_then(|log| {
             if log.metadata()?.len() > 0 {
                 return Ok(());

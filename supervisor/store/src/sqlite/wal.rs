@@ -75,9 +75,13 @@ impl Checkpoints {
             if let Ok(connection) = self.connection.try_lock() {
                 checkpoint(&connection);
             }
-        } else if rest >= worth_it
-            && let Some(wake) = &self.wake
-        {
+        } else if rest >= worth_it {
+            self.wake_thread();
+        }
+    }
+
+    fn wake_thread(&self) {
+        if let Some(wake) = &self.wake {
             // Full: the thread is awake already.
             let _ = wake.try_send(());
         }
@@ -88,11 +92,8 @@ impl Checkpoints {
     pub(super) fn is_behind(&mut self, writer: &Connection) -> bool {
         if self.behind {
             self.behind = Log::of(writer).is_behind();
-            if self.behind
-                && let Some(wake) = &self.wake
-            {
-                // Full: it is awake already.
-                let _ = wake.try_send(());
+            if self.behind {
+                self.wake_thread();
             }
         }
         self.behind && self.thread.is_some() && !self.failed.load(Ordering::Relaxed)

@@ -139,8 +139,8 @@ fn an_answer_that_comes_while_the_last_worker_ends_is_stored_with_the_checkpoint
     let mut world = warm();
     world.step(DurableInput::Pressure);
     assert!(world.dying, "another execution needs the worker");
-    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
-    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    let token = world.token();
+    world.step(submit(token, "yes"));
     assert!(world.writing.is_empty() && world.loading.is_none());
     world.exited(WorkerExitStatus::Signaled(9));
     world.spawned();
@@ -170,8 +170,8 @@ fn state_that_is_too_large_ends_its_execution_and_the_rest_of_the_batch_is_store
     let mut world = warm();
     world.machine.as_mut().expect("a machine").spec.limits.max_state_mb = 1;
     let kept = world.rows.checkpoints.len();
-    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
-    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    let token = world.token();
+    world.step(submit(token, "yes"));
     let page = StatePage { number: 1, bytes: vec![1; 1 << 20] };
     world.sent.push_front(FromDurable::Pages(vec![page]));
     on_messages(&mut world);
@@ -198,8 +198,8 @@ fn a_state_that_a_limit_of_the_store_refuses_ends_its_execution_and_names_the_li
     for limit in [StorageLimit::OwnerQuota, StorageLimit::WriteRate, StorageLimit::DatabaseQuota] {
         let mut world = warm();
         let kept = world.rows.checkpoints.len();
-        let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
-        world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+        let token = world.token();
+        world.step(submit(token, "yes"));
         on_messages(&mut world);
         let (write, _) = world.writing.pop_front().expect("the step");
         let why = Unstored::Limit(limit);
@@ -221,8 +221,8 @@ fn a_state_that_a_limit_of_the_store_refuses_ends_its_execution_and_names_the_li
 fn an_execution_is_ended_without_the_state_that_the_store_does_not_have_yet() {
     let mut world = warm();
     let kept = world.rows.checkpoints.len();
-    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
-    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    let token = world.token();
+    world.step(submit(token, "yes"));
     on_messages(&mut world);
     let (write, _) = world.writing.pop_front().expect("the step");
     assert_eq!(world.machine.as_ref().expect("a machine").withdrawable(), Some(write));
@@ -299,8 +299,8 @@ fn the_end_of_a_program_stores_no_state_and_drops_what_was_stored_behind_its_las
     }
     // One that paused can be taken back there.
     let mut world = warm();
-    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
-    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    let token = world.token();
+    world.step(submit(token, "yes"));
     world.sent.clear();
     world.step(DurableInput::Message(end()));
     let batch = &world.writing.front().expect("the end").1;
