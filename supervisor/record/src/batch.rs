@@ -243,6 +243,11 @@ impl Batch {
         let durable = self.0.iter().any(Write::is_of_a_durable_step);
         self.0.iter().filter(move |_| !durable).filter_map(Write::execution)
     }
+
+    /// Whether this batch must not be applied before an earlier one that is about `execution` alone.
+    pub fn follows(&self, execution: ExecutionId) -> bool {
+        self.0.iter().any(|write| write.follows(execution))
+    }
 }
 
 impl Write {
@@ -253,6 +258,36 @@ impl Write {
             Self::ExecutionStatus { id, .. } => Some(*id),
             Self::Events(events) => events.first().map(|event| event.execution_id),
             _ => None,
+        }
+    }
+
+    /// Whether this write reads or changes rows that a write about `execution` alone changes.
+    fn follows(&self, execution: ExecutionId) -> bool {
+        match self {
+            Self::ExecutionStarted { execution: of, .. } | Self::ExecutionEnded(of) => of.id == execution,
+            Self::ExecutionStatus { id, .. }
+            | Self::ExecutionDegraded { id }
+            | Self::ExecutionUnname { id }
+            | Self::RunProgress { id, .. }
+            | Self::RunDelete { id } => *id == execution,
+            Self::ProgramRun { execution: id, .. }
+            | Self::TasksWithdraw { execution: id, .. }
+            | Self::CheckpointCompact { execution: id, .. }
+            | Self::CheckpointsTrim { execution: id }
+            | Self::StateBound { execution: id, .. }
+            | Self::CurrentSet { execution: id, .. } => *id == execution,
+            Self::Events(events) => events.iter().any(|event| event.execution_id == execution),
+            Self::TaskInsert(task) => task.execution == execution,
+            Self::Checkpoint(checkpoint) => checkpoint.execution == execution,
+            Self::CheckpointCopy { from, to, .. } => *from == execution || *to == execution,
+            // They name no execution, and may be about any.
+            Self::TaskAttempt { .. }
+            | Self::TaskEnd { .. }
+            | Self::HostRestart { .. }
+            | Self::Prune { .. }
+            | Self::PruneOwner { .. } => true,
+            // An execution of a program ends in the same batch as its session.
+            _ => false,
         }
     }
 

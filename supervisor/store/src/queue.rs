@@ -21,7 +21,7 @@ use vm_system_record::{Applied, Batch, Rejection, StoreError, Write};
 const UNITS: u32 = 16_384;
 const UNIT_BYTES: usize = 4_096;
 /// Of this capacity one lane has at most so much.
-const LANE_UNITS: u32 = 4_096;
+const LANE_UNITS: u32 = 1_024;
 /// Capacity that each lane has beside: however full the queue is, a small batch of an owner that has few of them is admitted.
 const OWN_UNITS: u32 = 256;
 /// What a lane may write each time that it has its turn (bytes).
@@ -82,6 +82,14 @@ impl QueuedBatch {
         &self.lane
     }
 
+    /// The execution of a checkpoint that is written in pieces.
+    fn pieces_of(&self) -> Option<ExecutionId> {
+        self.batch.0.iter().filter(|_| self.in_pieces).find_map(|write| match write {
+            Write::Checkpoint(checkpoint) => Some(checkpoint.execution),
+            _ => None,
+        })
+    }
+
     /// What is left of it (bytes).
     fn cost(&self) -> usize {
         BATCH_BYTES + self.content_bytes.saturating_sub(self.progress.bytes)
@@ -135,6 +143,24 @@ struct LaneQueue {
     jobs: VecDeque<QueuedBatch>,
     /// What it may write without another turn (bytes).
     deficit: usize,
+}
+
+impl LaneQueue {
+    /// Takes the first small batch that need not wait for the checkpoints before it, which are written in pieces: it is about other
+    /// executions. Small batches keep their order.
+    fn pass(&mut self, most: usize) -> Option<QueuedBatch> {
+        let mut large = Vec::new();
+        let index = self.jobs.iter().position(|job| match job.pieces_of() {
+            Some(execution) => {
+                large.push(execution);
+                false
+            }
+            None => true,
+        })?;
+        let job = self.jobs.get(index)?;
+        let may_pass = job.cost() <= most && !large.iter().any(|execution| job.batch.follows(*execution));
+        if may_pass { self.jobs.remove(index) } else { None }
+    }
 }
 
 #[derive(Default)]
@@ -212,11 +238,24 @@ impl State {
                 && let Some(job) = queue.jobs.front_mut()
             {
                 let missing = job.cost() - job.allowance;
-                if small_only && job.cost() > QUANTUM {
+                let (in_pieces, is_large) = (job.in_pieces, job.cost() > QUANTUM);
+                if in_pieces && missing > queue.deficit {
+                    // The rest of the deficit is for the checkpoint.
+                    let mut most = (queue.deficit / 2).min(left);
+                    while let Some(small) = queue.pass(most) {
+                        most -= small.cost();
+                        queue.deficit -= small.cost();
+                        left -= small.cost();
+                        passed_over = 0;
+                        turn.push(small);
+                    }
+                }
+                if small_only && is_large {
                     queue.deficit = queue.deficit.min(QUANTUM);
                     break;
                 }
                 passed_over = 0;
+                let Some(job) = queue.jobs.front_mut() else { break };
                 if missing <= queue.deficit {
                     queue.deficit -= missing;
                     left = left.saturating_sub(missing);

@@ -5,6 +5,7 @@ use crate::Urgency;
 use crate::admission::Admission;
 use std::sync::Arc;
 use std::time::Duration;
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_record::{Batch, Checkpoint, Owner, Retention, StoreError, Write};
 
 fn meta(bytes: usize) -> Batch {
@@ -98,9 +99,17 @@ async fn batches_of_a_lane_keep_their_order_and_a_huge_one_is_handed_out() {
     assert!(matches!(queue.take(Duration::ZERO, false), Turn::Idle));
 }
 
+fn execution(n: u8) -> ExecutionId {
+    ExecutionId::from_bytes([n; 16])
+}
+
 fn state(bytes: usize) -> Batch {
+    state_of(1, bytes)
+}
+
+fn state_of(n: u8, bytes: usize) -> Batch {
     let pages = (0..bytes >> 10).map(|page| (page as u64, Some(vec![0; 1 << 10]))).collect();
-    let execution = vm_system_protocol::ids::ExecutionId::from_bytes([1; 16]);
+    let execution = execution(n);
     let (at, cause) = (vm_system_protocol::time::Timestamp(0), "pause".to_owned());
     let checkpoint = Checkpoint { execution, seq: 2, at, cause, pages, unweighed: None, written: 0 };
     Write::Checkpoint(Box::new(checkpoint)).into()
@@ -111,7 +120,8 @@ async fn large_checkpoint_is_written_in_pieces_within_the_turns_of_others_and_be
     let queue = queue();
     let large = 8 * TURN_BYTES;
     let _large = queue.push(lane(1), state(large), Urgency::Now).await.expect("the store accepts it");
-    let _behind = queue.push(lane(1), meta(5), Urgency::Now).await.expect("the store accepts it");
+    let follower = Write::CheckpointsTrim { execution: execution(1) };
+    let _behind = queue.push(lane(1), follower.into(), Urgency::Now).await.expect("the store accepts it");
     let (mut written, mut turns) = (0, 0);
     loop {
         let _other = queue.push(lane(2), meta(7), Urgency::Now).await.expect("the store accepts it");
@@ -121,7 +131,7 @@ async fn large_checkpoint_is_written_in_pieces_within_the_turns_of_others_and_be
         let mut ended = false;
         for mut job in jobs {
             assert!(job.turn_bytes() <= TURN_BYTES, "{}", job.turn_bytes());
-            ended |= job.content_bytes == 5;
+            ended |= job.content_bytes == 256;
             match job.piece() {
                 Some(bytes) => {
                     assert!(!ended, "it keeps its place");
@@ -137,6 +147,25 @@ async fn large_checkpoint_is_written_in_pieces_within_the_turns_of_others_and_be
         }
     }
     assert!((8..12).contains(&turns) && written > large - TURN_BYTES, "{turns} turns, {written} bytes");
+}
+
+#[tokio::test]
+async fn small_batches_pass_the_large_checkpoints_of_other_executions_of_their_owner_in_their_order() {
+    for small_only in [false, true] {
+        let queue = queue();
+        for n in [1, 2] {
+            let large = state_of(n, TURN_BYTES + QUANTUM);
+            let _large = queue.push(lane(1), large, Urgency::Now).await.expect("the store accepts it");
+        }
+        let delete = |n| Batch::from(Write::RunDelete { id: execution(n) });
+        for batch in [delete(3), meta(5), delete(2), meta(6)] {
+            let _small = queue.push(lane(1), batch, Urgency::Now).await.expect("the store accepts it");
+        }
+        let Turn::Work(jobs) = queue.take(Duration::ZERO, small_only) else { panic!("there is work") };
+        let small: Vec<usize> = jobs.iter().filter(|job| !job.in_pieces).map(|job| job.content_bytes).collect();
+        assert_eq!(small, [256, 5], "the third is about an execution with a checkpoint, the fourth comes behind it");
+        assert_eq!(jobs.iter().any(|job| job.in_pieces), !small_only);
+    }
 }
 
 #[tokio::test]
