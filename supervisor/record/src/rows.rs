@@ -317,10 +317,22 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Size in the store (bytes).
+    /// Size of its content (bytes).
     pub fn bytes(&self) -> u64 {
-        let content = |(_, bytes): &(u64, Option<Vec<u8>>)| bytes.as_ref().map_or(0, Vec::len) as u64;
-        self.pages.iter().map(|page| DURABLE_PAGE_BYTES + content(page)).sum()
+        self.contents().map(|content| DURABLE_PAGE_BYTES + content).sum()
+    }
+
+    /// What it takes in the database file (bytes): what is larger than a quarter of a page of the file has pages of its own. The
+    /// triggers of the store compute the same.
+    pub fn file_bytes(&self) -> u64 {
+        let size = |content| {
+            if content <= 962 { 60 + content * 3 / 2 } else { 1_024 + (content + 3_129) / 4_092 * 4_096 }
+        };
+        self.contents().map(size).sum()
+    }
+
+    fn contents(&self) -> impl Iterator<Item = u64> {
+        self.pages.iter().map(|(_, bytes)| bytes.as_ref().map_or(0, Vec::len) as u64)
     }
 }
 

@@ -1,13 +1,16 @@
-//! Which states are admitted to the queue: the quota of their owner, what it may write in a minute, and the quota of the database.
-//! Counts what is queued beside what is stored, so that no queue of large states leads far beyond a quota. Knows no batches.
+//! What each owner stores, and which states are admitted to the queue: the quota of their owner, what it may write in a minute, and
+//! the quota of the database. Counts what is queued beside what is stored, so that no queue of large states leads far beyond a
+//! quota. Knows no batches.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use vm_system_record::{Owner, Retention, StorageLimit};
 
-/// Accounts of owners without queued states that are kept, at most.
+/// From so many accounts on, those that hold little are forgotten when they are not used.
 const OWNERS: usize = 10_000;
+/// What an account may hold and still be forgotten, as a part of the quota: it counts nothing until its owner's next writes.
+const SMALL_PART: u64 = 1_024;
 const MINUTE_MS: u64 = 60_000;
 
 /// The accounts of all owners.
@@ -25,10 +28,12 @@ struct Accounts {
     queued_bytes: u64,
     /// The owner that stores most, while the database is almost full.
     largest: Option<Owner>,
+    /// The number of accounts at which some are forgotten.
+    forget_at: usize,
 }
 
 struct Account {
-    /// As of its last commit.
+    /// As it was last counted.
     stored_bytes: u64,
     queued_bytes: u64,
     /// What it may write now.
@@ -63,17 +68,11 @@ impl Admission {
     ) -> Result<Booking, StorageLimit> {
         let limits = &self.limits;
         let mut accounts = self.accounts();
-        accounts.forget(now);
         let after = accounts.database_bytes.saturating_add(accounts.queued_bytes).saturating_add(bytes);
         // A few percent are left to those who store little.
         let reserve = limits.quota_bytes.saturating_add(limits.quota_bytes / 32);
         let is_largest = accounts.largest.as_ref() == Some(owner);
-        let account = accounts.owners.entry(owner.clone()).or_insert_with(|| Account {
-            stored_bytes: 0,
-            queued_bytes: 0,
-            budget_bytes: limits.owner_write_bytes,
-            at: now,
-        });
+        let account = accounts.of(owner, limits, now);
         if after > reserve || (after > limits.quota_bytes && is_largest) {
             return Err(StorageLimit::DatabaseQuota);
         }
@@ -91,11 +90,9 @@ impl Admission {
         Ok(Booking { admission: Arc::clone(self), owner: owner.clone(), bytes })
     }
 
-    /// What an owner has after a commit.
+    /// What an owner stores now.
     pub(super) fn stored(&self, owner: &Owner, bytes: u64) {
-        if let Some(account) = self.accounts().owners.get_mut(owner) {
-            account.stored_bytes = bytes;
-        }
+        self.accounts().of(owner, &self.limits, Instant::now()).stored_bytes = bytes;
     }
 
     /// The size of the database, and who has most of it while it is almost full.
@@ -114,14 +111,29 @@ impl Admission {
 }
 
 impl Accounts {
-    /// Forgets owners that would begin anew with the same: they have written nothing in the last minute. What they store is known
-    /// again after their next commit.
-    fn forget(&mut self, now: Instant) {
-        if self.owners.len() < OWNERS {
-            return;
+    fn of(&mut self, owner: &Owner, limits: &Retention, now: Instant) -> &mut Account {
+        if self.owners.len() >= self.forget_at.max(OWNERS) && !self.owners.contains_key(owner) {
+            self.forget(limits, now);
         }
+        self.owners.entry(owner.clone()).or_insert_with(|| Account {
+            stored_bytes: 0,
+            queued_bytes: 0,
+            budget_bytes: limits.owner_write_bytes,
+            at: now,
+        })
+    }
+
+    /// Forgets owners that would begin anew with about the same: they have written no state in the last minute, and store little.
+    fn forget(&mut self, limits: &Retention, now: Instant) {
         let minute = std::time::Duration::from_millis(MINUTE_MS);
-        self.owners.retain(|_, account| account.queued_bytes > 0 || now.duration_since(account.at) < minute);
+        let small = limits.owner_quota_bytes / SMALL_PART;
+        self.owners.retain(|_, account| {
+            account.queued_bytes > 0
+                || now.duration_since(account.at) < minute
+                || account.stored_bytes > small
+        });
+        // The cost of looking at all of them is spread over as many new ones.
+        self.forget_at = self.owners.len() * 2;
     }
 }
 

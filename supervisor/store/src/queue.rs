@@ -323,7 +323,7 @@ impl Queue {
         let units = u32::try_from(1 + content_bytes / UNIT_BYTES).unwrap_or(UNITS).min(UNITS);
         let booking = match &lane {
             Lane::Owner(owner) if batch.0.iter().any(has_state) => {
-                let booked = self.admission.book(owner, content_bytes as u64, Instant::now());
+                let booked = self.admission.book(owner, file_bytes(&batch), Instant::now());
                 Some(booked.map_err(|limit| StoreError::Rejected(Rejection::Limit(limit)))?)
             }
             _ => None,
@@ -464,6 +464,15 @@ fn is_divisible(batch: &Batch) -> bool {
     let begins = |write: &Write| matches!(write, Write::ExecutionStarted { .. });
     let has_pages = |write: &&Write| matches!(write, Write::Checkpoint(_));
     batch.0.iter().filter(has_pages).count() == 1 && !batch.0.iter().any(begins)
+}
+
+/// About what a batch takes in the database file (bytes).
+fn file_bytes(batch: &Batch) -> u64 {
+    let size = |write: &Write| match write {
+        Write::Checkpoint(checkpoint) => checkpoint.file_bytes(),
+        write => write_bytes(write) as u64,
+    };
+    batch.0.iter().map(size).sum()
 }
 
 /// Approximate memory of a batch's content (bytes).

@@ -162,8 +162,13 @@ async fn small_batches_pass_the_large_checkpoints_of_other_executions_of_their_o
             let _small = queue.push(lane(1), batch, Urgency::Now).await.expect("the store accepts it");
         }
         let Turn::Work(jobs) = queue.take(Duration::ZERO, small_only) else { panic!("there is work") };
-        let small: Vec<usize> = jobs.iter().filter(|job| !job.in_pieces).map(|job| job.content_bytes).collect();
-        assert_eq!(small, [256, 5], "the third is about an execution with a checkpoint, the fourth comes behind it");
+        let small: Vec<usize> =
+            jobs.iter().filter(|job| !job.in_pieces).map(|job| job.content_bytes).collect();
+        assert_eq!(
+            small,
+            [256, 5],
+            "the third is about an execution with a checkpoint, the fourth comes behind it"
+        );
         assert_eq!(jobs.iter().any(|job| job.in_pieces), !small_only);
     }
 }

@@ -76,7 +76,7 @@ impl QuotaEviction {
 }
 
 /// The counters of all owners, which the triggers of the schema keep.
-fn sizes(c: &Connection) -> Result<Vec<(Owner, u64)>, rusqlite::Error> {
+pub(super) fn sizes(c: &Connection) -> Result<Vec<(Owner, u64)>, rusqlite::Error> {
     let mut statement = c.prepare_cached("SELECT owner, bytes FROM owners")?;
     let rows = statement.query_map([], |row| {
         // A negative size counts as zero.

@@ -9,7 +9,7 @@ mod tests;
 
 use super::background::Background;
 use super::failure::{SqliteFailure, hopeless, is_damage, poisoned, store_error};
-use super::quota_eviction::QuotaEviction;
+use super::quota_eviction::{QuotaEviction, sizes};
 use super::saved_copy::SavedCopy;
 use super::wal::Checkpoints;
 use super::write::{Ends, ScanPosition, Written, prune_step};
@@ -18,7 +18,7 @@ use crate::admission::Admission;
 use crate::queue::{Progress, Queue, QueuedBatch, Turn};
 use crate::{DatabaseFault, Lane, STALLED_AFTER};
 use rusqlite::{Connection, OptionalExtension as _, params};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -110,6 +110,8 @@ pub(super) struct Writer {
     position: ScanPosition,
     position_since: Instant,
     measure_at: Instant,
+    /// What owners have written since it was last counted what they store (bytes).
+    uncounted: HashMap<Owner, usize>,
     eviction: QuotaEviction,
     background: Background,
     /// The database file is not where it was, as far as it was reported.
@@ -132,7 +134,7 @@ impl Writer {
         let checkpoints = Checkpoints::start(&location, &queue).map_err(|error| store_error(&error))?;
         let now = Instant::now();
         let saved = SavedCopy::of(location.file.path());
-        Ok(Self {
+        let mut writer = Self {
             connection: Some(connection),
             checkpoints,
             location,
@@ -145,16 +147,19 @@ impl Writer {
             position: ScanPosition::default(),
             position_since: now,
             measure_at: now,
+            uncounted: HashMap::new(),
             eviction: QuotaEviction::default(),
             background: Background::default(),
             missing: None,
             saved,
             save_at: now,
-        })
+        };
+        writer.measure();
+        writer.count_all();
+        Ok(writer)
     }
 
     pub(super) fn run(mut self) {
-        self.measure();
         loop {
             let is_behind = match &self.connection {
                 Some(connection) => self.checkpoints.is_behind(connection),
@@ -216,18 +221,36 @@ impl Writer {
 
     /// What is stored now, before the callers learn that it is: what they send next is judged by it.
     fn publish(&mut self, jobs: &[QueuedBatch], content_bytes: usize) {
-        if content_bytes < PUBLISH_BYTES {
-            return;
-        }
-        self.measure();
-        let Some(connection) = &self.connection else { return };
         for job in jobs {
-            if let Lane::Owner(owner) = job.lane()
-                && job.turn_bytes() >= PUBLISH_BYTES
-                && let Ok(bytes) = size_of(connection, owner)
-            {
-                self.admission.stored(owner, bytes);
+            if let Lane::Owner(owner) = job.lane() {
+                let written = self.uncounted.entry(owner.clone()).or_default();
+                *written += job.turn_bytes();
+                if *written >= PUBLISH_BYTES {
+                    self.count(owner);
+                }
             }
+        }
+        if content_bytes >= PUBLISH_BYTES {
+            self.measure();
+        }
+    }
+
+    /// Reads what an owner stores.
+    fn count(&mut self, owner: &Owner) {
+        self.uncounted.remove(owner);
+        if let Some(connection) = &self.connection
+            && let Ok(bytes) = size_of(connection, owner)
+        {
+            self.admission.stored(owner, bytes);
+        }
+    }
+
+    /// Reads what each owner stores.
+    fn count_all(&self) {
+        let Some(connection) = &self.connection else { return };
+        match sizes(connection) {
+            Ok(sizes) => sizes.iter().for_each(|(owner, bytes)| self.admission.stored(owner, *bytes)),
+            Err(error) => tracing::error!(%error, "it is not known what each owner stores"),
         }
     }
 
@@ -335,6 +358,9 @@ impl Writer {
         let now = Instant::now();
         if now >= self.measure_at {
             self.measure();
+            for owner in std::mem::take(&mut self.uncounted).into_keys() {
+                self.count(&owner);
+            }
             self.watch(now);
             self.measure_at = now + MEASURE_EVERY;
             // The quota does not wait for the next step of the retention by age.
@@ -441,9 +467,7 @@ impl Writer {
         let Some(owner) = self.eviction.next(connection, marks, Instant::now())? else { return Ok(false) };
         let step = Write::PruneOwner { owner: owner.clone(), before: now, max_rows: PRUNE_ROWS };
         let rows = alone(connection, &Batch::from(step))?;
-        if let Ok(bytes) = size_of(connection, &owner) {
-            self.admission.stored(&owner, bytes);
-        }
+        self.count(&owner);
         self.measure();
         self.eviction.forgotten(&owner, rows, before.saturating_sub(self.shared.bytes_used()));
         Ok(true)

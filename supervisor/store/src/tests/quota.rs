@@ -11,7 +11,9 @@ use vm_system_protocol::ids::ProgramId;
 use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{AuditEntry, Batch, NewProgramVersion, Retention, Scope, Write, is_last_page};
+use vm_system_record::{
+    AuditEntry, Batch, Checkpoint, NewProgramVersion, Retention, Scope, Write, is_last_page,
+};
 
 fn session_ended() -> Write {
     Write::SessionEnd {
@@ -177,4 +179,57 @@ async fn unused_versions_of_the_largest_owner_are_deleted_however_young_they_are
     let newest = store.program_code(id, 8).await.expect("readable");
     assert!(newest.is_some(), "the newest version is the one that starts");
     store.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_an_owner_stores_is_known_whatever_it_wrote_and_after_a_restart() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let open = || {
+        let retention = Retention { owner_quota_bytes: 1 << 20, ..retention(64, 64) };
+        open_sqlite(StoreOptions { retention, ..options(folder.path()) }).expect("of this version")
+    };
+    let store = open();
+    let own = store.of(&owner(1));
+    for n in 1..=40 {
+        own.apply(version("p", &"x".repeat((32 << 10) + n), 1)).await.expect("the store accepts it");
+    }
+    until(&store, "small batches count for nothing", async |store| store.is_full(&owner(1))).await;
+    assert!(!store.is_full(&owner(2)));
+    store.shutdown().await;
+    let store = open();
+    assert!(store.is_full(&owner(1)) && !store.is_full(&owner(2)));
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_an_owner_stores_is_counted_as_it_takes_place_in_the_file() {
+    for (page_bytes, pages) in
+        [(60, 20_000), (900, 4_000), (1_100, 2_000), (2_000, 2_000), (4_000, 2_000), (9_000, 500)]
+    {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let store = open_sqlite(options(folder.path())).expect("empty");
+        store.apply(running()).await.expect("new");
+        let size = |sql: &str| {
+            let connection =
+                rusqlite::Connection::open(folder.path().join("vm-system.db")).expect("readable");
+            connection.query_row(sql, [], |row| row.get::<_, f64>(0)).expect("a number")
+        };
+        let file =
+            "SELECT 4096.0 * (page_count - freelist_count) FROM pragma_page_count, pragma_freelist_count";
+        let (before, counted) = (size(file), "SELECT total(bytes) FROM owners");
+        let counted_before = size(counted);
+        let pages = (0..pages).map(|page| (page, Some(vec![1; page_bytes]))).collect();
+        let (execution, cause) = (execution_id(1), "pause".to_owned());
+        let checkpoint =
+            Checkpoint { execution, seq: 1, at: Timestamp(1), cause, pages, unweighed: None, written: 0 };
+        let file_bytes = checkpoint.file_bytes();
+        store.apply(Write::Checkpoint(Box::new(checkpoint))).await.expect("the store accepts it");
+        let (taken, counted) = (size(file) - before, size(counted) - counted_before);
+        assert!(
+            (0.8..1.6).contains(&(counted / taken)),
+            "{page_bytes}: {counted} counted, {taken} in the file"
+        );
+        assert!((counted - file_bytes as f64).abs() < 1_000.0, "{page_bytes}: {counted} and {file_bytes}");
+        store.shutdown().await;
+    }
 }
