@@ -101,6 +101,25 @@ impl Admission {
         (accounts.database_bytes, accounts.largest) = (bytes, largest);
     }
 
+    /// The limit that keeps an owner from storing more of what it has begun to.
+    pub(super) fn exceeded(&self, owner: &Owner) -> Option<StorageLimit> {
+        let accounts = self.accounts();
+        let quota = self.limits.quota_bytes;
+        if accounts
+            .owners
+            .get(owner)
+            .is_some_and(|account| account.stored_bytes > self.limits.owner_quota_bytes)
+        {
+            Some(StorageLimit::OwnerQuota)
+        } else if accounts.database_bytes > quota + quota / 32
+            || (accounts.database_bytes > quota && accounts.largest.as_ref() == Some(owner))
+        {
+            Some(StorageLimit::DatabaseQuota)
+        } else {
+            None
+        }
+    }
+
     /// Whether an owner stores more than its quota.
     pub(super) fn is_full(&self, owner: &Owner) -> bool {
         self.accounts()

@@ -28,6 +28,8 @@ const OWN_UNITS: u32 = 256;
 const QUANTUM: usize = 64 << 10;
 /// What one commit writes, but for one large batch (bytes): how long a batch that comes during a commit waits for the next one.
 const TURN_BYTES: usize = 1 << 20;
+/// What a piece of a copied state costs (bytes): about what it is in the file.
+const COPY_BYTES: usize = TURN_BYTES;
 /// What a batch costs beside its content (bytes).
 const BATCH_BYTES: usize = 4_096;
 /// How long the writer waits for the log to be copied back, if no small batch comes before.
@@ -49,6 +51,15 @@ pub(super) struct Progress {
     pub(super) replacing: Vec<u64>,
     /// What is written of its content (bytes).
     pub(super) bytes: usize,
+    /// The last page that was copied, of a state that is copied in pieces.
+    pub(super) copied_page: Option<i64>,
+}
+
+impl Progress {
+    /// Whether the pages of a state were copied by earlier turns.
+    pub(super) fn is_copied(&self) -> bool {
+        self.copied_page.is_some()
+    }
 }
 
 /// A batch that waits for its commit.
@@ -60,6 +71,8 @@ pub(super) struct QueuedBatch {
     content_bytes: usize,
     /// It may be written in pieces.
     in_pieces: bool,
+    /// It copies a state, in pieces if that is large.
+    is_copy: bool,
     /// What this turn may write of it, if not all (bytes).
     allowance: usize,
     done: oneshot::Sender<Result<Applied, StoreError>>,
@@ -82,16 +95,34 @@ impl QueuedBatch {
         &self.lane
     }
 
-    /// The execution of a checkpoint that is written in pieces.
-    fn pieces_of(&self) -> Option<ExecutionId> {
-        self.batch.0.iter().filter(|_| self.in_pieces).find_map(|write| match write {
-            Write::Checkpoint(checkpoint) => Some(checkpoint.execution),
-            _ => None,
-        })
+    /// Whether it takes several turns.
+    fn is_large(&self) -> bool {
+        self.in_pieces || self.is_copy
+    }
+
+    /// The executions of which it writes or reads a state during several turns.
+    fn states_of(&self) -> impl Iterator<Item = ExecutionId> {
+        self.batch
+            .0
+            .iter()
+            .filter(|_| self.is_large())
+            .flat_map(|write| match write {
+                Write::Checkpoint(checkpoint) => [Some(checkpoint.execution), None],
+                Write::CheckpointCopy { from, to, .. } => [Some(*from), Some(*to)],
+                _ => [None, None],
+            })
+            .flatten()
+    }
+
+    pub(super) fn is_copy(&self) -> bool {
+        self.is_copy
     }
 
     /// What is left of it (bytes).
     fn cost(&self) -> usize {
+        if self.is_copy {
+            return COPY_BYTES;
+        }
         BATCH_BYTES + self.content_bytes.saturating_sub(self.progress.bytes)
     }
 
@@ -150,12 +181,9 @@ impl LaneQueue {
     /// executions. Small batches keep their order.
     fn pass(&mut self, most: usize) -> Option<QueuedBatch> {
         let mut large = Vec::new();
-        let index = self.jobs.iter().position(|job| match job.pieces_of() {
-            Some(execution) => {
-                large.push(execution);
-                false
-            }
-            None => true,
+        let index = self.jobs.iter().position(|job| {
+            large.extend(job.states_of());
+            !job.is_large()
         })?;
         let job = self.jobs.get(index)?;
         let may_pass = job.cost() <= most && !large.iter().any(|execution| job.batch.follows(*execution));
@@ -238,8 +266,8 @@ impl State {
                 && let Some(job) = queue.jobs.front_mut()
             {
                 let missing = job.cost() - job.allowance;
-                let (in_pieces, is_large) = (job.in_pieces, job.cost() > QUANTUM);
-                if in_pieces && missing > queue.deficit {
+                let (in_turns, is_large) = (job.is_large(), job.cost() > QUANTUM);
+                if in_turns && missing > queue.deficit {
                     // The rest of the deficit is for the checkpoint.
                     let mut most = (queue.deficit / 2).min(left);
                     while let Some(small) = queue.pass(most) {
@@ -336,12 +364,14 @@ impl Queue {
             return Err(StoreError::Closed);
         }
         let in_pieces = content_bytes > TURN_BYTES && is_divisible(&batch);
+        let is_copy = batch.0.iter().any(|write| matches!(write, Write::CheckpointCopy { .. }));
         let job = QueuedBatch {
             batch,
             progress: Progress::default(),
             lane: lane.clone(),
             content_bytes,
             in_pieces,
+            is_copy,
             allowance: 0,
             done,
             _admitted: admitted,

@@ -1,6 +1,7 @@
 //! Applies one [`Write`] as statements inside a transaction that the writer thread opened. Knows nothing of queues or commits.
 
 mod compact;
+mod copies;
 mod durable;
 mod ends;
 mod executions;
@@ -36,6 +37,9 @@ pub(super) fn apply(c: &Connection, job: &QueuedBatch, ends: &Ends<'_>) -> Resul
         if let Some(checkpoint) = checkpoint {
             return durable::stage(c, checkpoint, &job.progress, most_bytes).map(Written::Part);
         }
+    }
+    if let Some(written) = copies::apply(c, job, ends)? {
+        return Ok(written);
     }
     if let [Write::RunDelete { id }] = &job.batch.0[..] {
         let deleted = keep::delete_run(c, *id)?;
@@ -91,6 +95,7 @@ fn apply_one(
         }
         Write::LibraryInstall(row) => templates::install_library(c, row),
         Write::LibraryUninstall { name } => templates::uninstall_library(c, name),
+        Write::SessionInsert { session, .. } if written.is_copied() => sessions::open_copied(c, session),
         Write::SessionInsert { owner, session, policy } => sessions::insert(c, owner, session, policy),
         Write::SessionReady { id } => sessions::ready(c, *id),
         Write::SessionEnd { id, status, at, reason, last_error } => {
@@ -98,6 +103,9 @@ fn apply_one(
         }
         Write::SessionMeta { id, runtime_meta } => sessions::meta(c, *id, runtime_meta),
         Write::WorkerSeq { session, seq } => sessions::worker_seq(c, *session, *seq),
+        Write::ExecutionStarted { name, execution } if written.is_copied() => {
+            executions::begin_copied(c, name.as_deref(), execution)
+        }
         Write::ExecutionStarted { name, execution } => {
             let end = ends.of(execution.id).unwrap_or(execution);
             executions::start(c, name.as_deref(), execution, end)
@@ -121,7 +129,11 @@ fn apply_one(
             durable::task_end(c, *id, *outcome, answer.as_deref(), *at)
         }
         Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint, written),
-        Write::CheckpointCopy { from, checkpoint, to, at } => durable::copy(c, *from, *checkpoint, *to, *at),
+        Write::CheckpointCopy { from, checkpoint, to, at } => {
+            let pages =
+                if written.is_copied() { 0 } else { durable::copy_pages(c, *from, *checkpoint, *to)? };
+            Ok(pages + durable::copy_row(c, *from, *checkpoint, *to, *at)?)
+        }
         Write::RunProgress { id, status, metrics } => executions::progress(c, *id, *status, metrics),
         Write::ExecutionUnname { id } => executions::unname(c, *id),
         Write::CheckpointCompact { execution, keep_from, keep_bytes } => {

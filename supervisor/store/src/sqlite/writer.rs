@@ -24,7 +24,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Batch, Owner, PRUNE_EVERY, PRUNE_ROWS, Retention, StoreError, Write, earlier};
+use vm_system_record::{
+    Batch, Owner, PRUNE_EVERY, PRUNE_ROWS, Rejection, Retention, StoreError, Write, earlier,
+};
 
 /// Most remembered executions with lost writes; beyond it the oldest ids are dropped first.
 const LOST_MAX: usize = 100_000;
@@ -204,6 +206,7 @@ impl Writer {
         // The last first: a caller waits for its batches in order, and when the first one is reported, the results of
         // all others of this turn exist too. Otherwise it would be woken for each of them.
         for (mut job, verdict) in jobs.into_iter().zip(verdicts).rev() {
+            let verdict = self.within_limits(&mut job, verdict);
             self.background.after(&job.batch, &job.progress, &verdict);
             match verdict {
                 Ok(Written::All(applied)) => job.finish(Ok(applied)),
@@ -216,6 +219,26 @@ impl Writer {
         }
         if let Some(connection) = &self.connection {
             self.checkpoints.after_commit(connection, batches, content_bytes);
+        }
+    }
+
+    /// Ends a copy in pieces above a limit: how large the state is was not known before.
+    fn within_limits(
+        &self,
+        job: &mut QueuedBatch,
+        verdict: Result<Written, StoreError>,
+    ) -> Result<Written, StoreError> {
+        match (verdict, job.lane()) {
+            (Ok(Written::Part(progress)), Lane::Owner(owner)) if job.is_copy() => {
+                match self.admission.exceeded(owner) {
+                    Some(limit) => {
+                        job.progress = progress;
+                        Err(StoreError::Rejected(Rejection::Limit(limit)))
+                    }
+                    None => Ok(Written::Part(progress)),
+                }
+            }
+            (verdict, _) => verdict,
         }
     }
 

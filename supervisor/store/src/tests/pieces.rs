@@ -4,14 +4,14 @@
 use super::fixture::{
     ended, events, execution_id, mine, on_disk, options, owner, running, session, session_id, started,
 };
-use crate::{StoreHandle, open_sqlite};
+use crate::{StoreHandle, StoreOptions, open_sqlite};
 use rusqlite::Connection;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Checkpoint, Entity, Rejection, StoreError, Write};
+use vm_system_record::{Checkpoint, Entity, Rejection, Retention, StorageLimit, StoreError, Write};
 
 /// Several turns' worth.
 const LARGE: u64 = 6_000;
@@ -197,5 +197,112 @@ async fn large_execution_is_deleted_in_pieces_and_its_owners_size_with_it() {
     let (counters, rows) = counted(folder);
     assert_eq!(counters, rows);
     assert!(counters.iter().all(|(_, bytes)| *bytes < 1_024), "only the template is left: {counters:?}");
+    store.shutdown().await;
+}
+
+/// The writes of an execution that begins with the state of the first one at its first checkpoint.
+fn copy() -> Vec<Write> {
+    let (from, to) = (execution_id(1), execution_id(3));
+    let at = Timestamp(1);
+    vec![session(3, 1), started(3, 3), Write::CheckpointCopy { from, checkpoint: 1, to, at }]
+}
+
+#[tokio::test]
+async fn others_are_written_while_a_large_state_is_copied_and_nobody_goes_on_from_a_part_of_it() {
+    let disk = on_disk();
+    let (store, folder) = (&disk.store, disk.folder.path());
+    store.apply(running()).await.expect("new");
+    store.apply(checkpoint(1, 1, "pause", 0..LARGE, 1)).await.expect("new");
+    let copied = store.of(&owner(1)).submit(copy()).await.expect("the store accepts it");
+    let mut unfinished = 0;
+    tokio::pin!(copied);
+    loop {
+        tokio::select! {
+            biased;
+            copied = &mut copied => {
+                copied.expect("written");
+                break;
+            }
+            () = async {
+                let other = store.of(&owner(2));
+                other.apply(Write::MetaSet { key: "k".to_owned(), value: Some(vec![1]) }).await.expect("always");
+                let seen = store.execution(&mine(), execution_id(3)).await.expect("readable");
+                let is_placeholder = seen.is_some_and(|row| row.execution.status == ExecutionStatus::Error);
+                unfinished += usize::from(is_placeholder);
+                let whole = store.last_checkpoint(execution_id(3)).await.expect("readable");
+                assert!(!is_placeholder || whole.is_empty() || number(folder, "SELECT count(*) FROM staged") == 0);
+            } => {}
+        }
+    }
+    assert!(unfinished >= 2, "{unfinished} others were written meanwhile");
+    let made = store.execution(&mine(), execution_id(3)).await.expect("readable").expect("it was made");
+    assert_eq!((made.execution.status, &made.execution.error), (ExecutionStatus::Running, &None));
+    let session = store.session(&mine(), session_id(3)).await.expect("readable").expect("it was made");
+    assert_eq!((session.session.status, session.session.closed_at), (SessionStatus::Starting, None));
+    let state = store.state_part(execution_id(3), 1, None, usize::MAX).await.expect("readable");
+    assert_eq!(state, store.state_part(execution_id(1), 1, None, usize::MAX).await.expect("readable"));
+    let rows = store.checkpoints(execution_id(3)).await.expect("readable");
+    assert_eq!(rows[0].bytes, LARGE * ((1 << 10) + 64));
+    let (counters, rows) = counted(folder);
+    assert_eq!(counters, rows);
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn of_a_copy_that_was_interrupted_or_refused_nothing_is_left() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let retention = Retention { owner_quota_bytes: 40 << 20, ..Retention::default() };
+    let store = open_sqlite(StoreOptions { retention, ..options(folder.path()) }).expect("empty");
+    let folder = folder.path();
+    store.apply(running()).await.expect("new");
+    store.apply(checkpoint(1, 1, "pause", 0..LARGE, 1)).await.expect("new");
+    let executions = || number(folder, "SELECT count(*) FROM executions");
+    // It has 27 MiB: two do not fit.
+    let refused = store.of(&owner(1)).apply(copy()).await;
+    assert_eq!(refused, Err(StoreError::Rejected(Rejection::Limit(StorageLimit::OwnerQuota))));
+    until(&store, "a refused copy stays", || executions() == 1).await;
+    // Somebody deletes what looks like an execution that failed.
+    let store = {
+        store.shutdown().await;
+        open_sqlite(options(folder)).expect("ours")
+    };
+    let copied = store.of(&owner(1)).submit(copy()).await.expect("the store accepts it");
+    until(&store, "no placeholder is seen", || executions() == 2).await;
+    store.apply(Write::RunDelete { id: execution_id(3) }).await.expect("it has ended");
+    let refused = Err(StoreError::Rejected(Rejection::Missing(Entity::Execution)));
+    assert_eq!(copied.await, refused);
+    // The supervisor was killed.
+    let copied = store.of(&owner(1)).submit(copy()).await.expect("the store accepts it");
+    until(&store, "no placeholder is seen", || executions() == 2).await;
+    let killed = tempfile::tempdir().expect("a temporary folder can be made");
+    for name in ["vm-system.db", "vm-system.db-wal"] {
+        std::fs::copy(folder.join(name), killed.path().join(name)).expect("it can be copied");
+    }
+    copied.await.expect("nothing is in its way");
+    store.shutdown().await;
+    let store = open_sqlite(options(killed.path())).expect("as after a crash");
+    let rest =
+        || number(killed.path(), "SELECT (SELECT count(*) FROM staged) * 1000 + count(*) FROM executions");
+    until(&store, "an interrupted copy stays", || rest() == 1).await;
+    assert_eq!(number(killed.path(), "SELECT count(*) FROM state_pages"), LARGE.cast_signed());
+    let (counters, rows) = counted(killed.path());
+    assert_eq!(counters, rows);
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn checkpoint_of_which_old_versions_are_being_deleted_is_offered_to_nobody() {
+    let disk = on_disk();
+    let store = &disk.store;
+    store.apply(running()).await.expect("new");
+    for seq in 1..=2 {
+        store.apply(checkpoint(1, seq, "pause", 0..LARGE, 1)).await.expect("new");
+    }
+    let compact = Write::CheckpointCompact { execution: execution_id(1), keep_from: 2, keep_bytes: None };
+    store.apply(compact).await.expect("always");
+    let rows = store.checkpoints(execution_id(1)).await.expect("readable");
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
+    let refused = Err(StoreError::Rejected(Rejection::Missing(Entity::Checkpoint)));
+    assert_eq!(store.of(&owner(1)).apply(copy()).await, refused);
     store.shutdown().await;
 }

@@ -389,6 +389,9 @@ fn checkpoint_row(row: &Row<'_>) -> Read<CheckpointRow> {
 
 pub(super) fn checkpoints(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
     let mut select = Select::new("SELECT seq, at, cause, bytes, unweighed, written FROM checkpoints");
-    select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq");
+    // One that is being deleted is not whole.
+    select
+        .and_value("execution =", execution.as_bytes().to_vec())
+        .text(" AND cause <> 'dropped' ORDER BY seq");
     select.rows(c, checkpoint_row)
 }

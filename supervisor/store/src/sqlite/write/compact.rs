@@ -1,7 +1,7 @@
 //! Deletes page versions that no retained checkpoint needs. The cost grows with the pages of the compacted checkpoints, never
 //! with the whole state: each checkpoint's row names the pages that it wrote, or at least those with an older version.
 
-use super::{int, run};
+use super::{int, keep, run};
 use crate::queue::Progress;
 use crate::sqlite::failure::SqliteFailure;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -147,6 +147,9 @@ pub(in crate::sqlite) fn compact_piece(
                 rows += run(c, sql, params![id, int(*page), successor])?;
             }
             if part.len() > PIECE_ROWS {
+                // Its state is not whole any more: nobody may go back to it.
+                let sql = "UPDATE checkpoints SET cause = 'dropped' WHERE execution = ?1 AND seq = ?2";
+                run(c, sql, params![id, oldest])?;
                 return Ok(Piece { rows, next: Some(position + PIECE_ROWS) });
             }
         }
@@ -237,6 +240,10 @@ pub(in crate::sqlite) fn sweep_piece(
     )?;
     if end.is_none() {
         run(c, "DELETE FROM staged WHERE execution = ?1", params![id])?;
+        if seq == 0 {
+            // Of an interrupted copy the execution itself is left.
+            keep::delete_whole_run(c, execution)?;
+        }
     }
     Ok(Swept { rows, next: end })
 }

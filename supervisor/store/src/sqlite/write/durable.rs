@@ -237,40 +237,47 @@ pub(super) fn checkpoint(
     Ok(1 + checkpoint.pages.len() as u64)
 }
 
-/// A bare column beside `max()` comes from the row that has the maximum (SQLite, "Bare columns in an aggregate query").
-pub(super) fn copy(
+/// Refuses a checkpoint that is not there, or of which versions of pages are being deleted.
+pub(super) fn whole(c: &Connection, execution: ExecutionId, checkpoint: u64) -> Result<(), SqliteFailure> {
+    let sql = "SELECT 1 FROM checkpoints WHERE execution = ?1 AND seq = ?2 AND cause <> 'dropped'";
+    if exists(c, sql, params![execution.as_bytes(), int(checkpoint)])? {
+        Ok(())
+    } else {
+        Err(StoreError::missing(Entity::Checkpoint).into())
+    }
+}
+
+/// Copies all pages of a state. A bare column beside `max()` comes from the row that has the maximum (SQLite, "Bare columns in an
+/// aggregate query").
+pub(super) fn copy_pages(
+    c: &Connection,
+    from: ExecutionId,
+    checkpoint: u64,
+    to: ExecutionId,
+) -> Result<u64, SqliteFailure> {
+    let sql = "INSERT INTO state_pages (execution, page, checkpoint, bytes)
+         SELECT ?3, page, ?2, bytes FROM
+             (SELECT page, bytes, max(checkpoint) FROM state_pages WHERE execution = ?1 AND checkpoint <= ?2 GROUP BY page)
+         WHERE bytes IS NOT NULL";
+    run(c, sql, params![from.as_bytes(), int(checkpoint), to.as_bytes()])
+        .constrained(Entity::Checkpoint, Entity::Execution)
+}
+
+/// The row of a copied checkpoint, behind its pages.
+pub(super) fn copy_row(
     c: &Connection,
     from: ExecutionId,
     checkpoint: u64,
     to: ExecutionId,
     at: Timestamp,
 ) -> Result<u64, SqliteFailure> {
-    let source = params![from.as_bytes(), int(checkpoint)];
-    if !exists(c, "SELECT 1 FROM checkpoints WHERE execution = ?1 AND seq = ?2", source)? {
-        return Err(StoreError::missing(Entity::Checkpoint).into());
-    }
     run(
         c,
         "INSERT INTO checkpoints (execution, seq, at, cause, bytes, unweighed, written)
-         SELECT ?3, seq, ?4, cause, 0, unweighed, written FROM checkpoints WHERE execution = ?1 AND seq = ?2",
-        params![from.as_bytes(), int(checkpoint), to.as_bytes(), at.0],
+         SELECT ?3, seq, ?4, cause,
+             (SELECT coalesce(sum(?5 + length(bytes)), 0) FROM state_pages WHERE execution = ?3), unweighed, written
+         FROM checkpoints WHERE execution = ?1 AND seq = ?2",
+        params![from.as_bytes(), int(checkpoint), to.as_bytes(), at.0, int(DURABLE_PAGE_BYTES)],
     )
-    .constrained(Entity::Checkpoint, Entity::Execution)?;
-    let pages = run(
-        c,
-        "INSERT INTO state_pages (execution, page, checkpoint, bytes)
-         SELECT ?3, page, ?2, bytes FROM
-             (SELECT page, bytes, max(checkpoint) FROM state_pages WHERE execution = ?1 AND checkpoint <= ?2 GROUP BY page)
-         WHERE bytes IS NOT NULL",
-        params![from.as_bytes(), int(checkpoint), to.as_bytes()],
-    )
-    .constrained(Entity::Checkpoint, Entity::Execution)?;
-    run(
-        c,
-        "UPDATE checkpoints SET bytes =
-             (SELECT coalesce(sum(?3 + length(bytes)), 0) FROM state_pages WHERE execution = ?1)
-         WHERE execution = ?1 AND seq = ?2",
-        params![to.as_bytes(), int(checkpoint), int(DURABLE_PAGE_BYTES)],
-    )?;
-    Ok(1 + pages)
+    .constrained(Entity::Checkpoint, Entity::Execution)
 }

@@ -52,6 +52,19 @@ pub(super) fn start(
     .constrained(Entity::Execution, Entity::Session)
 }
 
+/// Makes an execution what it is to be: until now its row was a placeholder (`copies.rs`).
+pub(super) fn begin_copied(
+    c: &Connection,
+    name: Option<&str>,
+    execution: &Execution,
+) -> Result<u64, SqliteFailure> {
+    let sql = "UPDATE executions SET name = ?2, status = ?3, ended_at = NULL, error_code = NULL, error_message = NULL
+         WHERE id = ?1";
+    let rows = run(c, sql, params![execution.id.as_bytes(), name, execution.status.as_str()])
+        .constrained(Entity::Execution, Entity::Session)?;
+    if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
+}
+
 /// The error of a statement that found no row: the row is missing, or has ended.
 fn missing_or_finished(c: &Connection, id: ExecutionId) -> SqliteFailure {
     match exists(c, "SELECT 1 FROM executions WHERE id = ?1", params![id.as_bytes()]) {

@@ -51,6 +51,14 @@ pub(super) fn insert(
     .constrained(Entity::Session, Entity::Template)
 }
 
+/// Makes a session what it is to be: until now its row was a placeholder (`copies.rs`).
+pub(super) fn open_copied(c: &Connection, session: &Session) -> Result<u64, SqliteFailure> {
+    let sql = "UPDATE sessions SET status = ?2, closed_at = ?3 WHERE id = ?1";
+    let closed_at = session.closed_at.map(|at| at.0);
+    let rows = run(c, sql, params![session.id.as_bytes(), session.status.as_str(), closed_at])?;
+    if rows == 0 { Err(StoreError::missing(Entity::Session).into()) } else { Ok(rows) }
+}
+
 /// The error of a statement that found no row: the row is missing, or has ended.
 fn missing_or_finished(c: &Connection, id: SessionId) -> SqliteFailure {
     match exists(c, "SELECT 1 FROM sessions WHERE id = ?1", params![id.as_bytes()]) {

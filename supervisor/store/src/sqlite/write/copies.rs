@@ -1,0 +1,126 @@
+//! Copies the state of an execution to a new one, a large state in pieces within the turns of others.
+//!
+//! The pages need the row of their execution. Until all of them are copied, that row is a placeholder: an execution that has ended
+//! with an error, in a closed session, so that nobody goes on from a part of a state. The last piece makes both what the batch
+//! says. A placeholder of which the copy was interrupted is deleted in the background (`staged.seq = 0`).
+
+use super::{apply_all, durable, executions, exists, int, run, sessions};
+use crate::queue::QueuedBatch;
+use crate::sqlite::failure::{Constrained as _, SqliteFailure};
+use crate::sqlite::write::{Ends, Written};
+use rusqlite::{Connection, params};
+use std::sync::Arc;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
+use vm_system_protocol::model::{ExecutionError, ExecutionStatus, SessionStatus};
+use vm_system_record::{Applied, Batch, Entity, StoreError, Write};
+
+/// What one piece copies (bytes), at least one page.
+const PIECE_BYTES: u64 = 512 << 10;
+
+/// A copy as its batch describes it.
+#[derive(Debug, Clone, Copy)]
+struct StateCopy {
+    from: ExecutionId,
+    checkpoint: u64,
+    to: ExecutionId,
+}
+
+fn copy_of(batch: &Batch) -> Option<StateCopy> {
+    batch.0.iter().find_map(|write| match write {
+        Write::CheckpointCopy { from, checkpoint, to, .. } => {
+            Some(StateCopy { from: *from, checkpoint: *checkpoint, to: *to })
+        }
+        _ => None,
+    })
+}
+
+/// Writes a batch that copies a state, or the next piece of it; `None` for other batches.
+pub(super) fn apply(
+    c: &Connection,
+    job: &QueuedBatch,
+    ends: &Ends<'_>,
+) -> Result<Option<Written>, SqliteFailure> {
+    let Some(copy) = copy_of(&job.batch) else { return Ok(None) };
+    let mut progress = job.progress.clone();
+    // Versions of pages that the checkpoint needs are only deleted after this row is gone or marked.
+    durable::whole(c, copy.from, copy.checkpoint)?;
+    let is_first = progress.staging.is_none();
+    let (pages, is_last) = next_pages(c, copy, progress.copied_page)?;
+    if !(is_first && is_last) {
+        if is_first {
+            placeholder(c, &job.batch, copy)?;
+            progress.staging = Some(copy.to);
+        } else if !exists(c, "SELECT 1 FROM staged WHERE execution = ?1 AND seq = 0", [copy.to.as_bytes()])? {
+            // It was deleted meanwhile.
+            return Err(StoreError::missing(Entity::Execution).into());
+        }
+        for (page, bytes) in pages {
+            let sql = "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)";
+            run(c, sql, params![copy.to.as_bytes(), page, int(copy.checkpoint), bytes])?;
+            progress.copied_page = Some(page);
+        }
+        if !is_last {
+            return Ok(Some(Written::Part(progress)));
+        }
+        run(c, "DELETE FROM staged WHERE execution = ?1", [copy.to.as_bytes()])?;
+    }
+    let rows = apply_all(c, &job.batch, &progress, ends)?;
+    Ok(Some(Written::All(Applied { rows })))
+}
+
+/// A page with its content.
+type Page = (i64, Vec<u8>);
+
+/// The pages behind the last one that was copied, and whether these are all.
+fn next_pages(
+    c: &Connection,
+    copy: StateCopy,
+    last: Option<i64>,
+) -> Result<(Vec<Page>, bool), SqliteFailure> {
+    // A bare column beside `max()` comes from the row that has the maximum (SQLite, "Bare columns in an aggregate query").
+    let mut statement = c.prepare_cached(
+        "SELECT page, bytes, max(checkpoint) FROM state_pages
+         WHERE execution = ?1 AND checkpoint <= ?2 AND page > ?3 GROUP BY page ORDER BY page",
+    )?;
+    let mut rows =
+        statement.query(params![copy.from.as_bytes(), int(copy.checkpoint), last.unwrap_or(-1)])?;
+    let (mut pages, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        // NULL: the page is gone.
+        let Some(content) = row.get::<_, Option<Vec<u8>>>(1)? else { continue };
+        if bytes >= PIECE_BYTES {
+            return Ok((pages, false));
+        }
+        bytes += DURABLE_PAGE_BYTES + content.len() as u64;
+        pages.push((row.get(0)?, content));
+    }
+    Ok((pages, true))
+}
+
+/// The rows of the new execution and its session, as long as its state is not whole.
+fn placeholder(c: &Connection, batch: &Batch, copy: StateCopy) -> Result<(), SqliteFailure> {
+    for write in &batch.0 {
+        match write {
+            Write::SessionInsert { owner, session, policy } => {
+                let mut closed = (**session).clone();
+                (closed.status, closed.closed_at) = (SessionStatus::Closed, Some(closed.created_at));
+                sessions::insert(c, owner, &closed, policy)?;
+            }
+            Write::ExecutionStarted { execution, .. } if execution.id == copy.to => {
+                let mut ended = (**execution).clone();
+                (ended.status, ended.ended_at) = (ExecutionStatus::Error, Some(ended.started_at));
+                ended.error = Some(ExecutionError {
+                    code: "INCOMPLETE".to_owned(),
+                    message: "its state is being copied, or the copy was interrupted".to_owned(),
+                    reason: None,
+                });
+                executions::start(c, None, execution, &Arc::new(ended))?;
+            }
+            _ => {}
+        }
+    }
+    run(c, "INSERT INTO staged (execution, seq, bytes) VALUES (?1, 0, 0)", [copy.to.as_bytes()])
+        .constrained(Entity::Checkpoint, Entity::Execution)?;
+    Ok(())
+}
