@@ -84,7 +84,7 @@ pub struct Execution {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct ExecutionError {
     /// `EXCEPTION`, `SYNTAX_ERROR`, `CPU_LIMIT`, `WALL_LIMIT`, `MEMORY_LIMIT`, `OUTPUT_LIMIT_EXCEEDED`, `CANCELLED`,
-    /// `WORKER_DIED`.
+    /// `WORKER_DIED`; `INCOMPLETE` while the state of a branch is being copied.
     pub code: String,
     pub message: String,
     /// For `WORKER_DIED`: text of [`CloseReason`](crate::reason::CloseReason).
