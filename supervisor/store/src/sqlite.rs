@@ -11,6 +11,7 @@ mod read;
 mod readers;
 mod recovery;
 mod saved_copy;
+mod transaction;
 mod wal;
 mod wal_check;
 mod write;

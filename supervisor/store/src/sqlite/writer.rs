@@ -11,13 +11,14 @@ use super::background::Background;
 use super::failure::{SqliteFailure, hopeless, is_damage, poisoned, store_error};
 use super::quota_eviction::{QuotaEviction, sizes};
 use super::saved_copy::SavedCopy;
+use super::transaction::{Verdicts, all, alone, together, transaction};
 use super::wal::Checkpoints;
-use super::write::{Ends, ScanPosition, Written, prune_step};
-use super::{DatabaseLocation, Durability, write};
+use super::write::{ScanPosition, Written, prune_step};
+use super::{DatabaseLocation, Durability};
 use crate::admission::Admission;
-use crate::queue::{Progress, Queue, QueuedBatch, Turn};
+use crate::queue::{Queue, QueuedBatch, Turn};
 use crate::{DatabaseFault, Lane, STALLED_AFTER};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -121,9 +122,6 @@ pub(super) struct Writer {
     saved: SavedCopy,
     save_at: Instant,
 }
-
-/// The result of each batch of a turn.
-type Verdicts = Vec<Result<Written, StoreError>>;
 
 impl Writer {
     pub(super) fn new(
@@ -527,91 +525,4 @@ fn size_of(c: &Connection, owner: &Owner) -> Result<u64, rusqlite::Error> {
 fn clock() -> Timestamp {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
-}
-
-fn all(jobs: &[QueuedBatch], error: &StoreError) -> Verdicts {
-    jobs.iter().map(|_| Err(error.clone())).collect()
-}
-
-/// One transaction for all batches. An error means that nothing was written.
-fn together(
-    c: &Connection,
-    jobs: &[QueuedBatch],
-    lost: &BTreeSet<ExecutionId>,
-) -> Result<Verdicts, rusqlite::Error> {
-    match transaction(c, |c| plain(c, jobs, lost)) {
-        Ok(verdicts) => Ok(verdicts),
-        Err(SqliteFailure::Database(error)) => Err(error),
-        // The caller's error: the others must not fail.
-        Err(SqliteFailure::Batch(error)) if jobs.len() == 1 && lost.is_empty() => Ok(all(jobs, &error)),
-        Err(SqliteFailure::Batch(_)) => {
-            transaction(c, |c| guarded(c, jobs, lost)).map_err(|failure| match failure {
-                SqliteFailure::Database(error) => error,
-                SqliteFailure::Batch(_) => rusqlite::Error::InvalidQuery,
-            })
-        }
-    }
-}
-
-fn alone(c: &Connection, batch: &Batch) -> Result<u64, SqliteFailure> {
-    transaction(c, |c| write::apply_all(c, batch, &Progress::default(), &Ends::default()))
-}
-
-fn transaction<T>(
-    c: &Connection,
-    body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
-) -> Result<T, SqliteFailure> {
-    c.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    let result = body(c).and_then(|value| {
-        c.prepare_cached("COMMIT")?.execute([])?;
-        Ok(value)
-    });
-    // SQLite ends the transaction itself after some errors (disk full, I/O).
-    if result.is_err() && !c.is_autocommit() {
-        c.prepare_cached("ROLLBACK")?.execute([])?;
-    }
-    result
-}
-
-fn plain(
-    c: &Connection,
-    jobs: &[QueuedBatch],
-    lost: &BTreeSet<ExecutionId>,
-) -> Result<Verdicts, SqliteFailure> {
-    mark_lost(c, lost)?;
-    let ends = Ends::among(jobs.iter().filter(|job| job.piece().is_none()).map(|job| &job.batch));
-    jobs.iter().map(|job| write::apply(c, job, &ends).map(Ok)).collect()
-}
-
-fn guarded(
-    c: &Connection,
-    jobs: &[QueuedBatch],
-    lost: &BTreeSet<ExecutionId>,
-) -> Result<Verdicts, SqliteFailure> {
-    mark_lost(c, lost)?;
-    // Each batch may fail alone: nothing is merged.
-    let ends = Ends::default();
-    let mut verdicts = Verdicts::with_capacity(jobs.len());
-    for job in jobs {
-        c.prepare_cached("SAVEPOINT batch")?.execute([])?;
-        let verdict = match write::apply(c, job, &ends) {
-            Ok(written) => Ok(written),
-            Err(SqliteFailure::Batch(error)) => {
-                c.prepare_cached("ROLLBACK TO batch")?.execute([])?;
-                Err(error)
-            }
-            Err(failure) => return Err(failure),
-        };
-        c.prepare_cached("RELEASE batch")?.execute([])?;
-        verdicts.push(verdict);
-    }
-    Ok(verdicts)
-}
-
-fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), SqliteFailure> {
-    for id in lost {
-        c.prepare_cached("UPDATE executions SET degraded = 1 WHERE id = ?1")?
-            .execute(params![id.as_bytes()])?;
-    }
-    Ok(())
 }

@@ -261,7 +261,7 @@ async fn of_a_copy_that_was_interrupted_or_refused_nothing_is_left() {
     let refused = store.of(&owner(1)).apply(copy()).await;
     assert_eq!(refused, Err(StoreError::Rejected(Rejection::Limit(StorageLimit::OwnerQuota))));
     until(&store, "a refused copy stays", || executions() == 1).await;
-    // Somebody deletes what looks like an execution that failed.
+    // A client deletes what looks like an execution that failed.
     let store = {
         store.shutdown().await;
         open_sqlite(options(folder)).expect("ours")

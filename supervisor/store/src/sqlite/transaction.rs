@@ -1,0 +1,99 @@
+//! Transactions of the writer: all batches of a turn in one, each with a savepoint where one is refused.
+
+use super::failure::SqliteFailure;
+use super::write::{self, Ends, Written};
+use crate::queue::{Progress, QueuedBatch};
+use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_record::{Batch, StoreError};
+
+/// The result of each batch of a turn.
+pub(super) type Verdicts = Vec<Result<Written, StoreError>>;
+
+pub(super) fn all(jobs: &[QueuedBatch], error: &StoreError) -> Verdicts {
+    jobs.iter().map(|_| Err(error.clone())).collect()
+}
+
+/// One transaction for all batches. An error means that nothing was written.
+pub(super) fn together(
+    c: &Connection,
+    jobs: &[QueuedBatch],
+    lost: &BTreeSet<ExecutionId>,
+) -> Result<Verdicts, rusqlite::Error> {
+    match transaction(c, |c| plain(c, jobs, lost)) {
+        Ok(verdicts) => Ok(verdicts),
+        Err(SqliteFailure::Database(error)) => Err(error),
+        // The caller's error: the others must not fail.
+        Err(SqliteFailure::Batch(error)) if jobs.len() == 1 && lost.is_empty() => Ok(all(jobs, &error)),
+        Err(SqliteFailure::Batch(_)) => {
+            transaction(c, |c| guarded(c, jobs, lost)).map_err(|failure| match failure {
+                SqliteFailure::Database(error) => error,
+                SqliteFailure::Batch(_) => rusqlite::Error::InvalidQuery,
+            })
+        }
+    }
+}
+
+pub(super) fn alone(c: &Connection, batch: &Batch) -> Result<u64, SqliteFailure> {
+    transaction(c, |c| write::apply_all(c, batch, &Progress::default(), &Ends::default()))
+}
+
+pub(super) fn transaction<T>(
+    c: &Connection,
+    body: impl FnOnce(&Connection) -> Result<T, SqliteFailure>,
+) -> Result<T, SqliteFailure> {
+    c.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let result = body(c).and_then(|value| {
+        c.prepare_cached("COMMIT")?.execute([])?;
+        Ok(value)
+    });
+    // SQLite ends the transaction itself after some errors (disk full, I/O).
+    if result.is_err() && !c.is_autocommit() {
+        c.prepare_cached("ROLLBACK")?.execute([])?;
+    }
+    result
+}
+
+fn plain(
+    c: &Connection,
+    jobs: &[QueuedBatch],
+    lost: &BTreeSet<ExecutionId>,
+) -> Result<Verdicts, SqliteFailure> {
+    mark_lost(c, lost)?;
+    let ends = Ends::among(jobs.iter().filter(|job| job.piece().is_none()).map(|job| &job.batch));
+    jobs.iter().map(|job| write::apply(c, job, &ends).map(Ok)).collect()
+}
+
+fn guarded(
+    c: &Connection,
+    jobs: &[QueuedBatch],
+    lost: &BTreeSet<ExecutionId>,
+) -> Result<Verdicts, SqliteFailure> {
+    mark_lost(c, lost)?;
+    // Each batch may fail alone: nothing is merged.
+    let ends = Ends::default();
+    let mut verdicts = Verdicts::with_capacity(jobs.len());
+    for job in jobs {
+        c.prepare_cached("SAVEPOINT batch")?.execute([])?;
+        let verdict = match write::apply(c, job, &ends) {
+            Ok(written) => Ok(written),
+            Err(SqliteFailure::Batch(error)) => {
+                c.prepare_cached("ROLLBACK TO batch")?.execute([])?;
+                Err(error)
+            }
+            Err(failure) => return Err(failure),
+        };
+        c.prepare_cached("RELEASE batch")?.execute([])?;
+        verdicts.push(verdict);
+    }
+    Ok(verdicts)
+}
+
+fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), SqliteFailure> {
+    for id in lost {
+        c.prepare_cached("UPDATE executions SET degraded = 1 WHERE id = ?1")?
+            .execute(params![id.as_bytes()])?;
+    }
+    Ok(())
+}
