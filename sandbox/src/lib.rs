@@ -13,10 +13,12 @@
 //! - [`seccomp`]: the tables (a reason for each row), their compiler, and the notification of the clone row
 //! - [`selftest`]: child processes that test the walls from inside
 //! - [`oom_kills`]: the count of processes that the kernel has killed for lack of memory
+//! - [`cgroup`]: the daemon's subtree of cgroup v2 and the groups in it
 //! - [`inspect`]: checks of the walls from outside, through `/proc`
 //! - [`doctor`]: which layers this machine supports
 
 pub mod beneath;
+pub mod cgroup;
 pub mod command_root;
 pub mod doctor;
 pub mod heap;

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Large enough for either file (bytes).
 const CONTENT_BYTES: usize = 4_096;
@@ -20,6 +20,11 @@ impl OomKills {
         let file = candidates(&memberships).find_map(|path| File::open(path).ok())?;
         let kills = Self(file);
         kills.count().is_ok().then_some(kills)
+    }
+
+    /// Of a group of cgroup v2; none without the memory controller.
+    pub(crate) fn of_group(folder: &Path) -> Option<Self> {
+        File::open(folder.join("memory.events")).ok().map(Self)
     }
 
     /// How many there were so far.

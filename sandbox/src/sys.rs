@@ -360,3 +360,13 @@ pub(crate) fn page_bytes() -> u64 {
     // SAFETY: touches no memory.
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4_096)
 }
+
+/// Whether a file has the extended attribute with the value "1".
+pub(crate) fn has_attribute(path: &std::path::Path, name: &std::ffi::CStr) -> bool {
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
+    let mut value = [0_u8; 1];
+    // SAFETY: both texts end with a zero byte; the kernel writes at most one byte to `value`.
+    let read =
+        unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+    read == 1 && value == *b"1"
+}

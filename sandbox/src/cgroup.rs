@@ -1,0 +1,538 @@
+//! cgroup v2 (cgroups(7), and `cgroup-v2` of the kernel's documentation): the subtree of the hierarchy that is this daemon's
+//! own, the groups in it, their limits and their processes. Decides no limit, and changes nothing outside of the subtree.
+//!
+//! A group with processes cannot pass controllers on to groups beneath it. So the daemon leaves the top of its subtree for a group
+//! of its own, [`SUPERVISOR`]; all other groups lie beside that. Their names begin with [`ZYGOTES`] or [`OWNER_PREFIX`], and
+//! nothing with another name is ever ended or removed.
+
+use crate::namespaces::Ids;
+use crate::oom_kills::OomKills;
+use crate::pidfd::PidFd;
+use crate::sys;
+use nix::fcntl::AtFlags;
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
+use nix::unistd::{AccessFlags, faccessat};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt as _, chown};
+use std::path::{Path, PathBuf};
+
+/// The group of the daemon itself. The name that a unit's `DelegateSubgroup=` must have, where one is set.
+pub const SUPERVISOR: &str = "supervisor";
+/// The group of processes that work for all owners.
+pub const ZYGOTES: &str = "zygotes";
+/// First part of the names of all other groups directly beneath the subtree's top.
+pub const OWNER_PREFIX: &str = "owner-";
+
+/// The list of a group's processes; a pid that is written to it moves the process there.
+const PROCESSES: &str = "cgroup.procs";
+/// The controllers of the groups beneath.
+const PASSED_ON: &str = "cgroup.subtree_control";
+/// What a new user of a subtree must own (`/sys/kernel/cgroup/delegate`), besides the folder.
+const HANDED_OVER: [&str; 3] = [PROCESSES, PASSED_ON, "cgroup.threads"];
+/// Where systemd notes that a group is its service's own (`Delegate=`).
+const DELEGATED: [&std::ffi::CStr; 2] = [c"trusted.delegate", c"user.delegate"];
+/// Weight of processor time of the daemon, of 1 to 10 000; a group has 100 otherwise.
+const SUPERVISOR_WEIGHT: u32 = 10_000;
+
+/// Why there is no subtree.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// The service manager, or whoever started the daemon, has given it none.
+    #[error("no cgroup is delegated to the daemon: {0}")]
+    NotDelegated(String),
+    /// Not a group.
+    #[error("{} is not a folder of a cgroup v2 hierarchy", .0.display())]
+    NotCgroup(PathBuf),
+    /// Another process holds its lock.
+    #[error("the cgroup {} is used by another daemon", .0.display())]
+    InUse(PathBuf),
+    /// It has processes or groups of others.
+    #[error("the cgroup {} is not the daemon's alone: it has {what}", path.display())]
+    Shared {
+        path: PathBuf,
+        /// A process or a group.
+        what: String,
+    },
+    /// The kernel refused a step.
+    #[error("cannot {what} the cgroup {}: {error}", path.display())]
+    Io {
+        /// The step.
+        what: &'static str,
+        path: PathBuf,
+        error: io::Error,
+    },
+}
+
+impl CgroupError {
+    /// What to do about it.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::NotDelegated(_) => {
+                "start the daemon as a service with Delegate=yes, or name an empty cgroup as `subtree` of [cgroups]"
+            }
+            Self::NotCgroup(_) => {
+                "`subtree` of [cgroups] names a folder beneath the mount point of type cgroup2"
+            }
+            Self::InUse(_) => {
+                "each daemon needs a cgroup of its own: name another one as `subtree` of [cgroups]"
+            }
+            Self::Shared { .. } => "name an empty cgroup as `subtree` of [cgroups]",
+            Self::Io { .. } => {
+                "the cgroup and its files cgroup.procs and cgroup.subtree_control must belong to the daemon's user"
+            }
+        }
+    }
+
+    fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |error| Self::Io { what, path, error }
+    }
+}
+
+/// The controllers that groups have; without one its limits are not in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Controllers {
+    pub cpu: bool,
+    pub memory: bool,
+    pub pids: bool,
+}
+
+impl Controllers {
+    /// Their names, separated by spaces.
+    pub fn names(self) -> String {
+        let names = [(self.cpu, "cpu"), (self.memory, "memory"), (self.pids, "pids")];
+        let names: Vec<&str> = names.into_iter().filter_map(|(has, name)| has.then_some(name)).collect();
+        names.join(" ")
+    }
+
+    /// Each that a group can pass on.
+    fn pass_on(group: &Path) -> Self {
+        let available = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
+        let pass = |name: &str| {
+            available.split_whitespace().any(|controller| controller == name)
+                && fs::write(group.join(PASSED_ON), format!("+{name}")).is_ok()
+        };
+        Self { cpu: pass("cpu"), memory: pass("memory"), pids: pass("pids") }
+    }
+}
+
+/// One limit of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CgroupLimit {
+    /// Share of the processors when they are short, against the groups beside it (1 to 10 000).
+    CpuWeight(u32),
+    /// Memory of all processes together (bytes); above it the kernel ends one of them.
+    MemoryBytes(u64),
+    /// Processes and threads.
+    Processes(u32),
+    /// When the kernel ends a process of the group for lack of memory, it ends all of them.
+    EndsTogether,
+}
+
+/// The subtree of one daemon. The daemon is in [`SUPERVISOR`] beneath it.
+#[derive(Debug)]
+pub struct CgroupSubtree {
+    path: PathBuf,
+    controllers: Controllers,
+    /// Excludes other daemons.
+    _lock: File,
+}
+
+impl CgroupSubtree {
+    /// Takes the subtree that the service manager has delegated to this process: the cgroup that it is in, alone, and moves this
+    /// process. To be called before other processes are started.
+    pub fn delegated() -> Result<Self, CgroupError> {
+        let own = own_group()?;
+        let top = match own.parent().filter(|_| own.ends_with(SUPERVISOR)) {
+            Some(parent) if is_changeable(parent) => parent.to_owned(),
+            _ => own,
+        };
+        let path = top.display();
+        if !is_changeable(&top) {
+            return Err(CgroupError::NotDelegated(format!("it may not change {path}")));
+        }
+        // Root may change every group, also those that a service manager uses itself.
+        let is_marked = || DELEGATED.iter().any(|name| sys::has_attribute(&top, name));
+        if nix::unistd::geteuid().is_root() && !is_marked() {
+            return Err(CgroupError::NotDelegated(format!("{path} is not marked as the service's own")));
+        }
+        match Self::claim(top) {
+            Err(CgroupError::Shared { path, what }) => {
+                Err(CgroupError::NotDelegated(format!("{} has {what}", path.display())))
+            }
+            claimed => claimed,
+        }
+    }
+
+    /// Takes the cgroup at this path, which is created if it does not exist, and moves this process. To be called before other
+    /// processes are started.
+    pub fn at(path: &Path) -> Result<Self, CgroupError> {
+        let parent = path.parent().filter(|_| path.is_absolute());
+        if !parent.is_some_and(is_cgroup) || path.components().any(|part| part.as_os_str() == "..") {
+            return Err(CgroupError::NotCgroup(path.to_owned()));
+        }
+        make_folder(path).map_err(CgroupError::io("make", path))?;
+        Self::claim(path.to_owned())
+    }
+
+    fn claim(path: PathBuf) -> Result<Self, CgroupError> {
+        let lock = File::open(&path).map_err(CgroupError::io("open", &path))?;
+        lock.try_lock().map_err(|_| CgroupError::InUse(path.clone()))?;
+        refuse_others(&path)?;
+        for name in groups_in(&path).map_err(CgroupError::io("read", &path))? {
+            if name != SUPERVISOR {
+                // Of a daemon that was killed. What does not end at once is used again.
+                let _ = end_group(&path.join(name));
+            }
+        }
+        let own = Cgroup::make(path.join(SUPERVISOR)).map_err(CgroupError::io("make a group in", &path))?;
+        own.add_this_process().map_err(CgroupError::io("move this process into", &own.path))?;
+        let controllers = Controllers::pass_on(&path);
+        if controllers.cpu {
+            let weighed = own.limit(CgroupLimit::CpuWeight(SUPERVISOR_WEIGHT));
+            weighed.map_err(CgroupError::io("set the weight of", &own.path))?;
+        }
+        Ok(Self { path, controllers, _lock: lock })
+    }
+
+    /// Gives the subtree to another user, which can then make groups in it, limit them and move processes between them; the limits
+    /// of the subtree itself stay its parent's. For a daemon of root, before it becomes that user.
+    pub fn hand_over(&self, user: Ids) -> io::Result<()> {
+        for group in [self.path.clone(), self.path.join(SUPERVISOR)] {
+            chown(&group, Some(user.uid), Some(user.gid))?;
+            for file in HANDED_OVER {
+                chown(group.join(file), Some(user.uid), Some(user.gid))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A group directly beneath the top, made if there is none; its name is [`ZYGOTES`] or begins with [`OWNER_PREFIX`].
+    pub fn group(&self, name: &str) -> io::Result<Cgroup> {
+        if is_ours(name) {
+            Cgroup::make(self.path.join(name))
+        } else {
+            Err(io::ErrorKind::InvalidInput.into())
+        }
+    }
+
+    /// The controllers of its groups.
+    pub const fn controllers(&self) -> Controllers {
+        self.controllers
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A group of the subtree.
+#[derive(Debug)]
+pub struct Cgroup {
+    path: PathBuf,
+    /// Open for writing: the rights to move processes here are those of the process that opened it.
+    processes: File,
+}
+
+impl Cgroup {
+    fn make(path: PathBuf) -> io::Result<Self> {
+        make_folder(&path)?;
+        let processes = OpenOptions::new().write(true).open(path.join(PROCESSES))?;
+        Ok(Self { path, processes })
+    }
+
+    /// A group beneath this one, made if there is none.
+    pub fn child(&self, name: &str) -> io::Result<Self> {
+        if name.is_empty() || name.starts_with('.') || name.contains(['/', '\n']) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Self::make(self.path.join(name))
+    }
+
+    /// Gives groups beneath it these controllers. It must have no processes of its own then.
+    pub fn pass_on(&self, controllers: Controllers) -> io::Result<()> {
+        let names: Vec<String> =
+            controllers.names().split_whitespace().map(|name| format!("+{name}")).collect();
+        if names.is_empty() { Ok(()) } else { fs::write(self.path.join(PASSED_ON), names.join(" ")) }
+    }
+
+    pub fn limit(&self, limit: CgroupLimit) -> io::Result<()> {
+        let (file, value) = match limit {
+            CgroupLimit::CpuWeight(weight) => ("cpu.weight", u64::from(weight)),
+            CgroupLimit::MemoryBytes(bytes) => ("memory.max", bytes),
+            CgroupLimit::Processes(count) => ("pids.max", u64::from(count)),
+            CgroupLimit::EndsTogether => ("memory.oom.group", 1),
+        };
+        fs::write(self.path.join(file), value.to_string())
+    }
+
+    /// Moves a process with all of its threads; its children stay where they are. ESRCH if it has exited. Takes microseconds if the
+    /// previous move on this machine is recent, and otherwise as long as the kernel waits for all processors (5 to 15 ms).
+    pub fn add(&self, process: &PidFd) -> io::Result<()> {
+        self.write_pid(process.pid()?)?;
+        // It was moved by pid: this check makes sure that the pid was still its own.
+        process.signal(0)
+    }
+
+    fn add_this_process(&self) -> io::Result<()> {
+        self.write_pid(std::process::id())
+    }
+
+    fn write_pid(&self, pid: u32) -> io::Result<()> {
+        self.processes.write_at(pid.to_string().as_bytes(), 0).map(drop)
+    }
+
+    /// The kernel's count of processes that it has ended here for lack of memory; none without that controller.
+    pub fn oom_kills(&self) -> Option<OomKills> {
+        OomKills::of_group(&self.path)
+    }
+
+    /// Ends all processes in it and removes it, with the groups beneath. An error (EBUSY) while a process has not exited yet.
+    pub fn end(&self) -> io::Result<()> {
+        end_group(&self.path)
+    }
+
+    /// Removes it, with the groups beneath. An error (EBUSY) if there is a process in one of them.
+    pub fn remove(&self) -> io::Result<()> {
+        remove_group(&self.path)
+    }
+}
+
+impl AsFd for Cgroup {
+    /// For [`join`].
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.processes.as_fd()
+    }
+}
+
+/// Moves this process into a group, given as the descriptor of [`Cgroup`] that was passed to it.
+pub fn join(group: OwnedFd) -> io::Result<()> {
+    // By pid 0 the kernel means the writing process.
+    File::from(group).write_at(b"0", 0).map(drop)
+}
+
+/// The folder of the cgroup of this process in the v2 hierarchy.
+fn own_group() -> Result<PathBuf, CgroupError> {
+    let none = || CgroupError::NotDelegated("this machine has no cgroup v2 hierarchy".to_owned());
+    let memberships = fs::read_to_string("/proc/self/cgroup").map_err(|_| none())?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|_| none())?;
+    own_folder(&memberships, &mounts).ok_or_else(none)
+}
+
+fn own_folder(memberships: &str, mounts: &str) -> Option<PathBuf> {
+    let group = memberships.lines().find_map(|line| line.strip_prefix("0::"))?;
+    mounts.lines().find_map(|line| {
+        // proc_pid_mountinfo(5): the type follows a separator, because the fields before that vary in number.
+        let (mount, source) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        let beneath = Path::new(group).strip_prefix(root).ok().filter(|_| source.starts_with("cgroup2 "))?;
+        Some(Path::new(point).join(beneath))
+    })
+}
+
+fn is_cgroup(path: &Path) -> bool {
+    statfs(path).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
+}
+
+/// Whether this process may make groups there and move processes.
+fn is_changeable(group: &Path) -> bool {
+    let may_write =
+        |path: &Path| faccessat(nix::fcntl::AT_FDCWD, path, AccessFlags::W_OK, AtFlags::AT_EACCESS).is_ok();
+    is_cgroup(group) && may_write(group) && HANDED_OVER.iter().all(|file| may_write(&group.join(file)))
+}
+
+fn is_ours(name: &str) -> bool {
+    [SUPERVISOR, ZYGOTES].contains(&name) || name.starts_with(OWNER_PREFIX)
+}
+
+/// An error if there is a process besides this one in the group itself, or a group in it that no daemon of this kind has made.
+fn refuse_others(group: &Path) -> Result<(), CgroupError> {
+    let shared = |what| Err(CgroupError::Shared { path: group.to_owned(), what });
+    let read = |error| CgroupError::io("read", group)(error);
+    let own = std::process::id().to_string();
+    let processes = fs::read_to_string(group.join(PROCESSES)).map_err(read)?;
+    if let Some(other) = processes.lines().find(|pid| *pid != own) {
+        return shared(format!("the process {other}"));
+    }
+    match groups_in(group).map_err(read)?.into_iter().find(|name| !is_ours(name)) {
+        Some(other) => shared(format!("the group {other}")),
+        None => Ok(()),
+    }
+}
+
+/// Names of the groups directly beneath.
+fn groups_in(group: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(group)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn make_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn end_group(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.kill"), "1")?;
+    remove_group(group)
+}
+
+fn remove_group(group: &Path) -> io::Result<()> {
+    for name in groups_in(group)? {
+        remove_group(&group.join(name))?;
+    }
+    fs::remove_dir(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    #[test]
+    fn own_folder_follows_from_membership_and_mounts() {
+        let mounts = "24 1 0:22 / /sys rw - sysfs sysfs rw\n\
+            30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+        let folder = |memberships| own_folder(memberships, mounts);
+        let unit = "/sys/fs/cgroup/system.slice/vm-system.service";
+        assert_eq!(folder("0::/system.slice/vm-system.service\n"), Some(unit.into()));
+        assert_eq!(folder("4:memory:/a\n0::/\n"), Some("/sys/fs/cgroup".into()));
+        assert_eq!(folder("4:memory:/a\n"), None);
+        let part = "31 24 0:26 /a/b /mnt rw - cgroup2 cgroup2 rw\n";
+        assert_eq!(own_folder("0::/a/b/c\n", part), Some("/mnt/c".into()));
+        assert_eq!(own_folder("0::/a\n", part), None, "not visible here");
+    }
+
+    #[test]
+    fn only_a_folder_of_the_hierarchy_is_taken() {
+        for path in ["/tmp/vm-system-test", "relative", "/", "/sys/fs/cgroup/../../tmp/x"] {
+            let refused = CgroupSubtree::at(Path::new(path));
+            assert!(matches!(refused, Err(CgroupError::NotCgroup(_))), "{path}: {refused:?}");
+        }
+    }
+
+    /// A cgroup for tests, empty; removed at the end.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn make(name: &str) -> Option<Self> {
+            let mounts = fs::read_to_string("/proc/self/mountinfo").expect("ours");
+            let path = own_folder("0::/", &mounts)?.join(format!("vm-system-{name}-{}", std::process::id()));
+            fs::create_dir(&path).ok()?;
+            Some(Self(path))
+        }
+
+        fn group(&self, name: &str) -> PathBuf {
+            let path = self.0.join(name);
+            fs::create_dir(&path).expect("a group");
+            path
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = remove_group(&self.0);
+        }
+    }
+
+    fn sleeper(group: &Path) -> Child {
+        let child = Command::new("sleep").arg("60").spawn().expect("sleep");
+        fs::write(group.join(PROCESSES), child.id().to_string()).expect("moved");
+        child
+    }
+
+    /// What `claim` does apart from moving this process, which other tests share.
+    fn refusal(path: &Path) -> String {
+        refuse_others(path).map_err(|error| error.to_string()).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_others_have_made_is_neither_ended_nor_used() {
+        let Some(scratch) = Scratch::make("others") else {
+            return vm_system_testkit::skip("cgroup-v2", "no cgroup v2 group can be made here");
+        };
+        assert_eq!(refusal(&scratch.0), "");
+        for ours in [SUPERVISOR, ZYGOTES, "owner-a"] {
+            scratch.group(ours);
+        }
+        assert_eq!(refusal(&scratch.0), "");
+        let other = scratch.group("ssh.service");
+        assert!(refusal(&scratch.0).contains("the group ssh.service"));
+        fs::remove_dir(other).expect("empty");
+
+        let mut child = sleeper(&scratch.0);
+        assert!(refusal(&scratch.0).contains(&format!("the process {}", child.id())));
+        child.kill().expect("kill");
+        child.wait().expect("reap");
+    }
+
+    #[test]
+    fn a_group_has_processes_and_ends_with_them() {
+        let Some(scratch) = Scratch::make("group") else {
+            return vm_system_testkit::skip("cgroup-v2", "no cgroup v2 group can be made here");
+        };
+        let group = Cgroup::make(scratch.0.join("owner-a")).expect("a group");
+        let leaf = group.child("command-1").expect("a leaf");
+        for name in ["", "..", "a/b", "a\nb"] {
+            assert!(group.child(name).is_err(), "{name:?}");
+        }
+        let mut child = sleeper(&scratch.0);
+        let process = PidFd::open(child.id()).expect("pidfd");
+        leaf.add(&process).expect("moved");
+        let members = fs::read_to_string(scratch.0.join("owner-a/command-1/cgroup.procs")).expect("ours");
+        assert_eq!(members, format!("{}\n", child.id()));
+        assert_eq!(leaf.remove().map_err(|error| error.kind()), Err(io::ErrorKind::ResourceBusy));
+        // The process has not exited yet, or it has: both are fine.
+        let _ = group.end();
+        child.wait().expect("killed");
+        group
+            .remove()
+            .or_else(|error| if scratch.0.join("owner-a").exists() { Err(error) } else { Ok(()) })
+            .expect("empty");
+        assert!(leaf.add(&process).is_err(), "it has exited");
+    }
+
+    #[test]
+    fn another_user_can_use_a_subtree_that_it_was_given() {
+        let Some(scratch) = Scratch::make("hand-over").filter(|_| nix::unistd::geteuid().is_root()) else {
+            return vm_system_testkit::skip("cgroup-v2", "needs root and a cgroup v2 hierarchy");
+        };
+        fs::create_dir(scratch.0.join(SUPERVISOR)).expect("a group");
+        let lock = File::open(&scratch.0).expect("open");
+        let subtree =
+            CgroupSubtree { path: scratch.0.clone(), controllers: Controllers::default(), _lock: lock };
+        let script = "read line; mkdir owner-b && echo $$ > owner-b/cgroup.procs && cat /proc/self/cgroup";
+        let run = || {
+            let mut child = Command::new("setpriv")
+                .args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", script])
+                .current_dir(&scratch.0)
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::null())
+                .spawn()
+                .expect("setpriv");
+            fs::write(scratch.0.join("supervisor/cgroup.procs"), child.id().to_string()).expect("moved");
+            drop(child.stdin.take());
+            let output = child.wait_with_output().expect("ended");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        };
+        assert_eq!(run(), "", "not given yet");
+        subtree.hand_over(Ids { uid: 65_534, gid: 65_534 }).expect("handed over");
+        let membership = run();
+        assert!(
+            membership.lines().any(|line| line.starts_with("0::") && line.ends_with("/owner-b")),
+            "{membership}"
+        );
+    }
+}
