@@ -107,6 +107,11 @@ impl Controllers {
         names.join(" ")
     }
 
+    /// Whether all limits are in force.
+    pub const fn are_complete(self) -> bool {
+        self.cpu && self.memory && self.pids
+    }
+
     /// Each that a group can pass on.
     fn pass_on(group: &Path) -> Self {
         let available = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();

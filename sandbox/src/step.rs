@@ -49,11 +49,13 @@ pub enum JailStep {
     Channel = 20,
     /// `openat2`, which resolves every path beneath a worktree; the supervisor tries it before it builds a jail.
     OpenBeneath = 21,
+    /// Joining the cgroup that the supervisor passed.
+    Cgroup = 22,
 }
 
 impl JailStep {
     /// All steps, in order.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Descriptors,
         Self::ServiceUser,
         Self::OomScore,
@@ -75,6 +77,7 @@ impl JailStep {
         Self::Seccomp,
         Self::Channel,
         Self::OpenBeneath,
+        Self::Cgroup,
     ];
 
     /// The step with this number on the wire.
@@ -105,6 +108,7 @@ impl JailStep {
             Self::Listen => "adoption socket",
             Self::Seccomp => "seccomp filter",
             Self::Channel => "control channel",
+            Self::Cgroup => "cgroup",
             Self::OpenBeneath => "opening files beneath a folder (openat2)",
         }
     }

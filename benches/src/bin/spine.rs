@@ -227,7 +227,7 @@ fn worker_spawns() -> anyhow::Result<Figure> {
         for number in 0..CREATES + CREATES / 10 {
             let session = SessionId::from_uuid(uuid::Uuid::now_v7());
             let begin = Instant::now();
-            let worker = spawner.spawn_worker(session, &limits, &WorkerKind::plain()).await?;
+            let worker = spawner.spawn_worker(session, "bench", &limits, &WorkerKind::plain()).await?;
             if number >= CREATES / 10 {
                 samples.push(micros(begin.elapsed()));
             }

@@ -76,8 +76,12 @@ impl Assembly {
             return Err(DaemonError::Files(error));
         }
         let config = RuntimeConfig {
+            brokers: BrokerConfig {
+                calls: shares.host_calls,
+                groups: spawn.cgroups.groups().cloned(),
+                ..BrokerConfig::default()
+            },
             spawn: SpawnConfig { library_store: library_store.clone(), ..spawn },
-            brokers: BrokerConfig { calls: shares.host_calls, ..BrokerConfig::default() },
             roots,
             worktree_clients,
             workspaces: Workspaces::new(workspaces),

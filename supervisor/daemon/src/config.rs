@@ -2,6 +2,7 @@
 //!
 //! Only values: other modules apply them.
 
+use super::cgroups::{CgroupConfig, CgroupsFile};
 use super::shares::{ShareConfig, ShareFile, SharesFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub struct Config {
     pub worktree_roots: Vec<RootSettings>,
     /// What owners may have of the things that are counted.
     pub shares: ShareConfig,
+    /// The cgroups of owners.
+    pub cgroups: CgroupConfig,
     /// Executions of durable programs.
     pub durable: DurableConfig,
     /// Upper bounds of the limits of templates.
@@ -107,6 +110,7 @@ impl Config {
             service_ids: SpawnConfig::embedded().service_ids,
             worktree_roots: Vec::new(),
             shares: ShareConfig::default(),
+            cgroups: CgroupConfig::default(),
             durable: DurableConfig::default(),
             ceilings: OpsOptions::default().ceilings,
             operator: Operator::default(),
@@ -133,6 +137,7 @@ impl Config {
         let sessions = ShareFile { most: file.max_sessions, ..ShareFile::default() };
         sessions.apply(&mut self.shares.sessions);
         file.shares.apply(&mut self.shares);
+        file.cgroups.apply(&mut self.cgroups);
         file.durable.unwrap_or_default().apply(&mut self.durable);
         file.ceilings.unwrap_or_default().apply(&mut self.ceilings);
         set(&mut self.keeper_grace, file.keeper_grace_s.map(seconds));
@@ -163,7 +168,7 @@ impl Config {
     }
 }
 
-fn set<T>(field: &mut T, value: Option<T>) {
+pub(super) fn set<T>(field: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *field = value;
     }
@@ -173,7 +178,7 @@ fn seconds(count: u32) -> Duration {
     Duration::from_secs(u64::from(count))
 }
 
-fn mebibytes(count: u32) -> u64 {
+pub(super) fn mebibytes(count: u32) -> u64 {
     u64::from(count) << 20
 }
 
@@ -190,6 +195,7 @@ pub struct ConfigFile {
     socket_group: Option<String>,
     max_sessions: Option<u32>,
     shares: SharesFile,
+    cgroups: CgroupsFile,
     service_uid: Option<u32>,
     service_gid: Option<u32>,
     keeper_grace_s: Option<u32>,
@@ -393,6 +399,7 @@ impl ConfigFile {
                     return Err(format!("env: {name:?} is not a valid variable"));
                 }
                 file.shares.check(file.max_sessions)?;
+                file.cgroups.check()?;
                 file.http.iter().try_for_each(HttpFile::check).map(|()| file)
             }
         }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use vm_system_api::rest::TokenError;
 use vm_system_runtime::StartError;
 use vm_system_runtime::worktree::WorktreeError;
+use vm_system_sandbox::cgroup::CgroupError;
 use vm_system_sandbox::step::StepError;
 use vm_system_spawn::SpawnError;
 use vm_system_store::OpenError;
@@ -51,6 +52,15 @@ pub enum DaemonError {
     /// Signal handlers cannot be installed.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
+    /// The operator's cgroup.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
+    /// A limit that the operator has set cannot be in force.
+    #[error("`{setting}` of [cgroups] needs the controller {controller}: {problem}")]
+    CgroupLimit { setting: &'static str, controller: &'static str, problem: String },
+    /// The groups of owners.
+    #[error("cannot make groups in the daemon's cgroup: {0}")]
+    Groups(io::Error),
     /// A task panicked.
     #[error("internal error: {0}")]
     Internal(String),
@@ -72,6 +82,7 @@ impl DaemonError {
             self,
             Self::Store(OpenError::InUse { .. } | OpenError::Locked { .. })
                 | Self::Socket(SocketError::InUse { .. })
+                | Self::Cgroup(CgroupError::InUse(_))
         ) || matches!(self, Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
     }
 
@@ -83,6 +94,7 @@ impl DaemonError {
             | Self::Store(OpenError::Denied { .. })
             | Self::Files(_) => true,
             Self::Socket(SocketError::Io { source, .. })
+            | Self::Cgroup(CgroupError::Io { error: source, .. })
             | Self::Listen { source, .. }
             | Self::Tokens(TokenError::Io { source, .. })
             | Self::Libraries { source, .. } => denied(source),
@@ -94,6 +106,8 @@ impl DaemonError {
     pub fn is_a_mistake(&self) -> bool {
         match self {
             Self::Roots(_) | Self::Tokens(_) | Self::Ui(_) | Self::NoTokens(_) | Self::Listen { .. } => true,
+            Self::CgroupLimit { .. } => true,
+            Self::Cgroup(error) => matches!(error, CgroupError::NotCgroup(_) | CgroupError::Shared { .. }),
             Self::Socket(error) => matches!(error, SocketError::NotASocket { .. } | SocketError::NoGroup(_)),
             Self::Store(error) => {
                 matches!(error, OpenError::NotAFolder { .. } | OpenError::NoTemporaryFolder { .. })
@@ -106,6 +120,10 @@ impl DaemonError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Runtime(StartError::Spawn(error)) => Some(error.hint()),
+            Self::Cgroup(error) => Some(error.hint()),
+            Self::CgroupLimit { .. } => {
+                Some("start the daemon as a service with Delegate=yes, or remove the setting")
+            }
             _ => None,
         }
     }

@@ -4,7 +4,7 @@
 //! else: no verb, no rule about sessions.
 //!
 //! Reading order:
-//! - [`config`]: the operator's settings
+//! - [`config`]: the operator's settings; [`shares`], [`cgroups`]: parts of them
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
 //!   [`notify`]: its reports to the service manager
@@ -12,6 +12,7 @@
 //! - [`embedded`]: a supervisor without an API
 
 mod assembly;
+mod cgroups;
 mod config;
 mod embedded;
 mod error;
@@ -25,6 +26,7 @@ mod stop_signals;
 mod trim;
 mod watchdog;
 
+pub use cgroups::{CgroupConfig, SubtreeSetting};
 pub use config::{Config, ConfigError, ConfigFile, HttpConfig, check_command};
 pub use embedded::Embedded;
 pub use error::DaemonError;

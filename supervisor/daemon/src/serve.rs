@@ -1,11 +1,12 @@
 //! The daemon from start to exit.
 //!
-//! Start: signals, store (its lock excludes a second daemon), sockets, jail, APIs, READY. Stop, by SIGTERM, SIGINT or the
+//! Start: cgroup, signals, store (its lock excludes a second daemon), sockets, jail, APIs, READY. Stop, by SIGTERM, SIGINT or the
 //! verb: STOPPING; no new requests are accepted, and requests in progress get `drain` to finish; sessions are closed and get
 //! `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
 //! skips the rest of `drain`.
 
 use super::assembly::{Assembly, Parts};
+use super::cgroups;
 use super::config::Config;
 use super::error::DaemonError;
 use super::http::HttpApi;
@@ -25,8 +26,8 @@ use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_sandbox::rlimit;
-use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::LibraryStore;
+use vm_system_spawn::{Cgroups, SpawnConfig};
 use vm_system_store::{StoreHandle, StoreOptions};
 
 /// Time for the responses of requests after all sessions have ended.
@@ -38,16 +39,24 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
     if let Err(error) = rlimit::many_descriptors() {
         tracing::warn!(%error, "the limit of descriptors is not raised");
     }
+    // Before any other process is started.
+    let subtree = cgroups::claim(&config.cgroups)?;
+    let cgroups = cgroups::groups(subtree, &config.cgroups)?;
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let store = open(&config).await?;
     tokio::select! {
-        served = serve_from(config, store.clone(), signals) => served,
+        served = serve_from(config, store.clone(), cgroups, signals) => served,
         // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
         never = watchdog::report(store) => match never {},
     }
 }
 
-async fn serve_from(config: Config, store: StoreHandle, mut signals: StopSignals) -> Result<(), DaemonError> {
+async fn serve_from(
+    config: Config,
+    store: StoreHandle,
+    cgroups: Cgroups,
+    mut signals: StopSignals,
+) -> Result<(), DaemonError> {
     let stop = CancellationToken::new();
     let library_store = match open_library_store(&config, &store).await {
         Ok(library_store) => library_store,
@@ -71,7 +80,7 @@ async fn serve_from(config: Config, store: StoreHandle, mut signals: StopSignals
         }
     };
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
-    let parts = parts(&config, library_store, (roots, worktree_clients), stop.clone());
+    let parts = parts(&config, library_store, cgroups, (roots, worktree_clients), stop.clone());
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     let state = ServerState::new(config.shares.streams);
     let limits = ControlLimits { connections: config.shares.connections, ..ControlLimits::default() };
@@ -181,6 +190,7 @@ fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClient
 fn parts(
     config: &Config,
     library_store: LibraryStore,
+    cgroups: Cgroups,
     (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
@@ -190,6 +200,7 @@ fn parts(
         grace: config.keeper_grace,
         reserve_zygote: true,
         prestart_workers: true,
+        cgroups,
         ..SpawnConfig::embedded()
     };
     Parts {

@@ -30,6 +30,7 @@ use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits;
 use vm_system_protocol::worker::HostError;
+use vm_system_spawn::OwnerGroups;
 
 /// Configuration of brokers.
 #[derive(Debug, Clone)]
@@ -44,6 +45,8 @@ pub struct BrokerConfig {
     pub idle: Duration,
     /// Calls of all sessions at a time.
     pub calls: ShareLimits,
+    /// The groups of owners, which brokers and commands are moved into.
+    pub groups: Option<OwnerGroups>,
 }
 
 impl Default for BrokerConfig {
@@ -54,6 +57,7 @@ impl Default for BrokerConfig {
             call_deadline: Duration::from_millis(limits::BROKER_CALL_MS),
             idle: Duration::from_millis(limits::BROKER_IDLE_MS),
             calls: ShareLimits::of(limits::BROKER_CALLS),
+            groups: None,
         }
     }
 }

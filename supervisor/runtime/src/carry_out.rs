@@ -86,14 +86,16 @@ impl SessionTask {
         };
         let spawner = self.shared.jails.present();
         self.worker.jail = Some(spawner.clone());
-        let session = self.live.id;
+        let (session, owner) = (self.live.id, self.live.owner.clone());
         let limits = WorkerLimits {
             memory_bytes: u64::from(self.machine.memory_mb()) * 1024 * 1024,
             // Raised per execution.
             cpu: None,
         };
         self.worker.spawning =
-            Some(Box::pin(async move { spawner.spawn_worker(session, &limits, &kind).await }));
+            Some(Box::pin(
+                async move { spawner.spawn_worker(session, owner.as_str(), &limits, &kind).await },
+            ));
     }
 
     fn send(&mut self, message: ToWorker) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer};
 use vm_system_protocol::keeper::LayerReport;
 use vm_system_sandbox::step::Layer;
-use vm_system_spawn::{SandboxMode, SpawnConfig, Spawner, examine, is_wanted};
+use vm_system_spawn::{Cgroups, SandboxMode, SpawnConfig, Spawner, examine, is_wanted};
 
 /// Longest end of an empty jail.
 const END: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
 /// The report about a jail, or about why it could not be built.
 pub(super) async fn report(config: &SpawnConfig, jail: Result<&Spawner, String>) -> DoctorReport {
     let (layers, mut problem) = match jail {
-        Ok(jail) => (layers(jail, config.sandbox), None),
+        Ok(jail) => (layers(jail, config), None),
         Err(problem) => (Vec::new(), Some(problem)),
     };
     let host = examine(config).await.unwrap_or_else(|error| {
@@ -42,9 +42,27 @@ pub(super) async fn report(config: &SpawnConfig, jail: Result<&Spawner, String>)
     }
 }
 
-/// The walls that the keeper reported as in force.
-pub(super) fn layers(jail: &Spawner, sandbox: SandboxMode) -> Vec<SandboxLayer> {
-    jail.layers().iter().map(|report| layer(report, sandbox)).collect()
+/// The walls that the keeper reported as in force, and the groups of owners.
+pub(super) fn layers(jail: &Spawner, config: &SpawnConfig) -> Vec<SandboxLayer> {
+    let reported = jail.layers().iter().map(|report| layer(report, config.sandbox));
+    reported.chain([cgroups(&config.cgroups)]).collect()
+}
+
+/// The groups of owners, which the daemon makes and not the keeper.
+fn cgroups(cgroups: &Cgroups) -> SandboxLayer {
+    let (in_force, detail) = match cgroups {
+        Cgroups::Unused(why) => (false, why.clone()),
+        Cgroups::Used(groups) => {
+            let (path, controllers) = (groups.subtree().path().display(), groups.subtree().controllers());
+            let names = controllers.names();
+            let lacks = if controllers.are_complete() { "" } else { "; needs cpu, memory and pids" };
+            (
+                controllers.are_complete(),
+                format!("{path}: {}{lacks}", if names.is_empty() { "no controller" } else { &names }),
+            )
+        }
+    };
+    SandboxLayer { name: "cgroups of owners".to_owned(), in_force, required: false, detail }
 }
 
 fn layer(report: &LayerReport, sandbox: SandboxMode) -> SandboxLayer {

@@ -391,7 +391,7 @@ impl RuntimeApi for Runtime {
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
             problem: jails.problem(),
-            sandbox: doctor::layers(&jail, jails.config().sandbox),
+            sandbox: doctor::layers(&jail, jails.config()),
             zygotes: jail.zygotes().into_iter().map(info).collect(),
             sessions_created: registry.sessions_created.load(Ordering::Relaxed),
             executions_started: registry.executions_started.load(Ordering::Relaxed),

@@ -59,6 +59,14 @@ impl Holder {
     pub fn new(owner: Owner, admin: bool) -> Self {
         if admin { Self::Administrator(owner) } else { Self::Owner(owner) }
     }
+
+    /// The owner, once it is known.
+    pub const fn owner(&self) -> Option<&Owner> {
+        match self {
+            Self::Unidentified => None,
+            Self::Owner(owner) | Self::Administrator(owner) => Some(owner),
+        }
+    }
 }
 
 impl fmt::Display for Holder {

@@ -93,6 +93,11 @@ impl BrokerProcess {
         self.pid
     }
 
+    /// Another handle of the process.
+    pub fn process(&self) -> io::Result<PidFd> {
+        self.pidfd.try_clone()
+    }
+
     /// The first wall that is missing, seen from outside; `None` also where `/proc` hides the process and its own report must
     /// suffice.
     pub fn missing_wall(&self) -> Option<&'static str> {

@@ -1,5 +1,6 @@
 //! Configuration of a keeper and its workers. Plain data.
 
+use super::groups::Cgroups;
 use crate::libraries::LibraryStore;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,6 +51,10 @@ pub struct SpawnConfig {
     pub grace: Duration,
     /// Sources of installed libraries.
     pub library_store: LibraryStore,
+    /// The groups of owners.
+    pub cgroups: Cgroups,
+    /// The owner of all workers of this jail; `None`: any.
+    pub owner: Option<String>,
 }
 
 impl SpawnConfig {
@@ -65,6 +70,8 @@ impl SpawnConfig {
             prestart_workers: false,
             grace: Duration::ZERO,
             library_store: LibraryStore::in_memory(),
+            cgroups: Cgroups::Unused("only a daemon makes groups of owners".to_owned()),
+            owner: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The keeper's channel after the handshake: sends orders, receives acknowledgements and exits, and notifies the tasks that
 //! wait for them.
 
+use super::groups::OwnerGroup;
 use super::oom::OomWatch;
 use super::packets;
 use super::process::{ReportedExit, WorkerExit};
@@ -33,7 +34,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Control {
     socket: WatchedFd,
     waiting: Mutex<Waiting>,
-    oom: OomWatch,
+    /// Of workers without a group of their owner.
+    oom: Arc<OomWatch>,
 }
 
 #[derive(Debug, Default)]
@@ -48,11 +50,12 @@ struct Waiting {
 struct Alive {
     exit: watch::Sender<Option<ReportedExit>>,
     pidfd: Arc<PidFd>,
+    oom: Arc<OomWatch>,
 }
 
 impl Control {
     pub(super) fn new(socket: WatchedFd) -> Self {
-        Self { socket, waiting: Mutex::default(), oom: OomWatch::begin() }
+        Self { socket, waiting: Mutex::default(), oom: Arc::new(OomWatch::begin()) }
     }
 
     pub(super) async fn send(&self, message: &ToKeeper, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -65,15 +68,17 @@ impl Control {
         &self,
         inner_pid: u32,
         pidfd: Arc<PidFd>,
+        group: Option<&OwnerGroup>,
     ) -> Option<watch::Receiver<Option<ReportedExit>>> {
         // Its result is of no interest now.
-        let _ = self.oom.has_just_killed();
+        let oom = Arc::clone(group.and_then(OwnerGroup::oom).unwrap_or(&self.oom));
+        let _ = oom.has_just_killed();
         let (exit, watcher) = watch::channel(None);
         let mut waiting = lock(&self.waiting);
         if waiting.lost {
             return None;
         }
-        waiting.alive.insert(inner_pid, Alive { exit, pidfd });
+        waiting.alive.insert(inner_pid, Alive { exit, pidfd, oom });
         Some(watcher)
     }
 
@@ -129,7 +134,7 @@ impl Control {
             FromKeeper::Exited { inner_pid, wait_status, usage, .. } => {
                 if let Some(alive) = waiting.alive.remove(&inner_pid) {
                     let exit = match ExitStatus::from_wait_status(wait_status).into() {
-                        WorkerExit::Signaled(SIGKILL) if self.oom.has_just_killed() => {
+                        WorkerExit::Signaled(SIGKILL) if alive.oom.has_just_killed() => {
                             WorkerExit::OutOfMemory
                         }
                         exit => exit,

@@ -56,6 +56,9 @@ pub enum SpawnError {
     /// The limits could not be set from outside.
     #[error("cannot set the resource limits of process {pid} of the jail: {error}")]
     Rlimit { pid: u32, error: io::Error },
+    /// A process could not be moved into its owner's group, or the group could not be made.
+    #[error("cannot use the cgroup of an owner: {0}")]
+    Cgroup(io::Error),
     /// The keeper exited, and all its workers.
     #[error("the keeper has exited")]
     KeeperLost,
@@ -115,6 +118,7 @@ impl SpawnError {
             Self::Exec { error, .. }
             | Self::Io { error, .. }
             | Self::Fork(error)
+            | Self::Cgroup(error)
             | Self::NotJailed(InspectError::Unreadable { error, .. }) => is_short(error),
             Self::Jail(failure) => is_short(&io::Error::from_raw_os_error(failure.errno)),
             // The worker exited meanwhile.

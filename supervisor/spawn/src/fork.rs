@@ -18,6 +18,7 @@
 //! inherit and that nothing in the jail can change.
 
 use super::error::SpawnError;
+use super::groups::OwnerGroup;
 use super::packets;
 use super::process::WorkerProcess;
 use super::spawner::{
@@ -91,7 +92,8 @@ pub(super) fn begin(
     }
     let (way, childs) = channel()?;
     let mark = MARKS + jail.forks.fetch_add(1, Ordering::Relaxed);
-    let parent = Parent { pid: parent.pid(), pidfd: Arc::clone(parent.pidfd()), mark };
+    let parent =
+        Parent { pid: parent.pid(), pidfd: Arc::clone(parent.pidfd()), mark, group: parent.group().cloned() };
     let marked = rlimit::mark(parent.pid, mark)
         // The mark was set by pid: this check makes sure that the process is still the same.
         .and_then(|()| parent.pidfd.signal(0));
@@ -109,6 +111,8 @@ struct Parent {
     pid: u32,
     pidfd: Arc<PidFd>,
     mark: u64,
+    /// The child is in the same one: it inherits it.
+    group: Option<Arc<OwnerGroup>>,
 }
 
 struct SessionFork {
@@ -194,7 +198,8 @@ impl SessionFork {
         if speaks(way) {
             return Err(ForkError::violation("another message arrived on the child's socket"));
         }
-        let settled = self.jail.settle(self.child, None, ours, child, None).await;
+        let settled =
+            self.jail.settle((self.child, None), ours, child, (None, self.parent.group.clone())).await;
         if settled.is_err() {
             self.jail.control.forget(self.child);
         }

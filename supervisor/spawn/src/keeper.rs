@@ -5,7 +5,7 @@ use super::error::SpawnError;
 use super::packets;
 use crate::reactor::WatchedFd;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
@@ -25,8 +25,11 @@ pub(super) struct Started {
     pub(super) layers: Vec<LayerReport>,
 }
 
-/// Starts a keeper and waits until its walls are built.
-pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
+/// Starts a keeper, which moves itself into the cgroup first, and waits until its walls are built.
+pub(super) async fn start(
+    config: &SpawnConfig,
+    group: Option<BorrowedFd<'_>>,
+) -> Result<Started, SpawnError> {
     let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
     let make = SpawnError::io;
     let (control, keepers_control) = socket::pair().map_err(make("make the keeper's channel"))?;
@@ -45,7 +48,7 @@ pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
         .map_err(|error| make("order the keeper to begin")(std::io::Error::other(error)))?;
     socket::send(&control, &[&begin], &[], socket::Wait::Yes).map_err(make("order the keeper to begin"))?;
 
-    let child = execute(config, &[&keepers_control, &adoption, &zygotes_end])?;
+    let child = execute(config, [&keepers_control, &adoption, &zygotes_end], group)?;
     drop((keepers_control, adoption, zygotes_end));
     let control = packets::register(control).map_err(make("watch the keeper's channel"))?;
     let zygote = packets::register(zygote).map_err(make("watch the zygote's channel"))?;
@@ -75,10 +78,15 @@ impl Child {
     }
 }
 
-fn execute(config: &SpawnConfig, fds: &[&OwnedFd; 3]) -> Result<Child, SpawnError> {
+fn execute(
+    config: &SpawnConfig,
+    fds: [&OwnedFd; 3],
+    group: Option<BorrowedFd<'_>>,
+) -> Result<Child, SpawnError> {
+    let fds: Vec<BorrowedFd<'_>> = fds.into_iter().map(|fd| fd.as_fd()).chain(group).collect();
     let (uid, gid) = (config.service_ids.uid.to_string(), config.service_ids.gid.to_string());
     let arguments = ["keeper", config.sandbox.argument(), &uid, &gid].map(OsStr::new);
-    let pid = process::spawn(&config.program, &arguments, &fds.map(|fd| fd.as_fd()))
+    let pid = process::spawn(&config.program, &arguments, &fds)
         .map_err(|error| SpawnError::Exec { program: config.program.display().to_string(), error })?;
     Ok(Child { pid, pidfd: PidFd::open(pid).ok() })
 }

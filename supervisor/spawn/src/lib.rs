@@ -15,6 +15,7 @@
 //! - [`worker_pool`]: prestarted workers; `problem`: why no worker can be started
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
 //! - [`mod@examine`]: which walls this host supports
+//! - [`groups`]: the owners' groups in the daemon's cgroup subtree
 //! - [`broker`]: the processes of host modules
 
 pub mod broker;
@@ -24,6 +25,7 @@ mod control;
 pub mod error;
 mod examine;
 mod fork;
+pub mod groups;
 mod keeper;
 mod kind;
 mod kind_zygotes;
@@ -43,6 +45,7 @@ pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
 pub use error::{LibraryError, SHORTAGE_HINT, SpawnError};
 pub use examine::{examine, is_wanted};
 pub use fork::{ForkError, ForkUnderWay};
+pub use groups::{Cgroups, CommandGroup, OwnerGroup, OwnerGroups, OwnerLimits};
 pub use kind::{Library, LibrarySet, WorkerKind};
 pub use kind_zygotes::KindZygoteInfo;
 pub use process::{Memory, WorkerExit, WorkerProcess};

@@ -1,4 +1,4 @@
-//! Whether the kernel has just killed a process of this service for lack of memory. Reads one counter; it does not say which process
+//! Whether the kernel has just killed a process of an owner, or of this service, for lack of memory. Reads one counter; it does not say which process
 //! that was.
 
 use super::control::lock;
@@ -10,7 +10,7 @@ use vm_system_sandbox::oom_kills::OomKills;
 /// From the kernel's kill to the report of the exit, on a machine without memory.
 const RECENT: Duration = Duration::from_secs(2);
 
-/// The counter of the supervisor's cgroup, which is that of its workers.
+/// The counter of an owner's cgroup, or, without groups of owners, of the supervisor's, which is that of its workers.
 #[derive(Debug)]
 pub(super) struct OomWatch {
     /// None where the kernel does not count.
@@ -27,7 +27,11 @@ struct Seen {
 impl OomWatch {
     /// Counts from now on.
     pub(super) fn begin() -> Self {
-        let kills = OomKills::of_this_process();
+        Self::of(OomKills::of_this_process())
+    }
+
+    /// Of this counter, from now on.
+    pub(super) fn of(kills: Option<OomKills>) -> Self {
         let count = kills.as_ref().and_then(|kills| kills.count().ok()).unwrap_or(0);
         Self { kills, seen: Mutex::new(Seen { count, rose_at: None }) }
     }

@@ -16,6 +16,7 @@ use vm_system_sandbox::{inspect, interrupt, rlimit};
 pub use vm_system_sandbox::inspect::Memory;
 
 use super::control::Control;
+use super::groups::OwnerGroup;
 use crate::reactor::watch;
 
 /// Longest wait for the keeper's report of a wait status after a worker's exit.
@@ -63,6 +64,8 @@ struct Inner {
     pidfd: Arc<PidFd>,
     exit: Receiver<Option<ReportedExit>>,
     control: Arc<Control>,
+    /// Its owner's group stays while it is used.
+    group: Option<Arc<OwnerGroup>>,
 }
 
 impl WorkerProcess {
@@ -72,13 +75,19 @@ impl WorkerProcess {
         pidfd: Arc<PidFd>,
         exit: Receiver<Option<ReportedExit>>,
         control: Arc<Control>,
+        group: Option<Arc<OwnerGroup>>,
     ) -> Self {
-        Self(Arc::new(Inner { session, pid, pidfd, exit, control }))
+        Self(Arc::new(Inner { session, pid, pidfd, exit, control, group }))
     }
 
     /// Another handle of the process itself.
     pub(super) fn pidfd(&self) -> &Arc<PidFd> {
         &self.0.pidfd
+    }
+
+    /// The group of its owner.
+    pub(super) fn group(&self) -> Option<&Arc<OwnerGroup>> {
+        self.0.group.as_ref()
     }
 
     /// The session that it was started for.

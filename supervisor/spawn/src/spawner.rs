@@ -5,13 +5,14 @@ use super::config::{SandboxMode, SpawnConfig, WorkerLimits};
 use super::control::{Control, lock};
 use super::error::SpawnError;
 use super::fork::{self, ForkUnderWay};
+use super::groups::{JailGroups, OwnerGroup};
 use super::keeper::{self, check_hello, inspect_process};
 use super::kind::WorkerKind;
 use super::kind_zygotes::{self, KindZygoteInfo, KindZygotes, PreparedZygote};
 use super::notify::{self, Orders};
 use super::packets;
 use super::process::WorkerProcess;
-use super::worker_pool::{PrestartedWorker, WorkerPool};
+use super::worker_pool::{PoolKey, PrestartedWorker, WorkerPool};
 use super::zygote::{self, EXITED, Zygote};
 use crate::libraries::LibraryStore;
 use crate::reactor::WatchedFd;
@@ -108,6 +109,7 @@ pub(super) struct Jail {
     /// Prestarted workers, if configured.
     pool: Option<Arc<WorkerPool>>,
     library_store: LibraryStore,
+    groups: JailGroups,
     pub(super) events: mpsc::Sender<SpawnEvent>,
 }
 
@@ -122,9 +124,11 @@ pub(super) struct Zygotes {
 impl Spawner {
     /// Starts a keeper and its first zygote, and inspects both from outside. Must be called within a tokio runtime.
     pub async fn start(config: SpawnConfig) -> Result<(Self, mpsc::Receiver<SpawnEvent>), SpawnError> {
-        let started = keeper::start(&config).await?;
+        let groups = JailGroups::of(&config.cgroups, config.owner.as_deref()).await;
+        let groups = groups.map_err(SpawnError::Cgroup)?;
+        let started = keeper::start(&config, groups.of_keeper()).await?;
         let keeper = started.pidfd.try_clone().map_err(SpawnError::io("watch the keeper"))?;
-        let jail = Self::assemble(&config, started).await;
+        let jail = Self::assemble(&config, started, groups).await;
         if jail.is_err() {
             // An incomplete jail must not run until its grace ends.
             let _ = keeper.kill();
@@ -135,6 +139,7 @@ impl Spawner {
     async fn assemble(
         config: &SpawnConfig,
         started: keeper::Started,
+        groups: JailGroups,
     ) -> Result<(Self, mpsc::Receiver<SpawnEvent>), SpawnError> {
         if config.sandbox == SandboxMode::Full && !inspect::verify_namespaces(started.pid)? {
             tracing::warn!("the keeper's namespaces cannot be seen in /proc; relying on its self-test");
@@ -167,6 +172,7 @@ impl Spawner {
             kind_zygotes: KindZygotes::default(),
             pool: config.prestart_workers.then(Arc::default),
             library_store: config.library_store.clone(),
+            groups,
             forks: AtomicU64::new(0),
             events: events.clone(),
         });
@@ -192,13 +198,14 @@ impl Spawner {
     pub async fn spawn_worker(
         &self,
         session: SessionId,
+        owner: &str,
         limits: &WorkerLimits,
         kind: &WorkerKind,
     ) -> Result<WorkerHandle, SpawnError> {
-        match self.0.jail.spawn_worker(session, limits, kind).await {
+        match self.0.jail.spawn_worker(session, owner, limits, kind).await {
             // The zygote exited meanwhile; its successor takes over.
             Err(SpawnError::NoZygote | SpawnError::ZygoteFailed { what: EXITED, .. }) => {
-                self.0.jail.spawn_worker(session, limits, kind).await
+                self.0.jail.spawn_worker(session, owner, limits, kind).await
             }
             result => result,
         }
@@ -280,25 +287,29 @@ impl Jail {
     async fn spawn_worker(
         &self,
         session: SessionId,
+        owner: &str,
         limits: &WorkerLimits,
         kind: &WorkerKind,
     ) -> Result<WorkerHandle, SpawnError> {
+        let owner_of_group = self.groups.are_of_owners().then(|| owner.to_owned());
+        let key = PoolKey { kind: kind.clone(), owner: owner_of_group };
         let prestarted = match &self.pool {
-            Some(pool) => pool.take(kind).await,
+            Some(pool) => pool.take(&key).await,
             None => None,
         };
-        let (ours, worker, mapped_before) =
-            if let Some(PrestartedWorker { ours, worker, mapped_bytes, .. }) = prestarted {
-                (ours, worker, Some(mapped_bytes))
+        let (ours, worker, before) =
+            if let Some(PrestartedWorker { ours, worker, mapped_bytes, group, .. }) = prestarted {
+                (ours, worker, (Some(mapped_bytes), group))
             } else {
                 let (ours, worker) = self.fork_worker_of(kind).await?;
-                (ours, worker, None)
+                let group = self.add_to_group(owner, &worker).await?;
+                (ours, worker, (None, group))
             };
         self.kind_zygotes.note_use(kind);
-        let mut result = self.settle(session, Some(limits), ours, &worker, mapped_before).await;
+        let mut result = self.settle((session, Some(limits)), ours, &worker, before).await;
         if let Ok(handle) = &mut result {
             // So that the next request gets a prestarted worker.
-            let successor = self.pool.as_ref().map(|pool| pool.successor(kind));
+            let successor = self.pool.as_ref().map(|pool| pool.successor(&key));
             handle.receiver.succeeded_by(successor);
         } else {
             // An unassigned worker that only the keeper holds must not stay.
@@ -306,6 +317,18 @@ impl Jail {
             self.control.forget(session);
         }
         result
+    }
+
+    /// Has a new worker be in its owner's group; otherwise it is killed.
+    async fn add_to_group(
+        &self,
+        owner: &str,
+        worker: &UnassignedWorker,
+    ) -> Result<Option<Arc<OwnerGroup>>, SpawnError> {
+        self.groups.add(owner, &worker.pidfd).await.map_err(|error| {
+            let _ = worker.pidfd.kill();
+            SpawnError::Cgroup(error)
+        })
     }
 
     /// Has a zygote of this kind fork a worker.
@@ -324,25 +347,28 @@ impl Jail {
     /// Prestarts workers, one at a time, whenever one is due.
     async fn run_worker_pool(self: Arc<Self>, pool: Arc<WorkerPool>) {
         loop {
-            let kind = pool.due_kind().await;
-            let made = self.prestart_worker(&kind).await;
+            let key = pool.due().await;
+            let made = self.prestart_worker(&key).await;
             let made =
-                made.inspect_err(|error| tracing::debug!(%error, "no worker of {kind} was prestarted"));
-            pool.put(&kind, made.ok());
+                made.inspect_err(|error| tracing::debug!(%error, "no worker of {} was prestarted", key.kind));
+            pool.put(&key, made.ok());
         }
     }
 
     /// Does not start a zygote: only a request for a worker does.
-    async fn prestart_worker(&self, kind: &WorkerKind) -> Result<PrestartedWorker, SpawnError> {
+    async fn prestart_worker(&self, key: &PoolKey) -> Result<PrestartedWorker, SpawnError> {
+        let PoolKey { kind, owner } = key;
         let zygote = if kind.is_plain() {
             self.current_zygote()?
         } else {
             self.kind_zygotes.present(kind).ok_or(SpawnError::NoZygote)?
         };
         let (ours, worker) = fork_from(&zygote).await?;
+        // Where the owner is not known yet, all workers of the jail are in one group.
+        let group = self.add_to_group(owner.as_deref().unwrap_or_default(), &worker).await?;
         match self.inspect_worker(&worker) {
             Ok(mapped_bytes) => {
-                Ok(PrestartedWorker { zygote: Arc::downgrade(&zygote), ours, worker, mapped_bytes })
+                Ok(PrestartedWorker { zygote: Arc::downgrade(&zygote), ours, worker, mapped_bytes, group })
             }
             Err(error) => {
                 let _ = worker.pidfd.kill();
@@ -351,19 +377,20 @@ impl Jail {
         }
     }
 
-    /// Registers the worker with the keeper, and meanwhile inspects it (unless `mapped_before` has the result of an earlier
-    /// inspection) and limits it; without `limits` it keeps the inherited ones. It is assigned after all of that.
+    /// Registers the worker, which is in its owner's group, with the keeper, and meanwhile inspects it (unless `mapped_before` has
+    /// the result of an earlier inspection) and limits it; without `limits` it keeps the inherited ones. It is assigned after all
+    /// of that.
     pub(super) async fn settle(
         &self,
-        session: SessionId,
-        limits: Option<&WorkerLimits>,
+        (session, limits): (SessionId, Option<&WorkerLimits>),
         ours: WatchedFd,
         worker: &UnassignedWorker,
-        mapped_before: Option<u64>,
+        (mapped_before, group): (Option<u64>, Option<Arc<OwnerGroup>>),
     ) -> Result<WorkerHandle, SpawnError> {
         let Pids { here: pid, inner: inner_pid } = worker.pids;
         let lost = || SpawnError::KeeperLost;
-        let exit = self.control.watch(inner_pid, Arc::clone(&worker.pidfd)).ok_or_else(lost)?;
+        let exit =
+            self.control.watch(inner_pid, Arc::clone(&worker.pidfd), group.as_deref()).ok_or_else(lost)?;
         let kept = self.control.when_kept(session);
         let fds = [ours.as_fd(), worker.pidfd.as_fd()];
         self.control.send(&ToKeeper::Keep { session, inner_pid }, &fds).await.map_err(|_| lost())?;
@@ -384,8 +411,8 @@ impl Jail {
             return Err(lost());
         };
         kept.map_err(|_| lost())?;
-        let process =
-            WorkerProcess::new(session, pid, Arc::clone(&worker.pidfd), exit, Arc::clone(&self.control));
+        let pidfd = Arc::clone(&worker.pidfd);
+        let process = WorkerProcess::new(session, pid, pidfd, exit, Arc::clone(&self.control), group);
         let (sender, receiver) = split(ours);
         Ok(WorkerHandle { sender, receiver, process })
     }

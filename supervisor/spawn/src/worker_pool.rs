@@ -1,5 +1,5 @@
-//! The pool of prestarted workers: one of each recently requested kind, so that a request does not wait for a start. Decides
-//! which request gets a worker and when the next one is due; the spawner starts them.
+//! The pool of prestarted workers: one of each recently requested kind, and for each owner where owners have groups, so that a
+//! request does not wait for a start. Decides which request gets a worker and when the next one is due; the spawner starts them.
 //!
 //! ```text
 //!          first message of the last one          started
@@ -8,13 +8,15 @@
 //!    └──────────────── the start fails   ◀──────────┘
 //! ```
 //! - A prestarted worker has run only our code, is identified by the kernel and was inspected from outside, like every
-//!   unassigned worker. What belongs to a session (limits, the registration with the keeper) is added when it is taken.
+//!   unassigned worker, and is in its owner's group. What belongs to a session (limits, the registration with the keeper) is
+//!   added when it is taken.
 //! - The keeper does not hold it: it exits when its channel closes, which only we hold. Its exit is not reported.
 //! - The next one is started after the first message of the last one, which needs the processor before. One at a time; a
 //!   request that finds none ready or starting has one started for itself.
 //! - A worker of a zygote that has exited is not used: both may have failed for one reason.
 
 use super::control::lock;
+use super::groups::OwnerGroup;
 use super::kind::WorkerKind;
 use super::spawner::UnassignedWorker;
 use super::zygote::Zygote;
@@ -26,10 +28,20 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use vm_system_sandbox::socket;
 
-/// Number of kinds with a prestarted worker: the most recently requested ones.
-const KINDS: usize = 4;
+/// Number of prestarted workers: those of the most recent requests.
+const MOST: usize = 4;
+/// The number where each is in the group of one owner.
+const MOST_OF_OWNERS: usize = 16;
 /// A kind without requests for this long loses its prestarted worker.
 const IDLE: Duration = Duration::from_mins(10);
+
+/// Which requests a prestarted worker is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct PoolKey {
+    pub(super) kind: WorkerKind,
+    /// `None` where workers are in no group of an owner, or all in the same.
+    pub(super) owner: Option<String>,
+}
 
 /// A prestarted worker.
 pub(super) struct PrestartedWorker {
@@ -40,6 +52,8 @@ pub(super) struct PrestartedWorker {
     pub(super) worker: UnassignedWorker,
     /// Its virtual memory when it was inspected (bytes).
     pub(super) mapped_bytes: u64,
+    /// The group of its owner, which it is in.
+    pub(super) group: Option<Arc<OwnerGroup>>,
 }
 
 impl PrestartedWorker {
@@ -72,7 +86,7 @@ struct Kind {
 
 #[derive(Default)]
 struct Table {
-    kinds: HashMap<WorkerKind, Kind>,
+    kinds: HashMap<PoolKey, Kind>,
     closed: bool,
 }
 
@@ -101,21 +115,21 @@ enum TakeResult {
 #[derive(Debug)]
 pub(super) struct Successor {
     pool: Weak<WorkerPool>,
-    kind: WorkerKind,
+    key: PoolKey,
 }
 
 impl Drop for Successor {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
-            pool.is_due(&self.kind);
+            pool.is_due(&self.key);
         }
     }
 }
 
 impl WorkerPool {
-    /// A usable worker of this kind, if there is one or one is being started.
-    pub(super) async fn take(&self, kind: &WorkerKind) -> Option<PrestartedWorker> {
-        let ready = match self.find(kind, Instant::now()) {
+    /// A usable worker for such a request, if there is one or one is being started.
+    pub(super) async fn take(&self, key: &PoolKey) -> Option<PrestartedWorker> {
+        let ready = match self.find(key, Instant::now()) {
             TakeResult::Nothing => return None,
             TakeResult::Ready(ready) => *ready,
             // A start has its own deadlines.
@@ -124,9 +138,9 @@ impl WorkerPool {
         ready.is_usable().then_some(ready)
     }
 
-    fn find(&self, kind: &WorkerKind, now: Instant) -> TakeResult {
+    fn find(&self, key: &PoolKey, now: Instant) -> TakeResult {
         let mut table = lock(&self.table);
-        let Some(known) = table.kinds.get_mut(kind) else { return TakeResult::Nothing };
+        let Some(known) = table.kinds.get_mut(key) else { return TakeResult::Nothing };
         known.last_used = now;
         match std::mem::take(&mut known.state) {
             // The worker that the request starts makes the next one due.
@@ -145,29 +159,30 @@ impl WorkerPool {
     }
 
     /// For a new worker: the next one of its kind is due after its first message.
-    pub(super) fn successor(self: &Arc<Self>, kind: &WorkerKind) -> Successor {
-        Successor { pool: Arc::downgrade(self), kind: kind.clone() }
+    pub(super) fn successor(self: &Arc<Self>, key: &PoolKey) -> Successor {
+        Successor { pool: Arc::downgrade(self), key: key.clone() }
     }
 
-    fn is_due(&self, kind: &WorkerKind) {
-        if self.note(kind, Instant::now()) {
+    fn is_due(&self, key: &PoolKey) {
+        if self.note(key, Instant::now()) {
             self.due.notify_one();
         }
     }
 
-    fn note(&self, kind: &WorkerKind, now: Instant) -> bool {
+    fn note(&self, key: &PoolKey, now: Instant) -> bool {
         let mut table = lock(&self.table);
         if table.closed {
             return false;
         }
-        if !table.kinds.contains_key(kind) && table.kinds.len() >= KINDS {
+        let most = if key.owner.is_some() { MOST_OF_OWNERS } else { MOST };
+        if !table.kinds.contains_key(key) && table.kinds.len() >= most {
             let oldest =
-                table.kinds.iter().min_by_key(|(_, known)| known.last_used).map(|(kind, _)| kind.clone());
+                table.kinds.iter().min_by_key(|(_, known)| known.last_used).map(|(key, _)| key.clone());
             oldest.and_then(|oldest| table.kinds.remove(&oldest));
         }
         let known = table
             .kinds
-            .entry(kind.clone())
+            .entry(key.clone())
             .or_insert_with(|| Kind { state: SlotState::Empty, last_used: now });
         let is_empty = matches!(known.state, SlotState::Empty);
         if is_empty {
@@ -176,28 +191,27 @@ impl WorkerPool {
         is_empty
     }
 
-    /// Waits until a worker is due, and returns its kind. The caller starts it and [puts](Self::put) it here.
-    pub(super) async fn due_kind(&self) -> WorkerKind {
+    /// Waits until a worker is due, and returns which. The caller starts it and [puts](Self::put) it here.
+    pub(super) async fn due(&self) -> PoolKey {
         loop {
-            if let Some(kind) = self.next_due() {
-                return kind;
+            if let Some(key) = self.next_due() {
+                return key;
             }
             self.due.notified().await;
         }
     }
 
-    fn next_due(&self) -> Option<WorkerKind> {
+    fn next_due(&self) -> Option<PoolKey> {
         let mut table = lock(&self.table);
-        let (kind, known) =
-            table.kinds.iter_mut().find(|(_, known)| matches!(known.state, SlotState::Due))?;
+        let (key, known) = table.kinds.iter_mut().find(|(_, known)| matches!(known.state, SlotState::Due))?;
         known.state = SlotState::Making(None);
-        Some(kind.clone())
+        Some(key.clone())
     }
 
     /// Stores the result of a start; it is dropped if its kind was evicted meanwhile.
-    pub(super) fn put(&self, kind: &WorkerKind, made: Option<PrestartedWorker>) {
+    pub(super) fn put(&self, key: &PoolKey, made: Option<PrestartedWorker>) {
         let mut table = lock(&self.table);
-        let Some(known) = table.kinds.get_mut(kind) else { return };
+        let Some(known) = table.kinds.get_mut(key) else { return };
         let SlotState::Making(waiting) = std::mem::take(&mut known.state) else { return };
         let Some(made) = made else { return };
         let left = match waiting {

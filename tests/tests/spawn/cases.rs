@@ -1,7 +1,7 @@
 //! The guarantees of a jail, case by case.
 
 use crate::body::MUTE;
-use crate::jail::{LIMITS, embedded, event, next, obey, order, session, start, started};
+use crate::jail::{LIMITS, OWNER, embedded, event, next, obey, order, session, start, started};
 use crate::ready::{
     burst_takes_the_prestarted_worker_and_starts_the_others,
     prestarted_worker_of_an_exited_zygote_is_not_used, prestarted_worker_that_exited_is_not_used,
@@ -242,7 +242,8 @@ async fn descriptors_cannot_be_sent() {
 
 async fn worker_that_never_sends_hello_is_killed() {
     let (_directory, spawner) = called(MUTE).await;
-    let silent = spawner.spawn_worker(session(1), &LIMITS, &WorkerKind::plain()).await.expect_err("no hello");
+    let silent =
+        spawner.spawn_worker(session(1), OWNER, &LIMITS, &WorkerKind::plain()).await.expect_err("no hello");
     assert!(matches!(silent, SpawnError::WorkerSilent(_)), "{silent}");
 }
 
@@ -289,7 +290,8 @@ async fn exit_of_the_keeper_ends_all_its_processes() {
     for worker in workers {
         assert_eq!(worker.process.exited().await, WorkerExit::KeeperLost);
     }
-    let lost = spawner.spawn_worker(session(3), &LIMITS, &WorkerKind::plain()).await.expect_err("no keeper");
+    let lost =
+        spawner.spawn_worker(session(3), OWNER, &LIMITS, &WorkerKind::plain()).await.expect_err("no keeper");
     assert!(matches!(lost, SpawnError::KeeperLost), "{lost}");
 }
 
@@ -528,7 +530,8 @@ async fn without_namespaces_the_other_walls_are_in_force() {
     worker.sender.send(&order("open")).await.expect("order");
     assert!(next(&mut worker).await.is_err());
     assert_eq!(worker.process.exited().await, WorkerExit::Signaled(libc::SIGKILL));
-    let mut busy = spawner.spawn_worker(session(2), &LIMITS, &WorkerKind::plain()).await.expect("a worker");
+    let mut busy =
+        spawner.spawn_worker(session(2), OWNER, &LIMITS, &WorkerKind::plain()).await.expect("a worker");
     busy.sender.send(&order("hang")).await.expect("order");
     let pids = [busy.process.pid(), spawner.keeper_pid(), spawner.zygote_pids()[0]];
     let pidfds = pids.map(|pid| PidFd::open(pid).expect("alive"));

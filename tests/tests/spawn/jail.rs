@@ -11,6 +11,8 @@ use vm_system_spawn::{
     Received, SpawnConfig, SpawnEvent, Spawner, WorkerChannelError, WorkerHandle, WorkerKind, WorkerLimits,
 };
 
+/// Who has the workers.
+pub(crate) const OWNER: &str = "uid:0";
 pub(crate) const LIMITS: WorkerLimits = WorkerLimits { memory_bytes: 64 << 20, cpu: None };
 
 pub(crate) fn session(number: u8) -> SessionId {
@@ -22,7 +24,7 @@ pub(crate) async fn embedded() -> (Spawner, Receiver<SpawnEvent>) {
 }
 
 pub(crate) async fn started(spawner: &Spawner, number: u8) -> WorkerHandle {
-    spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::plain()).await.expect("a worker")
+    spawner.spawn_worker(session(number), OWNER, &LIMITS, &WorkerKind::plain()).await.expect("a worker")
 }
 
 pub(crate) fn start(number: u8) -> ToWorker {

@@ -1,7 +1,7 @@
 //! Prestarted workers: which sessions get them, and when there is none.
 
 use crate::cases::{descriptors, until};
-use crate::jail::{LIMITS, obey, session, started};
+use crate::jail::{LIMITS, OWNER, obey, session, started};
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_spawn::{SandboxMode, SpawnConfig, SpawnError, Spawner, WorkerHandle, WorkerKind};
@@ -45,7 +45,8 @@ pub(crate) async fn worker_is_started_before_it_is_needed() {
     let next = ready(&spawner).await;
     assert_ne!(next, pid);
     // Each kind has its own prestarted worker.
-    let program = spawner.spawn_worker(session(3), &LIMITS, &WorkerKind::Program).await.expect("a worker");
+    let program =
+        spawner.spawn_worker(session(3), OWNER, &LIMITS, &WorkerKind::Program).await.expect("a worker");
     assert_ne!(program.process.pid(), next);
     assert_eq!(spawner.prestarted_pids(), [next]);
     // The limits of a session are set when the worker is assigned.

@@ -2,7 +2,7 @@
 
 use crate::body::BREAKS;
 use crate::cases::{adoptable, called, until};
-use crate::jail::{LIMITS, embedded, event, obey, session, started};
+use crate::jail::{LIMITS, OWNER, embedded, event, obey, session, started};
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_spawn::{KindZygoteInfo, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerKind};
@@ -21,7 +21,8 @@ pub(crate) async fn exited_zygote_harms_no_session() {
     kill_zygote(&spawner);
     assert_eq!(event(&mut events).await, SpawnEvent::ZygotesLost);
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
-    let none = spawner.spawn_worker(session(2), &LIMITS, &WorkerKind::plain()).await.expect_err("no zygote");
+    let none =
+        spawner.spawn_worker(session(2), OWNER, &LIMITS, &WorkerKind::plain()).await.expect_err("no zygote");
     assert!(matches!(none, SpawnError::NoZygote), "{none}");
 }
 
@@ -56,9 +57,9 @@ pub(crate) async fn workers_of_programs_share_a_zygote_that_the_first_one_starts
     assert!(further(&spawner).is_empty());
     let starts = (2..10).map(|number| {
         let spawner = spawner.clone();
-        tokio::spawn(
-            async move { spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::Program).await },
-        )
+        tokio::spawn(async move {
+            spawner.spawn_worker(session(number), OWNER, &LIMITS, &WorkerKind::Program).await
+        })
     });
     // All starts are in progress before the first is awaited.
     for start in starts.collect::<Vec<_>>() {
@@ -69,7 +70,8 @@ pub(crate) async fn workers_of_programs_share_a_zygote_that_the_first_one_starts
     assert_eq!((&started_zygote.kind, started_zygote.forks), (&WorkerKind::Program, 8));
     // Killed just now: the next start does not wait until the exit is reported.
     kill(started_zygote.pid);
-    let again = spawner.spawn_worker(session(10), &LIMITS, &WorkerKind::Program).await.expect("a worker");
+    let again =
+        spawner.spawn_worker(session(10), OWNER, &LIMITS, &WorkerKind::Program).await.expect("a worker");
     assert!(matches!(&further(&spawner)[..], [next] if next.pid != started_zygote.pid));
     drop(again);
     let mut plain = started(&spawner, 11).await;
@@ -79,7 +81,7 @@ pub(crate) async fn workers_of_programs_share_a_zygote_that_the_first_one_starts
 pub(crate) async fn a_zygote_of_programs_that_breaks_is_a_clear_error_and_harms_no_session() {
     let (_directory, spawner) = called(BREAKS).await;
     for number in 1..3 {
-        let none = spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::Program).await;
+        let none = spawner.spawn_worker(session(number), OWNER, &LIMITS, &WorkerKind::Program).await;
         let none = none.expect_err("it cannot be prepared");
         assert_eq!(none.to_string(), "the zygote of durable programs exited");
         assert!(none.is_temporary());

@@ -34,7 +34,7 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
     let zygote = match process::fork().at(JailStep::Zygote) {
         Ok(Fork::Parent(pid)) => PidFd::open(pid).map(|pidfd| (pid, pidfd)).at(JailStep::Zygote),
         Ok(Fork::Child) => {
-            let Inherited { control, adoption, zygote } = fds;
+            let Inherited { control, adoption, zygote, .. } = fds;
             // The control channel's number becomes the zygote's own channel: the zygote never holds the keeper's.
             if process::replace(&control, &zygote).is_err() {
                 process::exit_now(zygote::EXIT_CHANNEL);
@@ -44,7 +44,7 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
         }
         Err(error) => Err(error),
     };
-    let Inherited { control, adoption, zygote: zygotes_end } = fds;
+    let Inherited { control, adoption, zygote: zygotes_end, .. } = fds;
     drop(zygotes_end);
     // The zygote prepares itself at the same time. Before its first order it runs only our code, and the supervisor sends no order
     // before this process has reported success.

@@ -32,14 +32,17 @@ pub(crate) struct Inherited {
     adoption: OwnedFd,
     /// The first zygote's channel.
     zygote: OwnedFd,
+    /// The cgroup to join, if there is one.
+    group: Option<OwnedFd>,
 }
 
 impl Inherited {
     fn take() -> std::io::Result<Self> {
         let first = process::FIRST_FD;
         let [control, adoption, zygote] = [0, 1, 2].map(|at| process::inherited(first + at));
+        let group = process::inherited(first + 3).ok();
         process::close_inherited();
-        Ok(Self { control: control?, adoption: adoption?, zygote: zygote? })
+        Ok(Self { control: control?, adoption: adoption?, zygote: zygote?, group })
     }
 }
 

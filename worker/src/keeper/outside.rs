@@ -4,6 +4,7 @@
 use super::{Inherited, MODE_INSIDE, Walls, fail};
 use std::os::fd::OwnedFd;
 use vm_system_protocol::hello::Hello;
+use vm_system_sandbox::cgroup;
 use vm_system_sandbox::namespaces::{self, Ids};
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::socket;
@@ -11,12 +12,12 @@ use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 
 /// `keeper WALLS UID GID`.
 pub(crate) fn main(arguments: &[String]) -> ! {
-    let Ok(fds) = Inherited::take() else { process::exit_now(super::EXIT_FAILED) };
+    let Ok(mut fds) = Inherited::take() else { process::exit_now(super::EXIT_FAILED) };
     let _ = socket::send(&fds.control, &[&Hello::ours().to_packet()], &[], socket::Wait::Yes);
     let Some((walls, service)) = parse(arguments) else {
         fail(&fds.control, StepError { step: JailStep::Channel, errno: 0 }, "unknown arguments")
     };
-    let error = match enter(walls, service, &fds) {
+    let error = match enter(walls, service, &mut fds) {
         Ok(()) => process::exit_now(0),
         Err(error) => error,
     };
@@ -29,13 +30,16 @@ fn parse(arguments: &[String]) -> Option<(Walls, Ids)> {
 }
 
 /// Returns `Ok` in the parent, which then exits; the first process of the jail continues in [`super::inside`].
-fn enter(walls: Walls, service: Ids, fds: &Inherited) -> Result<(), StepError> {
+fn enter(walls: Walls, service: Ids, fds: &mut Inherited) -> Result<(), StepError> {
+    if let Some(group) = fds.group.take() {
+        cgroup::join(group).at(JailStep::Cgroup)?;
+    }
     process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
-    let mut cgroup = false;
+    let mut own_cgroup = false;
     match walls {
         Walls::Full => {
             namespaces::enter(service)?;
-            cgroup = namespaces::enter_cgroup().is_ok();
+            own_cgroup = namespaces::enter_cgroup().is_ok();
         }
         Walls::NoUserns => namespaces::become_service_user(service)?,
     }
@@ -44,7 +48,7 @@ fn enter(walls: Walls, service: Ids, fds: &Inherited) -> Result<(), StepError> {
         Fork::Child => {
             // Only a second exec makes the new user namespace the owner of this process's memory: without it, a supervisor
             // that is not root could not read its `/proc` files.
-            let arguments = [MODE_INSIDE, walls.argument(), if cgroup { "cgroup" } else { "-" }];
+            let arguments = [MODE_INSIDE, walls.argument(), if own_cgroup { "cgroup" } else { "-" }];
             let kept: [&OwnedFd; 3] = [&fds.control, &fds.adoption, &fds.zygote];
             let error = process::exec_self(&arguments, &kept);
             Err::<(), _>(error).at(JailStep::SecondExec)

@@ -46,7 +46,8 @@ impl Ops {
         }
         let mut writes = Vec::with_capacity(file.versions.len());
         for version in file.versions {
-            let compiled = self.durables()?.compile(version.source.clone(), name.clone(), None).await?;
+            let compiled =
+                self.durables()?.compile(version.source.clone(), name.clone(), None, owner).await?;
             let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
             let id = ProgramId::from_uuid(call.subject);
             writes.push(program_version(owner, id, &name, version, code));
@@ -75,7 +76,7 @@ impl Ops {
         let code = version.code.take().map(|code| code.0).unwrap_or_default();
         if !checkpoints.is_empty() {
             let state = newest(&pages).into_iter();
-            let verdict = self.durables()?.verify(&policy, code.clone(), state).await?;
+            let verdict = self.durables()?.verify(&call.caller.owner, &policy, code.clone(), state).await?;
             verdict.map_err(|why| {
                 invalid(format!("no worker can restore the state in the file: {why}"))
                     .with_hint("is it larger than the template's `max_state_mb`?")
@@ -145,7 +146,8 @@ impl Ops {
         let name = checked_name("program", name)?;
         let Some(known) = self.own_program(owner, name).await? else {
             let id = ProgramId::from_uuid(Uuid::now_v7());
-            let compiled = self.durables()?.compile(version.source.clone(), name.to_owned(), None).await?;
+            let compiled =
+                self.durables()?.compile(version.source.clone(), name.to_owned(), None, owner).await?;
             let compiled = compiled.map_err(|diagnostics| compile_error(name, &diagnostics))?;
             let own = (compiled != code).then(|| {
                 let (source, created_at) = (version.source.clone(), version.created_at);

@@ -37,9 +37,9 @@ impl Ops {
             )));
         }
         self.check_quota(call)?;
-        let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript).await?;
-        let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
         let owner = call.caller.owner.clone();
+        let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript, &owner).await?;
+        let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
         let format = format_of(&source);
         let version = NewProgramVersion {
             owner: owner.clone(),

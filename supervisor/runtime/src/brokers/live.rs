@@ -3,8 +3,10 @@
 
 use super::channel::{BrokerChannelError, Channel};
 use super::{AllowedCall, BrokerConfig};
+use crate::shares::Holder;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -16,6 +18,7 @@ use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_spawn::broker::{BrokerFiles, BrokerProcess};
+use vm_system_spawn::{CommandGroup, OwnerGroup};
 
 /// Why a broker failed. Its process is always ended.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,9 @@ pub(super) enum BrokerFailure {
     /// A wall could not be installed; the name of the wall or the error.
     #[error("it could not be jailed: {0}")]
     NotJailed(String),
+    /// It could not be moved into its owner's group.
+    #[error("it could not be moved into the cgroup of its owner: {0}")]
+    Group(io::Error),
     /// The channel failed.
     #[error(transparent)]
     Channel(#[from] BrokerChannelError),
@@ -43,6 +49,16 @@ pub(super) struct ConnectedBroker {
     process: BrokerProcess,
     channel: Channel,
     calls: u64,
+    /// Its owner's group, or the group of its command; none without groups.
+    group: BrokerGroup,
+}
+
+/// What keeps the group of a process while the process is used.
+#[derive(Debug)]
+enum BrokerGroup {
+    None,
+    Owner { _kept: Arc<OwnerGroup> },
+    Command(CommandGroup),
 }
 
 impl ConnectedBroker {
@@ -56,7 +72,7 @@ impl ConnectedBroker {
         let workspace = workspace.as_ref().map(AsFd::as_fd);
         let process =
             BrokerProcess::start(&config.program, call.access, theirs.as_fd(), files_of(call), workspace)?;
-        Ok(Self { process, channel, calls: 0 })
+        Ok(Self { process, channel, calls: 0, group: BrokerGroup::None })
     }
 
     /// Starts the process of one command. It installs the walls around the command, not around itself, and fails closed.
@@ -65,26 +81,53 @@ impl ConnectedBroker {
         ours.set_nonblocking(true)?;
         let channel = Channel::new(UnixStream::from_std(ours)?);
         let process = BrokerProcess::start_command(&config.program, theirs.as_fd(), files_of(call))?;
-        Ok(Self { process, channel, calls: 0 })
+        Ok(Self { process, channel, calls: 0, group: BrokerGroup::None })
     }
 
-    /// Waits until the process of a command is ready for its call.
-    pub(super) async fn command_ready(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
-        match timeout(config.start_deadline, self.channel.receive()).await {
-            Ok(Ok(FromBroker::Ready)) => Ok(()),
+    /// Waits until the process of a command is ready for its call, and in a group of its own.
+    pub(super) async fn command_ready(
+        &mut self,
+        config: &BrokerConfig,
+        holder: &Holder,
+    ) -> Result<(), BrokerFailure> {
+        let moved = async {
+            let Some(group) = group_of(config, holder).await? else { return Ok(BrokerGroup::None) };
+            Ok(BrokerGroup::Command(group.add_command(self.process.process()?).await?))
+        };
+        // Together: each may take some milliseconds.
+        let (greeting, moved) = tokio::join!(timeout(config.start_deadline, self.channel.receive()), moved);
+        match greeting {
+            Ok(Ok(FromBroker::Ready)) => {
+                self.group = moved.map_err(BrokerFailure::Group)?;
+                Ok(())
+            }
             Ok(Ok(_)) => Err(BrokerFailure::Violation("no greeting")),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(BrokerFailure::Late(config.start_deadline.as_millis())),
         }
     }
 
-    /// Waits until the broker reports that it is jailed, and checks that from outside.
-    pub(super) async fn ready(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
-        match timeout(config.start_deadline, self.channel.receive()).await {
-            Ok(Ok(FromBroker::Ready)) => match self.process.missing_wall() {
-                None => Ok(()),
-                Some(wall) => Err(BrokerFailure::NotJailed(format!("{wall} is not in force"))),
-            },
+    /// Waits until the broker reports that it is jailed, and checks that from outside; it is in its owner's group then.
+    pub(super) async fn ready(
+        &mut self,
+        config: &BrokerConfig,
+        holder: &Holder,
+    ) -> Result<(), BrokerFailure> {
+        let moved = async {
+            let Some(group) = group_of(config, holder).await? else { return Ok(BrokerGroup::None) };
+            group.add(self.process.process()?).await?;
+            Ok(BrokerGroup::Owner { _kept: group })
+        };
+        // Together: each may take some milliseconds.
+        let (greeting, moved) = tokio::join!(timeout(config.start_deadline, self.channel.receive()), moved);
+        match greeting {
+            Ok(Ok(FromBroker::Ready)) => {
+                self.group = moved.map_err(BrokerFailure::Group)?;
+                match self.process.missing_wall() {
+                    None => Ok(()),
+                    Some(wall) => Err(BrokerFailure::NotJailed(format!("{wall} is not in force"))),
+                }
+            }
             Ok(Ok(FromBroker::Failed { message })) => Err(BrokerFailure::NotJailed(message)),
             Ok(Ok(FromBroker::Reply { .. })) => Err(BrokerFailure::Violation("a reply before a call")),
             Ok(Err(error)) => Err(error.into()),
@@ -135,6 +178,11 @@ impl ConnectedBroker {
         self.process.ended().await
     }
 
+    /// Whether the kernel has ended the command of this process for lack of memory.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        matches!(&self.group, BrokerGroup::Command(group) if group.ran_out_of_memory())
+    }
+
     pub(super) fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -148,6 +196,14 @@ impl ConnectedBroker {
         if let Err(error) = self.process.ended().await {
             tracing::warn!(pid, %error, "broker could not be reaped");
         }
+    }
+}
+
+/// The group of a call's owner, if owners have groups.
+async fn group_of(config: &BrokerConfig, holder: &Holder) -> io::Result<Option<Arc<OwnerGroup>>> {
+    match (&config.groups, holder.owner()) {
+        (Some(groups), Some(owner)) => groups.of(owner.as_str()).await.map(Some),
+        _ => Ok(None),
     }
 }
 

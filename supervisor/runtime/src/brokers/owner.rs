@@ -191,7 +191,7 @@ impl BrokerTask {
                 // Stored before the first await: if the session ends meanwhile, the process is still reaped.
                 let broker = self.broker.insert(broker);
                 tracing::debug!(session = %self.session, pid = broker.pid(), "broker started");
-                broker.ready(&shared.config).await
+                broker.ready(&shared.config, &call.holder).await
             }
             Err(failure) => Err(failure),
         };
@@ -209,15 +209,21 @@ impl BrokerTask {
                 shared.live.fetch_add(1, Ordering::Relaxed);
                 // Stored before the first await: if the session ends meanwhile, the process is still reaped.
                 let command = self.command.insert(started);
-                match command.command_ready(&shared.config).await {
+                match command.command_ready(&shared.config, &call.holder).await {
                     Ok(()) => command.exchange(&shared.config, call.execution, call.request).await,
                     Err(failure) => Err(failure),
                 }
             }
             Err(failure) => Err(failure),
         };
+        let out_of_memory = self.command.as_ref().is_some_and(ConnectedBroker::ran_out_of_memory);
         self.discard_command().await;
         match result {
+            _ if out_of_memory => Err(CallFailure::Unanswered(HostError {
+                code: "ENOMEM".to_owned(),
+                message: "ENOMEM: the command was ended: it, or its owner, used more memory than is allowed"
+                    .to_owned(),
+            })),
             Ok(reply) => reply.map_err(CallFailure::Refused),
             Err(failure) => {
                 tracing::warn!(session = %self.session, %failure, "a command's process failed");

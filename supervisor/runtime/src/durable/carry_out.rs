@@ -97,6 +97,7 @@ impl RunTask {
             pages: whole.map(|(_, pages)| pages),
             execution: self.execution,
             session: machine.record().session_id,
+            owner: context.owner.clone(),
             program: context.program,
             from,
             limits: machine.spec().limits.clone(),

@@ -49,7 +49,7 @@ use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
-use vm_system_record::{PolicySnapshot, StoreError, TemplateRow, Write};
+use vm_system_record::{Owner as Principal, PolicySnapshot, StoreError, TemplateRow, Write};
 use vm_system_spawn::WorkerProcess;
 
 /// Configuration of durable executions.
@@ -170,8 +170,9 @@ impl Durables {
         source: String,
         file_name: String,
         typescript: Option<bool>,
+        owner: &Principal,
     ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
-        single_request::compile(self, source, file_name, typescript).await
+        single_request::compile(self, owner, source, file_name, typescript).await
     }
 
     /// Runs a program to its first pause or end, or (without `wait`) until its start is stored.
@@ -245,12 +246,13 @@ impl Durables {
     /// Whether a worker with these limits can restore such a state; the inner error is the reason as text.
     pub async fn verify(
         &self,
+        owner: &Principal,
         snapshot: &PolicySnapshot,
         code: Vec<u8>,
         pages: impl Iterator<Item = (u64, &[u8])> + Send,
     ) -> Result<Result<(), String>, RuntimeError> {
         let limits = policy(snapshot, None, &self.shared.operator).wire.limits;
-        single_request::verify(self, limits, code, pages).await
+        single_request::verify(self, owner, limits, code, pages).await
     }
 
     /// The running worker of an execution, by its session; none during a long wait.

@@ -10,7 +10,7 @@ use vm_system_protocol::durable::{DurableLimits, FromDurable, PAGE_BATCH_BYTES, 
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Diagnostic, Limits, ProgramState};
 use vm_system_protocol::worker::FromWorker;
-use vm_system_record::Scope;
+use vm_system_record::{Owner as Principal, Scope};
 use vm_system_spawn::{Spawner, WorkerChannelError, WorkerHandle, WorkerKind, WorkerLimits};
 
 /// A request must have its reply within this time.
@@ -47,17 +47,19 @@ async fn receive(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError>
 /// other workers do not wait for its reply.
 async fn blank(
     durables: &Durables,
+    owner: &Principal,
     limits: &WorkerLimits,
 ) -> Result<(WorkerHandle, OwnedSemaphorePermit, Spawner), RuntimeError> {
     let (slot, _start_permit) = durables.start_slot().await?;
     let jail = durables.shared.jails.present();
-    let handle =
-        jail.spawn_worker(name(), limits, &WorkerKind::Program).await.map_err(WorkerStartError::from)?;
+    let handle = jail.spawn_worker(name(), owner.as_str(), limits, &WorkerKind::Program).await;
+    let handle = handle.map_err(WorkerStartError::from)?;
     Ok((handle, slot, jail))
 }
 
 pub(super) async fn compile(
     durables: &Durables,
+    owner: &Principal,
     source: String,
     file_name: String,
     typescript: Option<bool>,
@@ -65,7 +67,7 @@ pub(super) async fn compile(
     // Acquired before a worker's slot: waiting compilations must not fill the slots of programs.
     let _permit = durables.compilations.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
     let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
-    let (mut handle, slot, jail) = blank(durables, &limits).await?;
+    let (mut handle, slot, jail) = blank(durables, owner, &limits).await?;
     let request = order(ToDurable::Compile { source, file_name, typescript });
     let reply = match handle.sender.send(&request).await {
         Ok(()) => receive(&mut handle).await,
@@ -87,7 +89,8 @@ pub(super) async fn inspect(
     let store = &durables.shared.store;
     let missing = || RuntimeError::Invalid("the execution has no state".to_owned());
     let record = store.execution(&Scope::All, execution).await.map_err(RuntimeError::Store)?;
-    let record = record.ok_or_else(missing)?.execution;
+    let row = record.ok_or_else(missing)?;
+    let (owner, record) = (row.owner, row.execution);
     let program = store.program_run(execution).await.map_err(RuntimeError::Store)?.ok_or_else(missing)?;
     let snapshot = store.session_policy(record.session_id).await.map_err(RuntimeError::Store)?;
     let spec =
@@ -95,6 +98,7 @@ pub(super) async fn inspect(
     let order_ = Order {
         execution,
         session: record.session_id,
+        owner,
         program,
         from: LoadFrom::Checkpoint(checkpoint),
         pages: None,
@@ -121,12 +125,13 @@ pub(super) async fn inspect(
 
 pub(super) async fn verify(
     durables: &Durables,
+    owner: &Principal,
     limits: Limits,
     code: Vec<u8>,
     pages: impl Iterator<Item = (u64, &[u8])> + Send,
 ) -> Result<Result<(), String>, RuntimeError> {
     let _permit = durables.inspections.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
-    let (mut handle, slot, jail) = blank(durables, &memory(&limits)).await?;
+    let (mut handle, slot, jail) = blank(durables, owner, &memory(&limits)).await?;
     let reply = match send_job(&mut handle, code, life(&limits), pages).await {
         Ok(()) => receive(&mut handle).await,
         Err(error) => Err(WorkerStartError::from(error).into()),

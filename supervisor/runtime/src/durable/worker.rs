@@ -10,7 +10,7 @@ use vm_system_protocol::durable::{DurableLimits, PAGE_BATCH_BYTES, StatePage, To
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::ToWorker;
-use vm_system_record::StoreError;
+use vm_system_record::{Owner as Principal, StoreError};
 use vm_system_spawn::{
     SpawnError, Spawner, WorkerChannelError, WorkerHandle, WorkerKind, WorkerLimits, WorkerProcess,
 };
@@ -36,6 +36,7 @@ pub(super) struct Order {
     pub(super) execution: ExecutionId,
     /// Its session.
     pub(super) session: SessionId,
+    pub(super) owner: Principal,
     pub(super) program: (ProgramId, u32),
     pub(super) from: LoadFrom,
     /// All pages of the state, if they have been read.
@@ -184,7 +185,7 @@ impl Durables {
     ) -> Result<(WorkerHandle, bool), WorkerStartError> {
         // The store is read while the worker is being started.
         let limits = memory(&order.limits);
-        let spawned = jail.spawn_worker(name(), &limits, &WorkerKind::Program);
+        let spawned = jail.spawn_worker(name(), order.owner.as_str(), &limits, &WorkerKind::Program);
         let (spawned, first) = tokio::join!(spawned, self.part(order, None));
         let mut handle = spawned?;
         let (sent, small) = match first {

@@ -1,0 +1,342 @@
+//! The groups of owners in a cgroup subtree that the daemon was given: which process is in which, what becomes of them, and, where the
+//! machine has the controllers, their limits. A test program of its own: the whole process is in the subtree while a daemon starts.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use vm_system_protocol::control::Op;
+use vm_system_protocol::model::{CapabilityKind, Session};
+use vm_system_sandbox::cgroup::Controllers;
+use vm_system_tests::client::repl;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::other_user::{OtherUser, shared_daemon};
+use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
+use vm_system_tests::rights::Bench;
+use vm_system_tests::{as_both, observe, skip, watch};
+
+as_both!(
+    every_process_is_in_its_owners_group,
+    a_command_has_a_group_that_ends_with_it,
+    a_daemon_uses_what_a_killed_one_has_left,
+);
+
+/// One test at a time: all threads move together.
+static MOVES: Mutex<()> = Mutex::new(());
+
+/// A cgroup for one daemon.
+struct Subtree {
+    path: PathBuf,
+    /// The group of this process.
+    home: PathBuf,
+    _alone: MutexGuard<'static, ()>,
+}
+
+fn join(group: &Path) {
+    fs::write(group.join("cgroup.procs"), std::process::id().to_string()).expect("this process is moved");
+}
+
+fn write_all(group: &Path, file: &str, values: &[&str]) {
+    for value in values {
+        // What is not there is noticed by the tests that need it.
+        let _ = fs::write(group.join(file), value);
+    }
+}
+
+impl Subtree {
+    /// One that belongs to this user; `None`, and the test is skipped, where none can be made.
+    fn make(user: User) -> Option<Self> {
+        let alone = MOVES.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = Self::find().and_then(|home| {
+            let path = home.join(format!("vm-system-test-{}", std::process::id()));
+            let made = path.is_dir() || fs::create_dir(&path).is_ok();
+            let made =
+                made && (path.join("supervisor").is_dir() || fs::create_dir(path.join("supervisor")).is_ok());
+            made.then_some(Self { path, home, _alone: alone })
+        });
+        let Some(made) = made else {
+            skip("cgroup-v2", "no cgroup v2 group can be made here");
+            return None;
+        };
+        write_all(&made.home, "cgroup.subtree_control", &["+cpu", "+memory", "+pids"]);
+        for group in ["", "supervisor"] {
+            for file in ["", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"] {
+                let file = made.path.join(group).join(file);
+                chown(file, Some(user.uid()), Some(user.uid())).expect("chown");
+            }
+        }
+        Some(made)
+    }
+
+    /// The group of this process in the v2 hierarchy.
+    fn find() -> Option<PathBuf> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let mount = mounts.lines().find_map(|line| {
+            let (mount, source) = line.split_once(" - ")?;
+            source.starts_with("cgroup2 ").then(|| mount.split(' ').nth(4).map(PathBuf::from)).flatten()
+        })?;
+        Some(mount.join(membership(std::process::id())?.trim_start_matches('/')))
+    }
+
+    /// Starts a daemon that was placed in the subtree, as a service manager does it.
+    fn start(&self, user: User) -> Bench {
+        let config = format!("[cgroups]\nsubtree = \"{}\"", self.path.display());
+        let arguments = vec!["--allow-exec".to_owned(), "sh=/bin/sh".to_owned()];
+        join(&self.path.join("supervisor"));
+        let bench = Bench::with(
+            user,
+            &["fs", "exec"],
+            &DaemonOptions { config, arguments, ..DaemonOptions::default() },
+        );
+        join(&self.home);
+        bench
+    }
+
+    /// The group of a process, relative to the subtree.
+    fn group_of(&self, pid: u32) -> String {
+        let group = membership(pid).unwrap_or_default();
+        let name = self.path.file_name().expect("a name").to_string_lossy().into_owned();
+        match group.split_once(&format!("{name}/")) {
+            Some((_, group)) => group.to_owned(),
+            None => format!("outside: {group}"),
+        }
+    }
+
+    /// Names of groups directly beneath a group.
+    fn groups(&self, group: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.path.join(group)) else { return Vec::new() };
+        let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    fn members(&self, group: &str) -> Vec<u32> {
+        let pids = fs::read_to_string(self.path.join(group).join("cgroup.procs")).unwrap_or_default();
+        pids.lines().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
+    /// Whether this machine has all controllers; otherwise the test is skipped.
+    fn has_controllers(&self) -> bool {
+        let names = fs::read_to_string(self.path.join("cgroup.controllers")).unwrap_or_default();
+        let has = |name| names.split_whitespace().any(|there| there == name);
+        let all = Controllers { cpu: has("cpu"), memory: has("memory"), pids: has("pids") }.are_complete();
+        if !all {
+            skip("cgroup-controllers", "cgroup v2 has not all controllers here");
+        }
+        all
+    }
+}
+
+impl Drop for Subtree {
+    fn drop(&mut self) {
+        join(&self.home);
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
+        fn remove(group: &Path) {
+            for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    remove(&entry.path());
+                }
+            }
+            watch::until(
+                || fs::remove_dir(group).is_ok() || !group.exists(),
+                || format!("{} is not empty", group.display()),
+            );
+        }
+        remove(&self.path);
+    }
+}
+
+/// The v2 group of a process, as `/proc` names it.
+fn membership(pid: u32) -> Option<String> {
+    let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    memberships.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
+}
+
+fn pid_of(bench: &mut Bench, session: &Session) -> u32 {
+    bench.client.inspect(session).expect("a worker").pid
+}
+
+mod cases {
+    use super::*;
+
+    /// The client's group: the test is the client, whatever user the daemon is.
+    fn owner() -> String {
+        format!("owner-uid:{}", User::AsStarted.uid())
+    }
+
+    pub(super) fn every_process_is_in_its_owners_group(user: User) {
+        let Some(subtree) = Subtree::make(user) else { return };
+        let mut bench = subtree.start(user);
+        let processes = format!("{}/processes", owner());
+        assert_eq!(subtree.group_of(bench.daemon.pid()), "supervisor");
+        let info = bench.daemon.info();
+        assert_eq!(subtree.group_of(info.keeper_pid.expect("a keeper")), "zygotes");
+        for zygote in info.zygotes {
+            assert_eq!(subtree.group_of(zygote.pid), "zygotes");
+        }
+        // The first worker is forked for the session, later ones were prestarted; a fork inherits its group.
+        let sessions: Vec<Session> = (0..3).map(|_| bench.session()).collect();
+        for session in &sessions {
+            assert_eq!(bench.eval(session, "6 * 7"), "42");
+            let pid = pid_of(&mut bench, session);
+            assert_eq!(subtree.group_of(pid), processes);
+        }
+        let forked = bench.client.fork(&sessions[0], 1).expect("a fork").remove(0);
+        let pid = pid_of(&mut bench, &forked);
+        assert_eq!(subtree.group_of(pid), processes);
+
+        bench.daemon.place.write("a.txt", "text");
+        assert_eq!(bench.eval(&sessions[0], "require('fs').readFileSync('a.txt', 'utf8')"), "'text'");
+        for broker in observe::brokers(bench.daemon.pid()) {
+            assert_eq!(subtree.group_of(broker.pid().expect("it runs")), processes);
+        }
+        let members = subtree.members(&processes);
+        assert!(members.len() >= 5, "four workers and a broker: {members:?}");
+
+        let report = bench.daemon.cli(&["ops", "doctor"]).ok();
+        let row = report.lines().find(|line| line.contains("cgroups of owners")).expect("a row").to_owned();
+        assert!(row.contains(&subtree.path.display().to_string()), "{row}");
+        bench.end();
+        assert_eq!(subtree.members(&processes), [0_u32; 0], "no process is left");
+    }
+
+    pub(super) fn a_command_has_a_group_that_ends_with_it(user: User) {
+        let Some(subtree) = Subtree::make(user) else { return };
+        let mut bench = subtree.start(user);
+        if User::can_be_switched() {
+            // Commands are not run as root.
+            let worktree = bench.daemon.place.worktree();
+            chown(worktree, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("chown");
+        }
+        bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh"],"timeout_ms":50000}"#);
+        let pipe = bench.daemon.place.worktree().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o644)).expect("a pipe");
+        let session = bench.session();
+        let first =
+            "try { require('exec').run('sh', ['-c', 'echo ok']).stdout } catch (error) { error.message }";
+        let said = bench.eval(&session, first);
+        if said.contains("user namespace") {
+            skip("namespaces", &format!("this machine refuses user namespaces: {said}"));
+            return bench.end();
+        }
+        assert_eq!(said, "'ok\\n'");
+        let owner = owner();
+        let commands = || {
+            let mut groups = subtree.groups(&owner);
+            groups.retain(|name| name.starts_with("command-"));
+            groups
+        };
+        watch::until(|| commands().is_empty(), || "the group of the first command stays".to_owned());
+
+        // Two processes: the shell and what it starts.
+        let code = "require('exec').run('sh', ['-c', 'cat pipe | cat']).stdout";
+        let request = bench.client.send(repl(&session, code, true));
+        let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("the command reads");
+        let groups = commands();
+        assert_eq!(groups.len(), 1, "{groups:?}");
+        let members = subtree.members(&format!("{owner}/{}", groups[0]));
+        assert!(members.len() >= 3, "the starter, the shell and two programs: {members:?}");
+        writer.write_all(b"done").expect("written");
+        drop(writer);
+        bench.client.response(request).1.expect("a response");
+        watch::until(|| commands().is_empty(), || "the group of the command stays".to_owned());
+
+        // A session that is killed takes its command along.
+        let request = bench.client.send(repl(&session, code, true));
+        let writer = fs::OpenOptions::new().write(true).open(&pipe).expect("the command reads");
+        let group = format!("{owner}/{}", commands().remove(0));
+        let mut second = bench.daemon.client();
+        second.op(Op::SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
+        watch::until(|| subtree.members(&group).is_empty(), || "the command continues".to_owned());
+        drop(writer);
+        let _ = bench.client.response(request);
+        watch::until(|| commands().is_empty(), || "the group of the command stays".to_owned());
+        bench.end();
+    }
+
+    pub(super) fn a_daemon_uses_what_a_killed_one_has_left(user: User) {
+        let Some(subtree) = Subtree::make(user) else { return };
+        let mut bench = subtree.start(user);
+        let session = bench.session();
+        let worker = pid_of(&mut bench, &session);
+
+        // A second daemon cannot have the same one.
+        let config = format!("[cgroups]\nsubtree = \"{}\"", subtree.path.display());
+        let refused =
+            Daemon::try_start(TestDir::new(user), &DaemonOptions { config, ..DaemonOptions::default() });
+        let (_, log) = refused.expect_err("it is in use");
+        assert!(log.contains("is used by another daemon"), "{log}");
+
+        drop(bench.client);
+        let (place, family) = bench.daemon.kill();
+        observe::all_end(&family);
+        assert!(!observe::is_alive(worker));
+        assert!(subtree.groups("").contains(&owner()), "nothing has removed it");
+        drop(place);
+        let mut bench = subtree.start(user);
+        let groups = subtree.groups("");
+        assert!(!groups.contains(&owner()), "removed at the start: {groups:?}");
+        let session = bench.session();
+        assert_eq!(bench.eval(&session, "1"), "1");
+        bench.end();
+    }
+}
+
+#[test]
+fn a_cgroup_that_the_operator_names_is_used_or_the_daemon_does_not_start() {
+    let refusal = |config: &str| {
+        let options = DaemonOptions { config: config.to_owned(), ..DaemonOptions::default() };
+        let refused = Daemon::try_start(TestDir::new(User::AsStarted), &options);
+        refused.map(Daemon::stop).expect_err("refused").1
+    };
+    let log = refusal("[cgroups]\nsubtree = \"/tmp/vm-system-no-cgroup\"");
+    assert!(log.contains("/tmp/vm-system-no-cgroup is not a folder of a cgroup v2 hierarchy"), "{log}");
+    let log = refusal("[cgroups]\nsubtree = \"off\"\nowner_memory_mb = 64");
+    assert!(log.contains("`owner_memory_mb` of [cgroups] needs the controller memory"), "{log}");
+}
+
+/// A daemon of root with two other users, each with a session, in a subtree with these limits.
+fn two_owners(limits: &str) -> Option<(Subtree, Daemon, tempfile::TempDir)> {
+    if !User::can_be_switched() {
+        skip("root", "other users need root");
+        return None;
+    }
+    let subtree = Subtree::make(User::AsStarted)?;
+    if !subtree.has_controllers() {
+        return None;
+    }
+    join(&subtree.path.join("supervisor"));
+    let config = format!("[cgroups]\nsubtree = \"{}\"\n{limits}", subtree.path.display());
+    let (daemon, worktrees) = shared_daemon(&config, &[]);
+    join(&subtree.home);
+    Some((subtree, daemon, worktrees))
+}
+
+#[test]
+fn memory_of_an_owner_is_limited_and_others_are_not_affected() {
+    let Some((subtree, daemon, worktrees)) = two_owners("owner_memory_mb = 128\nowner_processes = 77\n")
+    else {
+        return;
+    };
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let session = |user: OtherUser, name: &str| {
+        let template = ["template", "create", "--name", "theirs", "--mem-mb", "512", "--wall-ms", "60000"];
+        user.cli(&daemon, &template).ok();
+        let folder = user.folder(worktrees.path().join(name));
+        user.session(&daemon, &folder).ok().trim().to_owned()
+    };
+    let (of_greedy, of_other) = (session(greedy, "greedy"), session(other, "other"));
+    let group = format!("owner-uid:{}", greedy.uid);
+    let value = |file: &str| fs::read_to_string(subtree.path.join(&group).join(file)).expect("ours");
+    assert_eq!(value("memory.max").trim(), (128 << 20).to_string());
+    assert_eq!(value("pids.max").trim(), "77");
+    assert_eq!(value("cpu.weight").trim(), "100");
+
+    let code = "const kept = []; for (;;) kept.push(new Uint8Array(1 << 20).fill(1))";
+    let output = greedy.cli(&daemon, &["exec", "repl", &of_greedy, code]);
+    let seen = format!("{output:?}");
+    assert!(seen.contains("killed(out_of_memory)"), "{seen}");
+    let output = other.cli(&daemon, &["exec", "repl", &of_other, "6 * 7"]).ok();
+    assert!(output.contains("42"), "{output}");
+    daemon.stop();
+}
