@@ -9,7 +9,9 @@ use crate::namespaces::Ids;
 use crate::oom_kills::OomKills;
 use crate::pidfd::PidFd;
 use crate::sys;
+use nix::errno::Errno;
 use nix::fcntl::AtFlags;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use nix::unistd::{AccessFlags, faccessat};
 use std::fs::{self, File, OpenOptions};
@@ -17,6 +19,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt as _, chown};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The group of the daemon itself. The name that a unit's `DelegateSubgroup=` must have, where one is set.
 pub const SUPERVISOR: &str = "supervisor";
@@ -31,6 +34,14 @@ const PROCESSES: &str = "cgroup.procs";
 const PASSED_ON: &str = "cgroup.subtree_control";
 /// What a new user of a subtree must own (`/sys/kernel/cgroup/delegate`), besides the folder.
 const HANDED_OVER: [&str; 3] = [PROCESSES, PASSED_ON, "cgroup.threads"];
+/// The controllers that are of use.
+const WANTED: [&str; 3] = ["cpu", "memory", "pids"];
+/// Ends all processes of a group and of those beneath.
+const KILL: &str = "cgroup.kill";
+/// Larger than the file `cgroup.events` (bytes).
+const EVENTS_BYTES: usize = 256;
+/// How long the processes of a killed daemon are waited for.
+const END: Duration = Duration::from_secs(1);
 /// Where systemd notes that a group is its service's own (`Delegate=`).
 const DELEGATED: [&std::ffi::CStr; 2] = [c"trusted.delegate", c"user.delegate"];
 /// Weight of processor time of the daemon, of 1 to 10 000; a group has 100 otherwise.
@@ -102,8 +113,9 @@ pub struct Controllers {
 impl Controllers {
     /// Their names, separated by spaces.
     pub fn names(self) -> String {
-        let names = [(self.cpu, "cpu"), (self.memory, "memory"), (self.pids, "pids")];
-        let names: Vec<&str> = names.into_iter().filter_map(|(has, name)| has.then_some(name)).collect();
+        let has = [self.cpu, self.memory, self.pids];
+        let names: Vec<&str> =
+            has.into_iter().zip(WANTED).filter_map(|(has, name)| has.then_some(name)).collect();
         names.join(" ")
     }
 
@@ -114,7 +126,7 @@ impl Controllers {
 
     /// Each that a group can pass on.
     fn pass_on(group: &Path) -> Self {
-        let available = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
+        let available = available(group);
         let pass = |name: &str| {
             available.split_whitespace().any(|controller| controller == name)
                 && fs::write(group.join(PASSED_ON), format!("+{name}")).is_ok()
@@ -158,6 +170,9 @@ impl CgroupSubtree {
         if !is_changeable(&top) {
             return Err(CgroupError::NotDelegated(format!("it may not change {path}")));
         }
+        if !available(&top).split_whitespace().any(|name| WANTED.contains(&name)) {
+            return Err(CgroupError::NotDelegated(format!("{path} has none of the controllers cpu, memory and pids")));
+        }
         // Root may change every group, also those that a service manager uses itself.
         let is_marked = || DELEGATED.iter().any(|name| sys::has_attribute(&top, name));
         if nix::unistd::geteuid().is_root() && !is_marked() {
@@ -186,11 +201,16 @@ impl CgroupSubtree {
         let lock = File::open(&path).map_err(CgroupError::io("open", &path))?;
         lock.try_lock().map_err(|_| CgroupError::InUse(path.clone()))?;
         refuse_others(&path)?;
-        for name in groups_in(&path).map_err(CgroupError::io("read", &path))? {
-            if name != SUPERVISOR {
-                // Of a daemon that was killed. What does not end at once is used again.
-                let _ = end_group(&path.join(name));
-            }
+        // Of a daemon that was killed. What does not end in time is used again.
+        let mut left = groups_in(&path).map_err(CgroupError::io("read", &path))?;
+        left.retain(|name| name != SUPERVISOR);
+        for name in &left {
+            let _ = fs::write(path.join(name).join(KILL), "1");
+        }
+        let deadline = Instant::now() + END;
+        for name in left {
+            let group = path.join(name);
+            let _ = wait_until_empty(&group, deadline).and_then(|()| remove_group(&group));
         }
         let own = Cgroup::make(path.join(SUPERVISOR)).map_err(CgroupError::io("make a group in", &path))?;
         own.add_this_process().map_err(CgroupError::io("move this process into", &own.path))?;
@@ -295,9 +315,17 @@ impl Cgroup {
         OomKills::of_group(&self.path)
     }
 
-    /// Ends all processes in it and removes it, with the groups beneath. An error (EBUSY) while a process has not exited yet.
-    pub fn end(&self) -> io::Result<()> {
-        end_group(&self.path)
+    /// Ends all processes in it, and removes it with the groups beneath. Blocks until they have exited; an error if they do not in
+    /// time.
+    pub fn end(&self, patience: Duration) -> io::Result<()> {
+        fs::write(self.path.join(KILL), "1")?;
+        self.wait_until_empty(patience)?;
+        self.remove()
+    }
+
+    /// Blocks until no process is in it or in the groups beneath; an error if that takes longer.
+    pub fn wait_until_empty(&self, patience: Duration) -> io::Result<()> {
+        wait_until_empty(&self.path, Instant::now() + patience)
     }
 
     /// Removes it, with the groups beneath. An error (EBUSY) if there is a process in one of them.
@@ -337,6 +365,11 @@ fn own_folder(memberships: &str, mounts: &str) -> Option<PathBuf> {
         let beneath = Path::new(group).strip_prefix(root).ok().filter(|_| source.starts_with("cgroup2 "))?;
         Some(Path::new(point).join(beneath))
     })
+}
+
+/// Names of the controllers that a group can pass on.
+fn available(group: &Path) -> String {
+    fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default()
 }
 
 fn is_cgroup(path: &Path) -> bool {
@@ -388,9 +421,25 @@ fn make_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-fn end_group(group: &Path) -> io::Result<()> {
-    fs::write(group.join("cgroup.kill"), "1")?;
-    remove_group(group)
+fn wait_until_empty(group: &Path, deadline: Instant) -> io::Result<()> {
+    let events = File::open(group.join("cgroup.events"))?;
+    let mut text = [0; EVENTS_BYTES];
+    loop {
+        let read = events.read_at(&mut text, 0)?;
+        if String::from_utf8_lossy(&text[..read]).lines().any(|line| line == "populated 0") {
+            return Ok(());
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::ResourceBusy.into());
+        }
+        // The kernel reports a change of the file since it was last read.
+        let mut changes = [PollFd::new(events.as_fd(), PollFlags::POLLPRI)];
+        match poll(&mut changes, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)) {
+            Err(Errno::EINTR) | Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 fn remove_group(group: &Path) -> io::Result<()> {
@@ -498,13 +547,10 @@ mod tests {
         let members = fs::read_to_string(scratch.0.join("owner-a/command-1/cgroup.procs")).expect("ours");
         assert_eq!(members, format!("{}\n", child.id()));
         assert_eq!(leaf.remove().map_err(|error| error.kind()), Err(io::ErrorKind::ResourceBusy));
-        // The process has not exited yet, or it has: both are fine.
-        let _ = group.end();
+        assert!(leaf.wait_until_empty(Duration::ZERO).is_err());
+        // It has exited then, although it was not reaped.
+        group.end(Duration::from_secs(60)).expect("empty");
         child.wait().expect("killed");
-        group
-            .remove()
-            .or_else(|error| if scratch.0.join("owner-a").exists() { Err(error) } else { Ok(()) })
-            .expect("empty");
         assert!(leaf.add(&process).is_err(), "it has exited");
     }
 

@@ -101,6 +101,8 @@ worktree_roots = ["/srv/work"]
 [allow_exec]
 wc = "/usr/bin/wc"
 TOML
+# Where the machine has no controller of cgroup v2, the daemon would not use its cgroup by itself.
+printf '\n[cgroups]\nsubtree = "/sys/fs/cgroup/system.slice/vm-system.service"\n' >>/etc/vm-system/config.toml
 cat >/etc/systemd/system/vm-system.service.d/worktrees.conf <<'UNIT'
 [Service]
 ExecStart=
@@ -122,6 +124,11 @@ uses
 unit="system unit, a member of the group" label=alice as=(runuser -u alice --) folder=/srv/work/alice
 worktree alice vm-system
 uses
+check "cgroups: the daemon's own" "0::/system.slice/vm-system.service/supervisor" \
+    cat "/proc/$(systemctl show --property=MainPID --value vm-system.service)/cgroup"
+check "cgroups: a worker is in its owner's" "processes" \
+    ls "/sys/fs/cgroup/system.slice/vm-system.service/owner-uid:$alice"
+check "cgroups: doctor shows them" "/sys/fs/cgroup/system.slice/vm-system.service: " v ops doctor
 not_owned() {
     ! v session create --template-id "t-$label" --workspace-id w --base-commit c --worktree-path /srv/work/service
 }

@@ -307,9 +307,32 @@ fn two_owners(limits: &str) -> Option<(Subtree, Daemon, tempfile::TempDir)> {
     }
     join(&subtree.path.join("supervisor"));
     let config = format!("[cgroups]\nsubtree = \"{}\"\n{limits}", subtree.path.display());
-    let (daemon, worktrees) = shared_daemon(&config, &[]);
+    let (daemon, worktrees) = shared_daemon(&config, &["--allow-exec", "sh=/bin/sh"]);
     join(&subtree.home);
     Some((subtree, daemon, worktrees))
+}
+
+/// A session of this user from its own template, which may run commands.
+fn session(daemon: &Daemon, worktrees: &tempfile::TempDir, user: OtherUser) -> String {
+    let limits = ["--mem-mb", "512", "--wall-ms", "60000"];
+    user.cli(
+        daemon,
+        &[&["template", "create", "--name", "theirs", "--module", "exec"], limits.as_slice()].concat(),
+    )
+    .ok();
+    let row = ["template", "add-capability", "theirs", "--kind", "module", "--name", "exec", "--enabled"];
+    let terms = ["--config", r#"{"commands":["sh"],"timeout_ms":50000}"#];
+    user.cli(daemon, &[row.as_slice(), &terms].concat()).ok();
+    let folder = user.folder(worktrees.path().join(user.uid.to_string()));
+    user.session(daemon, &folder).ok().trim().to_owned()
+}
+
+/// What a command of the shell returns, or the error's message.
+fn shell(daemon: &Daemon, user: OtherUser, session: &str, script: &str) -> String {
+    let code = format!(
+        "try {{ require('exec').run('sh', ['-c', {script:?}]).stdout }} catch (error) {{ error.message }}"
+    );
+    user.cli(daemon, &["exec", "repl", session, &code]).ok()
 }
 
 #[test]
@@ -319,13 +342,7 @@ fn memory_of_an_owner_is_limited_and_others_are_not_affected() {
         return;
     };
     let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
-    let session = |user: OtherUser, name: &str| {
-        let template = ["template", "create", "--name", "theirs", "--mem-mb", "512", "--wall-ms", "60000"];
-        user.cli(&daemon, &template).ok();
-        let folder = user.folder(worktrees.path().join(name));
-        user.session(&daemon, &folder).ok().trim().to_owned()
-    };
-    let (of_greedy, of_other) = (session(greedy, "greedy"), session(other, "other"));
+    let (of_greedy, of_other) = (session(&daemon, &worktrees, greedy), session(&daemon, &worktrees, other));
     let group = format!("owner-uid:{}", greedy.uid);
     let value = |file: &str| fs::read_to_string(subtree.path.join(&group).join(file)).expect("ours");
     assert_eq!(value("memory.max").trim(), (128 << 20).to_string());
@@ -338,5 +355,40 @@ fn memory_of_an_owner_is_limited_and_others_are_not_affected() {
     assert!(seen.contains("killed(out_of_memory)"), "{seen}");
     let output = other.cli(&daemon, &["exec", "repl", &of_other, "6 * 7"]).ok();
     assert!(output.contains("42"), "{output}");
+    daemon.stop();
+}
+
+#[test]
+fn a_command_with_too_much_memory_ends_as_a_whole() {
+    let Some((subtree, daemon, worktrees)) = two_owners("command_memory_mb = 48\n") else { return };
+    let user = OtherUser::named("bin");
+    let session = session(&daemon, &worktrees, user);
+    assert!(shell(&daemon, user, &session, "echo ok").contains("ok"));
+    // `tail` keeps what it reads; the shell alone would go on after its end.
+    let said = shell(
+        &daemon,
+        user,
+        &session,
+        "head -c 200000000 /dev/zero | tail -c 150000000 | wc -c; echo goes on",
+    );
+    assert!(said.contains("ENOMEM") && !said.contains("goes on"), "{said}");
+    assert!(shell(&daemon, user, &session, "echo again").contains("again"));
+    let group = format!("owner-uid:{}", user.uid);
+    watch::until(|| subtree.groups(&group) == ["processes"], || format!("{:?}", subtree.groups(&group)));
+    daemon.stop();
+}
+
+#[test]
+fn processes_of_an_owner_are_bounded_and_others_have_theirs() {
+    let Some((subtree, daemon, worktrees)) = two_owners("owner_processes = 40\n") else { return };
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let (of_greedy, of_other) = (session(&daemon, &worktrees, greedy), session(&daemon, &worktrees, other));
+    // A shell that cannot fork ends; its background processes are counted before.
+    let script = "i=0; while [ $i -lt 100 ]; do sleep 40 & i=$((i+1)); echo $i; done; echo all";
+    let said = shell(&daemon, greedy, &of_greedy, script);
+    assert!(said.contains("10") && !said.contains("all") && !said.contains("40"), "{said}");
+    let events = fs::read_to_string(subtree.path.join(format!("owner-uid:{}/pids.events", greedy.uid)));
+    assert!(!events.expect("ours").contains("max 0"), "the limit was reached");
+    assert!(shell(&daemon, other, &of_other, "echo fine").contains("fine"));
     daemon.stop();
 }

@@ -105,8 +105,12 @@ impl DaemonError {
     /// The operator's settings are wrong.
     pub fn is_a_mistake(&self) -> bool {
         match self {
-            Self::Roots(_) | Self::Tokens(_) | Self::Ui(_) | Self::NoTokens(_) | Self::Listen { .. } => true,
-            Self::CgroupLimit { .. } => true,
+            Self::Roots(_)
+            | Self::Tokens(_)
+            | Self::Ui(_)
+            | Self::NoTokens(_)
+            | Self::CgroupLimit { .. }
+            | Self::Listen { .. } => true,
             Self::Cgroup(error) => matches!(error, CgroupError::NotCgroup(_) | CgroupError::Shared { .. }),
             Self::Socket(error) => matches!(error, SocketError::NotASocket { .. } | SocketError::NoGroup(_)),
             Self::Store(error) => {

@@ -20,12 +20,15 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 use vm_system_sandbox::cgroup::{Cgroup, CgroupLimit, CgroupSubtree, OWNER_PREFIX, ZYGOTES};
 use vm_system_sandbox::oom_kills::OomKills;
 use vm_system_sandbox::pidfd::PidFd;
 
 /// The longest encoded name of an owner; a folder's name may have 255 bytes.
 const NAME_BYTES: usize = 200;
+/// How long killed processes are waited for before their group is removed.
+const END: Duration = Duration::from_secs(1);
 /// Weight of the zygotes' processor time: they work for all owners, of which each has 100.
 const ZYGOTES_WEIGHT: u32 = 1_000;
 
@@ -200,7 +203,7 @@ impl OwnerGroup {
     }
 
     fn command(self: &Arc<Self>, process: &PidFd) -> io::Result<CommandGroup> {
-        lock(&self.left).retain(|left| left.end().is_err());
+        lock(&self.left).retain(|left| left.end(Duration::ZERO).is_err());
         let number = self.groups.commands.fetch_add(1, Ordering::Relaxed);
         let leaf = self.group.child(&format!("command-{number}"))?;
         let made = CommandGroup { leaf: Some(leaf), owner: Arc::clone(self) };
@@ -222,7 +225,13 @@ impl OwnerGroup {
 impl Drop for OwnerGroup {
     fn drop(&mut self) {
         let (groups, owner) = (Arc::clone(&self.groups), std::mem::take(&mut self.owner));
-        in_background(move || groups.discard(&owner));
+        in_background(move || {
+            if let Ok(group) = groups.subtree.group(&folder_name(&owner)) {
+                // Its last processes may have been killed just now.
+                let _ = group.wait_until_empty(END);
+            }
+            groups.discard(&owner);
+        });
     }
 }
 
@@ -259,8 +268,8 @@ impl Drop for CommandGroup {
         let Some(leaf) = self.leaf.take() else { return };
         let owner = Arc::clone(&self.owner);
         in_background(move || {
-            // What has not exited yet is removed with a later command, or with the owner's group.
-            if leaf.end().is_err() {
+            // What has not exited by then is removed with a later command, or with the owner's group.
+            if leaf.end(END).is_err() {
                 lock(&owner.left).push(leaf);
             }
         });
