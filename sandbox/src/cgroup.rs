@@ -171,7 +171,9 @@ impl CgroupSubtree {
             return Err(CgroupError::NotDelegated(format!("it may not change {path}")));
         }
         if !available(&top).split_whitespace().any(|name| WANTED.contains(&name)) {
-            return Err(CgroupError::NotDelegated(format!("{path} has none of the controllers cpu, memory and pids")));
+            return Err(CgroupError::NotDelegated(format!(
+                "{path} has none of the controllers cpu, memory and pids"
+            )));
         }
         // Root may change every group, also those that a service manager uses itself.
         let is_marked = || DELEGATED.iter().any(|name| sys::has_attribute(&top, name));
@@ -549,7 +551,7 @@ mod tests {
         assert_eq!(leaf.remove().map_err(|error| error.kind()), Err(io::ErrorKind::ResourceBusy));
         assert!(leaf.wait_until_empty(Duration::ZERO).is_err());
         // It has exited then, although it was not reaped.
-        group.end(Duration::from_secs(60)).expect("empty");
+        group.end(Duration::from_mins(1)).expect("empty");
         child.wait().expect("killed");
         assert!(leaf.add(&process).is_err(), "it has exited");
     }

@@ -6,9 +6,10 @@ use std::io::Write as _;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use vm_system_protocol::control::Op;
+use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{CapabilityKind, Session};
 use vm_system_sandbox::cgroup::Controllers;
+use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::repl;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::other_user::{OtherUser, shared_daemon};
@@ -127,21 +128,23 @@ impl Subtree {
     }
 }
 
+/// Removes a group and those beneath, once they are empty.
+fn remove(group: &Path) {
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove(&entry.path());
+        }
+    }
+    watch::until(
+        || fs::remove_dir(group).is_ok() || !group.exists(),
+        || format!("{} is not empty", group.display()),
+    );
+}
+
 impl Drop for Subtree {
     fn drop(&mut self) {
         join(&self.home);
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
-        fn remove(group: &Path) {
-            for entry in fs::read_dir(group).into_iter().flatten().flatten() {
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    remove(&entry.path());
-                }
-            }
-            watch::until(
-                || fs::remove_dir(group).is_ok() || !group.exists(),
-                || format!("{} is not empty", group.display()),
-            );
-        }
         remove(&self.path);
     }
 }
@@ -321,7 +324,7 @@ fn session(daemon: &Daemon, worktrees: &tempfile::TempDir, user: OtherUser) -> S
     )
     .ok();
     let row = ["template", "add-capability", "theirs", "--kind", "module", "--name", "exec", "--enabled"];
-    let terms = ["--config", r#"{"commands":["sh"],"timeout_ms":50000}"#];
+    let terms = ["--config", r#"{"commands":["sh"],"timeout_ms":50000,"processes":4096}"#];
     user.cli(daemon, &[row.as_slice(), &terms].concat()).ok();
     let folder = user.folder(worktrees.path().join(user.uid.to_string()));
     user.session(daemon, &folder).ok().trim().to_owned()
@@ -356,6 +359,51 @@ fn memory_of_an_owner_is_limited_and_others_are_not_affected() {
     let output = other.cli(&daemon, &["exec", "repl", &of_other, "6 * 7"]).ok();
     assert!(output.contains("42"), "{output}");
     daemon.stop();
+}
+
+#[test]
+fn with_a_keeper_per_owner_each_has_a_jail_in_its_group() {
+    if !User::can_be_switched() {
+        return skip("root", "other users need root");
+    }
+    let Some(subtree) = Subtree::make(User::AsStarted) else { return };
+    join(&subtree.path.join("supervisor"));
+    let config = format!("keeper_per_owner = true\n[cgroups]\nsubtree = \"{}\"\n", subtree.path.display());
+    let (daemon, worktrees) = shared_daemon(&config, &["--allow-exec", "sh=/bin/sh"]);
+    join(&subtree.home);
+    let users = [OtherUser::named("bin"), OtherUser::named("sys")];
+    let mut client = daemon.client();
+    let mut jails = Vec::new();
+    for user in users {
+        let id = session(&daemon, &worktrees, user);
+        assert!(user.cli(&daemon, &["exec", "repl", &id, "6 * 7"]).ok().contains("42"));
+        let Reply::Inspection(seen) =
+            client.op(Op::SessionInspect { session: id.clone() }).expect("a worker")
+        else {
+            panic!("another reply");
+        };
+        let group = format!("owner-uid:{}/processes", user.uid);
+        assert_eq!(subtree.group_of(seen.pid), group);
+        let keeper = vm_system_sandbox::inspect::status(seen.pid).expect("a worker").ppid;
+        assert_eq!(subtree.group_of(keeper), group, "the keeper and all that it starts");
+        assert_ne!(Some(keeper), daemon.info().keeper_pid);
+        let namespace = |name: &str| seen.namespaces.iter().find(|line| line.starts_with(name)).cloned();
+        jails.push((id, keeper, namespace("pid=").expect("its own"), namespace("user=").expect("its own")));
+    }
+    let [(_, first, first_pid, first_user), (other, second, second_pid, second_user)] = &jails[..] else {
+        panic!("two sessions");
+    };
+    assert!(first != second && first_pid != second_pid && first_user != second_user);
+    // The end of one jail is no matter of the other, and its owner gets another one.
+    PidFd::open(*first).and_then(|keeper| keeper.kill()).expect("killed");
+    watch::until(|| !observe::is_alive(*first), || "the keeper lives".to_owned());
+    assert!(users[1].cli(&daemon, &["exec", "repl", other, "6 * 7"]).ok().contains("42"));
+    let again = users[0].session(&daemon, &worktrees.path().join(users[0].uid.to_string())).ok();
+    assert!(users[0].cli(&daemon, &["exec", "repl", again.trim(), "6 * 7"]).ok().contains("42"));
+    daemon.stop();
+    for user in users {
+        assert_eq!(subtree.members(&format!("owner-uid:{}/processes", user.uid)), [0_u32; 0]);
+    }
 }
 
 #[test]

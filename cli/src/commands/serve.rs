@@ -49,6 +49,9 @@ pub struct Args {
     /// The sandbox walls to set up
     #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
+    /// A jail for each owner: a keeper, a user and a pid namespace of its own. More memory, and the first session is slower
+    #[arg(long)]
+    keeper_per_owner: bool,
     /// Exit after this time without clients and executions
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
@@ -145,6 +148,7 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         config.operator.commands.insert(name.to_owned(), PathBuf::from(path));
     }
     config.idle_exit = args.idle_exit.map(|seconds| Duration::from_secs(u64::from(seconds)));
+    config.keeper_per_owner |= args.keeper_per_owner;
     if let Some(sandbox) = args.sandbox {
         config.sandbox = sandbox.into();
     }

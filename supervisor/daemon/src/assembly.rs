@@ -35,6 +35,8 @@ pub(super) struct Parts {
     /// Sources of installed libraries.
     pub(super) library_store: LibraryStore,
     pub(super) spawn: SpawnConfig,
+    /// Each owner has a jail of its own.
+    pub(super) keeper_per_owner: bool,
     pub(super) roots: Roots,
     /// The operator has configured roots.
     pub(super) worktrees_confined: bool,
@@ -58,6 +60,7 @@ impl Assembly {
         let Parts {
             library_store,
             spawn,
+            keeper_per_owner,
             roots,
             worktrees_confined,
             worktree_clients,
@@ -76,6 +79,7 @@ impl Assembly {
             return Err(DaemonError::Files(error));
         }
         let config = RuntimeConfig {
+            keeper_per_owner,
             brokers: BrokerConfig {
                 calls: shares.host_calls,
                 groups: spawn.cgroups.groups().cloned(),

@@ -37,6 +37,8 @@ pub struct Config {
     pub accepts_damage: bool,
     /// The sandbox walls to set up.
     pub sandbox: SandboxMode,
+    /// Each owner has a jail of its own: a keeper with its zygotes, a user and a pid namespace.
+    pub keeper_per_owner: bool,
     /// The user of the workers of a root supervisor.
     pub service_ids: ServiceIds,
     /// Folders beneath which worktrees must be; empty = anywhere, for administrators only.
@@ -107,6 +109,7 @@ impl Config {
             durability: Durability::Full,
             accepts_damage: false,
             sandbox: SandboxMode::Full,
+            keeper_per_owner: false,
             service_ids: SpawnConfig::embedded().service_ids,
             worktree_roots: Vec::new(),
             shares: ShareConfig::default(),
@@ -127,6 +130,7 @@ impl Config {
     pub fn with_file(mut self, file: ConfigFile) -> Self {
         set(&mut self.durability, file.durability.map(Into::into));
         set(&mut self.sandbox, file.sandbox.map(Into::into));
+        set(&mut self.keeper_per_owner, file.keeper_per_owner);
         let plain = |path| RootSettings { path, ..RootSettings::default() };
         let plain_roots = file.worktree_roots.map(|paths| paths.into_iter().map(plain));
         let roots: Vec<_> =
@@ -188,6 +192,7 @@ pub(super) fn mebibytes(count: u32) -> u64 {
 pub struct ConfigFile {
     durability: Option<DurabilityName>,
     sandbox: Option<SandboxName>,
+    keeper_per_owner: Option<bool>,
     /// Roots without owners: each user may use the folders that it owns.
     worktree_roots: Option<Vec<PathBuf>>,
     /// Roots with their own rules.

@@ -36,6 +36,7 @@ impl Embedded {
         let parts = Parts {
             library_store: LibraryStore::in_memory(),
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
+            keeper_per_owner: false,
             roots: Roots::of_this_process().map_err(DaemonError::Roots)?,
             worktrees_confined: false,
             worktree_clients: WorktreeClients::new(|_| {

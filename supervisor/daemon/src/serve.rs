@@ -206,6 +206,7 @@ fn parts(
     Parts {
         library_store,
         spawn,
+        keeper_per_owner: config.keeper_per_owner,
         roots,
         worktrees_confined: !config.worktree_roots.is_empty(),
         worktree_clients,

@@ -19,6 +19,8 @@ use vm_system_spawn::{LibrarySet, SHORTAGE_HINT, SpawnConfig};
 /// Configuration of a runtime.
 #[derive(Debug, Clone)]
 pub struct RuntimeConfig {
+    /// Each owner has a jail of its own.
+    pub keeper_per_owner: bool,
     /// The jail.
     pub spawn: SpawnConfig,
     /// The processes that carry out host calls.

@@ -72,8 +72,7 @@ impl SessionTask {
     }
 
     fn spawn(&mut self) {
-        if let Some((forked, jail)) = self.worker.unassigned.take() {
-            self.worker.jail = Some(jail);
+        if let Some(forked) = self.worker.unassigned.take() {
             self.worker.spawning = Some(Box::pin(std::future::ready(Ok(forked))));
             return;
         }
@@ -84,18 +83,18 @@ impl SessionTask {
                 return self.next.push(no_worker(missing));
             }
         };
-        let spawner = self.shared.jails.present();
-        self.worker.jail = Some(spawner.clone());
+        let jails = Arc::clone(&self.shared.jails);
         let (session, owner) = (self.live.id, self.live.owner.clone());
         let limits = WorkerLimits {
             memory_bytes: u64::from(self.machine.memory_mb()) * 1024 * 1024,
             // Raised per execution.
             cpu: None,
         };
-        self.worker.spawning =
-            Some(Box::pin(
-                async move { spawner.spawn_worker(session, owner.as_str(), &limits, &kind).await },
-            ));
+        self.worker.spawning = Some(Box::pin(async move {
+            let jail = jails.of(&owner).await?.present();
+            let handle = jail.spawn_worker(session, owner.as_str(), &limits, &kind).await?;
+            Ok((handle, jail))
+        }));
     }
 
     fn send(&mut self, message: ToWorker) {

@@ -6,7 +6,7 @@ use super::follow::{EventTail, Follower, joined};
 use super::fork::ForkSession;
 use super::inspect::{Facts, inspect};
 use super::interface::{RuntimeApi, RuntimeFacts};
-use super::jails::Jails;
+use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
 use super::session_task::SessionTask;
 use super::specs::{spec, timestamp};
@@ -67,7 +67,8 @@ impl Runtime {
         store: impl Future<Output = Result<StoreHandle, OpenError>>,
     ) -> Result<Self, StartError> {
         let registry = Arc::new(Registry::default());
-        let (jails, store) = match tokio::join!(Jails::start(config.spawn, Arc::clone(&registry)), store) {
+        let jails = OwnerJails::start(config.spawn, config.keeper_per_owner, Arc::clone(&registry));
+        let (jails, store) = match tokio::join!(jails, store) {
             (Ok(jails), Ok(store)) => (jails, store),
             (Err(error), Ok(store)) => {
                 store.shutdown().await;
@@ -129,7 +130,7 @@ impl Runtime {
 
     /// The current jail: its keeper, zygotes and walls.
     pub fn jail(&self) -> Spawner {
-        self.0.shared.jails.present()
+        self.0.shared.jails.common().present()
     }
 
     /// Refuses new sessions, closes all, then kills the remaining ones, and ends the jail and the brokers. All have ended
@@ -381,6 +382,7 @@ impl RuntimeApi for Runtime {
 
     fn facts(&self) -> RuntimeFacts {
         let RuntimeContext { jails, registry, .. } = &*self.0.shared;
+        let jails = jails.common();
         let jail = jails.present();
         let info = |zygote: KindZygoteInfo| ZygoteInfo {
             engine: zygote.kind.engine().to_owned(),
@@ -404,7 +406,7 @@ impl RuntimeApi for Runtime {
 
     fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
         Box::pin(async move {
-            let jails = &self.0.shared.jails;
+            let jails = self.0.shared.jails.common();
             doctor::report(jails.config(), Ok(&jails.present())).await
         })
     }

@@ -65,10 +65,20 @@ impl Jails {
         present.shutdown(deadline).await;
     }
 
+    /// Starts no more workers here: the jail ends with the last one.
+    pub(super) fn give_up(&self) {
+        self.stop.cancel();
+    }
+
     async fn watch(self: Arc<Self>, registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
         loop {
+            let stop = self.stop.clone();
             let event = tokio::select! {
-                () = self.stop.cancelled() => return,
+                () = stop.cancelled() => {
+                    // Without this one the jail ends with its last worker; until then, workers may make forbidden calls.
+                    drop(self);
+                    return relay_rest(registry, events).await;
+                }
                 event = events.recv() => event,
             };
             match event {

@@ -17,7 +17,7 @@
 //! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task
 //! - [`fork`]: sessions forked from a live one
-//! - [`jails`]: keepers and zygotes, replaced when they exit
+//! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: which of them is an owner's
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
 
@@ -39,6 +39,7 @@ mod jails;
 mod link;
 mod memory;
 mod outbox;
+mod owner_jails;
 mod registry;
 mod session_task;
 pub mod shares;

@@ -30,7 +30,7 @@ use vm_system_spawn::{ForkError, SpawnError, Spawner, WorkerExit, WorkerHandle, 
 /// Longest time to read the messages that a worker sent before its exit.
 const FINAL_MESSAGES: Duration = Duration::from_secs(1);
 
-type Spawning = Pin<Box<dyn Future<Output = Result<WorkerHandle, SpawnError>> + Send>>;
+type Spawning = Pin<Box<dyn Future<Output = Result<(WorkerHandle, Spawner), SpawnError>> + Send>>;
 
 /// The owner task.
 pub(super) struct SessionTask {
@@ -83,7 +83,7 @@ enum Woken {
     Input(Input),
     Command(Option<Command>),
     HostReplied(Input),
-    Spawned(Result<WorkerHandle, SpawnError>),
+    Spawned(Result<(WorkerHandle, Spawner), SpawnError>),
     Forked(Result<WorkerHandle, ForkError>),
     Link(LinkEvent),
 }
@@ -246,19 +246,17 @@ impl SessionTask {
         }
     }
 
-    fn spawned(&mut self, spawned: Result<WorkerHandle, SpawnError>, actions: &mut Vec<Action>) {
+    fn spawned(&mut self, spawned: Result<(WorkerHandle, Spawner), SpawnError>, actions: &mut Vec<Action>) {
         self.worker.spawning = None;
         let input = match spawned {
-            Ok(handle) => {
+            Ok((handle, jail)) => {
+                self.worker.jail = Some(jail);
                 self.live.pid.store(handle.process.pid(), Ordering::Relaxed);
                 self.worker.process = Some(handle.process.clone());
                 self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone()));
                 Input::Spawned
             }
-            Err(error) => {
-                self.worker.jail = None;
-                no_worker(error)
-            }
+            Err(error) => no_worker(error),
         };
         self.step(input, actions);
     }

@@ -5,8 +5,8 @@ use super::callers::Responder;
 use super::followers::Batches;
 use super::fork::ForkedWorker;
 use super::inspect::Facts;
-use super::jails::Jails;
 use super::memory::MemoryBudget;
+use super::owner_jails::OwnerJails;
 use super::registry::Registry;
 use crate::brokers::Brokers;
 use crate::shares::{Holder, ShareRefusal, Shares};
@@ -35,7 +35,7 @@ use vm_system_store::StoreHandle;
 pub(super) struct RuntimeContext {
     pub(super) store: StoreHandle,
     pub(super) brokers: Brokers,
-    pub(super) jails: Arc<Jails>,
+    pub(super) jails: Arc<OwnerJails>,
     pub(super) registry: Arc<Registry>,
     pub(super) roots: Roots,
     pub(super) worktree_clients: WorktreeClients,

@@ -58,6 +58,7 @@ fn template() -> Write {
 
 pub(crate) async fn start(store: StoreHandle) -> Runtime {
     let config = RuntimeConfig {
+        keeper_per_owner: false,
         spawn: SpawnConfig::embedded(),
         brokers: BrokerConfig::default(),
         roots: Roots::of_this_process().expect("a root"),

@@ -51,7 +51,7 @@ async fn blank(
     limits: &WorkerLimits,
 ) -> Result<(WorkerHandle, OwnedSemaphorePermit, Spawner), RuntimeError> {
     let (slot, _start_permit) = durables.start_slot().await?;
-    let jail = durables.shared.jails.present();
+    let jail = durables.shared.jails.of(owner).await.map_err(WorkerStartError::from)?.present();
     let handle = jail.spawn_worker(name(), owner.as_str(), limits, &WorkerKind::Program).await;
     let handle = handle.map_err(WorkerStartError::from)?;
     Ok((handle, slot, jail))

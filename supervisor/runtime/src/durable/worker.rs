@@ -152,8 +152,9 @@ impl Durables {
         let mut tries = 0;
         loop {
             tries += 1;
-            let mut jails = self.shared.jails.changes();
-            let jail = self.shared.jails.present();
+            let jails = self.shared.jails.of(&order.owner).await?;
+            let mut changes = jails.changes();
+            let jail = jails.present();
             let error = match self.start_in(&jail, &order, &code).await {
                 Ok((handle, small)) => {
                     return Ok(LoadedWorker {
@@ -172,7 +173,7 @@ impl Durables {
             }
             if error.is_of_the_jail() {
                 // Without a new jail the next attempt reports why.
-                let _ = tokio::time::timeout(NEXT_JAIL, jails.changed()).await;
+                let _ = tokio::time::timeout(NEXT_JAIL, changes.changed()).await;
             }
         }
     }
