@@ -2,11 +2,13 @@
 //! with the bytes that arrive, never with the announced length.
 
 use std::io;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
 use vm_system_protocol::broker::{FromBroker, ToBroker};
 use vm_system_protocol::codec::{self, CodecError};
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, WORKER_MESSAGE_BYTES};
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::socket;
 
 /// Messages above this are decoded off the runtime's threads (bytes).
 const LARGE_BYTES: usize = 1 << 20;
@@ -56,7 +58,26 @@ impl Channel {
     }
 
     pub(super) async fn receive(&mut self) -> Result<FromBroker, BrokerChannelError> {
-        let len = self.stream.read_u32_le().await? as usize;
+        let len = self.stream.read_u32_le().await?;
+        self.receive_content(len as usize).await
+    }
+
+    /// The first message, and the process that has sent it, as the kernel attests; it need not be the one that was started.
+    /// [`socket::attest_senders`] must have been called before that.
+    pub(super) async fn receive_attested(&mut self) -> Result<(FromBroker, PidFd), BrokerChannelError> {
+        let mut len = [0; size_of::<u32>()];
+        let stream = &self.stream;
+        let read = stream
+            .async_io(Interest::READABLE, || socket::receive(stream, &mut len, socket::Wait::No))
+            .await?;
+        let Some(sender) = read.sender.filter(|_| read.len == len.len()) else {
+            return Err(BrokerChannelError::Closed);
+        };
+        socket::trust_senders(&self.stream)?;
+        Ok((self.receive_content(u32::from_le_bytes(len) as usize).await?, sender))
+    }
+
+    async fn receive_content(&mut self, len: usize) -> Result<FromBroker, BrokerChannelError> {
         if len > HOST_MESSAGE_BYTES {
             return Err(CodecError::TooLarge { len, cap: HOST_MESSAGE_BYTES }.into());
         }

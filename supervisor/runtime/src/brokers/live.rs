@@ -17,6 +17,7 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process::ExitStatus;
+use vm_system_sandbox::socket;
 use vm_system_spawn::broker::{BrokerFiles, BrokerProcess};
 use vm_system_spawn::{CommandGroup, OwnerGroup};
 
@@ -79,6 +80,9 @@ impl ConnectedBroker {
     pub(super) fn start_command(config: &BrokerConfig, call: &AllowedCall) -> Result<Self, BrokerFailure> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
+        if config.groups.is_some() {
+            socket::attest_senders(&ours)?;
+        }
         let channel = Channel::new(UnixStream::from_std(ours)?);
         let process = BrokerProcess::start_command(&config.program, theirs.as_fd(), files_of(call))?;
         Ok(Self { process, channel, calls: 0, group: BrokerGroup::None })
@@ -90,21 +94,19 @@ impl ConnectedBroker {
         config: &BrokerConfig,
         holder: &Holder,
     ) -> Result<(), BrokerFailure> {
-        let moved = async {
-            let Some(group) = group_of(config, holder).await? else { return Ok(BrokerGroup::None) };
-            Ok(BrokerGroup::Command(group.add_command(self.process.process()?).await?))
+        let late = |_| BrokerFailure::Late(config.start_deadline.as_millis());
+        let group = group_of(config, holder).await.map_err(BrokerFailure::Group)?;
+        let greeting = if let Some(group) = group {
+            // The process that will start the command, whoever has started that process.
+            let received = timeout(config.start_deadline, self.channel.receive_attested()).await;
+            let (greeting, sender) = received.map_err(late)??;
+            let moved = group.add_command(sender).await.map_err(BrokerFailure::Group)?;
+            self.group = BrokerGroup::Command(moved);
+            greeting
+        } else {
+            timeout(config.start_deadline, self.channel.receive()).await.map_err(late)??
         };
-        // Together: each may take some milliseconds.
-        let (greeting, moved) = tokio::join!(timeout(config.start_deadline, self.channel.receive()), moved);
-        match greeting {
-            Ok(Ok(FromBroker::Ready)) => {
-                self.group = moved.map_err(BrokerFailure::Group)?;
-                Ok(())
-            }
-            Ok(Ok(_)) => Err(BrokerFailure::Violation("no greeting")),
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(BrokerFailure::Late(config.start_deadline.as_millis())),
-        }
+        if greeting == FromBroker::Ready { Ok(()) } else { Err(BrokerFailure::Violation("no greeting")) }
     }
 
     /// Waits until the broker reports that it is jailed, and checks that from outside; it is in its owner's group then.
