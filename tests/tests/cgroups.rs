@@ -398,7 +398,16 @@ fn with_a_keeper_per_owner_each_has_a_jail_in_its_group() {
     PidFd::open(*first).and_then(|keeper| keeper.kill()).expect("killed");
     watch::until(|| !observe::is_alive(*first), || "the keeper lives".to_owned());
     assert!(users[1].cli(&daemon, &["exec", "repl", other, "6 * 7"]).ok().contains("42"));
-    let again = users[0].session(&daemon, &worktrees.path().join(users[0].uid.to_string())).ok();
+    let folder = worktrees.path().join(users[0].uid.to_string());
+    let mut again = String::new();
+    watch::until(
+        || {
+            let created = users[0].session(&daemon, &folder);
+            again = created.stdout;
+            created.code == Some(0)
+        },
+        || "the owner gets no other jail".to_owned(),
+    );
     assert!(users[0].cli(&daemon, &["exec", "repl", again.trim(), "6 * 7"]).ok().contains("42"));
     daemon.stop();
     for user in users {

@@ -21,9 +21,8 @@ use super::error::SpawnError;
 use super::groups::OwnerGroup;
 use super::packets;
 use super::process::WorkerProcess;
-use super::spawner::{
-    HelloFailure, Jail, SpawnEvent, UnassignedWorker, WorkerHandle, channel, receive_hello,
-};
+use super::spawner::{Jail, SpawnEvent, WorkerHandle};
+use super::unassigned::{HelloFailure, UnassignedWorker, channel, receive_hello};
 use crate::reactor::WatchedFd;
 use std::future::Future;
 use std::os::fd::{AsFd as _, OwnedFd};

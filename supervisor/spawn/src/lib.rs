@@ -7,6 +7,7 @@
 //! Reading order:
 //! - [`config`]: what to start, and which walls
 //! - [`spawner`]: a keeper, its zygotes, its workers: the public interface
+//! - [`unassigned`]: a worker until it has sent its hello
 //! - [`keeper`]: start and handshake; [`control`]: its channel afterwards
 //! - [`kind`]: what a worker is forked with
 //! - [`fork`]: a worker that is a child of another session's worker
@@ -37,6 +38,7 @@ mod problem;
 pub mod process;
 pub mod reactor;
 pub mod spawner;
+mod unassigned;
 mod worker_pool;
 mod zygote;
 

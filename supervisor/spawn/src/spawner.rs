@@ -6,12 +6,12 @@ use super::control::{Control, lock};
 use super::error::SpawnError;
 use super::fork::{self, ForkUnderWay};
 use super::groups::{JailGroups, OwnerGroup};
-use super::keeper::{self, check_hello, inspect_process};
+use super::keeper::{self, inspect_process};
 use super::kind::WorkerKind;
 use super::kind_zygotes::{self, KindZygoteInfo, KindZygotes, PreparedZygote};
 use super::notify::{self, Orders};
-use super::packets;
 use super::process::WorkerProcess;
+use super::unassigned::{UnassignedWorker, channel, fork_from};
 use super::worker_pool::{PoolKey, PrestartedWorker, WorkerPool};
 use super::zygote::{self, EXITED, Zygote};
 use crate::libraries::LibraryStore;
@@ -23,13 +23,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::{LayerReport, ToKeeper};
 use vm_system_protocol::limits::{HELLO_MS, LIBRARY_HEAP_MB};
 use vm_system_sandbox::pidfd::{PidFd, Pids};
 use vm_system_sandbox::seccomp::notify::Listener;
-use vm_system_sandbox::{inspect, rlimit, socket};
+use vm_system_sandbox::{inspect, rlimit};
 
 /// Capacity of the event channel; events beyond it are logged only.
 const EVENTS: usize = 64;
@@ -545,65 +545,4 @@ impl Jail {
         lock(&self.zygotes).reserve = Some(Arc::clone(&zygote));
         Ok(zygote)
     }
-}
-
-/// A channel for a worker: our end is registered and receives only packets with a sender that the kernel attests.
-pub(super) fn channel() -> Result<(WatchedFd, OwnedFd), SpawnError> {
-    let make = || -> std::io::Result<_> {
-        let (ours, worker_end) = socket::pair()?;
-        socket::attest_senders(&ours)?;
-        socket::refuse_descriptors(&ours)?;
-        Ok((packets::register(ours)?, worker_end))
-    };
-    make().map_err(SpawnError::io("make a worker's channel"))
-}
-
-/// A process that has sent its hello on its own channel.
-pub(super) struct UnassignedWorker {
-    pub(super) pidfd: Arc<PidFd>,
-    pub(super) pids: Pids,
-}
-
-/// Why no hello was received.
-pub(super) enum HelloFailure {
-    /// The worker's end of the channel was closed.
-    Closed,
-    Other(SpawnError),
-}
-
-/// Has a zygote fork a worker.
-async fn fork_from(zygote: &Zygote) -> Result<(WatchedFd, UnassignedWorker), SpawnError> {
-    let (ours, worker_end) = channel()?;
-    let ordered = zygote.order(worker_end, false).await?;
-    match ordered.unless_stuck(receive_hello(&ours)).await? {
-        Ok(worker) => Ok((ours, worker)),
-        Err(HelloFailure::Closed) => Err(ordered.why_not().await),
-        Err(HelloFailure::Other(error)) => Err(error),
-    }
-}
-
-pub(super) async fn receive_hello(ours: &WatchedFd) -> Result<UnassignedWorker, HelloFailure> {
-    let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
-    let hello = packets::receive(ours, |got, bytes| {
-        if got.len == 0 {
-            return Err(HelloFailure::Closed);
-        }
-        let clean = !got.truncated && got.fds.is_empty();
-        check_hello("the worker", if clean { bytes } else { b"?" }).map_err(HelloFailure::Other)?;
-        got.sender.ok_or(HelloFailure::Other(SpawnError::WorkerSilent("was not attested")))
-    });
-    let hello = timeout_at(deadline, hello).await;
-    let hello = hello.map_err(|_| HelloFailure::Other(SpawnError::WorkerSilent("sent nothing")))?;
-    let pidfd = match hello {
-        Ok(hello) => hello?,
-        Err(error) => {
-            return Err(HelloFailure::Other(SpawnError::Io { what: "read a worker's hello", error }));
-        }
-    };
-    let setup = || -> std::io::Result<_> {
-        socket::trust_senders(ours)?;
-        pidfd.pids()
-    };
-    let pids = setup().map_err(|_| HelloFailure::Other(SpawnError::WorkerSilent("exited")))?;
-    Ok(UnassignedWorker { pidfd: Arc::new(pidfd), pids })
 }

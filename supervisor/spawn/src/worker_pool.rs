@@ -18,7 +18,7 @@
 use super::control::lock;
 use super::groups::OwnerGroup;
 use super::kind::WorkerKind;
-use super::spawner::UnassignedWorker;
+use super::unassigned::UnassignedWorker;
 use super::zygote::Zygote;
 use crate::reactor::WatchedFd;
 use std::collections::HashMap;
