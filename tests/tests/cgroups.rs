@@ -416,6 +416,34 @@ fn with_a_keeper_per_owner_each_has_a_jail_in_its_group() {
 }
 
 #[test]
+fn a_delegated_subtree_is_used_without_a_setting() {
+    if !User::can_be_switched() {
+        return skip("root", "a subtree for another user needs root");
+    }
+    let row_of = |user: User| {
+        let subtree = Subtree::make(user)?;
+        if !subtree.has_controllers() {
+            return None;
+        }
+        join(&subtree.path.join("supervisor"));
+        let mut bench = Bench::with(user, &["fs"], &DaemonOptions::default());
+        join(&subtree.home);
+        let session = bench.session();
+        let pid = pid_of(&mut bench, &session);
+        let group = subtree.group_of(pid);
+        let report = bench.daemon.cli(&["ops", "doctor"]).ok();
+        bench.end();
+        let row = report.lines().find(|line| line.contains("cgroups of owners")).expect("a row").to_owned();
+        Some((group, row))
+    };
+    let Some((group, row)) = row_of(User::Unprivileged) else { return };
+    assert!(group.starts_with("owner-uid:") && row.contains("cpu memory pids"), "{group}: {row}");
+    // Root may change every group; that proves nothing.
+    let (group, row) = row_of(User::AsStarted).expect("the same machine");
+    assert!(group.starts_with("supervisor") && row.contains("not marked"), "{group}: {row}");
+}
+
+#[test]
 fn a_command_with_too_much_memory_ends_as_a_whole() {
     let Some((subtree, daemon, worktrees)) = two_owners("command_memory_mb = 48\n") else { return };
     let user = OtherUser::named("bin");

@@ -81,7 +81,7 @@ fn explain(reason: &CloseReason) -> &'static str {
         CloseReason::KeeperLost => "because the process that holds its jail has exited",
         CloseReason::HostRestart => "because its supervisor has exited",
         CloseReason::OutOfMemory => {
-            "because the service had no memory left: the kernel chose it, whatever its own limit (mem_mb) is"
+            "because its owner, or the service, had no memory left: the kernel chose it, whatever its own limit (mem_mb) is"
         }
         CloseReason::ExitedUnasked(_) => "without a request",
         CloseReason::Exited
@@ -109,8 +109,8 @@ mod tests {
         assert_eq!(
             record.describe(false).expect("a crash"),
             format!(
-                "the worker ended: killed(out_of_memory), because the service had no memory left: the kernel chose it, whatever its own \
-                 limit (mem_mb) is, during execution {execution}, after 312 ms of CPU time, with at most 61 MiB of memory"
+                "the worker ended: killed(out_of_memory), because its owner, or the service, had no memory left: the kernel chose it, \
+                 whatever its own limit (mem_mb) is, during execution {execution}, after 312 ms of CPU time, with at most 61 MiB of memory"
             )
         );
         let idle =

@@ -347,11 +347,10 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
-/// On the blocking pool, or at once where no runtime runs any more.
+/// On the blocking pool. Where no runtime runs any more, the process ends, and the next daemon does it.
 fn in_background(work: impl FnOnce() + Send + 'static) {
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => drop(runtime.spawn_blocking(work)),
-        Err(_) => work(),
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        drop(runtime.spawn_blocking(work));
     }
 }
 
