@@ -191,7 +191,11 @@ impl World {
             17 => self.input(DurableInput::Pressure),
             18 if listens => self.input(DurableInput::Stalled),
             19 => self.input(DurableInput::Continues),
-            20 if listens => self.input(DurableInput::ForbiddenCall(text(content))),
+            // Reported once the worker has exited.
+            20 if listens => {
+                (self.worker, self.calling) = (false, false);
+                self.input(DurableInput::ForbiddenCall(text(content)));
+            }
             _ => {
                 self.now.mono_ms += at % 120_000;
                 self.now.unix_ms += (at % 120_000) as i64;

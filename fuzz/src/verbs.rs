@@ -1,5 +1,5 @@
 //! The verbs on a store in a temporary folder and on a runtime without processes, in which no session is live; and a handler that
-//! refuses every verb, for what stands before the verbs.
+//! refuses every verb, for the code before the verbs.
 
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

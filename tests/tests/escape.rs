@@ -114,6 +114,10 @@ mod cases {
         drop(client);
         daemon.stop();
 
+        // The document is that of one architecture: others lack the calls that only it has.
+        if !cfg!(target_arch = "x86_64") {
+            return;
+        }
         let page = escape::page::text(&rows, &observed);
         let path = repository().join(escape::page::PATH);
         if std::env::var_os("VM_SYSTEM_BLESS").is_some() {

@@ -59,9 +59,8 @@ impl CrashRecord<'_> {
 fn explain(reason: &CloseReason) -> &'static str {
     match reason {
         CloseReason::KilledByOperator => "on request",
-        CloseReason::Limit(LimitKind::Memory | LimitKind::Pids) => {
-            "because it used more memory than mem_mb allows"
-        }
+        CloseReason::Limit(LimitKind::Memory) => "because it used more memory than mem_mb allows",
+        CloseReason::Limit(LimitKind::Pids) => "because it created more processes or threads than it may",
         CloseReason::Limit(LimitKind::Cpu) => {
             "because it used more CPU time than cpu_ms allows and did not stop"
         }

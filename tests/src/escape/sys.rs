@@ -90,7 +90,7 @@ pub(super) fn take_number(fd: &OwnedFd, number: i32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Closes a descriptor that somebody else owns.
+/// Closes a descriptor that another value owns.
 pub(super) fn close(fd: i32) -> Result<(), Errno> {
     // SAFETY: the owner gets errors, which is the purpose; the number is not used again.
     Errno::result(unsafe { libc::close(fd) }).map(drop)

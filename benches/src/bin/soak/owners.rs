@@ -236,7 +236,7 @@ fn size_mib(path: &Path) -> u64 {
 }
 
 /// Runs for this time.
-pub fn apart(time: Duration) -> Result<()> {
+pub(crate) fn apart(time: Duration) -> Result<()> {
     let daemon = daemon()?;
     let (stopped, greedy_stopped) = (AtomicBool::new(false), AtomicBool::new(false));
     let scene = |stopped| Scene {
