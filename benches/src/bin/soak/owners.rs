@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::{Http, Response};
@@ -69,14 +70,6 @@ impl Scene<'_> {
         *done.entry(format!("{what} {status}")).or_default() += 1;
     }
 
-    fn template(&self, http: &mut Http, name: &str, engine: &str, limits: &Value) -> Result<String> {
-        let id = created(&http.post("/api/v1/templates", &json!({ "name": name, "engine": engine })))?;
-        let body = json!({ "limits": limits }).to_string();
-        let changed = http.request("PATCH", &format!("/api/v1/templates/{id}"), &[], Some(&body));
-        ensure!(changed.status == 200, "{}", changed.text());
-        Ok(id)
-    }
-
     fn session(&self, http: &mut Http, template: &str) -> Response {
         let body = json!({
             "template_id": template, "workspace_id": "soak", "base_commit_oid": "none",
@@ -91,6 +84,14 @@ fn created(response: &Response) -> Result<String> {
     Ok(response.json()["id"].as_str().context("an id")?.to_owned())
 }
 
+fn template(http: &mut Http, name: &str, engine: &str, limits: &Value) -> Result<String> {
+    let id = created(&http.post("/api/v1/templates", &json!({ "name": name, "engine": engine })))?;
+    let body = json!({ "limits": limits }).to_string();
+    let changed = http.request("PATCH", &format!("/api/v1/templates/{id}"), &[], Some(&body));
+    ensure!(changed.status == 200, "{}", changed.text());
+    Ok(id)
+}
+
 fn repl(http: &mut Http, session: &str, input: &str) -> Response {
     http.post("/api/v1/executions/repl", &json!({ "session_id": session, "input": input }))
 }
@@ -98,7 +99,7 @@ fn repl(http: &mut Http, session: &str, input: &str) -> Response {
 /// An owner with ordinary requests; the waits of all of them. Any failure is an error.
 fn ordinary(scene: &Scene<'_>, owner: &str, waits: &Mutex<Vec<(Instant, Duration)>>) -> Result<()> {
     let mut http = scene.http(owner);
-    let template = scene.template(&mut http, "ordinary", "quickjs", &json!({}))?;
+    let template = template(&mut http, "ordinary", "quickjs", &json!({}))?;
     let session = created(&scene.session(&mut http, &template))?;
     for turn in 0_u64.. {
         if !scene.runs() {
@@ -126,7 +127,7 @@ fn ordinary(scene: &Scene<'_>, owner: &str, waits: &Mutex<Vec<(Instant, Duration
 fn grow(scene: &Scene<'_>) -> Result<()> {
     let mut http = scene.http(GREEDY);
     let limits = json!({ "cpu_ms": 5_000, "wall_ms": 30_000 });
-    let template = scene.template(&mut http, "grows", "cvm", &limits)?;
+    let template = template(&mut http, "grows", "cvm", &limits)?;
     let program = created(&http.post("/api/v1/programs", &json!({ "name": "grows", "source": GROWS })))?;
     let mut alive: Vec<String> = Vec::new();
     while scene.runs() {
@@ -151,7 +152,7 @@ fn grow(scene: &Scene<'_>) -> Result<()> {
 /// Sessions until they are refused, then none, and again.
 fn hoard(scene: &Scene<'_>) -> Result<()> {
     let mut http = scene.http(GREEDY);
-    let template = scene.template(&mut http, "hoards", "quickjs", &json!({}))?;
+    let template = template(&mut http, "hoards", "quickjs", &json!({}))?;
     while scene.runs() {
         let mut held = Vec::new();
         while scene.runs() && held.len() < 300 {
@@ -172,7 +173,7 @@ fn hoard(scene: &Scene<'_>) -> Result<()> {
 /// Sessions whose code is ended by force, one after the other.
 fn crash(scene: &Scene<'_>, name: &str, code: &str, limits: &Value) -> Result<()> {
     let mut http = scene.http(GREEDY);
-    let template = scene.template(&mut http, name, "quickjs", limits)?;
+    let template = template(&mut http, name, "quickjs", limits)?;
     while scene.runs() {
         let response = scene.session(&mut http, &template);
         let Ok(session) = created(&response) else {
@@ -188,7 +189,7 @@ fn crash(scene: &Scene<'_>, name: &str, code: &str, limits: &Value) -> Result<()
 }
 
 /// Connections that send a part of a request, and requests without a pause.
-fn crowd(scene: &Scene<'_>) -> Result<()> {
+fn crowd(scene: &Scene<'_>) {
     let mut http = scene.http(GREEDY);
     while scene.runs() {
         let mut idle: Vec<Http> = Vec::new();
@@ -202,15 +203,14 @@ fn crowd(scene: &Scene<'_>) -> Result<()> {
             }
         }
     }
-    Ok(())
 }
 
 fn daemon() -> Result<Daemon> {
     let place = TestDir::new(User::AsStarted);
-    let tokens: String = OWNERS
-        .iter()
-        .map(|(name, hash)| format!("[[token]]\nname = \"{name}\"\nrole = \"user\"\nsha256 = \"{hash}\"\n"))
-        .collect();
+    let entry = |(name, hash): &(&str, &str)| {
+        format!("[[token]]\nname = \"{name}\"\nrole = \"user\"\nsha256 = \"{hash}\"\n")
+    };
+    let tokens = OWNERS.iter().map(entry).collect::<Vec<_>>().concat();
     let file = place.path("tokens.toml");
     std::fs::write(&file, tokens)?;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600))?;
@@ -264,13 +264,17 @@ pub(crate) fn apart(time: Duration) -> Result<()> {
         let mut takers = vec![
             threads.spawn(move || grow(greedy)),
             threads.spawn(move || hoard(greedy)),
-            threads.spawn(move || crowd(greedy)),
+            threads.spawn(move || {
+                crowd(greedy);
+                Ok(())
+            }),
         ];
         for (name, code) in [("never polls", NEVER_POLLS), ("floods", FLOOD)] {
             let short = short.clone();
             takers.push(threads.spawn(move || crash(greedy, name, code, &short)));
         }
-        while begun.elapsed() < time - time / CALM && !others.iter().any(|other| other.is_finished()) {
+        let rest = time.saturating_sub(time / CALM);
+        while begun.elapsed() < rest && !others.iter().any(ScopedJoinHandle::is_finished) {
             most_kib.fetch_max(observe::anonymous_kib(daemon.pid()), Ordering::Relaxed);
             most_descriptors.fetch_max(observe::descriptors(daemon.pid()) as u64, Ordering::Relaxed);
             most_mib.fetch_max(size_mib(&database), Ordering::Relaxed);
