@@ -200,7 +200,7 @@ fn every_probe_has_an_effect_outside_of_the_jail() {
             match escape::is_as_expected(probe, &report) {
                 Some(true) => {}
                 Some(false) => {
-                    failures.push(format!("{} {}, {}: {report}", row.number, row.name, probe.name))
+                    failures.push(format!("{} {}, {}: {report}", row.number, row.name, probe.name));
                 }
                 None => skip("kernel-call", &format!("{}: this kernel does not have it", probe.name)),
             }
