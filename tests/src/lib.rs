@@ -12,12 +12,14 @@
 //! - [`programs`]: durable programs over the control socket; [`fragile`]: a client of a daemon that may be killed at any moment
 //! - [`mcp`]: an agent on standard streams
 //! - [`other_user`]: programs with another uid
+//! - [`escape`]: what native code in a worker tries, with what must happen
 //! - [`observe`]: processes, descriptors and memory as the kernel reports them
 //! - [`watch`]: polling of what sends no notification
 
 pub mod client;
 pub mod command;
 pub mod daemon;
+pub mod escape;
 pub mod fragile;
 pub mod http;
 pub mod mcp;

@@ -18,6 +18,7 @@ as_both!(
     floods_end_at_the_limits,
     a_worker_that_ignores_the_interruption_is_killed,
     a_worker_that_exits_is_no_success,
+    messages_that_never_end_are_not_waited_for,
     descriptors_never_reach_the_supervisor,
     calls_without_a_grant_are_refused_whatever_the_worker_sends,
     a_forbidden_call_of_a_programs_worker_is_named_in_its_record,
@@ -257,6 +258,27 @@ mod cases {
         assert_eq!(execution.error.expect("error").code, "WORKER_DIED");
         let ended = wait_until_crashed(&daemon, &session);
         assert_eq!(ended.close_reason.as_deref(), Some("exited(0)"));
+        daemon.stop();
+    }
+
+    pub(super) fn messages_that_never_end_are_not_waited_for(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        for (how, reason) in [
+            ("the beginning of a message", "protocol_violation("),
+            ("the beginning of a message, and exits", "exited(0)"),
+        ] {
+            let session = client.session(&template, &daemon.place.worktree()).expect("session");
+            let execution = client.eval(&session, how).expect("a response");
+            assert_eq!(execution.error.expect("an error").code, "WORKER_DIED", "{how}");
+            let stored = client.events(&execution.id.to_string());
+            let texts = stored.iter().filter(|event| matches!(event.payload, EventPayload::Console { .. }));
+            assert_eq!(texts.count(), 0, "{how}: {stored:?}");
+            let ended = wait_until_crashed(&daemon, &session);
+            let found = ended.close_reason.unwrap_or_default();
+            assert!(found.starts_with(reason), "{how}: {found}");
+        }
         daemon.stop();
     }
 

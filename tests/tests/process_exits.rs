@@ -285,6 +285,8 @@ mod cases {
             (record.status, record.close_reason.as_deref()),
             (SessionStatus::Crashed, Some("host_restart"))
         );
+        let sentence = record.last_error.as_deref();
+        assert_eq!(sentence, Some("the worker was gone when the supervisor started"));
         let record = client.session_record(&closed);
         assert_eq!((record.status, record.close_reason.as_deref()), (SessionStatus::Closed, Some("exited")));
         assert_eq!(client.execution_record(&finished.id.to_string()).status, ExecutionStatus::Ok);

@@ -59,9 +59,8 @@ impl CrashRecord<'_> {
 fn explain(reason: &CloseReason) -> &'static str {
     match reason {
         CloseReason::KilledByOperator => "on request",
-        CloseReason::Limit(LimitKind::Memory | LimitKind::Pids) => {
-            "because it used more memory than mem_mb allows"
-        }
+        CloseReason::Limit(LimitKind::Memory) => "because it used more memory than mem_mb allows",
+        CloseReason::Limit(LimitKind::Pids) => "because it created more processes or threads than it may",
         CloseReason::Limit(LimitKind::Cpu) => {
             "because it used more CPU time than cpu_ms allows and did not stop"
         }
@@ -98,7 +97,7 @@ mod tests {
     use vm_system_protocol::ids::ExecutionId;
     use vm_system_protocol::json::JsonText;
     use vm_system_protocol::keeper::ProcessUsage;
-    use vm_system_protocol::reason::CloseReason;
+    use vm_system_protocol::reason::{CloseReason, LimitKind};
 
     #[test]
     fn one_sentence_explains_the_end() {
@@ -120,6 +119,84 @@ mod tests {
             Some("the worker ended: signal(SIGSEGV), because it accessed invalid memory")
         );
         assert_eq!(CrashRecord { reason: &CloseReason::Exited, ..idle }.describe(true), None);
+    }
+
+    /// The sentence of every reason, except of ends in good order. A new reason does not compile without a row.
+    fn sentence(reason: &CloseReason) -> Option<&'static str> {
+        Some(match reason {
+            CloseReason::Exited | CloseReason::Idle | CloseReason::Expired => return None,
+            CloseReason::ExitedUnasked(_) => "the worker ended: exited(3), without a request",
+            CloseReason::KilledByOperator => "the worker ended: killed(operator), on request",
+            CloseReason::Limit(kind) => match kind {
+                LimitKind::Memory => {
+                    "the worker ended: limit(memory), because it used more memory than mem_mb allows"
+                }
+                LimitKind::Cpu => {
+                    "the worker ended: limit(cpu), because it used more CPU time than cpu_ms allows and did not stop"
+                }
+                LimitKind::Wall => {
+                    "the worker ended: limit(wall), because it took longer than wall_ms allows and did not stop"
+                }
+                LimitKind::Output => {
+                    "the worker ended: limit(output), because it put out more than max_output_kb allows"
+                }
+                LimitKind::Events => {
+                    "the worker ended: limit(events), because it put out more events than max_events allows"
+                }
+                LimitKind::Pids => {
+                    "the worker ended: limit(pids), because it created more processes or threads than it may"
+                }
+            },
+            CloseReason::Seccomp(_) => {
+                "the worker ended: seccomp(openat), because it made a system call that workers may not make"
+            }
+            CloseReason::Signal(_) => "the worker ended: signal(SIGSEGV), because it accessed invalid memory",
+            CloseReason::ProtocolViolation(_) => {
+                "the worker ended: protocol_violation(x), because it sent what a worker cannot send in its state"
+            }
+            CloseReason::KeeperLost => {
+                "the worker ended: keeper_lost, because the process that holds its jail has exited"
+            }
+            CloseReason::HostRestart => "the worker ended: host_restart, because its supervisor has exited",
+            CloseReason::SpawnFailed(_) => "the worker could not be started: x",
+            CloseReason::StartupFailed(_) => "startup failed: x",
+            CloseReason::OutOfMemory => {
+                "the worker ended: killed(out_of_memory), because the service had no memory left: the kernel chose it, \
+                 whatever its own limit (mem_mb) is"
+            }
+        })
+    }
+
+    #[test]
+    fn every_reason_has_its_sentence() {
+        let text = || "x".to_owned();
+        let limits = [
+            LimitKind::Memory,
+            LimitKind::Cpu,
+            LimitKind::Wall,
+            LimitKind::Output,
+            LimitKind::Events,
+            LimitKind::Pids,
+        ];
+        let others = [
+            CloseReason::Exited,
+            CloseReason::ExitedUnasked(3),
+            CloseReason::KilledByOperator,
+            CloseReason::Seccomp("openat".to_owned()),
+            CloseReason::Signal("SIGSEGV".to_owned()),
+            CloseReason::ProtocolViolation(text()),
+            CloseReason::KeeperLost,
+            CloseReason::HostRestart,
+            CloseReason::SpawnFailed(text()),
+            CloseReason::StartupFailed(text()),
+            CloseReason::Idle,
+            CloseReason::Expired,
+            CloseReason::OutOfMemory,
+        ];
+        for reason in limits.map(CloseReason::Limit).into_iter().chain(others) {
+            let record = CrashRecord { reason: &reason, execution: None, usage: None };
+            assert_eq!(record.describe(false).as_deref(), sentence(&reason), "{reason}");
+        }
     }
 
     #[test]

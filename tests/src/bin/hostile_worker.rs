@@ -26,6 +26,7 @@ use vm_system_worker::roles::{self, Modes, WorkerBody};
 
 fn main() -> ExitCode {
     vm_system_cli::main_with(|| {
+        vm_system_tests::escape::dispatch(std::env::args_os());
         let arguments: Vec<OsString> = std::env::args_os().collect();
         roles::dispatch(arguments.into_iter(), Modes { preload });
         vm_system_broker::dispatch(std::env::args_os())
@@ -298,12 +299,23 @@ impl Worker {
             "calls what was not granted" => self.forge(execution),
             "reports a fork" => self.send(&FromWorker::Forked { order: 1 }),
             "reports a failed fork" => self.send(&FromWorker::ForkFailed { order: 1, errno: 11 }),
+            "the beginning of a message" => {
+                self.raw(&first_piece(self.seq + 1))?;
+                sleep()
+            }
+            "the beginning of a message, and exits" => {
+                self.raw(&first_piece(self.seq + 1))?;
+                process::exit_now(0)
+            }
             how if how.starts_with("when it forks: ") => {
                 how["when it forks: ".len()..].clone_into(&mut self.fork);
                 self.done(execution)
             }
-            // "honest"
-            _ => self.done(execution),
+            // "honest", or a probe of the escape suite
+            how => {
+                let report = vm_system_tests::escape::obey(how);
+                self.send(&done(execution, report.iter().map(|text| event(text)).collect(), None))
+            }
         }
     }
 
@@ -468,6 +480,13 @@ impl Worker {
 
 fn header(seq: u64, total: u32, offset: u32) -> Vec<u8> {
     [&seq.to_le_bytes()[..], &total.to_le_bytes(), &offset.to_le_bytes(), &[1]].concat()
+}
+
+/// The first piece of a message that has more.
+fn first_piece(seq: u64) -> Vec<u8> {
+    let mut packet = header(seq, 200_000, 0);
+    packet.resize(PACKET_BYTES, 0);
+    packet
 }
 
 fn event(text: &str) -> WorkerEvent {

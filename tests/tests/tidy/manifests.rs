@@ -40,7 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tests",
         ],
     ),
-    ("fuzz", &["protocol", "cvm", "worker"]),
+    ("fuzz", &["protocol", "cvm", "record", "policy", "core", "store", "spawn", "runtime", "ops", "api"]),
 ];
 
 /// Which crates may name a library; Cargo refuses it in all others.

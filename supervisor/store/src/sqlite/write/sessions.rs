@@ -110,6 +110,9 @@ fn found(rows: u64) -> Result<u64, SqliteFailure> {
 const LIVE: &str = "SELECT id FROM sessions INDEXED BY sessions_live
      WHERE durable = 0 AND status IN ('starting', 'ready')";
 
+/// Of sessions whose workers ended with an earlier supervisor, and of their executions.
+const GONE: &str = "the worker was gone when the supervisor started";
+
 pub(super) fn host_restart(c: &Connection, at: Timestamp, alive: &[SessionId]) -> Result<u64, SqliteFailure> {
     let reason = CloseReason::HostRestart.to_string();
     let alive: std::collections::HashSet<&SessionId> = alive.iter().collect();
@@ -129,15 +132,15 @@ pub(super) fn host_restart(c: &Connection, at: Timestamp, alive: &[SessionId]) -
         rows += run(
             c,
             "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'WORKER_DIED',
-                 error_message = 'the worker was gone when the supervisor started', error_reason = ?3,
-                 duration_ms = max(0, ?2 - started_at)
+                 error_message = ?4, error_reason = ?3, duration_ms = max(0, ?2 - started_at)
              WHERE session = ?1 AND status IN ('running', 'waiting')",
-            params![id, at.0, reason],
+            params![id, at.0, reason, GONE],
         )?;
         rows += run(
             c,
-            "UPDATE sessions SET status = 'crashed', closed_at = ?2, close_reason = ?3 WHERE id = ?1",
-            params![id, at.0, reason],
+            "UPDATE sessions SET status = 'crashed', closed_at = ?2, close_reason = ?3, last_error = ?4
+             WHERE id = ?1",
+            params![id, at.0, reason, GONE],
         )?;
     }
     Ok(rows)

@@ -112,6 +112,7 @@ async fn restart_of_the_host_ends_sessions_without_a_worker() {
         let session = store.session(&mine(), session_id(1)).await.expect("readable").expect("there").session;
         assert_eq!(session.status, SessionStatus::Crashed);
         assert_eq!(session.close_reason.as_deref(), Some("host_restart"));
+        assert_eq!(session.last_error.as_deref(), Some("the worker was gone when the supervisor started"));
         let status = |n| {
             let store = store.clone();
             async move {

@@ -1,7 +1,10 @@
 //! Sessions are created, used, killed and closed for minutes under one daemon. Fails if the daemon's memory or descriptors
-//! grow, or if a process is left when it stops.
+//! grow, or if a process is left when it stops. The second half of the time ([`owners`]): one owner takes what it can get, and
+//! the requests of others must succeed.
 //!
 //! `cargo run --release -p vm-system-benches --bin soak [-- SECONDS]` (default: 120).
+
+mod owners;
 
 use anyhow::{Context as _, Result, ensure};
 use std::time::{Duration, Instant};
@@ -35,10 +38,16 @@ struct Held {
 }
 
 fn main() -> Result<()> {
-    let seconds = match std::env::args().nth(1) {
+    let seconds: u64 = match std::env::args().nth(1) {
         Some(text) => text.parse().context("the argument is a number of seconds")?,
         None => 120,
     };
+    sessions(seconds.div_ceil(2))?;
+    owners::apart(Duration::from_secs(seconds / 2))
+}
+
+/// Rounds of sessions of one owner.
+fn sessions(seconds: u64) -> Result<()> {
     let daemon = Daemon::start(User::AsStarted);
     daemon.place.write("data.txt", "x".repeat(10_000));
     let mut client = daemon.client();

@@ -1,0 +1,64 @@
+//! What a client sends to the REST API, MCP over HTTP included: any bytes on a connection get responses, and a server that still
+//! responds. The verbs refuse everything.
+#![no_main]
+
+use std::sync::{Arc, OnceLock};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{UnixListener, UnixStream};
+use vm_system_api::control::{PeerPolicy, ServerState};
+use vm_system_api::rest::{Listeners, RestLimits, RestOptions, TokenBook, serve};
+use vm_system_fuzz::verbs::NoVerbs;
+
+struct Server {
+    runtime: tokio::runtime::Runtime,
+    folder: tempfile::TempDir,
+}
+
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let folder = tempfile::tempdir().expect("a folder");
+        let unix = runtime.block_on(async { UnixListener::bind(folder.path().join("s")) }).expect("a socket");
+        let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(folder.path()).expect("ours"));
+        let options = RestOptions {
+            tokens: Arc::new(TokenBook::empty()),
+            peers: PeerPolicy::new(own, 65_533, None),
+            require_token: false,
+            allowed_hosts: Vec::new(),
+            ui: None,
+            limits: RestLimits::default(),
+        };
+        let listeners = Listeners { unix, tcp: Vec::new() };
+        runtime.spawn(serve(listeners, Arc::new(NoVerbs), options, ServerState::default()));
+        Server { runtime, folder }
+    })
+}
+
+async fn exchange(path: &std::path::Path, bytes: &[u8]) -> Vec<u8> {
+    let stream = UnixStream::connect(path).await.expect("the server accepts");
+    let (mut read, mut write) = stream.into_split();
+    let mut response = Vec::new();
+    let send = async {
+        // The server may close first.
+        let _ = write.write_all(bytes).await;
+        let _ = write.shutdown().await;
+        drop(write);
+    };
+    let receive = async {
+        let _ = read.read_to_end(&mut response).await;
+    };
+    tokio::join!(send, receive);
+    response
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Server { runtime, folder } = server();
+    let path = folder.path().join("s");
+    runtime.block_on(async {
+        exchange(&path, data).await;
+        let health = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let response = exchange(&path, health).await;
+        assert!(response.starts_with(b"HTTP/1.1 "), "no response: {response:?}");
+    });
+});
