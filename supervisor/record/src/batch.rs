@@ -269,8 +269,8 @@ impl Write {
             | Self::ExecutionDegraded { id }
             | Self::ExecutionUnname { id }
             | Self::RunProgress { id, .. }
-            | Self::RunDelete { id } => *id == execution,
-            Self::ProgramRun { execution: id, .. }
+            | Self::RunDelete { id }
+            | Self::ProgramRun { execution: id, .. }
             | Self::TasksWithdraw { execution: id, .. }
             | Self::CheckpointCompact { execution: id, .. }
             | Self::CheckpointsTrim { execution: id }
