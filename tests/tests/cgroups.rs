@@ -54,7 +54,7 @@ impl Subtree {
             let made = path.is_dir() || fs::create_dir(&path).is_ok();
             let made =
                 made && (path.join("supervisor").is_dir() || fs::create_dir(path.join("supervisor")).is_ok());
-            made.then_some(Self { path, home, _alone: alone })
+            made.then(|| Self { path, home, _alone: alone })
         });
         let Some(made) = made else {
             skip("cgroup-v2", "no cgroup v2 group can be made here");
