@@ -217,6 +217,12 @@ pub(crate) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
     load_filter(program, 0).map(drop)
 }
 
+/// Installs a filter for all threads of the process, with this thread's `no_new_privs`. ESRCH if a thread has a filter of its own.
+pub(crate) fn install_filter_everywhere(program: &[libc::sock_filter]) -> io::Result<()> {
+    const TSYNC_ESRCH: c_ulong = 1 << 4;
+    load_filter(program, libc::SECCOMP_FILTER_FLAG_TSYNC | TSYNC_ESRCH).map(drop)
+}
+
 /// Installs a filter and returns the descriptor on which its notifications arrive. Without `WAIT_KILLABLE_RECV`: after
 /// an adoption a signal must be able to re-issue a notification that the exited supervisor had received.
 pub(crate) fn install_filter_with_listener(program: &[libc::sock_filter]) -> io::Result<OwnedFd> {

@@ -7,6 +7,7 @@
 //! - [`table_keeper`]: pid 1 of the jail
 //! - [`table_broker`]: the process that touches files on a session's behalf
 //! - [`table_command`]: ordinary programs, the operator's commands
+//! - [`table_supervisor`]: the supervisor, as refusals
 //! - [`notify`]: the supervisor's side of the clone row and of forbidden calls; [`names`]: names of system calls
 
 pub mod bpf;
@@ -15,6 +16,7 @@ pub mod notify;
 pub mod table_broker;
 pub mod table_command;
 pub mod table_keeper;
+pub mod table_supervisor;
 pub mod table_worker;
 
 use crate::sys;
@@ -35,6 +37,12 @@ pub fn install_for_program(table: &[FilterRow]) -> io::Result<()> {
 /// Installs a table of refusals for the calling process: all calls without a row are allowed. Needs `no_new_privs`.
 pub fn install_refusals(table: &[FilterRow]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Allow)?)
+}
+
+/// As [`install_refusals`], for all threads of the process. Sets `no_new_privs` for all of them.
+pub fn install_refusals_everywhere(table: &[FilterRow]) -> io::Result<()> {
+    sys::Call::NO_NEW_PRIVILEGES.make()?;
+    sys::install_filter_everywhere(&bpf::compile(table, Otherwise::Allow)?)
 }
 
 /// As [`install`], for processes that a supervisor watches: a call that no row allows is reported to the returned listener and

@@ -2,6 +2,7 @@
 
 use super::assembly::{Assembly, Parts};
 use super::error::DaemonError;
+use super::rights;
 use super::shares::ShareConfig;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -56,7 +57,13 @@ impl Embedded {
                 Err(OpenError::Unusable { path: std::env::temp_dir(), detail: error.to_string() })
             })
         };
-        Ok(Self { assembly: Assembly::start(parts, store).await?, caller })
+        let assembly = Assembly::start(parts, store).await?;
+        let embedded = Self { assembly, caller };
+        if let Err(error) = rights::restrict_calls() {
+            embedded.stop().await;
+            return Err(error);
+        }
+        Ok(embedded)
     }
 
     /// Runs one verb.

@@ -49,6 +49,9 @@ pub enum DaemonError {
     /// A TCP address cannot be bound.
     #[error("cannot listen at {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
+    /// The supervisor's own filter.
+    #[error("cannot restrict the supervisor's system calls: {0}")]
+    Filter(io::Error),
     /// Signal handlers cannot be installed.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),

@@ -8,6 +8,7 @@
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
 //!   [`notify`]: its reports to the service manager
+//! - [`rights`]: what a supervisor gives up
 //! - [`idle`]: the exit of a daemon that was started on demand
 //! - [`embedded`]: a supervisor without an API
 
@@ -19,6 +20,7 @@ mod error;
 mod http;
 mod idle;
 mod notify;
+mod rights;
 mod serve;
 mod shares;
 mod socket;

@@ -12,6 +12,7 @@ use super::error::DaemonError;
 use super::http::HttpApi;
 use super::idle;
 use super::notify::{State, notify};
+use super::rights;
 use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
 use super::trim;
@@ -82,6 +83,11 @@ async fn serve_from(
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
     let parts = parts(&config, library_store, cgroups, (roots, worktree_clients), stop.clone());
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
+    if let Err(error) = rights::restrict_calls() {
+        assembly.end_sessions(config.stop).await;
+        assembly.close_store().await;
+        return Err(error);
+    }
     let state = ServerState::new(config.shares.streams);
     let limits = ControlLimits { connections: config.shares.connections, ..ControlLimits::default() };
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
