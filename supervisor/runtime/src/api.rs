@@ -82,8 +82,8 @@ pub struct CreateSession {
     pub base_commit_oid: String,
     /// Absolute path of an existing folder.
     pub worktree_path: PathBuf,
-    /// The client that names it.
-    pub worktree_client: WorktreeClient,
+    /// The user with whose rights an administrator uses it: a name or a number.
+    pub as_user: Option<String>,
     /// The current libraries of its template.
     pub libraries: Libraries,
 }
