@@ -68,7 +68,7 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<
 }
 
 /// Receives one packet and never a descriptor: the number of bytes, and whether the packet was longer or has descriptors. For a peer
-/// that may have descriptors whose last close blocks (a connection with SO_LINGER). Unless the peer `cannot_send_descriptors`
+/// that may have descriptors whose last close blocks (a connection with `SO_LINGER`). Unless the peer `cannot_send_descriptors`
 /// ([`refuse_descriptors`]), the packet is looked at first, and one with descriptors stays in the socket.
 pub fn receive_bytes(
     socket: &impl AsFd,

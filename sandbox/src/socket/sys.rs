@@ -67,7 +67,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -
     Ok(raw)
 }
 
-/// Without a buffer for descriptors, which the kernel then discards or, with MSG_PEEK, leaves in the socket. The number of bytes, and
+/// Without a buffer for descriptors, which the kernel then discards or, with `MSG_PEEK`, leaves in the socket. The number of bytes, and
 /// whether the packet was longer or had descriptors.
 pub(super) fn receive_bytes(
     socket: BorrowedFd<'_>,

@@ -181,9 +181,9 @@ async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
 fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClients {
     WorktreeClients::new(move |owner| match WorktreeClient::of_owner(owner.as_str()) {
         WorktreeClient::User(uid) if peers.is_administrator(uid) => WorktreeClient::Administrator,
-        WorktreeClient::Token { name, .. } => match tokens.is_administrator(&name) {
-            Some(true) => WorktreeClient::Administrator,
-            Some(false) => WorktreeClient::Token { name, uid: None },
+        WorktreeClient::Token { name, .. } => match tokens.rights(&name) {
+            Some(rights) if rights.admin => WorktreeClient::Administrator,
+            Some(rights) => WorktreeClient::Token { name, uid: rights.uid },
             None => WorktreeClient::Revoked,
         },
         client => client,

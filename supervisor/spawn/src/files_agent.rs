@@ -110,7 +110,7 @@ impl FilesAgentChannel {
 }
 
 impl Drop for FilesAgentChannel {
-    /// Descriptors that were not received are closed with the socket, which can take as long as the agent's user likes (SO_LINGER).
+    /// Descriptors that were not received are closed with the socket, which can take as long as the agent's user likes (`SO_LINGER`).
     fn drop(&mut self) {
         let socket = self.socket.take();
         if !self.refuses_descriptors {
