@@ -29,7 +29,8 @@ fn serve(channel: &OwnedFd) -> std::io::Result<()> {
         }
         let order = codec::decode(&buffer[..packet.len]).map_err(std::io::Error::other)?;
         if let ToFilesAgent::Open { path, .. } = &order {
-            behaviour = String::from_utf8_lossy(path).rsplit('/').next().unwrap_or_default().to_owned();
+            let path = String::from_utf8_lossy(path);
+            behaviour = path.rsplit('/').next().map(str::to_owned).unwrap_or_default();
         }
         if behaviour != "honest" {
             misbehave(channel, &behaviour, &order)?;
@@ -41,7 +42,7 @@ fn serve(channel: &OwnedFd) -> std::io::Result<()> {
                 send(channel, &FromFilesAgent::Read { call, target: ReadTarget::File(b"fake".to_vec()) })?;
             }
             ToFilesAgent::Start { call, .. } => {
-                send(channel, &FromFilesAgent::Failed { call, errno: libc::EIO })?
+                send(channel, &FromFilesAgent::Failed { call, errno: libc::EIO })?;
             }
             ToFilesAgent::Ping { call } => send(channel, &FromFilesAgent::Pong { call })?,
             ToFilesAgent::Kill { .. } | ToFilesAgent::Close { .. } => {}
