@@ -237,7 +237,7 @@ async fn every_violation_ends_the_agent_and_only_its_user_gets_an_error() {
 
 #[tokio::test]
 async fn agent_that_fails_again_and_again_is_not_started_for_ever_and_an_idle_one_ends() {
-    let idle = FilesAgentConfig { idle: Duration::from_millis(1), ..FilesAgentConfig::default() };
+    let idle = FilesAgentConfig { idle: Duration::from_millis(50), ..FilesAgentConfig::default() };
     let Some(world) = World::new(program::HOSTILE_FILES_AGENT, idle) else { return };
     let open =
         async |name: &str, uid| world.open(&world.folder.path().join(name), WorktreeClient::User(uid)).await;
@@ -246,7 +246,7 @@ async fn agent_that_fails_again_and_again_is_not_started_for_ever_and_an_idle_on
     }
     let error = open("honest", ALICE).await.expect_err("too often").to_string();
     assert!(error.contains("failed 5 times within a minute"), "{error}");
-    for _ in 0..8 {
+    for _ in 0..3 {
         drop(open("honest", BOB).await.expect("an idle end is no failure"));
         watch::until_async(|| world.agents.live() == 0, "an idle agent runs").await;
     }

@@ -30,6 +30,8 @@ use vm_system_protocol::limits;
 const FAILURES: usize = 5;
 /// … within this time is not started again before the oldest failure is past it.
 const FAILURE_WINDOW: Duration = Duration::from_mins(1);
+/// Agents that are started for one call if idle ones end before they receive it.
+const RESTARTS: u32 = 3;
 /// Users above which those without an agent are forgotten.
 const USERS: usize = 4_096;
 
@@ -136,7 +138,17 @@ impl FilesAgents {
         beneath: &Path,
         cross_mounts: bool,
     ) -> Result<OpenFolder, FilesAgentError> {
-        self.agent(uid)?.open(root, beneath, cross_mounts)
+        let mut starts = 0;
+        loop {
+            let agent = self.agent(uid)?;
+            let opened = agent.open(root, beneath, cross_mounts);
+            let was_idle = opened.is_err() && agent.end() == Some(AgentEnd::Stopped);
+            // It ended in the moment in which it was needed again.
+            if !was_idle || starts >= RESTARTS || self.0.stop.is_cancelled() {
+                return opened;
+            }
+            starts += 1;
+        }
     }
 
     /// Agents that have been started and not reaped.
