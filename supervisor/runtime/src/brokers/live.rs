@@ -262,6 +262,8 @@ async fn group_of(config: &BrokerConfig, holder: &Holder) -> io::Result<Option<A
 fn channel(config: &BrokerConfig) -> io::Result<(Channel, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
+    // A user's process may have descriptors whose last close blocks.
+    socket::refuse_descriptors(&ours)?;
     if config.groups.is_some() {
         // The process that sends the greeting is moved into its group, whoever has started it.
         socket::attest_senders(&ours)?;
