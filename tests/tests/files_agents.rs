@@ -169,6 +169,8 @@ async fn agent_that_its_user_kills_is_replaced_and_worktrees_stay_usable() {
             assert!(done.success(), "{name}");
         };
         signal("-STOP");
+        let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("not reaped");
+        watch::until_async(|| stat().contains(") T "), "the agent is not stopped").await;
         let reading = world.read(&worktree, "file");
         tokio::pin!(reading);
         let pending = tokio::time::timeout(Duration::from_millis(50), &mut reading).await;

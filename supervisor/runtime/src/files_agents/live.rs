@@ -295,7 +295,12 @@ impl FilesAgent {
             calls.worktrees += usize::from(pending.kind == CallKind::Open);
             pending
         };
-        let reply = of(pending.kind, pending.bytes).ok_or(Violation("a reply of another kind"))?;
+        let Some(reply) = of(pending.kind, pending.bytes) else {
+            let what = "a reply of another kind";
+            // Before the caller notices that it gets no reply.
+            self.calls().end = Some(failed(format!("it broke the protocol: {what}")));
+            return Err(Violation(what));
+        };
         let Err(unused) = pending.responder.send(Ok(reply)) else { return Ok(()) };
         // The caller has given up.
         match unused {
