@@ -50,7 +50,8 @@ fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd
     let arguments: Vec<OsString> = arguments.collect();
     let (channel, worktree) = (process::inherited(CHANNEL)?, process::inherited(WORKTREE)?);
     process::close_inherited();
-    let user = crate::role::user(&arguments, &worktree)?;
+    // One of root has the user of its own process: it runs no command.
+    let user = crate::role::user(&arguments)?.map_or_else(Identity::of_this_process, Ok)?;
     Ok((channel, worktree, user))
 }
 
@@ -76,7 +77,7 @@ fn serve(
 #[derive(Debug, thiserror::Error)]
 enum StartError {
     #[error(
-        "the worktree belongs to root, and commands are not run as root; give it to another user (chown)"
+        "this session uses its files as root, and commands are not run as root; create it for another user (--as-user)"
     )]
     Root,
     #[error(transparent)]
@@ -101,12 +102,12 @@ fn start(
     terms: &ExecTerms,
 ) -> Result<Started, StartError> {
     process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
-    if namespaces::would_be_root(user.ids.uid) {
+    if namespaces::is_root_of_host() {
         return Err(StartError::Root);
     }
     // The kernel carries the working directory over into the new mount namespace, where it is mounted for the command.
     nix::unistd::fchdir(worktree).at(JailStep::Descriptors)?;
-    // From now on this process runs as the worktree's owner.
+    // Commands run as the user of this process.
     namespaces::enter(user.clone())?;
     // Where the kernel has it, as `ops doctor` reports: the command does not see in which group of the host it is.
     let _ = namespaces::enter_cgroup();

@@ -1,6 +1,8 @@
 //! The broker's jail: its steps in order. Every step fails closed: a broker that cannot confine itself reports the failed
 //! step and exits before it reads a request.
 
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use nix::sys::stat::{Mode, umask};
 use std::os::fd::{AsFd, OwnedFd};
 use vm_system_protocol::limits::FS_READ_BYTES;
@@ -14,50 +16,66 @@ use vm_system_sandbox::{privileges, process, rlimit};
 /// The rights that the jail must leave.
 #[derive(Debug)]
 pub(crate) struct Needs {
-    /// The session may change files of the worktree.
-    pub(crate) write: bool,
-    /// The session has databases.
-    pub(crate) database: bool,
-    /// The worktree's folder.
-    pub(crate) worktree: OwnedFd,
-    /// Folders of other mounts beneath the worktree may be entered.
-    pub(crate) cross_mounts: bool,
+    pub(crate) served: Served,
     /// The user that a broker started by root becomes.
-    pub(crate) user: Identity,
-    /// The folder of the workspace's databases; without one there are only databases in memory.
-    pub(crate) workspace: Option<OwnedFd>,
+    pub(crate) user: Option<Identity>,
+    /// The kernel kills this process when its parent exits.
+    pub(crate) dies_with_parent: bool,
 }
 
-/// Confines this process to the files of the worktree and the workspace, and its channel.
-///
-/// A broker that root starts takes the uid, gid and groups of the worktree's owner, so that a session has exactly the owner's
-/// access; the owner may be root, but then without any capability. Landlock is in force if the kernel has it.
+/// What a broker serves.
+#[derive(Debug)]
+pub(crate) enum Served {
+    /// The files of a worktree.
+    Files {
+        /// The folder.
+        worktree: OwnedFd,
+        /// The session may change files.
+        write: bool,
+        /// Folders of other mounts beneath the worktree may be entered.
+        cross_mounts: bool,
+    },
+    /// The databases of a workspace.
+    Databases {
+        /// Their folder; without one there are only databases in memory.
+        workspace: Option<OwnedFd>,
+    },
+}
+
+/// Confines this process to the files of the worktree or the workspace, and its channel. Landlock is in force if the kernel has it.
 pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
     process::settle().at(JailStep::Signals)?;
     // New files get the mode that the script requests, as far as this umask permits.
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
     process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
-    // This process has the workspace's databases open, which the worktree's owner must not read.
+    // Other sessions' brokers of the same user must not read this one's memory.
     become_untraced(needs.user.clone())?;
-    if let Some(workspace) = &needs.workspace {
+    if needs.dies_with_parent {
+        // Last: a change of credentials clears the death signal. A parent that has exited already has closed the channel.
+        set_pdeathsig(Signal::SIGKILL).at(JailStep::Signals)?;
+    }
+    let (open, write, database) = match &needs.served {
+        Served::Files { worktree, write, .. } => (Some(worktree), *write, false),
+        Served::Databases { workspace } => (workspace.as_ref(), true, true),
+    };
+    if let Served::Databases { workspace: Some(workspace) } = &needs.served {
         // SQLite opens files by name, relative to this folder (see `database`).
         nix::unistd::fchdir(workspace).at(JailStep::Descriptors)?;
     }
-    rlimit::broker(largest_file(needs)).at(JailStep::Rlimits)?;
+    rlimit::broker(largest_file(&needs.served)).at(JailStep::Rlimits)?;
     privileges::drop_all().at(JailStep::Privileges)?;
     privileges::deny_write_execute().at(JailStep::Mdwe)?;
-    let access = if needs.write { Access::ReadWrite } else { Access::Read };
-    let mut open = vec![(needs.worktree.as_fd(), access)];
-    open.extend(needs.workspace.as_ref().map(|workspace| (workspace.as_fd(), Access::ReadWrite)));
+    let access = if write { Access::ReadWrite } else { Access::Read };
+    let open: Vec<_> = open.map(|folder| (folder.as_fd(), access)).into_iter().collect();
     landlock::restrict(&open).at(JailStep::Landlock)?;
-    seccomp::install(&table_broker::rows(needs.write, needs.database)).at(JailStep::Seccomp)
+    seccomp::install(&table_broker::rows(write, database)).at(JailStep::Seccomp)
 }
 
 /// Largest file, as a second limit besides those of each call (bytes).
-fn largest_file(needs: &Needs) -> u64 {
-    match (needs.database, needs.write) {
-        (true, _) => u64::MAX,
-        (false, true) => FS_READ_BYTES as u64,
-        (false, false) => 0,
+fn largest_file(served: &Served) -> u64 {
+    match served {
+        Served::Databases { .. } => u64::MAX,
+        Served::Files { write: true, .. } => FS_READ_BYTES as u64,
+        Served::Files { write: false, .. } => 0,
     }
 }

@@ -4,7 +4,7 @@
 use crate::channel::{SupervisorChannel, SupervisorChannelError};
 use crate::database::Databases;
 use crate::fs;
-use crate::jail::{self, Needs};
+use crate::jail::{self, Needs, Served};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -13,19 +13,24 @@ use std::process::ExitCode;
 use vm_system_protocol::broker::{BrokerCall, BrokerReply, FromBroker, ToBroker};
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::identity::Identity;
-use vm_system_sandbox::namespaces::Ids;
-use vm_system_sandbox::process;
+use vm_system_sandbox::{inspect, process};
+
+/// Argument of a file broker: it may change files.
+pub(crate) const WRITE: &str = "write";
+/// Argument of a file broker: folders of other mounts beneath the worktree may be entered.
+pub(crate) const CROSS_MOUNTS: &str = "cross-mounts";
+/// Argument: the kernel kills the broker when its parent exits. Only for a parent whose threads do not exit before it does.
+pub(crate) const DIES_WITH_PARENT: &str = "dies-with-parent";
+/// Argument of a broker for databases.
+const DATABASE: &str = "database";
 
 /// The channel to the supervisor.
 const CHANNEL: i32 = process::FIRST_FD;
-/// The worktree's directory.
-const WORKTREE: i32 = process::FIRST_FD + 1;
-/// The directory of the workspace's databases, if there is one.
-const WORKSPACE: i32 = process::FIRST_FD + 2;
+/// The worktree's folder, or the folder of the workspace's databases, if there is one.
+const FOLDER: i32 = process::FIRST_FD + 1;
 
 /// Runs the broker to its end. Exits by itself, because the filter does not allow the system calls of the runtime's tear-down.
-/// `arguments`: the rights beyond reading (`write`, `database`), `cross-mounts`, and the user to become
-/// (`user=UID:GID:GROUPS`, for a broker started by root).
+/// `arguments`: those above, and the user to become (`user=UID:GID:GROUPS`, for a broker started by root).
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok((channel, needs)) = descriptors(arguments) else {
         // Not started by a supervisor: there is no channel.
@@ -36,7 +41,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         let _ = channel.send(&FromBroker::Failed { message: failure.to_string() });
         process::exit_now(1);
     }
-    match serve(&mut channel, &needs) {
+    match serve(&mut channel, &needs.served) {
         Ok(()) => process::exit_now(0),
         Err(_) => process::exit_now(1),
     }
@@ -45,31 +50,36 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, Needs)> {
     let arguments: Vec<OsString> = arguments.collect();
     let named = |what: &str| arguments.iter().any(|argument| argument == what);
-    let (write, database, cross_mounts) = (named("write"), named("database"), named("cross-mounts"));
     let channel = process::inherited(CHANNEL)?;
-    let worktree = process::inherited(WORKTREE)?;
-    let workspace = if database { process::inherited(WORKSPACE).ok() } else { None };
+    let folder = process::inherited(FOLDER);
     process::close_inherited();
-    let user = user(&arguments, &worktree)?;
-    Ok((channel, Needs { write, database, worktree, cross_mounts, user, workspace }))
+    let served = if named(DATABASE) {
+        Served::Databases { workspace: folder.ok() }
+    } else {
+        Served::Files { worktree: folder?, write: named(WRITE), cross_mounts: named(CROSS_MOUNTS) }
+    };
+    let user = user(&arguments)?;
+    Ok((channel, Needs { served, user, dies_with_parent: named(DIES_WITH_PARENT) }))
 }
 
-/// The owner of the files from the argument `user=`, which the supervisor looked up; without the argument the process keeps its
-/// user. A process that could become the owner but has no such argument fails: it would keep root's rights, or lose groups.
-pub(crate) fn user(arguments: &[OsString], worktree: &OwnedFd) -> io::Result<Identity> {
-    let user = arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("user="));
-    if let Some(user) = user {
-        return user.parse();
-    }
-    let owner = nix::sys::stat::fstat(worktree)?;
-    if vm_system_sandbox::reader::can_become(owner.st_uid) {
+/// The user from the argument `user=`, which the supervisor looked up; without it the process keeps its user. A process with
+/// capabilities and without that argument fails: it would keep root's rights.
+pub(crate) fn user(arguments: &[OsString]) -> io::Result<Option<Identity>> {
+    let user = user_argument(&mut arguments.iter().cloned())?;
+    if user.is_none() && inspect::status(std::process::id())?.capabilities != 0 {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    Ok(Ids { uid: owner.st_uid, gid: owner.st_gid }.into())
+    Ok(user)
 }
 
-fn serve(channel: &mut SupervisorChannel, needs: &Needs) -> Result<(), SupervisorChannelError> {
-    let mut databases = Databases::new(needs.workspace.is_some());
+/// The first argument `user=`.
+pub(crate) fn user_argument(arguments: &mut impl Iterator<Item = OsString>) -> io::Result<Option<Identity>> {
+    let user = arguments.find_map(|argument| argument.to_str()?.strip_prefix("user=").map(str::to_owned));
+    user.map(|user| user.parse()).transpose()
+}
+
+fn serve(channel: &mut SupervisorChannel, served: &Served) -> Result<(), SupervisorChannelError> {
+    let mut databases = Databases::new(matches!(served, Served::Databases { workspace: Some(_) }));
     let mut last = None;
     channel.send(&FromBroker::Ready)?;
     loop {
@@ -78,7 +88,7 @@ fn serve(channel: &mut SupervisorChannel, needs: &Needs) -> Result<(), Superviso
                 if last.replace(execution).is_some_and(|last| last != execution) {
                     databases.roll_back();
                 }
-                let reply = handle_request(needs, &mut databases, request);
+                let reply = handle_request(served, &mut databases, request);
                 channel.send(&FromBroker::Reply { call, reply })?;
             }
             Some(ToBroker::ExecutionEnded) => databases.roll_back(),
@@ -88,18 +98,18 @@ fn serve(channel: &mut SupervisorChannel, needs: &Needs) -> Result<(), Superviso
 }
 
 fn handle_request(
-    needs: &Needs,
+    served: &Served,
     databases: &mut Databases,
     request: BrokerCall,
 ) -> Result<BrokerReply, HostError> {
-    match request {
-        BrokerCall::Fs { request, terms } => {
-            fs::handle_request(&needs.worktree, needs.cross_mounts, request, terms).map(BrokerReply::Fs)
+    match (request, served) {
+        (BrokerCall::Fs { request, terms }, Served::Files { worktree, cross_mounts, .. }) => {
+            fs::handle_request(worktree, *cross_mounts, request, terms).map(BrokerReply::Fs)
         }
-        BrokerCall::Database { request, terms } if needs.database => {
+        (BrokerCall::Database { request, terms }, Served::Databases { .. }) => {
             databases.handle_request(&request, terms).map(BrokerReply::Database)
         }
-        BrokerCall::Database { .. } | BrokerCall::Exec { .. } => Err(HostError {
+        _ => Err(HostError {
             code: "EBROKER".to_owned(),
             message: "EBROKER: this broker does not handle this kind of call".to_owned(),
         }),

@@ -64,6 +64,22 @@ pub const BROKER_START_MS: u64 = 5_000;
 pub const BROKER_CALL_MS: u64 = 10_000;
 /// A broker without a call exits after (milliseconds).
 pub const BROKER_IDLE_MS: u64 = 300_000;
+/// Longest message of the supervisor to a files agent (bytes).
+pub const FILES_AGENT_ORDER_BYTES: usize = 16 * 1024;
+/// Longest message of a files agent to the supervisor (bytes); fits one packet.
+pub const FILES_AGENT_REPLY_BYTES: usize = PACKET_BYTES;
+/// Part of a file's content in one message of a files agent (bytes).
+pub const FILES_AGENT_PIECE_BYTES: usize = PACKET_BYTES - 64;
+/// Calls that a files agent has in progress at a time; beyond that it replies that it is busy.
+pub const FILES_AGENT_CALLS: usize = 256;
+/// A files agent must be ready within (milliseconds).
+pub const FILES_AGENT_START_MS: u64 = 5_000;
+/// A files agent whose calls are late must reply to a ping within (milliseconds), else SIGKILL.
+pub const FILES_AGENT_PING_MS: u64 = 5_000;
+/// A files agent without open worktrees exits after (milliseconds).
+pub const FILES_AGENT_IDLE_MS: u64 = 60_000;
+/// Most files agents of all owners.
+pub const FILES_AGENTS: usize = 1_024;
 /// Calls of one session that may wait for its broker.
 pub const BROKER_QUEUE: usize = 8;
 /// Calls of all sessions in progress at a time; each may hold [`FS_READ_BYTES`].

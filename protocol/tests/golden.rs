@@ -14,6 +14,7 @@ use vm_system_protocol::broker::*;
 use vm_system_protocol::codec::{Decode, Encode, decode, encode};
 use vm_system_protocol::control::*;
 use vm_system_protocol::durable::*;
+use vm_system_protocol::files_agent::*;
 use vm_system_protocol::hello::Hello;
 use vm_system_protocol::keeper::*;
 use vm_system_protocol::model::*;
@@ -86,6 +87,10 @@ fn current() -> Table {
         ExitedRole,
         ToZygote,
         FromZygote,
+        ToFilesAgent,
+        FilesProcess,
+        FromFilesAgent,
+        ReadTarget,
         ToWorker,
         FromWorker,
         SourceFormat,

@@ -1,9 +1,20 @@
-//! Path resolution beneath a folder by `openat2`, the only call that is safe against a hostile writer of the folder: the resolve
-//! flags, and whether this process may make the call at all (an inherited filter of the host can forbid it; then no file could be
-//! read). Keeps no descriptor open.
+//! Path resolution beneath a folder by `openat2`, the only call that is safe against a hostile writer of the folder: folders and
+//! files are opened with the rights of the calling process, and whether this process may make the call at all (an inherited filter
+//! of the host can forbid it; then no file could be read). Keeps no descriptor open.
 
 use crate::step::{AtStep as _, JailStep, StepError};
+use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// Times a path is looked up again when folders above it are moved in the same moment (`openat2` fails with EAGAIN).
+const RACES: u32 = 16;
+
+/// Flags for opening a folder itself.
+pub const FOLDER: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 /// How paths beneath a folder are walked: never out of it, through no link of `/proc`, and into no other mount unless that is
 /// allowed.
@@ -12,6 +23,86 @@ pub fn beneath_only(cross_mounts: bool) -> ResolveFlag {
     // A user's FUSE mount could hold a process in a wait that SIGKILL does not end.
     resolve.set(ResolveFlag::RESOLVE_NO_XDEV, !cross_mounts);
     resolve
+}
+
+/// Opens a folder beneath `root` as a path only, if this process may search it; follows no link. Blocks.
+pub fn open_folder(root: BorrowedFd<'_>, beneath: &Path, cross_mounts: bool) -> nix::Result<OwnedFd> {
+    let resolve = beneath_only(cross_mounts) | ResolveFlag::RESOLVE_NO_SYMLINKS;
+    // Opening as a path needs no right to the folder itself; the last step, to `.`, does.
+    walk(root, &beneath.join("."), OpenHow::new().flags(FOLDER).resolve(resolve))
+}
+
+/// As [`open_folder`], from what the kernel has cached: EAGAIN where a disk or a server would have to be queried. Does not block.
+pub fn open_cached_folder(root: BorrowedFd<'_>, beneath: &Path, cross_mounts: bool) -> nix::Result<OwnedFd> {
+    let cached = ResolveFlag::from_bits_retain(libc::RESOLVE_CACHED);
+    let resolve = beneath_only(cross_mounts) | ResolveFlag::RESOLVE_NO_SYMLINKS | cached;
+    openat2(root, &beneath.join("."), OpenHow::new().flags(FOLDER).resolve(resolve))
+}
+
+/// What a path beneath a folder leads to.
+#[derive(Debug)]
+pub enum PathTarget {
+    /// A regular file, open for reading.
+    File(File, Metadata),
+    Folder,
+    /// There is no such file.
+    Nothing,
+    /// A device, a pipe or a socket.
+    Irregular,
+}
+
+/// Opens a file beneath `folder` for reading, without waiting for the peer of a pipe. Links within the folder are followed if
+/// `links`. Blocks.
+pub fn open_file(
+    folder: BorrowedFd<'_>,
+    path: &str,
+    links: bool,
+    cross_mounts: bool,
+) -> nix::Result<PathTarget> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let mut resolve = beneath_only(cross_mounts);
+    resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !links);
+    let file = match walk(folder, Path::new(path), OpenHow::new().flags(flags).resolve(resolve)) {
+        Ok(file) => File::from(file),
+        Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return Ok(PathTarget::Nothing),
+        // A socket, or a device without a driver.
+        Err(Errno::ENXIO | Errno::ENODEV) => return Ok(PathTarget::Irregular),
+        Err(errno) => return Err(errno),
+    };
+    let metadata = file.metadata().map_err(|error| errno_of(&error))?;
+    Ok(match metadata.file_type() {
+        kind if kind.is_file() => PathTarget::File(file, metadata),
+        kind if kind.is_dir() => PathTarget::Folder,
+        _ => PathTarget::Irregular,
+    })
+}
+
+/// The content of an open file of `size` bytes; the inner error is the size of a file above `cap`, or the part that was read. Blocks.
+pub fn read_capped(file: File, size: u64, cap: u64) -> io::Result<Result<Vec<u8>, u64>> {
+    if size > cap {
+        return Ok(Err(size));
+    }
+    // The file may grow while it is read: one byte above the limit detects that.
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    file.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;
+    let read = bytes.len() as u64;
+    Ok(if read > cap { Err(read) } else { Ok(bytes) })
+}
+
+fn walk(from: BorrowedFd<'_>, path: &Path, how: OpenHow) -> nix::Result<OwnedFd> {
+    let mut races = 0;
+    loop {
+        match openat2(from, path, how) {
+            Err(Errno::EAGAIN) if races < RACES => races += 1,
+            Err(Errno::EINTR) => {}
+            opened => return opened,
+        }
+    }
+}
+
+/// The error number of an I/O error; EIO if it has none.
+pub fn errno_of(error: &io::Error) -> Errno {
+    Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }
 
 /// Opens the root directory, as a path only, by `openat2`. A filter sees only the number of this call: its flags are in memory.

@@ -2,7 +2,7 @@
 //! databases (NSS), passed to a child process as one argument. Decides no access itself.
 
 use crate::namespaces::Ids;
-use nix::unistd::{Gid, Uid, User, getgrouplist};
+use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgrouplist, getgroups};
 use std::ffi::CString;
 use std::fmt;
 use std::io;
@@ -10,9 +10,6 @@ use std::str::FromStr;
 
 /// Most supplementary groups of a process (`NGROUPS_MAX`).
 const GROUPS: usize = 65_536;
-
-/// The group of a user without a passwd entry: `nogroup`, so that no group's rights are granted by guessing.
-const NO_GROUP: u32 = 65_534;
 
 /// A user with all groups.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,10 +37,10 @@ impl Identity {
         Ok(Some(Self { ids: Ids { uid, gid: user.gid.as_raw() }, groups }))
     }
 
-    /// The owner of a file: as [`Identity::of_user`], or the bare uid where it has no passwd entry (it is then a member of no
-    /// group). Blocks.
-    pub fn of_file_owner(uid: u32) -> io::Result<Self> {
-        Ok(Self::of_user(uid)?.unwrap_or_else(|| Ids { uid, gid: NO_GROUP }.into()))
+    /// The identity of this process.
+    pub fn of_this_process() -> io::Result<Self> {
+        let ids = Ids { uid: geteuid().as_raw(), gid: getegid().as_raw() };
+        Ok(Self { ids, groups: getgroups()?.into_iter().map(Gid::as_raw).collect() })
     }
 
     /// Whether the user has the rights of a group.
@@ -98,7 +95,5 @@ mod tests {
         let root = Identity::of_user(0).expect("NSS works").expect("root is everywhere");
         assert!(root.is_member(0) && !root.is_member(3_999_999_999));
         assert_eq!(Identity::of_user(3_999_999_999).expect("NSS works"), None);
-        let stranger = Identity::of_file_owner(3_999_999_999).expect("NSS works");
-        assert_eq!((stranger.ids.gid, stranger.groups.len()), (super::NO_GROUP, 0));
     }
 }

@@ -7,8 +7,8 @@
 //! - [`process`], [`pidfd`], [`interrupt`]: starting, watching, stopping and interrupting processes
 //! - [`socket`]: `SOCK_SEQPACKET` with descriptors and kernel-attested senders
 //! - [`namespaces`], [`root`], [`privileges`], [`landlock`], [`rlimit`]: the layers below seccomp
-//! - [`beneath`]: whether files can be opened beneath a folder at all
-//! - [`identity`], [`reader`]: a user with all groups, and a thread that opens files with its rights
+//! - [`beneath`]: folders and files beneath a folder
+//! - [`identity`]: a user with all groups
 //! - [`command_root`]: the root directory of a command
 //! - [`seccomp`]: the tables (a reason for each row), their compiler, and the notification of the clone row
 //! - [`selftest`]: child processes that test the walls from inside
@@ -31,7 +31,6 @@ pub mod oom_kills;
 pub mod pidfd;
 pub mod privileges;
 pub mod process;
-pub mod reader;
 pub mod rlimit;
 pub mod root;
 pub mod seccomp;

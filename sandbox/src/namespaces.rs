@@ -34,10 +34,10 @@ pub(crate) fn must_become(uid: u32) -> bool {
     maps(&map, uid)
 }
 
-/// Whether this process would be the host's root after [`enter`], as far as this can be determined here. Even without capabilities
-/// such a process passes all checks of the kernel for the id alone (switches in `/proc/sys`), and no limit of processes applies.
-pub fn would_be_root(uid: u32) -> bool {
-    let uid = if must_become(uid) { uid } else { nix::unistd::geteuid().as_raw() };
+/// Whether this process is the host's root, as far as this can be determined here. Even without capabilities such a process passes
+/// all checks of the kernel for the id alone (switches in `/proc/sys`), and no limit of processes applies.
+pub fn is_root_of_host() -> bool {
+    let uid = nix::unistd::geteuid().as_raw();
     match fs::read_to_string("/proc/self/uid_map") {
         // An id that is not mapped outside is not root's.
         Ok(map) => outside(&map, uid) == Some(0),
@@ -151,11 +151,10 @@ pub fn become_service_user(service: Ids) -> Result<(), StepError> {
     nix::sys::prctl::set_dumpable(true).at(JailStep::ServiceUser)
 }
 
-/// Without user namespaces: root becomes another user for good; other users stay the same. From then on no process of that user
-/// can trace this one, whatever the host's setting for changed ids.
-pub fn become_untraced(user: impl Into<Identity>) -> Result<(), StepError> {
-    let user = user.into();
-    if must_become(user.ids.uid) {
+/// Without user namespaces: root becomes another user for good; other users, and a process without a user to become, stay the same.
+/// From then on no process of that user can trace this one, whatever the host's setting for changed ids.
+pub fn become_untraced(user: Option<Identity>) -> Result<(), StepError> {
+    if let Some(user) = user.filter(|user| must_become(user.ids.uid)) {
         become_user(&user)?;
     }
     nix::sys::prctl::set_dumpable(false).at(JailStep::ServiceUser)

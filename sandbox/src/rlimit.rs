@@ -46,6 +46,13 @@ pub fn worker_constant() -> io::Result<()> {
     lower(libc::RLIMIT_STACK, STACK_BYTES)
 }
 
+/// The limits of a files agent, which its processes inherit and lower further.
+pub fn files_agent() -> io::Result<()> {
+    not_the_files()?;
+    // One for each open worktree.
+    many_descriptors()
+}
+
 /// Descriptors a broker may have: 0–2, its channel, the worktree, a few open files.
 const BROKER_DESCRIPTORS: u64 = 32;
 /// Address space of a broker: the largest file that is read, its encoding, code and stack (bytes).

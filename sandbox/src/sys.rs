@@ -71,16 +71,6 @@ impl Call {
         Self::prctl(libc::PR_SET_SECUREBITS, bits)
     }
 
-    /// Sets the thread's group for files; returns the previous one. Never fails: an impossible id changes nothing.
-    pub(crate) const fn set_fs_group(id: u32) -> Self {
-        Self::new(libc::SYS_setfsgid, [id as usize, 0, 0, 0, 0, 0])
-    }
-
-    /// Sets the thread's user for files, as [`Call::set_fs_group`].
-    pub(crate) const fn set_fs_user(id: u32) -> Self {
-        Self::new(libc::SYS_setfsuid, [id as usize, 0, 0, 0, 0, 0])
-    }
-
     pub(crate) fn make(self) -> io::Result<c_long> {
         let [first, second, third, fourth, fifth, sixth] = self.arguments;
         // SAFETY: integers alone, by the list above; none of the calls touches memory that is in use.
@@ -141,29 +131,6 @@ pub(crate) fn clear_capabilities() -> io::Result<()> {
     let sets = [0_u32; 6];
     // SAFETY: both outlive the call and have the layout of `cap_user_header_t` and two `cap_user_data_t`.
     check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, sets.as_ptr()) }).map(drop)
-}
-
-/// Sets the supplementary groups of the calling thread alone: the C library's function changes all threads.
-pub(crate) fn set_thread_groups(groups: &[u32]) -> io::Result<()> {
-    // SAFETY: the kernel reads `groups.len()` ids of 32 bits from the slice, which outlives the call.
-    check(unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) }).map(drop)
-}
-
-/// Whether an open file or folder has a POSIX access control list: then the mode bits alone do not show the rights. An error
-/// other than "there is no list" is returned.
-pub(crate) fn has_access_list(file: BorrowedFd<'_>) -> io::Result<bool> {
-    // By its link in /proc: a path handle (O_PATH) refuses `fgetxattr`. The kernel follows the link to the open file itself.
-    let path = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    let name = c"system.posix_acl_access";
-    // SAFETY: both strings outlive the call; with size 0 the kernel writes nothing and returns the size.
-    let size = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) };
-    match check(size as c_long) {
-        Ok(_) => Ok(true),
-        Err(error) if [Some(libc::ENODATA), Some(libc::EOPNOTSUPP)].contains(&error.raw_os_error()) => {
-            Ok(false)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// The kernel's Landlock ABI, 0 if there is none.

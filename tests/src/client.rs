@@ -130,11 +130,22 @@ impl Client {
 
     /// A session of a template.
     pub fn session(&mut self, template: &str, worktree: &Path) -> Result<Session, OpError> {
+        self.session_as(template, worktree, None)
+    }
+
+    /// A session of a template that uses its files with the rights of a user.
+    pub fn session_as(
+        &mut self,
+        template: &str,
+        worktree: &Path,
+        user: Option<&str>,
+    ) -> Result<Session, OpError> {
         let op = Op::SessionCreate(Box::new(NewSession {
             template: template.to_owned(),
             workspace_id: "tests".to_owned(),
             base_commit_oid: "none".to_owned(),
             worktree_path: worktree.to_string_lossy().into_owned(),
+            as_user: user.map(str::to_owned),
             name: None,
             ttl_s: None,
             idle_timeout_s: None,

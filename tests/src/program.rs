@@ -13,6 +13,8 @@ pub const PRODUCT: &str = "vm-system-under-test";
 pub const HOSTILE_WORKER: &str = "hostile-worker";
 /// A broker that misbehaves in the way that a file of its worktree names.
 pub const HOSTILE_BROKER: &str = "hostile-broker";
+/// A files agent that misbehaves in the way that the name of a worktree says.
+pub const HOSTILE_FILES_AGENT: &str = "hostile-files-agent";
 /// A command of `exec` that tries to get out of its jail.
 pub const COMMAND_PROBE: &str = "command-probe";
 /// The product on a host that forbids `openat2`, if one of these files exists.

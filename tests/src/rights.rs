@@ -32,6 +32,8 @@ pub struct Bench {
     pub client: Client,
     /// The template of all sessions.
     pub template: String,
+    /// The user with whose rights sessions use their files; `None`: the test's own.
+    pub as_user: Option<String>,
 }
 
 impl Bench {
@@ -45,7 +47,7 @@ impl Bench {
         let daemon = Daemon::start_with(TestDir::new(user), options);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), modules);
-        Self { daemon, client, template }
+        Self { daemon, client, template, as_user: None }
     }
 
     /// Adds a capability row; its id.
@@ -78,7 +80,8 @@ impl Bench {
 
     /// A new session of the template.
     pub fn session(&mut self) -> Session {
-        self.client.session(&self.template, &self.daemon.place.worktree()).expect("session")
+        let worktree = self.daemon.place.worktree();
+        self.client.session_as(&self.template, &worktree, self.as_user.as_deref()).expect("session")
     }
 
     /// Runs code that must succeed; the preview of its value.

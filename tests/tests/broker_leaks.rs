@@ -1,7 +1,6 @@
 //! Brokers leave no process and no descriptor. A separate test process, because it counts its children and descriptors.
 
 use std::time::Duration;
-use vm_system_policy::BrokerAccess;
 use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_runtime::brokers::{AllowedCall, BrokerConfig, Brokers};
@@ -49,7 +48,7 @@ fn no_process_and_no_descriptor_is_left() {
                         request: FsRequest::Exists { path: "x".to_owned() },
                         terms: WIDE,
                     },
-                    access: BrokerAccess::default(),
+                    write: false,
                     worktree: worktree.clone(),
                     workspaces: Workspaces::default(),
                     workspace: WorkspaceKey { owner: String::new(), id: String::new() },

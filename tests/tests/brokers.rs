@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use vm_system_policy::BrokerAccess;
 use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits::BROKER_QUEUE;
@@ -38,19 +37,14 @@ impl Session {
     }
 
     async fn read(&self, brokers: &Brokers) -> Result<FsReply, HostError> {
-        self.call(brokers, FsRequest::ReadFile { path: "file".to_owned() }, BrokerAccess::default()).await
+        self.call(brokers, FsRequest::ReadFile { path: "file".to_owned() }, false).await
     }
 
-    async fn call(
-        &self,
-        brokers: &Brokers,
-        request: FsRequest,
-        access: BrokerAccess,
-    ) -> Result<FsReply, HostError> {
+    async fn call(&self, brokers: &Brokers, request: FsRequest, write: bool) -> Result<FsReply, HostError> {
         let call = AllowedCall {
             execution: ExecutionId::from_bytes([1; 16]),
             request: BrokerCall::Fs { request, terms: WIDE },
-            access,
+            write,
             worktree: self.worktree.clone(),
             workspaces: Workspaces::default(),
             workspace: WorkspaceKey { owner: "owner".to_owned(), id: "workspace".to_owned() },
@@ -102,7 +96,7 @@ async fn errors_of_the_file_system_are_no_failures_of_the_broker() {
     let session = Session::new(1, "");
     for _ in 0..20 {
         let request = FsRequest::ReadFile { path: "../up".to_owned() };
-        let error = session.call(&brokers, request, BrokerAccess::default()).await.expect_err("refused");
+        let error = session.call(&brokers, request, false).await.expect_err("refused");
         assert_eq!(error.code, "EACCES");
     }
     assert_eq!(session.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
@@ -220,15 +214,15 @@ async fn an_idle_broker_ends_and_the_next_call_starts_another() {
 async fn other_rights_need_another_process_behind_other_walls() {
     let brokers = brokers(PATIENT);
     let session = Session::new(1, "");
-    let writing = BrokerAccess { write: true, database: false };
+    let writing = true;
     let write = || FsRequest::MakeDir { path: "made".to_owned(), recursive: true, mode: 0o755 };
     assert!(session.read(&brokers).await.is_ok());
     assert!(session.call(&brokers, write(), writing).await.is_ok(), "the right to write came with new walls");
     assert!(session.read(&brokers).await.is_ok());
     // A call that the supervisor lets pass by mistake: the walls of a reading broker stop it.
-    assert!(session.call(&brokers, write(), BrokerAccess::default()).await.is_ok(), "it is there already");
+    assert!(session.call(&brokers, write(), false).await.is_ok(), "it is there already");
     let more = FsRequest::MakeDir { path: "more".to_owned(), recursive: false, mode: 0o755 };
-    let error = session.call(&brokers, more, BrokerAccess::default()).await.expect_err("no right");
+    let error = session.call(&brokers, more, false).await.expect_err("no right");
     assert!(error.message.contains("Signaled(31)") || error.message.contains("it ended"), "{error:?}");
     assert!(!session.folder.path().join("more").exists());
     assert_eq!(brokers.live(), 0);

@@ -104,7 +104,6 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
         &unreachable,
         &own.join("up"),
         &own.join("absolute"),
-        worktrees.path(),
         Path::new("/etc"),
         Path::new(&foreign),
         Path::new(&by_proc),
@@ -126,12 +125,24 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
     let session = alice.session(&daemon, &own).ok().trim().to_owned();
     let read = "try { require('fs').readFileSync('up/secret.js', 'utf8') } catch (error) { error.code }";
     assert_eq!(alice.cli(&daemon, &["exec", "repl", &session, read]).ok(), "'EACCES'\n");
-    // An administrator names any folder; its files are used with the rights of its owner.
+    // Root acts without capabilities, or as another user.
     let of = ["--template-id", "theirs", "--workspace-id", "w", "--base-commit", "c", "--worktree-path"];
     daemon.cli(&["template", "create", "--name", "theirs"]).ok();
     let session = [&["-q", "session", "create"], of.as_slice(), &[bobs.to_str().expect("UTF-8")]].concat();
+    assert!(daemon.cli(&session).fails(77).contains("NOT_PERMITTED"));
+    let session = [session.as_slice(), &["--as-user", "sys"]].concat();
     let session = daemon.cli(&session).ok().trim().to_owned();
     assert_eq!(daemon.cli(&["exec", "run-file", &session, "secret.js"]).ok(), "of bob\n");
+    let own_session = alice.session(&daemon, &own).ok().trim().to_owned();
+    let refused =
+        [&["-q", "session", "create"], of.as_slice(), &[own.to_str().expect("UTF-8"), "--as-user", "sys"]];
+    assert!(
+        alice
+            .cli(&daemon, &refused.concat())
+            .fails(77)
+            .contains("only an administrator acts as another user")
+    );
+    alice.cli(&daemon, &["session", "close", &own_session]).ok();
     daemon.stop();
 }
 

@@ -137,6 +137,7 @@ pub(crate) async fn session(
         workspace_id: "run".to_owned(),
         base_commit_oid: "none".to_owned(),
         worktree_path: folder,
+        as_user: None,
         name: None,
         ttl_s: None,
         idle_timeout_s: None,

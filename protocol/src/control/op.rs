@@ -272,6 +272,8 @@ pub struct NewSession {
     pub base_commit_oid: String,
     /// Absolute path of an existing folder.
     pub worktree_path: String,
+    /// The user with whose rights an administrator uses the folder: a name or a number. Absent: those of the caller.
+    pub as_user: Option<String>,
     /// A name for people (1–200 characters).
     pub name: Option<String>,
     /// Replaces the template's `ttl_s`; not longer than that.

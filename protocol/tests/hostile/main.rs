@@ -12,6 +12,7 @@ use sys::peak_of;
 use vm_system_protocol::broker::*;
 use vm_system_protocol::codec::{CodecError, Decode, Encode, claim_limit, decode, encode};
 use vm_system_protocol::control::*;
+use vm_system_protocol::files_agent::*;
 use vm_system_protocol::hello::Hello;
 use vm_system_protocol::keeper::*;
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, WORKER_MESSAGE_BYTES};
@@ -131,6 +132,7 @@ fn every_prefix_of_every_message_is_refused_without_a_panic() {
         FromKeeper,
         ToZygote,
         FromZygote,
+        FromFilesAgent,
         ToWorker,
         FromWorker,
         ClientFrame,

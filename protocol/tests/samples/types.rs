@@ -50,7 +50,7 @@ structs! {
     ClientHello { protocol, version }
     ServerHello { protocol, version, refusal }
     TemplateChange { name, settings }
-    NewSession { template, workspace_id, base_commit_oid, worktree_path, name, ttl_s, idle_timeout_s }
+    NewSession { template, workspace_id, base_commit_oid, worktree_path, as_user, name, ttl_s, idle_timeout_s }
     NewCapability { kind, name, enabled, config }
     NewStartupFile { path, order_index, mode }
     NewLibrary { id, version, global, source }
@@ -131,6 +131,16 @@ enums! {
     ExitedRole { Worker(session), Zygote(zygote), Unknown }
     ToZygote { Fork { order, as_zygote }, Library { name, id, global, source_bytes }, Evaluate, PreparePrograms }
     FromZygote { Ready, ForkFailed { order, errno }, Loaded, LibraryFailed { name, message } }
+    ToFilesAgent {
+        Open { call, path, cross_mounts }, Read { call, worktree, path, links, cap }, Start { call, worktree, process },
+        Kill { process }, Close { worktree }, Ping { call },
+    }
+    FilesProcess { Broker { write }, Command }
+    FromFilesAgent {
+        Ready, NotReady { message }, Opened { call, device, inode }, Piece { call, bytes }, Read { call, target },
+        Started { call }, Failed { call, errno }, Ended { process, wait_status }, Pong { call },
+    }
+    ReadTarget { File(bytes), Folder, Nothing, Irregular, TooLarge(size) }
     ToWorker {
         Start(start), Execute(execute), HostReply { call, reply }, Ack { seq }, Adopt { last_committed }, Shutdown,
         Durable(order), Fork { order },
@@ -224,6 +234,7 @@ macro_rules! for_each_message {
     ($then:ident) => {
         $then! {
             ToBroker, FromBroker, ToKeeper, FromKeeper, ToZygote, FromZygote, ToWorker, FromWorker,
+            ToFilesAgent, FromFilesAgent,
             ClientHello, ServerHello, ClientFrame, ServerFrame
         }
     };

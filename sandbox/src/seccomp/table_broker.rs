@@ -1,7 +1,7 @@
 //! The filters of the broker: files through descriptors that it holds or opens, and its one socket. No network, no
 //! processes, no signals, no new privileges. Landlock and `openat2` restrict the files.
 //!
-//! [`TABLE`] is for reading. [`WRITING`] is added if the session may change files, [`DATABASE`] in addition to both if it has
+//! [`TABLE`] is for reading. [`WRITING`] is added if the session may change files, [`DATABASE`] in addition to both for
 //! databases. No table allows creating links, devices, pipes or sockets.
 
 use super::bpf::{Check, FilterRow};
@@ -107,7 +107,7 @@ pub const DATABASE: &[FilterRow] = &[
         libc::SYS_fchown,
         "fchown",
         &[],
-        "if root owns the worktree, SQLite sets a journal's owner to its database's: root, without capabilities",
+        "if the broker is root's, SQLite sets a journal's owner to its database's: root, without capabilities",
     ),
     FilterRow::allow(libc::SYS_pread64, "pread64", &[], "SQLite reads pages"),
     FilterRow::allow(libc::SYS_pwrite64, "pwrite64", &[], "SQLite writes pages"),

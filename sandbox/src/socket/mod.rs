@@ -67,6 +67,35 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<
     }
 }
 
+/// Receives one packet and never a descriptor: the number of bytes, and whether the packet was longer or has descriptors. For a peer
+/// that may have descriptors whose last close blocks (a connection with `SO_LINGER`). Unless the peer `cannot_send_descriptors`
+/// ([`refuse_descriptors`]), the packet is looked at first, and one with descriptors stays in the socket.
+pub fn receive_bytes(
+    socket: &impl AsFd,
+    buffer: &mut [u8],
+    wait: Wait,
+    cannot_send_descriptors: bool,
+) -> io::Result<(usize, bool)> {
+    let mut receive =
+        |flags| uninterrupted(|| sys::receive_bytes(socket.as_fd(), buffer, wait.flags() | flags));
+    if !cannot_send_descriptors {
+        let (len, truncated) = receive(libc::MSG_PEEK)?;
+        if len == 0 || truncated {
+            return Ok((len, truncated));
+        }
+    }
+    receive(0)
+}
+
+fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
 /// Sends up to four pieces as one packet; interrupted calls are repeated. A packet is sent whole or not at all.
 pub fn send(socket: &impl AsFd, parts: &[&[u8]], fds: &[BorrowedFd<'_>], wait: Wait) -> io::Result<()> {
     loop {
@@ -230,6 +259,21 @@ mod tests {
         let got = receive(&right, &mut [0; 8], Wait::Yes).expect("receive");
         assert_eq!((got.fds.len(), got.truncated), (MOST_FDS, false));
         assert!(send(&left, &[b"x"], &vec![left.as_fd(); MOST_FDS + 1], Wait::Yes).is_err());
+    }
+
+    #[test]
+    fn a_packet_with_descriptors_stays_in_the_socket_of_a_receiver_of_bytes() {
+        let (left, right) = pair().expect("pair");
+        let mut buffer = [0; 8];
+        send(&left, &[b"abc"], &[], Wait::Yes).expect("send");
+        assert_eq!(receive_bytes(&right, &mut buffer, Wait::No, false).expect("receive"), (3, false));
+        send(&left, &[b"longer than the buffer"], &[], Wait::Yes).expect("send");
+        assert!(receive_bytes(&right, &mut buffer, Wait::No, true).expect("receive").1);
+        send(&left, &[b"x"], &[left.as_fd()], Wait::Yes).expect("send");
+        for _ in 0..2 {
+            assert_eq!(receive_bytes(&right, &mut buffer, Wait::No, false).expect("receive"), (1, true));
+        }
+        assert_eq!(receive(&right, &mut buffer, Wait::No).expect("it is still there").fds.len(), 1);
     }
 
     #[test]

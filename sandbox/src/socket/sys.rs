@@ -67,6 +67,23 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -
     Ok(raw)
 }
 
+/// Without a buffer for descriptors, which the kernel then discards or, with `MSG_PEEK`, leaves in the socket. The number of bytes, and
+/// whether the packet was longer or had descriptors.
+pub(super) fn receive_bytes(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    flags: c_int,
+) -> io::Result<(usize, bool)> {
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: all-zero is a valid `msghdr`.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    // SAFETY: buffer and part outlive the call, with their true sizes; there is no control buffer.
+    let len = check(unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) })?;
+    Ok((len, header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0))
+}
+
 pub(super) fn send(
     socket: BorrowedFd<'_>,
     parts: &[&[u8]],

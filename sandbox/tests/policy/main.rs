@@ -308,7 +308,8 @@ fn commands_write_no_kernel_settings() {
 
 fn changed_users_are_not_dumpable() {
     let ending = selftest::in_child(|| {
-        namespaces::become_untraced(namespaces::Ids { uid: 65534, gid: 65534 }).expect("another user");
+        let nobody = namespaces::Ids { uid: 65534, gid: 65534 };
+        namespaces::become_untraced(Some(nobody.into())).expect("another user");
         let free = nix::unistd::geteuid().is_root() || nix::sys::prctl::get_dumpable() != Ok(false);
         i32::from(free)
     });

@@ -78,14 +78,16 @@ impl Assembly {
             }
             return Err(DaemonError::Files(error));
         }
+        let brokers = BrokerConfig {
+            service_ids: spawn.service_ids,
+            calls: shares.host_calls,
+            groups: spawn.cgroups.groups().cloned(),
+            ..BrokerConfig::default()
+        };
         let config = RuntimeConfig {
             keeper_per_owner,
-            brokers: BrokerConfig {
-                calls: shares.host_calls,
-                groups: spawn.cgroups.groups().cloned(),
-                ..BrokerConfig::default()
-            },
             spawn: SpawnConfig { library_store: library_store.clone(), ..spawn },
+            brokers,
             roots,
             worktree_clients,
             workspaces: Workspaces::new(workspaces),

@@ -25,7 +25,9 @@ use vm_system_api::control::{self, ControlLimits, PeerPolicy, ServerState};
 use vm_system_api::rest::{self, TokenBook};
 use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
+use vm_system_runtime::files_agents::{FilesAgentConfig, FilesAgents};
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
+use vm_system_sandbox::namespaces::is_root;
 use vm_system_sandbox::rlimit;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{Cgroups, SpawnConfig};
@@ -172,21 +174,22 @@ async fn open_library_store(config: &Config, store: &StoreHandle) -> Result<Libr
     opened.map_err(|source| DaemonError::Libraries { path: config.state_dir.clone(), source })
 }
 
-/// Opens the folders beneath which worktrees may be.
+/// Opens the folders beneath which worktrees may be. Started as root, files agents use the worktrees with the rights of users.
 async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
     let settings = config.worktree_roots.clone();
-    let opened = tokio::task::spawn_blocking(move || Roots::new(&settings)).await;
+    let agents = is_root().then(|| FilesAgents::new(FilesAgentConfig::default()));
+    let opened = tokio::task::spawn_blocking(move || Roots::new(&settings, agents)).await;
     opened.map_err(|error| DaemonError::Internal(error.to_string()))?.map_err(DaemonError::Roots)
 }
 
 /// Maps owners to their rights on worktrees: local users by the rules of the sockets, bearers of tokens by the current file of
 /// tokens.
 fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClients {
-    WorktreeClients::new(move |owner| match WorktreeClient::new(owner.as_str(), false) {
+    WorktreeClients::new(move |owner| match WorktreeClient::of_owner(owner.as_str()) {
         WorktreeClient::User(uid) if peers.is_administrator(uid) => WorktreeClient::Administrator,
-        WorktreeClient::Token(name) => match tokens.is_administrator(&name) {
-            Some(true) => WorktreeClient::Administrator,
-            Some(false) => WorktreeClient::Token(name),
+        WorktreeClient::Token { name, .. } => match tokens.rights(&name) {
+            Some(rights) if rights.admin => WorktreeClient::Administrator,
+            Some(rights) => WorktreeClient::Token { name, uid: rights.uid },
             None => WorktreeClient::Revoked,
         },
         client => client,
@@ -213,8 +216,9 @@ fn parts(
         library_store,
         spawn,
         keeper_per_owner: config.keeper_per_owner,
+        // With agents every user has its own rights.
+        worktrees_confined: !config.worktree_roots.is_empty() || roots.has_agents(),
         roots,
-        worktrees_confined: !config.worktree_roots.is_empty(),
         worktree_clients,
         shares: config.shares.clone(),
         durable: config.durable.clone(),

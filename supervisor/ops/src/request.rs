@@ -4,7 +4,6 @@ use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_record::{Owner, Scope};
 use vm_system_runtime::Follower;
 use vm_system_runtime::shares::Holder;
-use vm_system_runtime::worktree::WorktreeClient;
 use vm_system_store::BoxFuture;
 
 /// Who makes a request, and through which API.
@@ -26,11 +25,6 @@ impl Caller {
     /// Names are resolved among the caller's own rows, even if it may see others.
     pub(super) fn own(&self) -> Scope {
         Scope::Owner(self.owner.clone())
-    }
-
-    /// The principal in the form of the rules for worktrees.
-    pub(super) fn worktree_client(&self) -> WorktreeClient {
-        WorktreeClient::new(self.owner.as_str(), self.admin)
     }
 
     /// Has the shares of what the caller uses.

@@ -31,6 +31,7 @@ impl Ops {
             workspace_id,
             base_commit_oid,
             worktree_path,
+            as_user,
             name,
             ttl_s,
             idle_timeout_s,
@@ -66,7 +67,7 @@ impl Ops {
             workspace_id,
             base_commit_oid,
             worktree_path: PathBuf::from(worktree_path),
-            worktree_client: call.caller.worktree_client(),
+            as_user,
             libraries: self.libraries_of(&detail.template.libraries).await?,
         };
         self.policies.made(id, detail.template.id);

@@ -51,27 +51,15 @@ pub struct EffectivePolicy {
     pub programs: BTreeMap<String, PathBuf>,
 }
 
-/// The access that a session's broker needs for the calls that the policy permits; its walls permit no more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct BrokerAccess {
-    /// Change files of the worktree.
-    pub write: bool,
-    /// Use the files of the workspace.
-    pub database: bool,
-}
-
 impl EffectivePolicy {
     /// Whether a host module may be called.
     pub fn allows_module(&self, name: &str) -> bool {
         self.wire.modules.iter().any(|module| module == name)
     }
 
-    /// The access that the session's broker needs.
-    pub fn broker_access(&self) -> BrokerAccess {
-        BrokerAccess {
-            write: self.fs.as_ref().is_some_and(|fs| fs.write.is_some()),
-            database: self.database.is_some(),
-        }
+    /// Whether files of the worktree may be changed: the walls of the session's file broker permit no more.
+    pub fn may_write_files(&self) -> bool {
+        self.fs.as_ref().is_some_and(|fs| fs.write.is_some())
     }
 
     /// Why a module is not granted, if there is a special reason.

@@ -20,7 +20,7 @@ mod rights;
 mod row;
 mod usage;
 
-pub use effective::{BrokerAccess, EffectivePolicy, Operator, Snapshot, effective};
+pub use effective::{EffectivePolicy, Operator, Snapshot, effective};
 pub use permit::{Denial, Permit, judge};
 pub use rights::{DatabaseRights, ExecRights, FsRights};
 pub use row::{CapabilityRow, MODULES, NO_HTTP, RowError, is_command_name, read_row};

@@ -82,8 +82,8 @@ pub struct CreateSession {
     pub base_commit_oid: String,
     /// Absolute path of an existing folder.
     pub worktree_path: PathBuf,
-    /// The client that names it.
-    pub worktree_client: WorktreeClient,
+    /// The user with whose rights an administrator uses it: a name or a number.
+    pub as_user: Option<String>,
     /// The current libraries of its template.
     pub libraries: Libraries,
 }
@@ -172,8 +172,9 @@ impl RuntimeError {
                 "do not repeat it unless it may run twice; it is marked `degraded` as soon as the store can write again",
             ),
             Self::Worktree(WorktreeError::NotPermitted(_)) => Some(
-                "users name folders of their own beneath the operator's `worktree_roots`; a token names folders beneath a \
-                 [[worktree_root]] whose `owners` list it; the path has no `..` and no link, and enters no other mount",
+                "a daemon of root uses a folder with the rights of the client's user (or of --as-user); a token without `uid`, and \
+                 users of any other daemon, name folders beneath a [[worktree_root]] whose `owners` list them; the path has \
+                 no `..` and no link, and enters no other mount",
             ),
             _ => None,
         };

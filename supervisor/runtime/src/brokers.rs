@@ -1,11 +1,12 @@
-//! Brokers: one jailed process per session that uses host modules, started on first use and ended with the session.
+//! Brokers: jailed processes of sessions that use host modules, one for files and one for databases, started on first use and ended
+//! with the session. Files are used with the rights of the worktree, databases with those of the service user.
 //!
 //! Callers check the effective policy first; this module knows no policy, no worker and no store. Every
 //! wait has a deadline, every queue a bound, and a broker's messages are checked like those of any other process: a broker
 //! that is late, exits or breaks the protocol costs its caller an error, is killed, and is replaced on the next call.
 //!
-//! - [`Brokers`]: the interface for callers; finds or starts the session's owner task
-//! - [`owner`]: one task per session: owns the process, serves one call after the other
+//! - [`Brokers`]: the interface for callers; finds or starts the owner task
+//! - [`owner`]: one task per session and kind of broker: owns the process, serves one call after the other
 //! - [`live`]: one broker process with its channel: start, exchange, end
 //! - [`channel`]: frames on the socket
 
@@ -25,11 +26,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use vm_system_policy::BrokerAccess;
 use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits;
 use vm_system_protocol::worker::HostError;
+use vm_system_sandbox::namespaces::Ids;
 use vm_system_spawn::OwnerGroups;
 
 /// Configuration of brokers.
@@ -37,6 +38,8 @@ use vm_system_spawn::OwnerGroups;
 pub struct BrokerConfig {
     /// The binary that becomes the broker with the hidden mode `broker`.
     pub program: PathBuf,
+    /// The user of brokers for databases, if the supervisor is root.
+    pub service_ids: Ids,
     /// Longest start of a broker.
     pub start_deadline: Duration,
     /// Longest call; the wait for a slot among all sessions is not included.
@@ -53,6 +56,7 @@ impl Default for BrokerConfig {
     fn default() -> Self {
         Self {
             program: PathBuf::from(vm_system_sandbox::process::SELF),
+            service_ids: vm_system_spawn::SpawnConfig::embedded().service_ids,
             start_deadline: Duration::from_millis(limits::BROKER_START_MS),
             call_deadline: Duration::from_millis(limits::BROKER_CALL_MS),
             idle: Duration::from_millis(limits::BROKER_IDLE_MS),
@@ -69,8 +73,8 @@ pub struct AllowedCall {
     pub execution: ExecutionId,
     /// The call, as the policy permits it.
     pub request: BrokerCall,
-    /// The access that the execution's policy grants to its broker; the walls permit no more.
-    pub access: BrokerAccess,
+    /// The execution's policy permits changing files; the walls of the file broker permit no more.
+    pub write: bool,
     /// The files, if a broker has to be started.
     pub worktree: Worktree,
     /// Where the databases of workspaces are.
@@ -79,6 +83,23 @@ pub struct AllowedCall {
     pub workspace: WorkspaceKey,
     /// Has the share of the call.
     pub holder: Holder,
+}
+
+/// What a broker serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum BrokerKind {
+    /// Files and commands.
+    Files,
+    Databases,
+}
+
+impl BrokerKind {
+    fn of(request: &BrokerCall) -> Self {
+        match request {
+            BrokerCall::Fs { .. } | BrokerCall::Exec { .. } => Self::Files,
+            BrokerCall::Database { .. } => Self::Databases,
+        }
+    }
 }
 
 /// Why a call has no reply.
@@ -109,7 +130,7 @@ pub struct Brokers {
 #[derive(Debug)]
 struct Shared {
     config: BrokerConfig,
-    sessions: Mutex<HashMap<SessionId, Entry>>,
+    sessions: Mutex<HashMap<(SessionId, BrokerKind), Entry>>,
     /// Bounds the replies in memory.
     calls: Arc<Shares>,
     live: AtomicUsize,
@@ -142,8 +163,9 @@ impl Brokers {
     /// the broker.
     pub async fn call(&self, session: SessionId, call: AllowedCall) -> Result<BrokerReply, CallFailure> {
         let (responder, reply) = oneshot::channel();
+        let kind = BrokerKind::of(&call.request);
         let work = BrokerJob::Call(Box::new(Work { call, responder }));
-        self.shared.enqueue(session, work).map_err(CallFailure::Unanswered)?;
+        self.shared.enqueue((session, kind), work).map_err(CallFailure::Unanswered)?;
         reply.await.unwrap_or_else(|_| Err(CallFailure::Unanswered(broker_error("the session has ended"))))
     }
 
@@ -152,18 +174,21 @@ impl Brokers {
         self.shared.stopped.is_cancelled()
     }
 
-    /// An execution of the session is over: its broker closes what the execution left open. Does not wait; a broker that does
+    /// An execution of the session is over: its databases close what the execution left open. Does not wait; a broker that does
     /// not get the message closes it at the next call.
     pub fn execution_ended(&self, session: SessionId) {
-        if let Some(entry) = self.shared.sessions().get(&session) {
+        if let Some(entry) = self.shared.sessions().get(&(session, BrokerKind::Databases)) {
             let _ = entry.jobs.try_send(BrokerJob::ExecutionEnded);
         }
     }
 
-    /// The session has ended: its broker is killed. Idempotent; does not wait.
+    /// The session has ended: its brokers are killed. Idempotent; does not wait.
     pub fn end(&self, session: SessionId) {
-        if let Some(entry) = self.shared.sessions().remove(&session) {
-            entry.stop.cancel();
+        let mut sessions = self.shared.sessions();
+        for kind in [BrokerKind::Files, BrokerKind::Databases] {
+            if let Some(entry) = sessions.remove(&(session, kind)) {
+                entry.stop.cancel();
+            }
         }
     }
 
@@ -184,37 +209,37 @@ impl Brokers {
 }
 
 impl Shared {
-    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<(SessionId, BrokerKind), Entry>> {
         // No holder of the lock can leave the map half changed.
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a job to the session's owner task, which is started if necessary. All of it under the lock, so
-    /// that an owner task cannot end between the look-up and the request.
-    fn enqueue(self: &Arc<Self>, session: SessionId, job: BrokerJob) -> Result<(), HostError> {
+    /// Sends a job to the owner task, which is started if necessary. All of it under the lock, so that an owner task cannot end
+    /// between the look-up and the request.
+    fn enqueue(self: &Arc<Self>, broker: (SessionId, BrokerKind), job: BrokerJob) -> Result<(), HostError> {
         let mut sessions = self.sessions();
         if self.stopped.is_cancelled() {
             return Err(broker_error("the supervisor is stopping"));
         }
-        let entry = sessions.entry(session).or_insert_with(|| {
+        let entry = sessions.entry(broker).or_insert_with(|| {
             let (jobs, queue) = mpsc::channel(limits::BROKER_QUEUE);
             let stop = self.stopped.child_token();
-            self.tasks.spawn(BrokerTask::new(Arc::clone(self), session, stop.clone()).run(queue));
+            self.tasks.spawn(BrokerTask::new(Arc::clone(self), broker, stop.clone()).run(queue));
             Entry { jobs, stop }
         });
         entry.jobs.try_send(job).map_err(|refused| match refused {
             mpsc::error::TrySendError::Full(_) => HostError {
                 code: "EAGAIN".to_owned(),
-                message: "EAGAIN: too many file calls of this session are under way".to_owned(),
+                message: "EAGAIN: too many calls of this session are under way".to_owned(),
             },
             mpsc::error::TrySendError::Closed(_) => broker_error("the session has ended"),
         })
     }
 
     /// Removes an idle owner task: true if its queue is empty and it is removed.
-    fn retire(&self, session: SessionId, queue: &mpsc::Receiver<BrokerJob>) -> bool {
+    fn retire(&self, broker: (SessionId, BrokerKind), queue: &mpsc::Receiver<BrokerJob>) -> bool {
         let mut sessions = self.sessions();
-        queue.is_empty() && sessions.remove(&session).is_some()
+        queue.is_empty() && sessions.remove(&broker).is_some()
     }
 }
 

@@ -162,6 +162,9 @@ impl Runtime {
         // The remaining workers are killed with the jail; their ends are recorded as they are reported.
         let left = Duration::from_secs(1).max(until.saturating_duration_since(Instant::now()));
         tokio::join!(shared.jails.shutdown(left), shared.brokers.shutdown(left));
+        if let Some(agents) = shared.roots.agents() {
+            agents.shutdown(left).await;
+        }
         let _ = tokio::time::timeout(left, self.0.tasks.wait()).await;
         shared.files.close();
     }
@@ -219,8 +222,8 @@ impl RuntimeApi for Runtime {
             if shared.registry.is_stopping() {
                 return Err(RuntimeError::ShuttingDown);
             }
-            let worktree =
-                shared.open_worktree(request.worktree_path.clone(), request.worktree_client.clone()).await?;
+            let CreateSession { worktree_path, as_user, .. } = request.clone();
+            let worktree = shared.open_worktree(worktree_path, &request.owner, as_user).await?;
             let (commands, inbox) = commands();
             let CreateSession { id, owner, policy, libraries, .. } = request.clone();
             let live = Arc::new(LiveSession::new(id, owner, commands, policy));

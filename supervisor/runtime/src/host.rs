@@ -106,7 +106,7 @@ async fn broker_call(
     let call = AllowedCall {
         execution,
         request,
-        access: policy.broker_access(),
+        write: policy.may_write_files(),
         worktree: worktree.clone(),
         workspaces: shared.workspaces.clone(),
         workspace,

@@ -14,6 +14,7 @@
 //! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
 //! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: parts of both kinds of owner task: time, callers, the store,
 //!   a worker
+//! - [`worktree`]: opening and reading worktrees; [`files_agents`]: processes that do it with the rights of users
 //! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task
 //! - [`fork`]: sessions forked from a live one
@@ -29,6 +30,7 @@ mod clock;
 mod doctor;
 mod durable;
 mod facade;
+pub mod files_agents;
 mod follow;
 mod followers;
 mod fork;

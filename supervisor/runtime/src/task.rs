@@ -11,7 +11,7 @@ use super::registry::Registry;
 use crate::brokers::Brokers;
 use crate::shares::{Holder, ShareRefusal, Shares};
 use crate::workspaces::Workspaces;
-use crate::worktree::{Roots, Worktree, WorktreeClient};
+use crate::worktree::{Roots, Worktree, WorktreeClient, WorktreeError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,22 +62,29 @@ impl RuntimeContext {
         files(&self.files, holder, FILES_DEADLINE, work).await
     }
 
-    /// Opens a worktree, if the operator permits it to the client.
+    /// Opens a worktree, if the operator permits it to its owner; for an administrator with the rights of the user `as_user`, if
+    /// there is one.
     pub(super) async fn open_worktree(
         &self,
         path: PathBuf,
-        client: WorktreeClient,
+        owner: &Owner,
+        as_user: Option<String>,
     ) -> Result<Worktree, RuntimeError> {
+        let client = match (self.worktree_clients.of(owner), as_user) {
+            (client, None) => client,
+            (WorktreeClient::Administrator, Some(user)) => WorktreeClient::AdministratorAs(user),
+            (_, Some(_)) => {
+                return Err(WorktreeError::NotPermitted(
+                    "only an administrator acts as another user".to_owned(),
+                )
+                .into());
+            }
+        };
         if let Some(opened) = Worktree::open_cached(&path, &self.roots, &client) {
             return Ok(opened);
         }
         let roots = self.roots.clone();
-        let holder = match &client {
-            WorktreeClient::Administrator => Holder::Administrator(Owner::new("")),
-            WorktreeClient::User(uid) => Holder::Owner(Owner::of_uid(*uid)),
-            WorktreeClient::Token(name) => Holder::Owner(Owner::new(name)),
-            WorktreeClient::Revoked => Holder::Unidentified,
-        };
+        let holder = self.holder(owner);
         Ok(self.files(&holder, move || Worktree::open(&path, &roots, &client)).await??)
     }
 }

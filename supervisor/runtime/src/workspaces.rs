@@ -8,9 +8,10 @@ use nix::unistd::{Gid, Uid, fchown, geteuid, mkdir};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use vm_system_sandbox::namespaces::Ids;
 
 /// The parent folder.
 #[derive(Debug, Clone, Default)]
@@ -31,18 +32,16 @@ impl Workspaces {
         Self(root.map(Arc::new))
     }
 
-    /// The folder of a workspace, created if missing, that belongs to the owner of `worktree`: the user that a
-    /// broker of root becomes.
-    pub fn open(&self, workspace: &WorkspaceKey, worktree: impl AsFd) -> io::Result<Option<OwnedFd>> {
+    /// The folder of a workspace, created if missing; a supervisor that is root gives it to `service_user`.
+    pub fn open(&self, workspace: &WorkspaceKey, service_user: Ids) -> io::Result<Option<OwnedFd>> {
         let Some(root) = &self.0 else { return Ok(None) };
         make(root)?;
-        let owner = fstat(worktree)?;
-        let path = root.join(name(workspace, owner.st_uid));
+        let path = root.join(name(workspace));
         make(&path)?;
         let flags = OFlag::O_DIRECTORY | OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let folder = open(&path, flags, Mode::empty())?;
-        if geteuid().is_root() && fstat(&folder)?.st_uid != owner.st_uid {
-            fchown(&folder, Some(Uid::from_raw(owner.st_uid)), Some(Gid::from_raw(owner.st_gid)))?;
+        if geteuid().is_root() && fstat(&folder)?.st_uid != service_user.uid {
+            fchown(&folder, Some(Uid::from_raw(service_user.uid)), Some(Gid::from_raw(service_user.gid)))?;
         }
         Ok(Some(folder))
     }
@@ -56,9 +55,9 @@ fn make(path: &std::path::Path) -> Result<(), Errno> {
 }
 
 /// A name of fixed length for labels of any length; their lengths make it unambiguous.
-fn name(workspace: &WorkspaceKey, uid: u32) -> String {
+fn name(workspace: &WorkspaceKey) -> String {
     let WorkspaceKey { owner, id } = workspace;
-    let digest = Sha256::digest(format!("{}:{owner}{}:{id}{uid}", owner.len(), id.len()));
+    let digest = Sha256::digest(format!("{}:{owner}{}:{id}", owner.len(), id.len()));
     digest.iter().take(16).fold(String::with_capacity(32), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -68,19 +67,19 @@ fn name(workspace: &WorkspaceKey, uid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vm_system_sandbox::identity::Identity;
 
     fn workspace(owner: &str, id: &str) -> WorkspaceKey {
         WorkspaceKey { owner: owner.to_owned(), id: id.to_owned() }
     }
 
     #[test]
-    fn every_owner_workspace_and_user_has_a_folder_of_its_own() {
+    fn every_owner_and_workspace_has_a_folder_of_its_own() {
         let names = [
-            name(&workspace("a", "b"), 1),
-            name(&workspace("a", "b"), 2),
-            name(&workspace("ab", ""), 1),
-            name(&workspace("", "ab"), 1),
-            name(&workspace("a", "../b"), 1),
+            name(&workspace("a", "b")),
+            name(&workspace("ab", "")),
+            name(&workspace("", "ab")),
+            name(&workspace("a", "../b")),
         ];
         let distinct: std::collections::HashSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
@@ -94,14 +93,14 @@ mod tests {
         let place = tempfile::tempdir().expect("tempdir");
         let root = place.path().join("workspaces");
         let workspaces = Workspaces::new(Some(root.clone()));
-        let worktree = std::fs::File::open(place.path()).expect("open");
+        let own = Identity::of_this_process().expect("an identity").ids;
         let label = workspace("uid:1", "w");
-        assert!(workspaces.open(&label, &worktree).expect("made").is_some());
-        assert!(workspaces.open(&label, &worktree).expect("again").is_some());
+        assert!(workspaces.open(&label, own).expect("made").is_some());
+        assert!(workspaces.open(&label, own).expect("again").is_some());
         let folder = std::fs::read_dir(&root).expect("list").next().expect("one").expect("entry").path();
         std::fs::remove_dir(&folder).expect("remove");
         std::os::unix::fs::symlink("/", &folder).expect("link");
-        assert!(workspaces.open(&label, &worktree).is_err());
-        assert!(Workspaces::default().open(&label, &worktree).expect("none").is_none());
+        assert!(workspaces.open(&label, own).is_err());
+        assert!(Workspaces::default().open(&label, own).expect("none").is_none());
     }
 }

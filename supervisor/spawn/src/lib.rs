@@ -17,14 +17,16 @@
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
 //! - [`mod@examine`]: which walls this host supports
 //! - [`groups`]: the owners' groups in the daemon's cgroup subtree
-//! - [`broker`]: the processes of host modules
+//! - [`broker`]: the processes of host modules; [`files_agent`]: the processes that use worktrees as their users; [`child`]: both
 
 pub mod broker;
 pub mod channel;
+pub mod child;
 pub mod config;
 mod control;
 pub mod error;
 mod examine;
+pub mod files_agent;
 mod fork;
 pub mod groups;
 mod keeper;

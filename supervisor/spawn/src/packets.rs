@@ -13,6 +13,11 @@ thread_local! {
     static BUFFER: std::cell::RefCell<Vec<u8>> = std::cell::RefCell::new(vec![0; PACKET_BYTES]);
 }
 
+/// Work with this thread's buffer of [`PACKET_BYTES`].
+pub(super) fn with_buffer<T>(work: impl FnOnce(&mut [u8]) -> T) -> T {
+    BUFFER.with_borrow_mut(|buffer| work(buffer))
+}
+
 /// Registers our end of a socket with the runtime, for reading only. Otherwise each message that the peer reads would wake
 /// this task because the socket is writable again.
 pub(super) fn register(socket: OwnedFd) -> io::Result<WatchedFd> {
@@ -29,7 +34,7 @@ pub(super) async fn receive<T>(
     loop {
         let mut guard = socket.readable().await?;
         let result = guard.try_io(|socket| {
-            BUFFER.with_borrow_mut(|buffer| {
+            with_buffer(|buffer| {
                 let got = socket::receive(socket.get_ref(), buffer, Wait::No)?;
                 let len = got.len;
                 Ok(take.take().map(|take| take(got, &buffer[..len])))

@@ -38,12 +38,13 @@ mod cases {
             .iter()
             .flat_map(|(name, path)| ["--allow-exec".to_owned(), format!("{name}={}", path.display())]);
         let options = DaemonOptions { arguments: arguments.collect(), ..DaemonOptions::default() };
-        let bench = Bench::with(user, &["fs", "exec"], &options);
+        let mut bench = Bench::with(user, &["fs", "exec"], &options);
         if User::can_be_switched() {
             // Commands are not run as root.
             let worktree = bench.daemon.place.worktree();
             std::os::unix::fs::chown(worktree, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID))
                 .expect("chown");
+            bench.as_user = Some(UNPRIVILEGED_UID.to_string());
         }
         bench
     }
@@ -64,12 +65,12 @@ mod cases {
 
     pub(super) fn commands_are_not_run_as_root() {
         let mut bench = with_commands(User::AsStarted, &[("sh", PathBuf::from("/bin/sh"))]);
-        std::os::unix::fs::chown(bench.daemon.place.worktree(), Some(0), Some(0)).expect("chown");
+        bench.as_user = None;
         bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh"]}"#);
         let session = bench.session();
         let run = "try { require('exec').run('sh', ['-c', 'id']).stdout } catch (error) { error.message }";
         let thrown = bench.eval(&session, run);
-        assert!(thrown.contains("commands are not run as root") && thrown.contains("chown"), "{thrown}");
+        assert!(thrown.contains("commands are not run as root") && thrown.contains("--as-user"), "{thrown}");
         bench.end();
     }
 

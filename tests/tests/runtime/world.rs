@@ -90,7 +90,7 @@ impl World {
             workspace_id: "w".to_owned(),
             base_commit_oid: "c".to_owned(),
             worktree_path: self.worktree.path().to_owned(),
-            worktree_client: WorktreeClient::Administrator,
+            as_user: None,
             libraries: Libraries::Installed(LibrarySet::default()),
         }
     }

@@ -21,6 +21,9 @@ pub struct Args {
     /// The folder whose files the session may read
     #[arg(long, value_name = "DIR")]
     worktree_path: PathBuf,
+    /// For administrators: use the folder with the rights of this user (name or number) instead of your own
+    #[arg(long, value_name = "USER")]
+    as_user: Option<String>,
     /// A name for people
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -41,6 +44,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         workspace_id: args.workspace_id,
         base_commit_oid: args.base_commit,
         worktree_path,
+        as_user: args.as_user,
         name: args.name,
         ttl_s: args.ttl_s,
         idle_timeout_s: args.idle_timeout_s,

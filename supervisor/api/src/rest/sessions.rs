@@ -21,6 +21,8 @@ pub(super) struct SessionBody {
     base_commit_oid: Option<String>,
     /// Absolute path of an existing folder.
     worktree_path: Option<String>,
+    /// For administrators: the user with whose rights the folder is used, a name or a number; by default the caller.
+    as_user: Option<String>,
     /// For people.
     name: Option<String>,
     /// Not longer than the template's (seconds).
@@ -86,6 +88,7 @@ pub(super) async fn create(request: RestRequest, JsonBody(body): JsonBody<Sessio
         workspace_id: required("workspace_id", body.workspace_id)?,
         base_commit_oid: required("base_commit_oid", body.base_commit_oid)?,
         worktree_path: required("worktree_path", body.worktree_path)?,
+        as_user: body.as_user,
         name: body.name,
         ttl_s: body.ttl_s,
         idle_timeout_s: body.idle_timeout_s,

@@ -5,6 +5,7 @@
 //! name = "ci"            # the owner of its rows: letters, digits, `.`, `_`, `-`
 //! role = "user"          # or "admin": sees and may do everything
 //! sha256 = "9f86d08…"    # of the token, hexadecimal
+//! uid = "builder"        # optional: a user (name or number) with whose rights it uses worktrees; never root
 //! ```
 //!
 //! The file belongs to the supervisor's user (or root), and no other user may read it. Tokens are long random texts, so a
@@ -54,6 +55,17 @@ pub(super) struct Bearer {
 struct Token {
     hash: [u8; 32],
     bearer: Bearer,
+    /// The user with whose rights it uses worktrees.
+    uid: Option<u32>,
+}
+
+/// What the tokens of one name may do with worktrees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenRights {
+    /// One of them has the role admin.
+    pub admin: bool,
+    /// The user of all of them.
+    pub uid: Option<u32>,
 }
 
 /// The valid tokens.
@@ -81,6 +93,29 @@ struct TokenEntry {
     name: String,
     role: Role,
     sha256: String,
+    uid: Option<TokenUser>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TokenUser {
+    Number(u32),
+    Name(String),
+}
+
+impl TokenUser {
+    /// Its uid. Blocks.
+    fn uid(self, token: &str) -> Result<u32, String> {
+        let uid = match self {
+            Self::Number(uid) => uid,
+            Self::Name(name) => match nix::unistd::User::from_name(&name) {
+                Ok(Some(user)) => user.uid.as_raw(),
+                Ok(None) => return Err(format!("the uid of {token:?}: there is no user `{name}`")),
+                Err(errno) => return Err(format!("the uid of {token:?}: user `{name}`: {}", errno.desc())),
+            },
+        };
+        if uid == 0 { Err(format!("the uid of {token:?} is root's: name another user")) } else { Ok(uid) }
+    }
 }
 
 #[derive(Deserialize, PartialEq)]
@@ -126,12 +161,16 @@ impl TokenBook {
                 .any(|token| token.bearer.name == caller.owner.as_str() && token.bearer.admin == caller.admin)
     }
 
-    /// Whether a token of this name has the role admin; `None` if there is no such token.
-    pub fn is_administrator(&self, name: &str) -> Option<bool> {
+    /// What the tokens of this name may do with worktrees; `None` if there is no such token. Different users are none.
+    pub fn rights(&self, name: &str) -> Option<TokenRights> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        let mut of_this_name = tokens.iter().filter(|token| token.bearer.name == name).peekable();
-        of_this_name.peek()?;
-        Some(of_this_name.any(|token| token.bearer.admin))
+        let mut of_this_name = tokens.iter().filter(|token| token.bearer.name == name);
+        let first = of_this_name.next()?;
+        let first = TokenRights { admin: first.bearer.admin, uid: first.uid };
+        Some(of_this_name.fold(first, |rights, token| TokenRights {
+            admin: rights.admin || token.bearer.admin,
+            uid: rights.uid.filter(|uid| token.uid == Some(*uid)),
+        }))
     }
 
     /// The bearer of a token. Compares with all tokens in constant time.
@@ -173,7 +212,7 @@ fn parse(text: &str) -> Result<Vec<Token>, String> {
     let file: BookFile = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
     let mut hashes = HashSet::new();
     let mut tokens = Vec::with_capacity(file.token.len());
-    for TokenEntry { name, role, sha256 } in file.token {
+    for TokenEntry { name, role, sha256, uid } in file.token {
         let plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '_' | '-');
         if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(plain) {
             return Err(format!("{name:?} is not a name: 1 to {NAME_CHARS} letters, digits, `.`, `_`, `-`"));
@@ -186,7 +225,8 @@ fn parse(text: &str) -> Result<Vec<Token>, String> {
         if !hashes.insert(hash) {
             return Err(format!("the token of {name:?} is listed twice"));
         }
-        tokens.push(Token { hash, bearer: Bearer { name, admin: role == Role::Admin } });
+        let uid = uid.map(|user| user.uid(&name)).transpose()?;
+        tokens.push(Token { hash, bearer: Bearer { name, admin: role == Role::Admin }, uid });
     }
     Ok(tokens)
 }
@@ -250,6 +290,26 @@ mod tests {
         }
         assert!(matches!(TokenBook::open(Path::new("/nowhere/tokens")), Err(TokenError::Io { .. })));
         assert!(matches!(TokenBook::open(Path::new("/")), Err(TokenError::Exposed { .. })));
+    }
+
+    #[test]
+    fn a_token_may_have_the_rights_of_a_user_but_root() {
+        let number = entry("ci", "user", TEST) + "uid = 1\n";
+        let named = entry("ci", "user", &"1".repeat(64)) + "uid = \"daemon\"\n";
+        let other = entry("ci", "user", &"2".repeat(64));
+        let rights = |text: &str| {
+            let file = file(text, 0o600);
+            TokenBook::open(file.path()).expect("a good file").rights("ci")
+        };
+        let of_daemon = Some(TokenRights { admin: false, uid: Some(1) });
+        assert_eq!(rights(&number), of_daemon);
+        assert_eq!(rights(&(number.clone() + &named)), of_daemon);
+        assert_eq!(rights(&(number + &other)), Some(TokenRights { admin: false, uid: None }), "they differ");
+        assert_eq!(rights(""), None);
+        for (uid, why) in [("0", "root's"), ("\"root\"", "root's"), ("\"no-such-user-here\"", "no user")] {
+            let error = parse(&(entry("ci", "user", TEST) + "uid = " + uid + "\n")).err().expect("refused");
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]

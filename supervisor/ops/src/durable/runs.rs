@@ -76,7 +76,7 @@ impl Ops {
         }
         self.may_choose_worktree(call)?;
         worktree(worktree_path)?;
-        Ok(self.durables()?.check_worktree(worktree_path.into(), call.caller.worktree_client()).await?)
+        Ok(self.durables()?.check_worktree(worktree_path.into(), &call.caller.owner).await?)
     }
 
     /// The template of an execution, and its current content.

@@ -76,7 +76,7 @@ impl Fake {
             workspace_id,
             base_commit_oid,
             worktree_path,
-            worktree_client: _,
+            as_user: _,
             libraries: _,
         } = request;
         let mut session = Session {
@@ -449,6 +449,7 @@ pub(super) fn new_session(template: &str) -> NewSession {
         workspace_id: "w".to_owned(),
         base_commit_oid: "c".to_owned(),
         worktree_path: "/".to_owned(),
+        as_user: None,
         name: None,
         ttl_s: None,
         idle_timeout_s: None,

@@ -3,9 +3,10 @@
 
 use super::channel::{BrokerChannelError, Channel};
 use super::{AllowedCall, BrokerConfig};
+use crate::files_agents::FilesChild;
 use crate::shares::Holder;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -13,12 +14,14 @@ use tokio::time::timeout;
 use vm_system_protocol::broker::{
     BrokerCall, BrokerReply, DatabaseReply, DatabaseRequest, FromBroker, FsReply, FsRequest, ToBroker,
 };
+use vm_system_protocol::files_agent::FilesProcess;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::socket;
-use vm_system_spawn::broker::{BrokerFiles, BrokerProcess};
+use vm_system_spawn::broker::{BrokerFiles, start_command, start_database_broker, start_file_broker};
+use vm_system_spawn::child::ChildProcess;
 use vm_system_spawn::{CommandGroup, OwnerGroup};
 
 /// Why a broker failed. Its process is always ended.
@@ -44,6 +47,48 @@ pub(super) enum BrokerFailure {
     Late(u128),
 }
 
+/// A broker process: our own child, or one of the worktree's files agent.
+#[derive(Debug)]
+enum BrokerProcess {
+    Own(ChildProcess),
+    OfAgent(FilesChild),
+}
+
+impl BrokerProcess {
+    /// As [`ChildProcess::missing_wall`]. A process of an agent protects its own user alone, whose agent could fake what is seen:
+    /// its own report must suffice.
+    fn missing_wall(&self) -> Option<&'static str> {
+        match self {
+            Self::Own(child) => child.missing_wall(),
+            Self::OfAgent(_) => None,
+        }
+    }
+
+    fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Own(child) => Some(child.pid()),
+            Self::OfAgent(_) => None,
+        }
+    }
+
+    fn kill(&self) -> io::Result<()> {
+        match self {
+            Self::Own(child) => child.kill(),
+            Self::OfAgent(child) => {
+                child.kill();
+                Ok(())
+            }
+        }
+    }
+
+    async fn ended(&mut self) -> io::Result<ExitStatus> {
+        match self {
+            Self::Own(child) => child.ended().await,
+            Self::OfAgent(child) => child.ended().await,
+        }
+    }
+}
+
 /// A broker process with its channel.
 #[derive(Debug)]
 pub(super) struct ConnectedBroker {
@@ -63,29 +108,33 @@ enum BrokerGroup {
 }
 
 impl ConnectedBroker {
-    /// Starts a process; usable after [`ConnectedBroker::ready`].
-    pub(super) fn start(config: &BrokerConfig, call: &AllowedCall) -> Result<Self, BrokerFailure> {
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let channel = Channel::new(UnixStream::from_std(ours)?);
-        let workspace =
-            if call.access.database { call.workspaces.open(&call.workspace, &call.worktree)? } else { None };
-        let workspace = workspace.as_ref().map(AsFd::as_fd);
-        let process =
-            BrokerProcess::start(&config.program, call.access, theirs.as_fd(), files_of(call), workspace)?;
-        Ok(Self { process, channel, calls: 0, group: BrokerGroup::None })
+    /// Starts the process for a call of files or databases; usable after [`ConnectedBroker::ready`].
+    pub(super) async fn start(config: &BrokerConfig, call: &AllowedCall) -> Result<Self, BrokerFailure> {
+        let (channel, theirs) = channel(config)?;
+        let process = if let BrokerCall::Database { .. } = call.request {
+            let workspace = call.workspaces.open(&call.workspace, config.service_ids)?;
+            let (user, workspace) = (config.service_ids.into(), workspace.as_ref().map(AsFd::as_fd));
+            start_database_broker(&config.program, &user, theirs.as_fd(), workspace).map(BrokerProcess::Own)
+        } else {
+            let process = FilesProcess::Broker { write: call.write };
+            start_for_files(call, process, &theirs, |files| {
+                start_file_broker(&config.program, call.write, theirs.as_fd(), files)
+            })
+            .await
+        };
+        Ok(Self { process: process?, channel, calls: 0, group: BrokerGroup::None })
     }
 
     /// Starts the process of one command. It installs the walls around the command, not around itself, and fails closed.
-    pub(super) fn start_command(config: &BrokerConfig, call: &AllowedCall) -> Result<Self, BrokerFailure> {
-        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        if config.groups.is_some() {
-            socket::attest_senders(&ours)?;
-        }
-        let channel = Channel::new(UnixStream::from_std(ours)?);
-        let process = BrokerProcess::start_command(&config.program, theirs.as_fd(), files_of(call))?;
-        Ok(Self { process, channel, calls: 0, group: BrokerGroup::None })
+    pub(super) async fn start_command(
+        config: &BrokerConfig,
+        call: &AllowedCall,
+    ) -> Result<Self, BrokerFailure> {
+        let (channel, theirs) = channel(config)?;
+        let process = start_for_files(call, FilesProcess::Command, &theirs, |files| {
+            start_command(&config.program, theirs.as_fd(), files)
+        });
+        Ok(Self { process: process.await?, channel, calls: 0, group: BrokerGroup::None })
     }
 
     /// Waits until the process of a command is ready for its call, and in a group of its own.
@@ -115,25 +164,24 @@ impl ConnectedBroker {
         config: &BrokerConfig,
         holder: &Holder,
     ) -> Result<(), BrokerFailure> {
-        let moved = async {
-            let Some(group) = group_of(config, holder).await? else { return Ok(BrokerGroup::None) };
-            group.add(self.process.process()?).await?;
-            Ok(BrokerGroup::Owner { _kept: group })
+        let greeting = async {
+            let Some(group) = group_of(config, holder).await.map_err(BrokerFailure::Group)? else {
+                return Ok((self.channel.receive().await?, BrokerGroup::None));
+            };
+            let (greeting, sender) = self.channel.receive_attested().await?;
+            group.add(sender).await.map_err(BrokerFailure::Group)?;
+            Ok::<_, BrokerFailure>((greeting, BrokerGroup::Owner { _kept: group }))
         };
-        // Together: each may take some milliseconds.
-        let (greeting, moved) = tokio::join!(timeout(config.start_deadline, self.channel.receive()), moved);
+        let late = |_| BrokerFailure::Late(config.start_deadline.as_millis());
+        let (greeting, group) = timeout(config.start_deadline, greeting).await.map_err(late)??;
+        self.group = group;
         match greeting {
-            Ok(Ok(FromBroker::Ready)) => {
-                self.group = moved.map_err(BrokerFailure::Group)?;
-                match self.process.missing_wall() {
-                    None => Ok(()),
-                    Some(wall) => Err(BrokerFailure::NotJailed(format!("{wall} is not in force"))),
-                }
-            }
-            Ok(Ok(FromBroker::Failed { message })) => Err(BrokerFailure::NotJailed(message)),
-            Ok(Ok(FromBroker::Reply { .. })) => Err(BrokerFailure::Violation("a reply before a call")),
-            Ok(Err(error)) => Err(error.into()),
-            Err(_) => Err(BrokerFailure::Late(config.start_deadline.as_millis())),
+            FromBroker::Ready => match self.process.missing_wall() {
+                None => Ok(()),
+                Some(wall) => Err(BrokerFailure::NotJailed(format!("{wall} is not in force"))),
+            },
+            FromBroker::Failed { message } => Err(BrokerFailure::NotJailed(message)),
+            FromBroker::Reply { .. } => Err(BrokerFailure::Violation("a reply before a call")),
         }
     }
 
@@ -185,7 +233,8 @@ impl ConnectedBroker {
         matches!(&self.group, BrokerGroup::Command(group) if group.ran_out_of_memory())
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    /// Not of a process of a files agent.
+    pub(super) fn pid(&self) -> Option<u32> {
         self.process.pid()
     }
 
@@ -209,9 +258,29 @@ async fn group_of(config: &BrokerConfig, holder: &Holder) -> io::Result<Option<A
     }
 }
 
-fn files_of(call: &AllowedCall) -> BrokerFiles<'_> {
-    let AllowedCall { worktree, .. } = call;
-    BrokerFiles { worktree: worktree.as_fd(), user: worktree.user(), cross_mounts: worktree.cross_mounts() }
+/// Our end of a channel, and the process's.
+fn channel(config: &BrokerConfig) -> io::Result<(Channel, OwnedFd)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    if config.groups.is_some() {
+        // The process that sends the greeting is moved into its group, whoever has started it.
+        socket::attest_senders(&ours)?;
+    }
+    Ok((Channel::new(UnixStream::from_std(ours)?), theirs.into()))
+}
+
+/// Starts a process that uses the worktree: by the files agent of its user, or with our own rights by `start`.
+async fn start_for_files(
+    call: &AllowedCall,
+    process: FilesProcess,
+    channel: &OwnedFd,
+    start: impl FnOnce(BrokerFiles<'_>) -> io::Result<ChildProcess>,
+) -> io::Result<BrokerProcess> {
+    let cross_mounts = call.worktree.cross_mounts();
+    if let Some(worktree) = call.worktree.own_handle() {
+        return start(BrokerFiles { worktree, cross_mounts }).map(BrokerProcess::Own);
+    }
+    call.worktree.start(process, channel).await.map(BrokerProcess::OfAgent)
 }
 
 /// The check of a reply to this request.

@@ -1,4 +1,4 @@
-//! One task per session with a broker: owns the process, serves one call after the other, replaces it when it failed.
+//! One task per session and kind of broker: owns the process, serves one call after the other, replaces it when it failed.
 //!
 //! ```text
 //! no process ──call──▶ starting ──ready──▶ idle ──call──▶ busy ──reply───▶ idle
@@ -7,7 +7,7 @@
 //! ```
 
 use super::live::{BrokerFailure, ConnectedBroker};
-use super::{AllowedCall, CallFailure, Shared, broker_error};
+use super::{AllowedCall, BrokerKind, CallFailure, Shared, broker_error};
 use crate::shares::Share;
 use crate::worktree::Worktree;
 use std::collections::VecDeque;
@@ -17,7 +17,6 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use vm_system_policy::BrokerAccess;
 use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::worker::HostError;
@@ -52,29 +51,32 @@ pub(super) struct Work {
 pub(super) struct BrokerTask {
     shared: Arc<Shared>,
     session: SessionId,
+    kind: BrokerKind,
     stop: CancellationToken,
     broker: Option<ConnectedBroker>,
     /// The process of the running command.
     command: Option<ConnectedBroker>,
-    /// The access that the running broker's walls permit.
-    access: BrokerAccess,
-    /// The files that the running broker was started for.
-    worktree: Option<Worktree>,
+    /// What the running broker was started for: the worktree, and whether its walls permit changing files. `None` for databases.
+    files: Option<(Worktree, bool)>,
     failures: VecDeque<Instant>,
     /// The slot of the call in progress; a process that does not end keeps it.
     slot: Option<Arc<Share>>,
 }
 
 impl BrokerTask {
-    pub(super) fn new(shared: Arc<Shared>, session: SessionId, stop: CancellationToken) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        (session, kind): (SessionId, BrokerKind),
+        stop: CancellationToken,
+    ) -> Self {
         Self {
             shared,
             session,
+            kind,
             stop,
             broker: None,
             command: None,
-            access: BrokerAccess::default(),
-            worktree: None,
+            files: None,
             failures: VecDeque::new(),
             slot: None,
         }
@@ -99,7 +101,7 @@ impl BrokerTask {
                     self.note_failure(&why);
                 }
                 () = sleep(self.shared.config.idle) => {
-                    if self.shared.retire(self.session, &jobs) {
+                    if self.shared.retire((self.session, self.kind), &jobs) {
                         break;
                     }
                 }
@@ -148,9 +150,11 @@ impl BrokerTask {
         if let BrokerCall::Exec { .. } = call.request {
             return self.run_command(call).await;
         }
-        let is_for_this = self.access == call.access
-            && self.worktree.as_ref().is_some_and(|worktree| worktree.is_same(&call.worktree));
-        if self.broker.is_some() && !is_for_this {
+        let is_for_another = self
+            .files
+            .as_ref()
+            .is_some_and(|(worktree, write)| *write != call.write || !worktree.is_same(&call.worktree));
+        if self.broker.is_some() && is_for_another {
             // The policy, the folder or its owner's rights have changed: other walls need another process.
             self.discard().await;
         }
@@ -183,14 +187,16 @@ impl BrokerTask {
             return Err(broker_error("the broker failed 5 times within a minute; try again later"));
         }
         let shared = Arc::clone(&self.shared);
-        let started = match ConnectedBroker::start(&shared.config, call) {
+        let started = match ConnectedBroker::start(&shared.config, call).await {
             Ok(broker) => {
-                self.access = call.access;
-                self.worktree = Some(call.worktree.clone());
+                self.files = match self.kind {
+                    BrokerKind::Files => Some((call.worktree.clone(), call.write)),
+                    BrokerKind::Databases => None,
+                };
                 shared.live.fetch_add(1, Ordering::Relaxed);
-                // Stored before the first await: if the session ends meanwhile, the process is still reaped.
+                // Stored before the next await: if the session ends meanwhile, the process is still reaped.
                 let broker = self.broker.insert(broker);
-                tracing::debug!(session = %self.session, pid = broker.pid(), "broker started");
+                tracing::debug!(session = %self.session, kind = ?self.kind, pid = broker.pid(), "broker started");
                 broker.ready(&shared.config, &call.holder).await
             }
             Err(failure) => Err(failure),
@@ -204,10 +210,10 @@ impl BrokerTask {
     /// A command has a process of its own, which exits with it.
     async fn run_command(&mut self, call: AllowedCall) -> BrokerResult {
         let shared = Arc::clone(&self.shared);
-        let result = match ConnectedBroker::start_command(&shared.config, &call) {
+        let result = match ConnectedBroker::start_command(&shared.config, &call).await {
             Ok(started) => {
                 shared.live.fetch_add(1, Ordering::Relaxed);
-                // Stored before the first await: if the session ends meanwhile, the process is still reaped.
+                // Stored before the next await: if the session ends meanwhile, the process is still reaped.
                 let command = self.command.insert(started);
                 match command.command_ready(&shared.config, &call.holder).await {
                     Ok(()) => command.exchange(&shared.config, call.execution, call.request).await,

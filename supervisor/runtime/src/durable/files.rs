@@ -84,8 +84,8 @@ pub(super) async fn call(
         Some(Value::Array(args)) => args,
         _ => Vec::new(),
     };
-    let client = shared.worktree_clients.of(&context.owner);
-    let worktree = match shared.open_worktree(PathBuf::from(&context.worktree), client).await {
+    let path = PathBuf::from(&context.worktree);
+    let worktree = match shared.open_worktree(path, &context.owner, None).await {
         Err(RuntimeError::ShuttingDown) => return stopping().await,
         opened => opened.map_err(|error| format!("the worktree cannot be used: {error}"))?,
     };
@@ -181,7 +181,7 @@ impl Files {
             let call = AllowedCall {
                 execution: self.execution,
                 request: request.clone(),
-                access: self.context.policy.broker_access(),
+                write: self.context.policy.may_write_files(),
                 worktree: self.worktree.clone(),
                 // Programs have no databases.
                 workspaces: Workspaces::default(),

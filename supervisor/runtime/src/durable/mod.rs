@@ -34,7 +34,6 @@ pub use live::RunIdentity;
 use super::api::RuntimeError;
 use super::link::LastReceived;
 use super::task::RuntimeContext;
-use crate::worktree::WorktreeClient;
 use live::{LiveRun, QueuedRequest, RunRequest};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -260,9 +259,9 @@ impl Durables {
         live::lock(&self.workers).get(&session).cloned()
     }
 
-    /// Whether a client's programs may use a folder; otherwise the error would come with the first file call, perhaps days later.
-    pub async fn check_worktree(&self, path: PathBuf, client: WorktreeClient) -> Result<(), RuntimeError> {
-        self.shared.open_worktree(path, client).await.map(|_| ())
+    /// Whether an owner's programs may use a folder; otherwise the error would come with the first file call, perhaps days later.
+    pub async fn check_worktree(&self, path: PathBuf, owner: &Principal) -> Result<(), RuntimeError> {
+        self.shared.open_worktree(path, owner, None).await.map(|_| ())
     }
 
     /// Sessions of programs that have a process now.

@@ -1,4 +1,5 @@
-//! The folder with the files of a session: opened once, everything beneath it through that handle.
+//! The folder with the files of a session: opened once, everything beneath it through that handle, with the rights of this process
+//! or by the files agent of a user.
 //!
 //! A path is checked twice: lexically ([`clean_relative`]), and by the kernel at the moment of opening (`openat2` with
 //! `RESOLVE_BENEATH`), so that a link that is replaced after a check has no effect. Reads are capped, of regular files

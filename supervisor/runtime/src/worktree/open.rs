@@ -1,23 +1,15 @@
-//! The handle of a worktree, and files opened beneath it.
+//! An open worktree, and files read beneath it: with this process's rights, or by the files agent of a user.
 
-use super::roots::{Roots, Walked, WorktreeClient};
+use super::roots::{FileRights, Place, Roots, WorktreeClient};
+use crate::files_agents::{FilesAgentError, FilesAgents, FilesChild, OpenFolder};
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
-use std::sync::Arc;
-use vm_system_sandbox::beneath::beneath_only;
-use vm_system_sandbox::identity::Identity;
-use vm_system_sandbox::reader::as_user;
-
-/// Times a path is looked up again when folders above it are moved in the same moment (`openat2` fails with EAGAIN).
-pub(super) const RACES: u32 = 16;
-
-/// Flags for opening the folder itself.
-pub(super) const FOLDER: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use vm_system_protocol::files_agent::{FilesProcess, ReadTarget};
+use vm_system_sandbox::beneath::{self, FOLDER, PathTarget, errno_of};
 
 /// A worktree or one of its files cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +33,7 @@ pub enum WorktreeError {
     /// The file cannot be read as text.
     #[error("{0}")]
     Unreadable(String),
-    /// Nothing is wrong with it: the supervisor lacks descriptors, memory or threads.
+    /// Nothing is wrong with it: descriptors, memory, threads or a files agent are missing.
     #[error("{0}")]
     Unavailable(String),
     /// The worktree itself: not absolute, missing, or not a folder.
@@ -52,38 +44,60 @@ pub enum WorktreeError {
     NotPermitted(String),
 }
 
-/// An open worktree. Clones share the handle.
+/// An open worktree. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Worktree(Arc<Opened>);
 
 #[derive(Debug)]
 struct Opened {
-    handle: OwnedFd,
-    /// The owner of the folder; files are opened with its rights. `None`: the supervisor's own rights.
-    user: Option<Arc<Identity>>,
+    files: Files,
     cross_mounts: bool,
-    /// Device and inode of the folder.
-    folder: (u64, u64),
 }
 
-impl TryFrom<Walked> for Worktree {
-    type Error = Errno;
+#[derive(Debug)]
+enum Files {
+    /// Used with this process's rights.
+    Own {
+        handle: OwnedFd,
+        /// Device and inode.
+        folder: (u64, u64),
+    },
+    /// Used by the files agent of a user.
+    Agent(AgentFiles),
+}
 
-    fn try_from(walked: Walked) -> Result<Self, Errno> {
-        let Walked { handle, user, cross_mounts } = walked;
-        let facts = nix::sys::stat::fstat(&handle)?;
-        Ok(Self(Arc::new(Opened { handle, user, cross_mounts, folder: (facts.st_dev, facts.st_ino) })))
+/// A folder of a user; opened again if the user's agent was replaced.
+#[derive(Debug)]
+struct AgentFiles {
+    agents: FilesAgents,
+    uid: u32,
+    place: Place,
+    /// As the client named it.
+    path: PathBuf,
+    folder: Mutex<Arc<OpenFolder>>,
+}
+
+impl AgentFiles {
+    fn present(&self) -> Arc<OpenFolder> {
+        Arc::clone(&self.folder.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
 
-impl AsFd for Worktree {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.handle.as_fd()
+    /// The folder in a live agent. Blocks.
+    fn folder(&self) -> Result<Arc<OpenFolder>, WorktreeError> {
+        let present = self.present();
+        if present.is_usable() {
+            return Ok(present);
+        }
+        let Place { root, beneath } = &self.place;
+        let opened = self.agents.open(self.uid, root.as_fd(), beneath, root.cross_mounts());
+        let opened = Arc::new(opened.map_err(|error| of_agent(&self.path, error))?);
+        *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&opened);
+        Ok(opened)
     }
 }
 
 impl Worktree {
-    /// Opens a folder that a client names. Blocks.
+    /// Opens a folder that a client names. Blocks; for files agents on a thread of the runtime's blocking pool.
     pub fn open(path: &Path, roots: &Roots, client: &WorktreeClient) -> Result<Self, WorktreeError> {
         if !path.is_absolute() {
             return Err(WorktreeError::Worktree(format!(
@@ -91,28 +105,48 @@ impl Worktree {
                 path.display()
             )));
         }
-        let walked = roots.walk(path, client)?;
-        walked.try_into().map_err(|errno: Errno| unusable(path, errno))
+        let (place, rights) = roots.find(path, client)?;
+        let Place { root, beneath } = &place;
+        let cross_mounts = root.cross_mounts();
+        let files = match rights {
+            FileRights::Own => {
+                let handle = beneath::open_folder(root.as_fd(), beneath, cross_mounts);
+                own(handle).map_err(|errno| failed(path, errno))?
+            }
+            FileRights::User(agents, uid) => {
+                let opened = agents.open(uid, root.as_fd(), beneath, cross_mounts);
+                let folder = Mutex::new(Arc::new(opened.map_err(|error| of_agent(path, error))?));
+                Files::Agent(AgentFiles { agents, uid, path: path.to_owned(), place, folder })
+            }
+        };
+        Ok(Self(Arc::new(Opened { files, cross_mounts })))
     }
 
-    /// As [`Worktree::open`] for an administrator, from caches only; `None` where a disk, a server or the group database
-    /// would have to be queried, or for any error. Does not block.
+    /// As [`Worktree::open`] with this process's own rights, from caches only; `None` where a disk, a server or an agent would have
+    /// to be queried, or for any error. Does not block.
     pub fn open_cached(path: &Path, roots: &Roots, client: &WorktreeClient) -> Option<Self> {
-        let cacheable = *client == WorktreeClient::Administrator && path.is_absolute();
-        if cacheable { roots.walk_cached(path)?.try_into().ok() } else { None }
+        if *client != WorktreeClient::Administrator || !path.is_absolute() {
+            return None;
+        }
+        let (Place { root, beneath }, FileRights::Own) = roots.find(path, client).ok()? else { return None };
+        let cross_mounts = root.cross_mounts();
+        let files = own(beneath::open_cached_folder(root.as_fd(), &beneath, cross_mounts)).ok()?;
+        Some(Self(Arc::new(Opened { files, cross_mounts })))
     }
 
     /// A folder of the operator, by any path, with our own rights. Blocks.
     pub fn of_operator(path: &Path) -> Result<Self, WorktreeError> {
-        let opened = nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty());
-        let handle = opened.map_err(|errno| unusable(path, errno))?;
-        let walked = Walked { handle, user: None, cross_mounts: true };
-        walked.try_into().map_err(|errno| unusable(path, errno))
+        let files = own(nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty()));
+        let files = files.map_err(|errno| failed(path, errno))?;
+        Ok(Self(Arc::new(Opened { files, cross_mounts: true })))
     }
 
-    /// The user as which a process uses the files; `None`: the supervisor's own.
-    pub fn user(&self) -> Option<&Identity> {
-        self.0.user.as_deref()
+    /// The handle, if the files are used with this process's own rights.
+    pub fn own_handle(&self) -> Option<BorrowedFd<'_>> {
+        match &self.0.files {
+            Files::Own { handle, .. } => Some(handle.as_fd()),
+            Files::Agent(_) => None,
+        }
     }
 
     /// Whether files of other mounts beneath it may be used.
@@ -122,148 +156,173 @@ impl Worktree {
 
     /// Whether both are the same folder with the same rights: a process that was started for one may serve the other.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.0.folder == other.0.folder
-            && self.0.user == other.0.user
-            && self.0.cross_mounts == other.0.cross_mounts
+        let same = match (&self.0.files, &other.0.files) {
+            (Files::Own { folder, .. }, Files::Own { folder: other, .. }) => folder == other,
+            (Files::Agent(files), Files::Agent(other)) => files.present().is_same(&other.present()),
+            _ => false,
+        };
+        same && self.0.cross_mounts == other.0.cross_mounts
     }
 
-    /// The text of a regular file; a byte order mark is dropped. `path` is clean. Blocks.
+    /// Starts a process by the files agent that has the folder open, with its end of a channel. Not for one that is used with this
+    /// process's own rights.
+    pub(crate) async fn start(&self, process: FilesProcess, channel: &OwnedFd) -> io::Result<FilesChild> {
+        let opened = Arc::clone(&self.0);
+        let folder = tokio::task::spawn_blocking(move || match &opened.files {
+            Files::Agent(files) => files.folder().map_err(|error| io::Error::other(error.to_string())),
+            Files::Own { .. } => Err(io::ErrorKind::Unsupported.into()),
+        });
+        let folder = folder.await.map_err(io::Error::other)??;
+        folder.start(process, channel).await.map_err(|error| io::Error::other(error.to_string()))
+    }
+
+    /// The text of a regular file; a byte order mark is dropped. `path` is clean. Blocks, as all of the following.
     pub fn read_text(&self, path: &str, cap: u64) -> Result<String, WorktreeError> {
-        self.as_owner(|| match self.look(path, true)? {
-            PathTarget::File(file, size) => read(file, path, size, cap),
-            PathTarget::Folder => Err(WorktreeError::NotFound(format!("{path:?} is a folder"))),
-            PathTarget::Nothing => {
+        match self.look(path, true, cap)? {
+            Found::File(bytes) => text(bytes, path),
+            Found::Folder => Err(WorktreeError::NotFound(format!("{path:?} is a folder"))),
+            Found::Nothing => {
                 Err(WorktreeError::NotFound(format!("there is no file {path:?} in the worktree")))
             }
-        })
+        }
     }
 
-    /// Runs `work` with the rights of the folder's owner, like a broker, if we are root.
-    pub(super) fn as_owner<T: Send>(
-        &self,
-        work: impl FnOnce() -> Result<T, WorktreeError> + Send,
-    ) -> Result<T, WorktreeError> {
-        let Some(user) = self.user() else { return work() };
-        as_user(user, work).unwrap_or_else(|error| {
-            Err(not_begun(format!("the worktree cannot be read as its owner: {error}"), &error))
-        })
-    }
-
-    /// The bytes of a regular file, and when it was changed (nanoseconds since the Unix epoch). `path` is clean. Blocks. With our
-    /// own rights: for folders of the operator.
+    /// The bytes of a regular file, and when it was changed (nanoseconds since the Unix epoch). `path` is clean. For folders of the
+    /// operator.
     pub fn read_bytes(&self, path: &str, cap: u64) -> Result<(Vec<u8>, i128), WorktreeError> {
-        match self.look(path, true)? {
-            PathTarget::File(file, size) => {
-                let changed = file.metadata().map_or(0, |metadata| {
-                    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
-                });
-                read_bytes(file, path, size, cap).map(|bytes| (bytes, changed))
-            }
-            PathTarget::Folder | PathTarget::Nothing => {
-                Err(WorktreeError::NotFound(format!("there is no file {path:?}")))
-            }
+        let nothing = || WorktreeError::NotFound(format!("there is no file {path:?}"));
+        let handle = self.own_handle().ok_or_else(nothing)?;
+        let opened = beneath::open_file(handle, path, true, self.0.cross_mounts);
+        let PathTarget::File(file, metadata) = opened.map_err(|errno| unreadable(path, true, errno))? else {
+            return Err(nothing());
+        };
+        let changed = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        let read = beneath::read_capped(file, metadata.len(), cap);
+        match read.map_err(|error| unreadable(path, true, errno_of(&error)))? {
+            Ok(bytes) => Ok((bytes, changed)),
+            Err(size) => Err(WorktreeError::TooLarge { path: path.to_owned(), size, cap }),
         }
     }
 
     /// The target of a path; through links if they are to be followed, and never out of the worktree.
-    pub(super) fn look(&self, path: &str, links: bool) -> Result<PathTarget, WorktreeError> {
-        let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let mut resolve = beneath_only(self.0.cross_mounts);
-        resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !links);
-        let how = OpenHow::new().flags(flags).resolve(resolve);
-        let mut races = 0;
-        let opened = loop {
-            match openat2(self.as_fd(), path, how) {
-                Err(Errno::EAGAIN) if races < RACES => races += 1,
-                opened => break opened,
-            }
+    pub(super) fn look(&self, path: &str, links: bool, cap: u64) -> Result<Found, WorktreeError> {
+        let target = match &self.0.files {
+            Files::Own { handle, .. } => read_target(handle, path, links, (cap, self.0.cross_mounts))
+                .map_err(|errno| unreadable(path, links, errno))?,
+            Files::Agent(files) => match files.folder()?.read(path, links, cap) {
+                Ok(target) => target,
+                Err(FilesAgentError::File(errno)) => return Err(unreadable(path, links, errno)),
+                Err(error) => return Err(WorktreeError::Unavailable(format!("{path:?}: {error}"))),
+            },
         };
-        let file = match opened {
-            Ok(file) => File::from(file),
-            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return Ok(PathTarget::Nothing),
-            Err(Errno::EXDEV) => {
-                let why = "leads out of the worktree, or onto another file system";
-                return Err(WorktreeError::InvalidPath(format!("{path:?} {why}")));
-            }
-            Err(Errno::ELOOP) if !links => {
-                let why = "is a link or below one; links are not followed where path patterns are in force";
-                return Err(WorktreeError::InvalidPath(format!("{path:?} {why}")));
-            }
-            Err(Errno::ELOOP) => {
-                return Err(WorktreeError::InvalidPath(format!("{path:?} is a loop of links")));
-            }
-            // A socket, or a device without a driver.
-            Err(Errno::ENXIO | Errno::ENODEV) => return Err(irregular(path)),
-            Err(errno) if is_shortage(errno) => {
-                return Err(WorktreeError::Unavailable(format!("{path:?}: {}", errno.desc())));
-            }
-            Err(errno) => return Err(WorktreeError::Unreadable(format!("{path:?}: {}", errno.desc()))),
-        };
-        let metadata =
-            file.metadata().map_err(|error| WorktreeError::Unreadable(format!("{path:?}: {error}")))?;
-        if metadata.is_dir() {
-            Ok(PathTarget::Folder)
-        } else if metadata.is_file() {
-            Ok(PathTarget::File(file, metadata.len()))
-        } else {
-            Err(irregular(path))
+        match target {
+            ReadTarget::File(bytes) => Ok(Found::File(bytes)),
+            ReadTarget::Folder => Ok(Found::Folder),
+            ReadTarget::Nothing => Ok(Found::Nothing),
+            ReadTarget::Irregular => Err(WorktreeError::NotFound(format!("{path:?} is not a regular file"))),
+            ReadTarget::TooLarge(size) => Err(WorktreeError::TooLarge { path: path.to_owned(), size, cap }),
         }
     }
 }
 
+fn own(handle: nix::Result<OwnedFd>) -> nix::Result<Files> {
+    let handle = handle?;
+    let facts = nix::sys::stat::fstat(&handle)?;
+    Ok(Files::Own { handle, folder: (facts.st_dev, facts.st_ino) })
+}
+
+/// What a files agent does for a read, with our own rights.
+fn read_target(
+    folder: &OwnedFd,
+    path: &str,
+    links: bool,
+    (cap, cross_mounts): (u64, bool),
+) -> nix::Result<ReadTarget> {
+    Ok(match beneath::open_file(folder.as_fd(), path, links, cross_mounts)? {
+        PathTarget::Folder => ReadTarget::Folder,
+        PathTarget::Nothing => ReadTarget::Nothing,
+        PathTarget::Irregular => ReadTarget::Irregular,
+        PathTarget::File(file, metadata) => {
+            match beneath::read_capped(file, metadata.len(), cap).map_err(|error| errno_of(&error))? {
+                Ok(bytes) => ReadTarget::File(bytes),
+                Err(size) => ReadTarget::TooLarge(size),
+            }
+        }
+    })
+}
+
 /// The target of a path.
-pub(super) enum PathTarget {
-    File(File, u64),
+pub(super) enum Found {
+    File(Vec<u8>),
     Folder,
     Nothing,
 }
 
-fn unusable(path: &Path, errno: Errno) -> WorktreeError {
-    let why = format!("the worktree {}: {}", path.display(), errno.desc());
-    if is_shortage(errno) { WorktreeError::Unavailable(why) } else { WorktreeError::Worktree(why) }
-}
-
-/// Errors that say nothing about a path: descriptors, memory or threads are short.
-pub(super) fn is_shortage(errno: Errno) -> bool {
-    matches!(errno, Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM)
-}
-
-/// The error of work as another user that did not begin.
-pub(super) fn not_begun(why: String, error: &io::Error) -> WorktreeError {
-    let errno = Errno::from_raw(error.raw_os_error().unwrap_or(0));
-    if is_shortage(errno) || errno == Errno::EAGAIN {
-        WorktreeError::Unavailable(why)
-    } else {
-        WorktreeError::Worktree(why)
-    }
-}
-
-fn irregular(path: &str) -> WorktreeError {
-    WorktreeError::NotFound(format!("{path:?} is not a regular file"))
-}
-
-fn read_bytes(file: File, path: &str, size: u64, cap: u64) -> Result<Vec<u8>, WorktreeError> {
-    let too_large = |size| WorktreeError::TooLarge { path: path.to_owned(), size, cap };
-    if size > cap {
-        return Err(too_large(size));
-    }
-    // The file may grow while it is read: one byte above the limit detects that.
-    let mut bytes = Vec::with_capacity(size as usize + 1);
-    file.take(cap + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| WorktreeError::Unreadable(format!("{path:?}: {error}")))?;
-    if bytes.len() as u64 > cap {
-        return Err(too_large(bytes.len() as u64));
-    }
-    Ok(bytes)
-}
-
-pub(super) fn read(file: File, path: &str, size: u64, cap: u64) -> Result<String, WorktreeError> {
-    let bytes = read_bytes(file, path, size, cap)?;
+/// The text of a file's content, without a byte order mark.
+pub(super) fn text(bytes: Vec<u8>, path: &str) -> Result<String, WorktreeError> {
     let mut text = String::from_utf8(bytes)
         .map_err(|_| WorktreeError::Unreadable(format!("{path:?} is not UTF-8 text")))?;
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());
     }
     Ok(text)
+}
+
+/// Errors that say nothing about a path: descriptors, memory or threads are short.
+fn is_shortage(errno: Errno) -> bool {
+    matches!(errno, Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EAGAIN)
+}
+
+/// Why a file cannot be read.
+fn unreadable(path: &str, links: bool, errno: Errno) -> WorktreeError {
+    match errno {
+        Errno::EXDEV => {
+            let why = "leads out of the worktree, or onto another file system";
+            WorktreeError::InvalidPath(format!("{path:?} {why}"))
+        }
+        Errno::ELOOP if !links => {
+            let why = "is a link or below one; links are not followed where path patterns are in force";
+            WorktreeError::InvalidPath(format!("{path:?} {why}"))
+        }
+        Errno::ELOOP => WorktreeError::InvalidPath(format!("{path:?} is a loop of links")),
+        errno if is_shortage(errno) => WorktreeError::Unavailable(format!("{path:?}: {}", errno.desc())),
+        errno => WorktreeError::Unreadable(format!("{path:?}: {}", errno.desc())),
+    }
+}
+
+/// One text for all paths outside and for all users without access: it does not reveal what exists.
+pub(super) fn outside(path: &Path) -> WorktreeError {
+    WorktreeError::NotPermitted(format!(
+        "the worktree {} is not a folder beneath any worktree root that you may use",
+        path.display()
+    ))
+}
+
+/// Why a folder cannot be opened.
+fn failed(path: &Path, errno: Errno) -> WorktreeError {
+    let shown = path.display();
+    match errno {
+        // A link, or a mount that leads out of the root: the same as a path outside.
+        Errno::EXDEV | Errno::ELOOP => outside(path),
+        Errno::ENOENT => WorktreeError::Worktree(format!("the worktree {shown} does not exist")),
+        Errno::ENOTDIR => WorktreeError::Worktree(format!("the worktree {shown} is not a folder")),
+        Errno::EACCES => {
+            WorktreeError::NotPermitted(format!("the worktree {shown} cannot be opened: permission denied"))
+        }
+        errno => {
+            let why = format!("the worktree {shown} cannot be opened: {}", errno.desc());
+            if is_shortage(errno) { WorktreeError::Unavailable(why) } else { WorktreeError::Worktree(why) }
+        }
+    }
+}
+
+fn of_agent(path: &Path, error: FilesAgentError) -> WorktreeError {
+    let shown = path.display();
+    match error {
+        FilesAgentError::File(errno) => failed(path, errno),
+        FilesAgentError::NoUser(_) => outside(path),
+        error @ FilesAgentError::Lost { .. } => {
+            WorktreeError::Unavailable(format!("the worktree {shown} cannot be opened: {error}"))
+        }
+    }
 }

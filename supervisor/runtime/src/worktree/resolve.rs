@@ -1,6 +1,6 @@
 //! Which file of the worktree a `require` or `import` means (`rest.md`, Objects: resolver), among those that may be loaded.
 
-use super::open::{PathTarget, Worktree, WorktreeError, read};
+use super::open::{Found, Worktree, WorktreeError, text};
 use super::path::{folder_of, join};
 use vm_system_core::module_format;
 use vm_system_policy::paths::{CleanPath, PathRules};
@@ -50,9 +50,7 @@ pub fn resolve(worktree: &Worktree, resolver: &Resolver, wanted: Wanted<'_>) -> 
     }
     let rules = wanted.load.ok_or_else(|| not_among_paths(specifier))?;
     let bases = bases(resolver, wanted)?;
-    worktree
-        .as_owner(|| Ok(search(worktree, resolver, wanted, (rules, bases))))
-        .map_err(|error| unusable(&error))?
+    search(worktree, resolver, wanted, (rules, bases))
 }
 
 fn search(
@@ -76,14 +74,13 @@ fn search(
                 left_out = true;
                 continue;
             }
-            match worktree.look(&candidate, links) {
-                Ok(PathTarget::File(file, size)) => {
-                    let source =
-                        read(file, &candidate, size, wanted.cap).map_err(|error| unusable(&error))?;
+            match worktree.look(&candidate, links, wanted.cap) {
+                Ok(Found::File(bytes)) => {
+                    let source = text(bytes, &candidate).map_err(|error| unusable(&error))?;
                     let format = module_format(&candidate, wanted.import, wanted.esm);
                     return Ok(Resolved { path: candidate, source, format });
                 }
-                Ok(PathTarget::Folder | PathTarget::Nothing) => {}
+                Ok(Found::Folder | Found::Nothing) => {}
                 Err(error) => return Err(unusable(&error)),
             }
         }

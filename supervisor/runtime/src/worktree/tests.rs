@@ -2,7 +2,7 @@
 
 use super::{RootSettings, Roots, Wanted, Worktree, WorktreeClient, WorktreeError, clean_relative, resolve};
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use tempfile::TempDir;
 use vm_system_policy::paths::{PathRules, Pattern};
@@ -24,7 +24,7 @@ fn root(path: &Path) -> RootSettings {
 }
 
 fn roots(settings: &[RootSettings]) -> Roots {
-    Roots::new(settings).expect("the roots are there")
+    Roots::new(settings, None).expect("the roots are there")
 }
 
 fn worktree() -> (TempDir, Worktree) {
@@ -210,46 +210,6 @@ fn a_referrer_has_a_length() {
 }
 
 #[test]
-fn file_that_the_worktrees_owner_may_not_read_is_closed_to_a_daemon_of_root() {
-    if !nix::unistd::geteuid().is_root() {
-        vm_system_testkit::skip("root", "only root can read what others closed");
-        return;
-    }
-    let (dir, worktree) = worktree();
-    let closed = dir.path().join("closed.js");
-    fs::write(&closed, "secret").expect("a file");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0o600)).expect("closed");
-    chown(dir.path(), Some(65534), Some(65534)).expect("root may");
-    // The owner at the time of opening counts.
-    let of_nobody = open(dir.path(), &everywhere()).expect("it opens");
-    assert_eq!(worktree.read_text("closed.js", CAP).expect("opened as root's"), "secret");
-    assert!(matches!(of_nobody.read_text("closed.js", CAP), Err(WorktreeError::Unreadable(_))));
-    let required = find(&of_nobody, &Resolver::default(), "./closed.js", "");
-    assert_eq!(required, Err("EACCES".to_owned()));
-    assert_eq!(of_nobody.read_text("main.js", CAP).expect("open to all"), "main");
-    // A root that owns the folder has no capability either.
-    chown(&closed, Some(65534), Some(65534)).expect("root may");
-    assert!(matches!(worktree.read_text("closed.js", CAP), Err(WorktreeError::Unreadable(_))));
-}
-
-/// Users of every Linux, with passwd entries.
-const ALICE: u32 = 1;
-const BOB: u32 = 2;
-
-/// A root that all users may use, with a folder of one user.
-fn folder_of(uid: u32, above: &Path, name: &str) -> std::path::PathBuf {
-    let path = above.join(name);
-    fs::create_dir(&path).expect("a folder");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("chmod");
-    chown(&path, Some(uid), Some(uid)).expect("root may");
-    path
-}
-
-fn open_to_all(path: &Path) {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("chmod");
-}
-
-#[test]
 fn links_of_proc_and_other_mounts_are_refused() {
     let dir = TempDir::new().expect("a folder");
     symlink("/proc/self/root", dir.path().join("link")).expect("a link");
@@ -278,104 +238,28 @@ fn links_of_proc_and_other_mounts_are_refused() {
 }
 
 #[test]
-fn a_user_names_only_folders_that_it_owns_and_can_reach() {
-    if !nix::unistd::geteuid().is_root() {
-        vm_system_testkit::skip("root", "only root can give folders to users");
-        return;
-    }
-    let dir = TempDir::new().expect("a folder");
-    open_to_all(dir.path());
-    let closed = dir.path().join("closed");
-    fs::create_dir(&closed).expect("a folder");
-    let own = folder_of(ALICE, dir.path(), "alice");
-    let bobs = folder_of(BOB, dir.path(), "bob");
-    let unreachable = folder_of(ALICE, &closed, "alice");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("chmod");
-    symlink("bob", dir.path().join("link")).expect("a link");
-    let settings = root(dir.path());
-    let unlisted = roots(std::slice::from_ref(&settings));
-    let named = |roots: &Roots, path: &Path| Worktree::open(path, roots, &WorktreeClient::User(ALICE));
-    let refused = |roots: &Roots, path: &Path| {
-        let opened = named(roots, path);
-        assert!(matches!(opened, Err(WorktreeError::NotPermitted(_))), "{path:?}: {opened:?}");
-    };
-    assert_eq!(named(&unlisted, &own).expect("its own").user().expect("an identity").ids.uid, ALICE);
-    for other in [bobs.as_path(), &unreachable, &dir.path().join("link"), dir.path()] {
-        refused(&unlisted, other);
-        let is_link = other.is_symlink();
-        assert_eq!(open(other, &unlisted).is_ok(), !is_link, "an administrator names any folder: {other:?}");
-    }
-    // Not determined by a path's text: `..`, and links, even to a folder of the user.
-    symlink("alice", dir.path().join("own-link")).expect("a link");
-    for unclear in [dir.path().join("own-link"), own.join("../alice"), own.join("../bob")] {
-        refused(&unlisted, &unclear);
-        assert!(matches!(open(&unclear, &unlisted), Err(WorktreeError::NotPermitted(_))), "{unclear:?}");
-    }
-    // Only the owners may use a root with owners; a daemon of root still uses the user's rights.
-    let of =
-        |owner: &str| roots(&[RootSettings { owners: Some(vec![owner.to_owned()]), ..settings.clone() }]);
-    refused(&of("uid:2"), &own);
-    refused(&of("uid:1"), &bobs);
-    assert!(named(&of("uid:1"), &own).is_ok());
-    let name =
-        nix::unistd::User::from_uid(ALICE.into()).expect("an entry in NSS").expect("a system user").name;
-    assert!(named(&of(&format!("user:{name}")), &own).is_ok());
-    // The longest path decides.
-    let nested = [settings.clone(), RootSettings { owners: Some(Vec::new()), ..root(&own) }];
-    refused(&roots(&nested), &own);
-    // A folder above another root contains what that root closes.
-    fs::create_dir(own.join("inner")).expect("a folder");
-    let inner = [settings.clone(), RootSettings { owners: Some(Vec::new()), ..root(&own.join("inner")) }];
-    refused(&roots(&inner), &own);
-    assert!(open(&own, &roots(&inner)).is_ok(), "an administrator names any");
-    let stranger = Worktree::open(&own, &unlisted, &WorktreeClient::User(3_999_999_999));
-    assert!(matches!(stranger, Err(WorktreeError::NotPermitted(_))), "no passwd entry");
-}
-
-#[test]
 fn a_token_names_only_folders_beneath_roots_that_list_it() {
     let dir = TempDir::new().expect("a folder");
     let open_as = |owners: Option<&[&str]>, token: &str| {
         let owners = owners.map(|owners| owners.iter().map(|&owner| owner.to_owned()).collect());
         let roots = roots(&[RootSettings { owners, ..root(dir.path()) }]);
-        Worktree::open(dir.path(), &roots, &WorktreeClient::new(token, false)).is_ok()
+        Worktree::open(dir.path(), &roots, &WorktreeClient::of_owner(token)).is_ok()
     };
     assert!(open_as(Some(&["uid:1", "ci"]), "ci"));
     assert!(!open_as(Some(&["uid:1", "ci"]), "other"));
     assert!(!open_as(None, "ci"));
     for (owner, why) in [("user:no-such-user-here", "no user"), ("uid:x", "uid:NUMBER"), ("", "token")] {
         let settings = RootSettings { owners: Some(vec![owner.to_owned()]), ..root(dir.path()) };
-        let error = Roots::new(&[settings]).expect_err("refused").to_string();
+        let error = Roots::new(&[settings], None).expect_err("refused").to_string();
         assert!(error.contains(why), "{error}");
     }
-}
-
-#[test]
-fn without_a_users_rights_the_modes_of_the_folders_decide() {
-    let dir = TempDir::new().expect("a folder");
-    let uid = dir.path().metadata().expect("facts").uid();
-    open_to_all(dir.path());
-    fs::create_dir_all(dir.path().join("open/own")).expect("folders");
-    fs::create_dir_all(dir.path().join("closed/own")).expect("folders");
-    symlink("open", dir.path().join("link")).expect("a link");
-    open_to_all(&dir.path().join("open"));
-    fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o750)).expect("chmod");
-    let ids = vm_system_sandbox::namespaces::Ids { uid: uid + 1, gid: 3_999_999_999 };
-    let root = super::roots::Root::open(&root(dir.path())).expect("a root");
-    let walk = |beneath: &str| root.walk_by_modes(beneath.as_ref(), &ids.into()).map(|_| ()).err();
-    assert_eq!(walk("open/own"), None);
-    assert_eq!(walk("."), None);
-    assert_eq!(walk("closed/own"), Some(nix::errno::Errno::EACCES));
-    assert_eq!(walk("closed/nothing"), Some(nix::errno::Errno::EACCES), "the content is not revealed");
-    assert_eq!(walk("link/own"), Some(nix::errno::Errno::ELOOP));
-    assert_eq!(walk("open/../open"), Some(nix::errno::Errno::EXDEV));
 }
 
 #[test]
 fn bearer_of_a_revoked_token_names_no_folder() {
     let dir = TempDir::new().expect("a folder");
     let listed = roots(&[RootSettings { owners: Some(vec!["ci".to_owned()]), ..root(dir.path()) }]);
-    assert!(Worktree::open(dir.path(), &listed, &WorktreeClient::Token("ci".to_owned())).is_ok());
+    assert!(Worktree::open(dir.path(), &listed, &WorktreeClient::of_owner("ci")).is_ok());
     let revoked = Worktree::open(dir.path(), &listed, &WorktreeClient::Revoked);
     assert!(matches!(revoked, Err(WorktreeError::NotPermitted(_))));
 }
@@ -404,8 +288,7 @@ fn a_root_that_is_configured_by_a_link_opens_no_way_around_another_root() {
     };
     let roots = roots(&[of("link", "one"), of("outer/inner", "two")]);
     let may = |path: &str, token: &str| {
-        let client = WorktreeClient::Token(token.to_owned());
-        Worktree::open(&dir.path().join(path), &roots, &client).is_ok()
+        Worktree::open(&dir.path().join(path), &roots, &WorktreeClient::of_owner(token)).is_ok()
     };
     for spelled in ["link", "outer"] {
         assert!(may(&format!("{spelled}/free"), "one") && !may(&format!("{spelled}/free"), "two"));
@@ -415,4 +298,30 @@ fn a_root_that_is_configured_by_a_link_opens_no_way_around_another_root() {
         }
         assert!(!may(spelled, "one"), "a folder above another root");
     }
+}
+
+#[test]
+fn without_agents_other_users_name_only_folders_beneath_roots_that_list_them() {
+    let dir = TempDir::new().expect("a folder");
+    let own = nix::unistd::geteuid().as_raw();
+    let other = own + 1;
+    let may = |owners: Option<&[u32]>, client: &WorktreeClient| {
+        let owners = owners.map(|owners| owners.iter().map(|uid| format!("uid:{uid}")).collect());
+        let roots = roots(&[RootSettings { owners, ..root(dir.path()) }]);
+        Worktree::open(dir.path(), &roots, client)
+    };
+    let user = WorktreeClient::User;
+    assert!(may(None, &user(own)).is_ok(), "its own rights");
+    assert!(may(Some(&[other]), &user(own)).is_err(), "a list is complete");
+    assert!(may(Some(&[other]), &user(other)).is_ok());
+    assert!(matches!(may(None, &user(other)), Err(WorktreeError::NotPermitted(_))));
+    let token = |uid| WorktreeClient::Token { name: "ci".to_owned(), uid };
+    assert!(may(None, &token(Some(other))).is_err() && may(None, &token(None)).is_err());
+    assert!(may(Some(&[other]), &token(Some(other))).is_ok());
+    let as_user = |user: &str| may(None, &WorktreeClient::AdministratorAs(user.to_owned()));
+    assert!(as_user(&own.to_string()).is_ok());
+    let error = as_user(&other.to_string()).expect_err("another user").to_string();
+    assert!(error.contains("only a daemon that was started as root"), "{error}");
+    let error = as_user("no-such-user-here").expect_err("no user").to_string();
+    assert!(error.contains("there is no user"), "{error}");
 }

@@ -143,6 +143,7 @@ async fn create(call: &ToolCall<'_>) -> ToolResult {
         workspace_id: "mcp".to_owned(),
         base_commit_oid: "none".to_owned(),
         worktree_path: worktree,
+        as_user: None,
         name,
         ttl_s: None,
         idle_timeout_s: None,

@@ -1,0 +1,256 @@
+//! Files agents as the supervisor uses them, with real processes: an honest one has exactly its user's rights, and one that exits,
+//! stops or breaks the protocol costs its user's callers an error and nobody else anything. A separate test process, because it
+//! counts its children and descriptors.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use vm_system_runtime::files_agents::{FilesAgentConfig, FilesAgents};
+use vm_system_runtime::worktree::{RootSettings, Roots, Worktree, WorktreeClient, WorktreeError};
+use vm_system_sandbox::inspect;
+use vm_system_tests::other_user::OtherUser;
+use vm_system_tests::place::User;
+use vm_system_tests::{observe, program, skip, watch};
+
+/// Users of every Linux, with passwd entries.
+const ALICE: u32 = 1;
+const BOB: u32 = 2;
+
+const CAP: u64 = 100_000;
+const PATIENT: Duration = Duration::from_secs(20);
+
+/// Descriptors and children are those of the whole process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+struct World {
+    _alone: MutexGuard<'static, ()>,
+    folder: tempfile::TempDir,
+    agents: FilesAgents,
+    roots: Roots,
+}
+
+impl World {
+    /// `None` where this machine cannot make processes of other users.
+    fn new(program: &str, config: FilesAgentConfig) -> Option<Self> {
+        if !User::can_be_switched() {
+            skip("root", "only root starts files agents of users");
+            return None;
+        }
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("chmod");
+        let program = program::path(program, User::AsStarted);
+        let agents = FilesAgents::new(FilesAgentConfig { program, ..config });
+        let settings = RootSettings { path: folder.path().to_owned(), ..RootSettings::default() };
+        let roots = Roots::new(&[settings], Some(agents.clone())).expect("a root");
+        Some(Self { _alone: alone, folder, agents, roots })
+    }
+
+    /// A folder of a user.
+    fn folder(&self, name: &str, uid: u32, mode: u32) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::create_dir_all(&path).expect("a folder");
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("chmod");
+        chown(&path, Some(uid), Some(uid)).expect("root may");
+        path
+    }
+
+    async fn open(&self, path: &Path, client: WorktreeClient) -> Result<Worktree, WorktreeError> {
+        let (path, roots) = (path.to_owned(), self.roots.clone());
+        blocking(move || Worktree::open(&path, &roots, &client)).await
+    }
+
+    async fn read(&self, worktree: &Worktree, name: &'static str) -> Result<String, WorktreeError> {
+        self.read_capped(worktree, name, CAP).await
+    }
+
+    async fn read_capped(
+        &self,
+        worktree: &Worktree,
+        name: &'static str,
+        cap: u64,
+    ) -> Result<String, WorktreeError> {
+        let worktree = worktree.clone();
+        blocking(move || worktree.read_text(name, cap)).await
+    }
+
+    async fn end(self) {
+        self.agents.shutdown(PATIENT).await;
+        assert_eq!(self.agents.live(), 0);
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("no panic")
+}
+
+fn file(folder: &Path, name: &str, (uid, gid, mode): (u32, u32, u32)) {
+    let path = folder.join(name);
+    std::fs::write(&path, name).expect("a file");
+    chown(&path, Some(uid), Some(gid)).expect("root may");
+    std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("chmod");
+}
+
+fn not_permitted(result: &Result<Worktree, WorktreeError>) -> bool {
+    matches!(result, Err(WorktreeError::NotPermitted(_)))
+}
+
+#[tokio::test]
+async fn an_agent_has_exactly_the_rights_of_its_user() {
+    let Some(world) = World::new(program::PRODUCT, FilesAgentConfig::default()) else { return };
+    let (user, other) = (WorktreeClient::User(ALICE), WorktreeClient::User(BOB));
+    let open = world.folder("open", BOB, 0o755);
+    let gid = nix::unistd::User::from_uid(ALICE.into()).expect("NSS").expect("a user").gid.as_raw();
+    file(&open, "of-all", (BOB, BOB, 0o644));
+    file(&open, "of-bob", (BOB, BOB, 0o600));
+    file(&open, "of-alice", (ALICE, ALICE, 0o600));
+    file(&open, "not-of-her-group", (BOB, gid, 0o604));
+    std::fs::write(open.join("large"), vec![b'x'; 1 + CAP as usize]).expect("a file");
+    std::fs::write(open.join("pieces"), vec![b'x'; CAP as usize]).expect("a file");
+    // A folder that belongs to another user, and that her rights reach.
+    let worktree = world.open(&open, user.clone()).await.expect("her rights suffice");
+    for name in ["of-all", "of-alice"] {
+        assert_eq!(world.read(&worktree, name).await.as_deref(), Ok(name));
+    }
+    for name in ["of-bob", "not-of-her-group"] {
+        let read = world.read(&worktree, name).await;
+        assert!(matches!(read, Err(WorktreeError::Unreadable(_))), "{name}: {read:?}");
+    }
+    assert!(matches!(world.read(&worktree, "none").await, Err(WorktreeError::NotFound(_))));
+    let too_large = WorktreeError::TooLarge { path: "large".to_owned(), size: CAP + 1, cap: CAP };
+    assert_eq!(world.read(&worktree, "large").await, Err(too_large));
+    assert_eq!(world.read(&worktree, "pieces").await.expect("several pieces").len(), CAP as usize);
+    // Folders that she may not search, and ways around the walk.
+    let private = world.folder("private", BOB, 0o700);
+    let below = world.folder("private/below", ALICE, 0o755);
+    std::os::unix::fs::symlink(&private, world.folder.path().join("link")).expect("a link");
+    let magic = PathBuf::from("/proc/self/root").join(private.strip_prefix("/").expect("absolute"));
+    let dots = open.join("../private");
+    for path in [&private, &below, &world.folder.path().join("link"), &magic, &dots, Path::new("/etc")] {
+        let opened = world.open(path, user.clone()).await;
+        assert!(not_permitted(&opened), "{path:?}: {opened:?}");
+    }
+    assert!(world.open(&private, other.clone()).await.is_ok(), "its owner's");
+    // Root is a user like others, without capabilities; an administrator acts as another user.
+    let root = world.open(&private, WorktreeClient::Administrator).await;
+    assert!(not_permitted(&root), "{root:?}");
+    let of_bob = WorktreeClient::AdministratorAs(BOB.to_string());
+    assert!(world.open(&private, of_bob).await.is_ok());
+    let token = |uid| WorktreeClient::Token { name: "ci".to_owned(), uid };
+    assert!(world.open(&private, token(Some(BOB))).await.is_ok());
+    assert!(not_permitted(&world.open(&private, token(Some(ALICE))).await));
+    assert!(not_permitted(&world.open(&open, token(None)).await), "no root lists it");
+    assert!(not_permitted(&world.open(&open, WorktreeClient::User(3_999_999_999)).await), "no passwd entry");
+    assert_eq!(world.agents.live(), 3, "one for each user");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn agent_that_its_user_kills_is_replaced_and_worktrees_stay_usable() {
+    let Some(world) = World::new(program::PRODUCT, FilesAgentConfig::default()) else { return };
+    let [hers, his] = [("alice", ALICE), ("bob", BOB)].map(|(name, uid)| {
+        let folder = world.folder(name, uid, 0o700);
+        file(&folder, "file", (uid, uid, 0o600));
+        folder
+    });
+    let worktree = world.open(&hers, WorktreeClient::User(ALICE)).await.expect("hers");
+    let other = world.open(&his, WorktreeClient::User(BOB)).await.expect("his");
+    for round in 0..3 {
+        let agents = observe::descendants(std::process::id());
+        let mut agents = agents.iter().filter_map(|agent| agent.pid().ok());
+        let of_alice = agents.find(|pid| inspect::status(*pid).is_ok_and(|status| status.uid == ALICE));
+        let pid = of_alice.expect("her agent").to_string();
+        // Stopped with a call in progress, then killed: by the user, who may signal its own process.
+        let signal = |name: &str| {
+            let alice = OtherUser { uid: ALICE, gid: ALICE };
+            let done = alice.command(Path::new("/bin/kill")).args([name, &pid]).status().expect("kill");
+            assert!(done.success(), "{name}");
+        };
+        signal("-STOP");
+        let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("not reaped");
+        watch::until_async(|| stat().contains(") T "), "the agent is not stopped").await;
+        let reading = world.read(&worktree, "file");
+        tokio::pin!(reading);
+        let pending = tokio::time::timeout(Duration::from_millis(50), &mut reading).await;
+        assert!(pending.is_err(), "the agent is stopped");
+        assert_eq!(world.read(&other, "file").await.as_deref(), Ok("file"), "others do not wait");
+        signal("-KILL");
+        let error = reading.await.expect_err("the agent has exited");
+        assert!(matches!(&error, WorktreeError::Unavailable(why) if why.contains("it exited")), "{error}");
+        assert_eq!(world.read(&worktree, "file").await.as_deref(), Ok("file"), "round {round}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn every_violation_ends_the_agent_and_only_its_user_gets_an_error() {
+    let short = FilesAgentConfig {
+        late: Duration::from_millis(20),
+        ping_deadline: Duration::from_millis(100),
+        ..FilesAgentConfig::default()
+    };
+    let Some(world) = World::new(program::HOSTILE_FILES_AGENT, short) else { return };
+    let other =
+        world.open(&world.folder.path().join("honest"), WorktreeClient::User(BOB)).await.expect("honest");
+    let descriptors = || std::fs::read_dir("/proc/self/fd").expect("descriptors").count();
+    let mut before = None;
+    let behaviours = [
+        ("exits", "it exited"),
+        ("replies to no call", "a reply to no call"),
+        ("replies with another kind", "a reply of another kind"),
+        ("greets twice", "a second greeting"),
+        ("sends garbage", "undecodable"),
+        ("sends half a message", "undecodable"),
+        ("sends too much", "too long or has descriptors"),
+        ("sends a descriptor", ""),
+        ("sends a process", ""),
+        ("ends an unknown process", "the end of an unknown process"),
+        ("starts an unknown process", "a reply to no call"),
+        ("never replies", "it does not respond"),
+        ("sends empty pieces", "content above the cap"),
+        ("sends more than the cap", "content above the cap"),
+        ("sends a larger file", "a reply of another kind"),
+    ];
+    for (index, (behaviour, reason)) in behaviours.into_iter().enumerate() {
+        // No user fails more often than agents are restarted.
+        let group = index / 4;
+        let client = WorktreeClient::User(3 + group as u32);
+        let failed = match world.open(&world.folder.path().join(behaviour), client.clone()).await {
+            Ok(worktree) => world.read_capped(&worktree, "file", 1_000).await.map(drop),
+            Err(error) => Err(error),
+        };
+        let error = failed.expect_err(behaviour);
+        let why = error.to_string();
+        assert!(matches!(error, WorktreeError::Unavailable(_)) && why.contains(reason), "{behaviour}: {why}");
+        watch::until_async(|| world.agents.live() == 1 + group, behaviour).await;
+        assert_eq!(world.read(&other, "file").await.as_deref(), Ok("fake"), "{behaviour}");
+        if index % 4 == 0 {
+            before = None;
+        }
+        let now = descriptors();
+        assert_eq!(now, *before.get_or_insert(now), "{behaviour}");
+        let honest = world.open(&world.folder.path().join("honest"), client).await.expect(behaviour);
+        assert_eq!(world.read(&honest, "file").await.as_deref(), Ok("fake"), "after {behaviour}");
+    }
+    world.end().await;
+}
+
+#[tokio::test]
+async fn agent_that_fails_again_and_again_is_not_started_for_ever_and_an_idle_one_ends() {
+    let idle = FilesAgentConfig { idle: Duration::from_millis(50), ..FilesAgentConfig::default() };
+    let Some(world) = World::new(program::HOSTILE_FILES_AGENT, idle) else { return };
+    let open =
+        async |name: &str, uid| world.open(&world.folder.path().join(name), WorktreeClient::User(uid)).await;
+    for _ in 0..5 {
+        assert!(open("exits", ALICE).await.is_err());
+    }
+    let error = open("honest", ALICE).await.expect_err("too often").to_string();
+    assert!(error.contains("failed 5 times within a minute"), "{error}");
+    for _ in 0..3 {
+        drop(open("honest", BOB).await.expect("an idle end is no failure"));
+        watch::until_async(|| world.agents.live() == 0, "an idle agent runs").await;
+    }
+    world.end().await;
+}
