@@ -74,6 +74,9 @@ pub enum DatabaseFault {
         /// Another file has its name.
         is_replaced: bool,
     },
+    /// The write-ahead log has another name, or none.
+    #[error("the log of the database (-wal) was deleted or moved away while it was in use")]
+    LogMissing,
 }
 
 const fn replaced(is_replaced: bool) -> &'static str {
@@ -99,6 +102,9 @@ impl DatabaseFault {
             }
             Self::Moved { .. } => {
                 "stop the supervisor, which completes the moved file, then move that file back and start the supervisor again"
+            }
+            Self::LogMissing => {
+                "restart the supervisor: meanwhile all that is recorded is copied into the database file after each commit"
             }
         }
     }
