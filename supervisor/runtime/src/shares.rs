@@ -403,7 +403,12 @@ impl Share {
         self.evicted.cancelled()
     }
 
-    /// From now on it makes way for another one.
+    /// Whether it has made way for another one.
+    pub fn is_evicted(&self) -> bool {
+        self.evicted.is_cancelled()
+    }
+
+    /// From now on it makes way for another one; of several, the one for which this was called first.
     pub fn idle(&self) {
         let mut table = self.shares.lock();
         table.last += 1;
