@@ -53,6 +53,15 @@ pub struct StoreStatus {
     pub stalled_since: Option<Timestamp>,
 }
 
+impl StoreStatus {
+    /// Whether nothing can be expected to be stored now: it fails, is stalled, or its file cannot be trusted.
+    pub fn is_down(&self) -> bool {
+        self.failing.is_some()
+            || self.stalled_since.is_some()
+            || self.fault.as_ref().is_some_and(DatabaseFault::refuses_work)
+    }
+}
+
 /// What is wrong with the database file, until another supervisor is started with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseFault {
