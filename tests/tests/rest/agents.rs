@@ -3,6 +3,7 @@
 
 use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::{Http, Response};
 use vm_system_tests::place::User;
@@ -213,7 +214,8 @@ fn owners_have_shares_of_the_sessions_and_idle_ones_make_way() {
     let daemon = people::daemon(&[]);
     let mut book = people::book(&["alice", "root"]);
     for (number, sha256) in AGENTS.iter().enumerate() {
-        book += &format!("[[token]]\nname = \"agent-{number}\"\nrole = \"user\"\nsha256 = \"{sha256}\"\n");
+        let _ =
+            write!(book, "[[token]]\nname = \"agent-{number}\"\nrole = \"user\"\nsha256 = \"{sha256}\"\n");
     }
     people::write_book(&daemon.place, &book);
     daemon.hang_up();

@@ -15,18 +15,18 @@ pub(super) struct DatabaseFile {
     opened: File,
     identity: (u64, u64),
     log_path: PathBuf,
-    _log: File,
     log_identity: (u64, u64),
 }
 
 impl DatabaseFile {
     /// Of the file that the path names now, while a connection has its log open.
     pub(super) fn named(path: &Path) -> io::Result<Self> {
-        let (opened, identity) = only_named(path)?;
+        let opened = OpenOptions::new().read(true).custom_flags(nix::libc::O_PATH).open(path)?;
+        let found = identity(&opened.metadata()?);
         let log_path = beside(path, "-wal");
-        // Kept open, so that no later file gets its number.
-        let (_log, log_identity) = only_named(&log_path)?;
-        Ok(Self { path: path.to_owned(), opened, identity, log_path, _log, log_identity })
+        // While a connection has it open, no other file gets its number.
+        let log_identity = identity(&std::fs::metadata(&log_path)?);
+        Ok(Self { path: path.to_owned(), opened, identity: found, log_path, log_identity })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -59,13 +59,6 @@ impl DatabaseFile {
             (_, false) => DatabaseFault::Deleted { is_replaced },
         })
     }
-}
-
-/// A descriptor that only names a file, and which file that is.
-fn only_named(path: &Path) -> io::Result<(File, (u64, u64))> {
-    let opened = OpenOptions::new().read(true).custom_flags(nix::libc::O_PATH).open(path)?;
-    let identity = identity(&opened.metadata()?);
-    Ok((opened, identity))
 }
 
 /// Device and inode.
