@@ -4,13 +4,15 @@
 //! ends the connection.
 
 use crate::error::{CliError, exit};
-use interprocess::local_socket::GenericFilePath;
-use interprocess::local_socket::tokio::Stream;
-use interprocess::local_socket::tokio::prelude::*;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt};
+use nix::sys::time::{TimeVal, TimeValLike as _};
 use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 use vm_system_protocol::codec::{self, CodecError, Decode, Encode};
 use vm_system_protocol::control::frame::{self, HEADER_BYTES, WRITE_CHUNK_BYTES};
@@ -61,7 +63,7 @@ impl From<io::Error> for ChannelError {
 /// One connection.
 pub(crate) struct Connection {
     path: PathBuf,
-    stream: Stream,
+    stream: UnixStream,
     next_id: u32,
 }
 
@@ -74,6 +76,12 @@ impl Connection {
                 Ok(stream) => return Self::greet(path.clone(), stream).await,
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(path),
                 Err(error) if is_absent(&error) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let message = format!("{} accepts no connection", path.display());
+                    return Err(CliError::new(exit::BUSY, message).with_hint(
+                        "is the supervisor overloaded or stopped? try again, or look at its log",
+                    ));
+                }
                 Err(error) => {
                     return Err(CliError::internal(format!("cannot connect to {}: {error}", path.display())));
                 }
@@ -88,11 +96,15 @@ impl Connection {
         })
     }
 
-    async fn connect(path: &Path) -> io::Result<Stream> {
-        Stream::connect(path.to_fs_name::<GenericFilePath>()?).await
+    async fn connect(path: &Path) -> io::Result<UnixStream> {
+        let path = path.to_owned();
+        let connected = tokio::task::spawn_blocking(move || connect_in_turn(&path)).await;
+        let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into()))?;
+        stream.set_nonblocking(true)?;
+        UnixStream::from_std(stream)
     }
 
-    async fn greet(path: PathBuf, stream: Stream) -> Result<Self, CliError> {
+    async fn greet(path: PathBuf, stream: UnixStream) -> Result<Self, CliError> {
         let mut connection = Self { path, stream, next_id: 0 };
         let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() };
         let answer = async {
@@ -188,6 +200,21 @@ impl Connection {
         let bytes = timeout(limit, rest).await.map_err(|_| ChannelError::Deadline(limit))??;
         Ok(codec::decode(&bytes)?)
     }
+}
+
+/// Connects, waiting for a place in the listener's queue for as long as for a hello: without that the kernel refuses (EAGAIN)
+/// whoever comes while another client has filled the queue.
+fn connect_in_turn(path: &Path) -> io::Result<BlockingStream> {
+    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    let seconds = i64::try_from(GREETING.as_secs()).unwrap_or(i64::MAX);
+    setsockopt(&socket, sockopt::SendTimeout, &TimeVal::seconds(seconds))?;
+    let address = UnixAddr::new(path)?;
+    while let Err(error) = connect(socket.as_raw_fd(), &address) {
+        if error != nix::Error::EINTR {
+            return Err(error.into());
+        }
+    }
+    Ok(BlockingStream::from(socket))
 }
 
 fn is_absent(error: &io::Error) -> bool {

@@ -63,6 +63,9 @@ fn outside(uid_map: &str, uid: u32) -> Option<u64> {
     })
 }
 
+/// The node name in a jail (`uname(2)`): that of the host is nobody's business there.
+const NODE_NAME: &[u8] = b"localhost";
+
 /// Enters a new user namespace in which uid 0 is `user` (as root) or ourselves, and then the other namespaces. The
 /// pid namespace begins with the next fork. The user's supplementary groups stay in force.
 pub fn enter(user: impl Into<Identity>) -> Result<(), StepError> {
@@ -77,7 +80,8 @@ pub fn enter(user: impl Into<Identity>) -> Result<(), StepError> {
         | CloneFlags::CLONE_NEWIPC
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWNS;
-    unshare(others).at(JailStep::Namespaces)
+    unshare(others).at(JailStep::Namespaces)?;
+    crate::sys::set_host_name(NODE_NAME).map(drop).at(JailStep::Namespaces)
 }
 
 /// Enters a cgroup namespace; fails where the host does not allow it.

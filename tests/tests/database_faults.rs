@@ -130,6 +130,37 @@ fn replaced_database_is_reported_and_not_written_to() {
 }
 
 #[test]
+fn deleted_log_is_reported_and_nothing_is_lost_when_the_daemon_is_killed() {
+    let mut scene = Scene::new(User::AsStarted);
+    let session = scene.session();
+    let ids = acknowledged(&mut scene, &session, 5);
+    let database = database(&scene.daemon.place);
+    let log = beside(&database, "-wal");
+    std::fs::remove_file(&log).expect("it is there");
+    is_sick(&scene.daemon, "-wal");
+    refuses_work(&mut scene, &session, "-wal");
+    // More readers than there are connections: none of them makes another log.
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut client = scene.daemon.client();
+                for id in &ids {
+                    let _ = client.op(Op::ExecGet { execution: id.clone() });
+                }
+            });
+        }
+    });
+    assert!(!log.exists(), "a second log beside the one in use");
+    let is_saved = || scene.daemon.log().contains("was copied into the database file");
+    watch::until(is_saved, || "the log was not copied into the database".to_owned());
+    let (place, _) = scene.daemon.kill();
+    let daemon = Daemon::start_with(place, &DaemonOptions::default());
+    health(&daemon).expect("the database is whole");
+    executions(&mut daemon.client(), &ids);
+    daemon.stop();
+}
+
+#[test]
 fn database_that_is_moved_back_is_well_again() {
     let mut scene = Scene::new(User::AsStarted);
     let session = scene.session();

@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::Http;
 use vm_system_tests::other_user::{OtherUser, shared_daemon};
 use vm_system_tests::place::User;
-use vm_system_tests::{program, skip};
+use vm_system_tests::{observe, program, skip};
 
 /// Connections of one user; ends with this value.
 struct Crowd {
@@ -33,6 +34,11 @@ impl Crowd {
     fn of_clients(user: OtherUser, daemon: &Daemon, count: usize) -> Self {
         let socket = daemon.place.socket();
         Self::gather(user, &["clients", socket.to_str().expect("UTF-8"), &count.to_string()])
+    }
+
+    /// Connections that are closed as soon as they are open; returns after some thousands of them.
+    fn passing(user: OtherUser, socket: &Path) -> Self {
+        Self::gather(user, &["passing", socket.to_str().expect("UTF-8"), "5000"])
     }
 
     fn of_streams(user: OtherUser, daemon: &Daemon, path: &str, count: usize) -> Self {
@@ -72,6 +78,30 @@ fn idle_connections_of_one_user_keep_no_client_away_from_the_control_socket() {
     let _more = Crowd::of_clients(greedy, &daemon, 100);
     root.op(vm_system_protocol::control::Op::Health).expect("still connected");
     drop(idle);
+    daemon.stop();
+}
+
+#[test]
+fn connections_that_come_and_go_keep_nobody_away_and_use_up_no_descriptors() {
+    if !needs_root() {
+        return;
+    }
+    let more = "[shares.connections]\nmost = 64\n[shares.http_connections]\nmost = 64\n";
+    let (daemon, _worktrees) = shared_daemon(more, &[]);
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    other.cli(&daemon, &["session", "list"]).ok();
+    let before = observe::descriptors(daemon.pid());
+    for socket in [daemon.place.socket(), daemon.place.http_socket()] {
+        let flood = Crowd::passing(greedy, &socket);
+        for _ in 0..20 {
+            daemon.client().op(vm_system_protocol::control::Op::Health).expect("root is served");
+            other.cli(&daemon, &["session", "list"]).ok();
+            // At most the shares, those that have made way, and a few that are being refused.
+            let more = observe::descriptors(daemon.pid()).saturating_sub(before);
+            assert!(more <= 64 + 64 + 32, "{more} more descriptors");
+        }
+        drop(flood);
+    }
     daemon.stop();
 }
 

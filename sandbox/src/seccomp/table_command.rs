@@ -105,6 +105,12 @@ const WITH_ARGUMENTS: &[FilterRow] = &[
         &[Check::Masked(2, libc::S_IFMT | SET_ID, libc::S_IFIFO)],
         "named pipes, where Landlock permits them; no socket files and no devices",
     ),
+    FilterRow::allow(
+        libc::SYS_renameat2,
+        "renameat2",
+        &[Check::Masked(4, libc::RENAME_WHITEOUT, 0)],
+        "mv and libcs rename with it, in place of nothing or in exchange; no RENAME_WHITEOUT: see below",
+    ),
     operation!(PR_SET_NAME, "threads have names"),
     operation!(PR_GET_NAME, "the same"),
     operation!(PR_SET_VMA, "malloc names its memory"),
@@ -166,6 +172,13 @@ const WITH_ARGUMENTS: &[FilterRow] = &[
     fail(libc::SYS_fchmodat, "fchmodat", &[], libc::EPERM, "set-user-id and set-group-id bits"),
     fail(libc::SYS_fchmodat2, "fchmodat2", &[], libc::EPERM, "set-user-id and set-group-id bits"),
     fail(libc::SYS_mknodat, "mknodat", &[], libc::EPERM, "socket files and devices"),
+    fail(
+        libc::SYS_renameat2,
+        "renameat2",
+        &[],
+        libc::EINVAL,
+        "RENAME_WHITEOUT leaves a character device; the error is that of a file system without it",
+    ),
     fail(libc::SYS_prctl, "prctl", &[], libc::EINVAL, "as a kernel that does not know the operation"),
     fail(libc::SYS_personality, "personality", &[], libc::EPERM, "a change"),
     #[cfg(target_arch = "x86_64")]
@@ -197,7 +210,7 @@ const ALLOWED: &[Group] = &[
     ("files by name: the mounts and Landlock decide which; openat2 has no row, because its mode is in memory", names![
         SYS_newfstatat, SYS_fstat, SYS_statx, SYS_statfs, SYS_fstatfs, SYS_faccessat, SYS_faccessat2,
         SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_chdir, SYS_fchdir, SYS_mkdirat, SYS_unlinkat,
-        SYS_renameat, SYS_renameat2, SYS_linkat, SYS_symlinkat, SYS_truncate, SYS_utimensat, SYS_umask,
+        SYS_renameat, SYS_linkat, SYS_symlinkat, SYS_truncate, SYS_utimensat, SYS_umask,
     ]),
     ("owners and attributes: the kernel refuses what the worktree's owner may not do", names![
         SYS_fchown, SYS_fchownat, SYS_getxattr, SYS_lgetxattr, SYS_fgetxattr, SYS_listxattr, SYS_llistxattr,

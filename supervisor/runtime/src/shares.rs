@@ -1,12 +1,12 @@
 //! Shares of a thing of which there is a fixed number for all owners: connections, streams of events, sessions, turns of blocking
 //! work, memory. One owner cannot take what others need, administrators keep a reserve, and idle holders make way.
 //!
-//! - An owner holds at most as much as it leaves free: the first one gets half, the next one half of the rest, and so on, so that an
-//!   owner that holds nothing finds something free. `per_owner` may be lower.
+//! - An owner holds at most as much as it leaves free: the first one gets half, the next one half of the rest, and so on. An owner
+//!   that holds nothing gets one while anything is free, which one owner alone cannot prevent. `per_owner` may be lower.
 //! - The last `reserved` are for administrators, who have no share of their own: whatever is free is theirs.
 //! - A holder that marks itself as idle ([`Share::idle`]) makes way: the longest idle of the same owner if that owner's share is
-//!   full, the longest idle of the owner that holds most if nothing is free. What is evicted counts as returned at once; its holder
-//!   sees [`Share::evicted`] and lets go.
+//!   full, the longest idle of the owner that holds most if nothing is free. Its holder sees [`Share::evicted`] and lets go. Until it
+//!   has, it counts for the owner it made way for, as one of at most [`LEAVING`], so that what exists is bounded too.
 //! - Requests that wait are served in turns: one of each owner after the other, each owner's in the order of arrival.
 //!
 //! Decides nothing about what is counted, and has no clock: whoever waits has a deadline of its own.
@@ -35,6 +35,9 @@ pub struct ShareLimits {
 
 /// So few shares stay, whatever is short beside them.
 const KEPT: usize = 16;
+/// Most evicted shares that have made way for one holder and are not returned yet: above it, the holder gets no more in place of
+/// idle ones.
+const LEAVING: usize = 16;
 /// One in so many is kept for administrators.
 const RESERVED_PART: usize = 32;
 
@@ -137,6 +140,8 @@ struct Table {
     last: u64,
     shares: HashMap<u64, Held>,
     holders: HashMap<Holder, Holding>,
+    /// Evicted shares that are not returned yet, by number, and who has each one's place.
+    leaving: HashMap<u64, Option<Holder>>,
     /// Holders with requests that wait, the next one first.
     turns: VecDeque<Holder>,
     closed: bool,
@@ -213,7 +218,7 @@ impl Shares {
     /// reason. For what is short beside them, such as descriptors.
     pub fn evict(&self) -> bool {
         let mut table = self.lock();
-        table.used > KEPT && table.evict_of_largest()
+        table.used > KEPT && table.evict_of_largest(None)
     }
 
     /// Ends all waiting.
@@ -280,7 +285,12 @@ impl Table {
     /// if its share has become smaller because others have come.
     fn make_way(&mut self, limits: &ShareLimits, holder: &Holder) -> Result<(), bool> {
         let Err(own) = self.fits(limits, holder, 1) else { return Ok(()) };
-        let evicted = if own { self.evict_of(holder) } else { self.evict_of_largest() };
+        let leaving = self.leaving.values().filter(|place| place.as_ref() == Some(holder)).count();
+        let evicted = match own {
+            _ if leaving >= LEAVING => false,
+            true => self.evict_of(holder),
+            false => self.evict_of_largest(Some(holder)),
+        };
         if evicted { Ok(()) } else { Err(own) }
     }
 
@@ -290,21 +300,22 @@ impl Table {
             .get(holder)
             .and_then(|holding| holding.idle.first_key_value())
             .map(|(_, share)| *share);
-        longest.is_some_and(|share| self.evict(share))
+        longest.is_some_and(|share| self.evict(share, Some(holder)))
     }
 
-    fn evict_of_largest(&mut self) -> bool {
+    fn evict_of_largest(&mut self, place: Option<&Holder>) -> bool {
         let longest_idle = |holding: &Holding| {
             let (since, share) = holding.idle.first_key_value()?;
             // Of several that hold as much: the longest idle.
             Some((holding.held, std::cmp::Reverse(*since), *share))
         };
         let victim = self.holders.values().filter_map(longest_idle).max();
-        victim.is_some_and(|(_, _, share)| self.evict(share))
+        victim.is_some_and(|(_, _, share)| self.evict(share, place))
     }
 
-    fn evict(&mut self, share: u64) -> bool {
+    fn evict(&mut self, share: u64, place: Option<&Holder>) -> bool {
         let Some(held) = self.remove(share) else { return false };
+        self.leaving.insert(share, place.cloned());
         held.evicted.cancel();
         true
     }
@@ -392,7 +403,12 @@ impl Share {
         self.evicted.cancelled()
     }
 
-    /// From now on it makes way for another one.
+    /// Whether it has made way for another one.
+    pub fn is_evicted(&self) -> bool {
+        self.evicted.is_cancelled()
+    }
+
+    /// From now on it makes way for another one; of several, the one for which this was called first.
     pub fn idle(&self) {
         let mut table = self.shares.lock();
         table.last += 1;
@@ -442,6 +458,7 @@ impl Drop for Share {
     fn drop(&mut self) {
         let waits = {
             let mut table = self.shares.lock();
+            table.leaving.remove(&self.number);
             table.remove(self.number).is_some() && !table.turns.is_empty()
         };
         if waits {

@@ -53,6 +53,15 @@ pub struct StoreStatus {
     pub stalled_since: Option<Timestamp>,
 }
 
+impl StoreStatus {
+    /// Whether nothing can be expected to be stored now: it fails, is stalled, or its file cannot be trusted.
+    pub fn is_down(&self) -> bool {
+        self.failing.is_some()
+            || self.stalled_since.is_some()
+            || self.fault.as_ref().is_some_and(DatabaseFault::refuses_work)
+    }
+}
+
 /// What is wrong with the database file, until another supervisor is started with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseFault {
@@ -74,6 +83,9 @@ pub enum DatabaseFault {
         /// Another file has its name.
         is_replaced: bool,
     },
+    /// The write-ahead log has another name, or none.
+    #[error("the log of the database (-wal) was deleted or moved away while it was in use")]
+    LogMissing,
 }
 
 const fn replaced(is_replaced: bool) -> &'static str {
@@ -99,6 +111,9 @@ impl DatabaseFault {
             }
             Self::Moved { .. } => {
                 "stop the supervisor, which completes the moved file, then move that file back and start the supervisor again"
+            }
+            Self::LogMissing => {
+                "restart the supervisor: meanwhile all that is recorded is copied into the database file after each commit"
             }
         }
     }

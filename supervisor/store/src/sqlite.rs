@@ -118,14 +118,17 @@ struct DatabaseLocation {
 impl DatabaseLocation {
     /// A connection to the file that was opened first, never to another one of the same name.
     fn connect(&self) -> Result<rusqlite::Connection, rusqlite::Error> {
-        let connection = open::writable(self.file.path(), self.durability, self.busy_timeout)?;
-        match self.file.fault() {
-            None => Ok(connection),
+        let same = || match self.file.fault() {
+            None => Ok(()),
             Some(fault) => {
                 let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
                 Err(rusqlite::Error::SqliteFailure(code, Some(fault.to_string())))
             }
-        }
+        };
+        // Before, so that no log is made beside the one in use; after, in case the file was replaced meanwhile.
+        same()?;
+        let connection = open::writable(self.file.path(), self.durability, self.busy_timeout)?;
+        same().map(|()| connection)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A command that tries to get out of its jail, in the current folder: one line per attempt, with `reached` or why not. The socket
 //! files whose names the arguments are must be there, a datagram and a stream socket; outside of a jail every attempt succeeds.
 
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{AT_FDCWD, OFlag, RenameFlags, open, renameat2};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, bind, connect, sendmsg, sendto,
     socket, socketpair,
@@ -54,6 +54,17 @@ const ATTEMPTS: &[Attempt] = &[
     ("a socket file by mknod", |_, _| {
         mknod("made", SFlag::S_IFSOCK, Mode::S_IRWXU, 0)?;
         Ok(unlink("made")?)
+    }),
+    ("a device in place of a renamed file", |_, _| {
+        fs::write("renamed", "")?;
+        let renamed = renameat2(AT_FDCWD, "renamed", AT_FDCWD, "new name", RenameFlags::RENAME_WHITEOUT);
+        let _ = (unlink("renamed"), unlink("new name"));
+        Ok(renamed?)
+    }),
+    ("the name of the host", |_, _| {
+        let host = fs::read_to_string("host").unwrap_or_default();
+        let name = nix::sys::utsname::uname()?.nodename().to_owned();
+        if name == host.as_str() { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     }),
     ("a named pipe in the worktree", |_, _| {
         mkfifo("made", Mode::S_IRWXU)?;

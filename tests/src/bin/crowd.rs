@@ -3,9 +3,13 @@
 //!
 //! - `crowd clients SOCKET COUNT`: at the control socket, after the handshake
 //! - `crowd streams SOCKET PATH COUNT`: streams of events over HTTP
+//! - `crowd passing SOCKET COUNT`: connections that are closed as soon as they are open; the line is printed after so many of them, and
+//!   they go on
 
 use std::io::Read as _;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use vm_system_tests::client::Client;
 use vm_system_tests::http::Http;
 
@@ -22,8 +26,29 @@ fn main() {
                 other => Err(format!("{:?}", other.map(|(status, _)| status))),
             }
         }),
+        ["passing", socket, count] => pass(count, Path::new(socket)),
         _ => panic!("unknown arguments: {arguments:?}"),
     }
+}
+
+fn pass(count: &str, socket: &Path) {
+    let count: usize = count.parse().expect("a number");
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut passed = 0;
+            while !ended.load(Ordering::Relaxed) {
+                passed += 1;
+                // A refusal is as good.
+                drop(UnixStream::connect(socket));
+                if passed == count {
+                    println!("{passed} none");
+                }
+            }
+        });
+        wait_for_the_end();
+        ended.store(true, Ordering::Relaxed);
+    });
 }
 
 fn hold<T>(count: &str, mut connect: impl FnMut() -> Result<T, String>) {
@@ -39,6 +64,10 @@ fn hold<T>(count: &str, mut connect: impl FnMut() -> Result<T, String>) {
         }
     }
     println!("{} {refusal}", held.len());
+    wait_for_the_end();
+}
+
+fn wait_for_the_end() {
     let mut end = String::new();
     std::io::stdin().read_to_string(&mut end).expect("standard input");
 }

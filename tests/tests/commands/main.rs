@@ -178,6 +178,8 @@ mod cases {
             std::fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("chmod");
         }
         listening.set_nonblocking(true).expect("nonblocking");
+        let host = nix::sys::utsname::uname().expect("Linux").nodename().to_owned();
+        bench.daemon.place.write("host", host.to_str().expect("UTF-8"));
         let mut message = [0; 64];
 
         // Outside of a jail every attempt succeeds.
@@ -186,6 +188,10 @@ mod cases {
         let attempts: Vec<&str> = outside.lines().filter(|line| !line.starts_with("control")).collect();
         assert!(attempts.len() > 10, "{outside}");
         for line in attempts {
+            // Not every file system has it.
+            if line.starts_with("a device in place") && line.contains("Invalid argument") {
+                continue;
+            }
             assert!(line.ends_with(": reached") || line == "streams: pair", "outside: {line}");
         }
         while listening.recv(&mut message).is_ok() {}

@@ -1,11 +1,13 @@
 //! Agents over HTTP: the rules of the HTTP listener apply to them too, sessions belong to their owners, and both generations of
 //! the protocol are served.
 
-use super::people::{self, ALICE, BOB};
+use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::{Http, Response};
 use vm_system_tests::place::User;
+use vm_system_tests::watch;
 
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
@@ -194,16 +196,43 @@ fn what_is_refused_over_http_is_an_error_of_json_rpc() {
     }
 }
 
+/// SHA-256 of the tokens `agent-0-token` to `agent-8-token`.
+const AGENTS: [&str; 9] = [
+    "a3613bd4eab870ff1f83331dd76815fa4f3b43767779a71db746f241d519bcef",
+    "b31af55fb6f579546e600bbb91251f742794917210a4155750df7f68723e239f",
+    "7ec66a9df467e46c18d3a41c09269e440f9d0c98b2c3b6c937cf6ba745caced7",
+    "cdca3a8b82dc44bc292fbff82669d4fe81253f986a0bab5757c2a95a2e5cb40f",
+    "1762657f23021ca1624e16e670e134983641eb7fc228c106f6476a9ef519b664",
+    "237752446747f2b6e3e31715e2b6fc2d281e49ca45e82592feda5494e1f6d651",
+    "74488c390a4660bf6e53a1e1aaf59bb460f1a2dac6f6bc517690ad492fd4b532",
+    "8b840ea1cfc9b8dfd382ee5100f2444420097fc43fb037a0cee8b9cd94cc0d55",
+    "f9fbb1362cb58b7cad7cab434b754df6232979a2e416d65ae495f84f0a177fbe",
+];
+
 #[test]
-fn owners_least_recently_used_session_is_closed_for_a_new_one() {
-    let daemon = Daemon::start(User::AsStarted);
-    let mut http = daemon.http();
-    let first = session(&mut http);
-    for _ in 0..64 {
-        session(&mut http);
+fn owners_have_shares_of_the_sessions_and_idle_ones_make_way() {
+    let daemon = people::daemon(&[]);
+    let mut book = people::book(&["alice", "root"]);
+    for (number, sha256) in AGENTS.iter().enumerate() {
+        let _ =
+            write!(book, "[[token]]\nname = \"agent-{number}\"\nrole = \"user\"\nsha256 = \"{sha256}\"\n");
     }
-    assert_eq!(
-        post(&mut http, &[("mcp-session-id", &first)], &tool("list_programs", &json!({}))).0.status,
-        404
-    );
+    people::write_book(&daemon.place, &book);
+    daemon.hang_up();
+    let is_known = || daemon.http().bearer("agent-8-token").get("/api/v1/templates").status == 200;
+    watch::until(is_known, || daemon.log());
+    let begin = |http: &mut Http| post(http, &[], &initialize()).0;
+    for number in 0..AGENTS.len() {
+        let mut http = daemon.http().bearer(&format!("agent-{number}-token"));
+        let first = session(&mut http);
+        for _ in 0..64 {
+            let begun = begin(&mut http);
+            assert_eq!(begun.status, 200, "{number}: {}", begun.text());
+        }
+        let call = tool("list_programs", &json!({}));
+        assert_eq!(post(&mut http, &[("mcp-session-id", &first)], &call).0.status, 404, "it has made way");
+    }
+    for token in [ALICE, ROOT] {
+        session(&mut daemon.http().bearer(token));
+    }
 }

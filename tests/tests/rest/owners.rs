@@ -289,3 +289,17 @@ fn refusals_are_in_the_audit_log_and_a_flood_does_not_fill_it() {
     assert!(lines.iter().any(|line| line.starts_with("(nobody) refused ")), "{lines:#?}");
     daemon.stop();
 }
+
+#[test]
+fn a_new_current_execution_has_a_line_in_the_audit_log() {
+    let daemon = people::daemon(&[]);
+    let mut alice = daemon.http().bearer(ALICE);
+    let run = people::belongings(&mut alice, &daemon, "alice").run;
+    let fields = [("content-type", "application/json")];
+    let body = json!({ "execution_id": run }).to_string();
+    let path = "/api/v1/clients/editor/current-execution";
+    assert_eq!(alice.request("PUT", path, &fields, Some(&body)).status, 200);
+    let log = daemon.cli(&["ops", "audit"]).ok();
+    let line = log.lines().find(|line| line.contains("program set-current"));
+    assert!(line.is_some_and(|line| line.contains(&run)), "{log}");
+}

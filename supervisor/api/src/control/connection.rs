@@ -31,6 +31,8 @@ const IDEMPOTENCY_KEY_BYTES: usize = 255;
 pub(super) enum Disconnect {
     #[error("no hello in time")]
     NoHello,
+    #[error("it left before its hello")]
+    Left,
     #[error(
         "the client (version {version}) uses control protocol {theirs}, this supervisor {CONTROL_PROTOCOL}"
     )]
@@ -112,7 +114,7 @@ where
     let hello = timeout(limits.hello, frame::read::<ClientHello, _>(reader, HELLO_BYTES, limits.frame))
         .await
         .map_err(|_| Disconnect::NoHello)??
-        .ok_or(Disconnect::NoHello)?;
+        .ok_or(Disconnect::Left)?;
     let other_protocol = hello.protocol != CONTROL_PROTOCOL;
     let refusal = if other_protocol {
         Some(format!(

@@ -47,12 +47,14 @@ impl PeerPolicy {
         uid == 0 || uid == self.own_uid
     }
 
-    /// Has the share of a peer's connection before the peer is identified: an administrator is known without a lookup.
+    /// Has the share of a peer's connection before the peer is identified: an administrator is known without a lookup, and a user
+    /// who was found before has a share apart from all that were not.
     pub fn holder(&self, uid: Option<u32>) -> Holder {
         match uid {
             Some(uid) if self.is_administrator(uid) && !self.refused_uids.contains(&uid) => {
                 Holder::Administrator(Owner::of_uid(uid))
             }
+            Some(uid) if self.users.is_known(uid) => Holder::Owner(Owner::of_uid(uid)),
             _ => Holder::Unidentified,
         }
     }
@@ -150,6 +152,12 @@ impl UserLookups {
         }
     }
 
+    /// Whether a lookup has found this user.
+    fn is_known(&self, uid: u32) -> bool {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.get(&uid).is_some_and(|lookup| lookup.known || matches!(lookup.result.get(), Some(Some(_))))
+    }
+
     /// The lookup of a uid that is in progress or cached, or a new one, and who has the turn for it.
     fn cached(&self, uid: u32) -> (UserLookup, Holder) {
         let now = Instant::now();
@@ -207,6 +215,7 @@ mod tests {
         // A user that is known has turns apart from uids that are not.
         assert_eq!(lookups.cached(DAEMON).1, Holder::Owner(Owner::new("uid:1")));
         assert_eq!(lookups.cached(NO_ENTRY).1, Holder::Unidentified);
+        assert_eq!((lookups.is_known(DAEMON), lookups.is_known(NO_ENTRY)), (true, false));
         // All turns are taken: a new lookup waits, a cached one does not.
         let other = Holder::Administrator(Owner::new("other"));
         let held: Vec<_> = (0..LOOKUPS).map(|_| lookups.turns.take(&other).expect("a turn")).collect();

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::{ApiRefusal, VerbHandler};
@@ -110,8 +110,8 @@ impl Drop for CountedClient {
     }
 }
 
-/// Most concurrent refusals of clients above the limit; further clients are closed without a reason.
-const REFUSALS: usize = 16;
+/// Concurrent refusals of clients above the limit; further clients are closed without a reason.
+const REFUSALS: ShareLimits = ShareLimits { most: 64, per_owner: 8, reserved: 8 };
 
 /// Serves the control socket until [`ServerState::hang_up`].
 pub async fn serve(
@@ -122,7 +122,7 @@ pub async fn serve(
     state: ServerState,
 ) {
     let slots = Shares::new("connections", "connections", within_descriptors(limits.connections, 4));
-    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let refusals = Shares::new("refusals", "connections", REFUSALS);
     let clients = TaskTracker::new();
     let shared = Arc::new(ControlContext { handler, limits, state: state.clone() });
     let mut number: u64 = 0;
@@ -149,7 +149,7 @@ pub async fn serve(
         // Refusals with a reason are bounded too.
         let refusal = match &slot {
             Ok(_) => None,
-            Err(_) => match Arc::clone(&refusals).try_acquire_owned() {
+            Err(_) => match refusals.take(&peer.holder) {
                 Ok(refusal) => Some(refusal),
                 Err(_) => continue,
             },
@@ -211,7 +211,7 @@ async fn client(
     };
     match ended {
         Ok(()) => tracing::debug!(client = number, "client left"),
-        Err(reason @ Disconnect::Evicted) => {
+        Err(reason @ (Disconnect::Evicted | Disconnect::Left)) => {
             tracing::debug!(client = number, uid, pid, %reason, "client left");
         }
         Err(reason) => tracing::warn!(client = number, uid, pid, %reason, "client disconnected"),

@@ -1,5 +1,5 @@
 //! The MCP API over HTTP, at [`PATH`] of the HTTP listener, which has already checked the host name, origin, token and size of
-//! each request. Clients of the older generation have sessions; their number is bounded, and each belongs to the owner that
+//! each request. Clients of the older generation have sessions; owners have shares of them, and each belongs to the owner that
 //! created it: requests of other owners are refused.
 
 mod errors;
@@ -15,20 +15,19 @@ use rmcp::transport::streamable_http_server::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use vm_system_ops::Caller;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_record::Owner;
+use vm_system_runtime::shares::{Share, ShareLimits, Shares};
 
 /// Path of the MCP API on the HTTP listener.
 pub(crate) const PATH: &str = "/mcp";
-/// Most sessions at a time.
-const SESSIONS: usize = 512;
-/// Most sessions of one owner; above that the least recently used ones are closed.
-const SESSIONS_OF_AN_OWNER: usize = 64;
+/// Sessions at a time. The least recently used ones are closed for new ones, of the same owner first.
+const SESSIONS: ShareLimits = ShareLimits { per_owner: 64, ..ShareLimits::of(512) };
 /// A session without requests for this long is closed.
 const IDLE: Duration = Duration::from_hours(2);
 const SESSION_HEADER: &str = "mcp-session-id";
@@ -42,13 +41,14 @@ pub(crate) type VerbFn = dyn Fn(Caller, Op) -> VerbFuture<'static, Result<Reply,
 pub(crate) struct McpHttp {
     service: StreamableHttpService<McpServer, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
+    shares: Arc<Shares>,
     sessions: Mutex<HashMap<String, AgentSession>>,
 }
 
-/// The owner of a session, and the time of its last request.
+/// The owner of a session, and its share, which orders the sessions by their last request.
 struct AgentSession {
     owner: Owner,
-    used: Instant,
+    share: Share,
 }
 
 impl McpHttp {
@@ -65,7 +65,8 @@ impl McpHttp {
             .with_cancellation_token(closing);
         let service =
             StreamableHttpService::new(move || Ok(server.for_another()), Arc::clone(&manager), config);
-        Self { service, manager, sessions: Mutex::default() }
+        let shares = Shares::new("sessions of agents over HTTP", "agents", SESSIONS);
+        Self { service, manager, shares, sessions: Mutex::default() }
     }
 
     /// Handles one request of a caller; `body` is complete.
@@ -73,24 +74,25 @@ impl McpHttp {
         let owner = caller.owner.clone();
         let session = parts.headers.get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
         let admitted = match &session {
-            Some(id) => self.used(id, &owner).await,
-            None if parts.method == Method::POST && begins(&body) => self.free_session(&owner).await,
-            None => Ok(()),
+            Some(id) => self.used(id, &owner).await.map(|()| None),
+            None if parts.method == Method::POST && begins(&body) => self.begin(&caller).await.map(Some),
+            None => Ok(None),
         };
-        if let Err(why) = admitted {
-            return errors::without_session(why, &body);
-        }
+        let share = match admitted {
+            Ok(share) => share,
+            Err(why) => return errors::without_session(why, &body),
+        };
         let ends = parts.method == Method::DELETE;
         parts.extensions.insert(caller);
         let request = Request::from_parts(parts, Full::new(body.clone()));
         let mut response = self.service.handle(request).await;
         let new_id = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
-        match (session, new_id) {
-            (None, Some(id)) => {
-                let session = AgentSession { owner, used: Instant::now() };
-                self.lock().insert(id.to_owned(), session);
+        match (session, new_id, share) {
+            (None, Some(id), Some(share)) => {
+                share.idle();
+                self.lock().insert(id.to_owned(), AgentSession { owner, share });
             }
-            (Some(id), _) if ends => {
+            (Some(id), ..) if ends => {
                 self.lock().remove(&id);
                 if response.status() == StatusCode::ACCEPTED {
                     // The session has ended, and clients treat 202 as a failure.
@@ -108,8 +110,8 @@ impl McpHttp {
 
     /// Checks that the session exists and belongs to this owner; notes its use.
     async fn used(&self, id: &str, owner: &Owner) -> Result<(), NoSession> {
-        match self.lock().get_mut(id).filter(|session| session.owner == *owner) {
-            Some(session) => session.used = Instant::now(),
+        match self.lock().get(id).filter(|session| session.owner == *owner) {
+            Some(session) => session.share.idle(),
             None => return Err(NoSession::Unknown),
         }
         if matches!(self.manager.has_session(&Arc::from(id)).await, Ok(true)) {
@@ -119,36 +121,25 @@ impl McpHttp {
         Err(NoSession::Unknown)
     }
 
-    /// Closes the owner's least recently used session if the owner has reached the limit.
-    async fn free_session(&self, owner: &Owner) -> Result<(), NoSession> {
+    /// A share for a new session; closes the sessions that have made way for it.
+    async fn begin(&self, caller: &Caller) -> Result<Share, NoSession> {
         // Sessions that ended by themselves are not in the manager.
-        let live: std::collections::HashSet<String> =
+        let live: HashSet<String> =
             self.manager.sessions.read().await.keys().map(ToString::to_string).collect();
-        let stale = {
+        let (share, evicted) = {
             let mut sessions = self.lock();
             sessions.retain(|id, _| live.contains(id));
-            let mut mine: Vec<_> = sessions
-                .iter()
-                .filter(|(_, session)| session.owner == *owner)
-                .map(|(id, session)| (session.used, id.clone()))
-                .collect();
-            mine.sort();
-            mine.truncate((mine.len() + 1).saturating_sub(SESSIONS_OF_AN_OWNER));
-            for (_, id) in &mine {
-                sessions.remove(id);
-            }
-            if live.len() >= SESSIONS + mine.len() {
-                return Err(NoSession::TooMany);
-            }
-            mine
+            let share = self.shares.take(&caller.holder());
+            let evicted = sessions.extract_if(|_, session| session.share.is_evicted());
+            (share, evicted.collect::<Vec<_>>())
         };
-        for (_, id) in stale {
+        for (id, AgentSession { owner, .. }) in evicted {
             tracing::info!(%owner, "the least recently used session of an agent is closed for a new one");
             if let Err(error) = self.manager.close_session(&Arc::from(id.as_str())).await {
                 tracing::debug!(%error, "a session did not close");
             }
         }
-        Ok(())
+        share.map_err(NoSession::TooMany)
     }
 }
 

@@ -201,12 +201,12 @@ impl DurableMachine {
             AfterCommit::Nothing => {}
             AfterCommit::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
             AfterCommit::Continue => {
-                if self.stage == Stage::Held {
+                if self.stage == Stage::Held && self.has_time_left(now, actions) {
                     self.go_on(now, actions);
                 }
             }
             AfterCommit::Effect(call) => {
-                if self.stage == Stage::Held {
+                if self.stage == Stage::Held && self.has_time_left(now, actions) {
                     self.make_call(call, Some(self.seq), now, actions);
                 }
             }
@@ -233,6 +233,12 @@ impl DurableMachine {
         if self.writes.writing.is_empty() {
             self.after_writing(now, actions);
         }
+    }
+
+    /// Whether the program may go on after it has waited for the store; ends it if not.
+    fn has_time_left(&mut self, now: Now, actions: &mut Vec<Action>) -> bool {
+        self.end_wait(now);
+        !self.end_out_of_time(now, actions)
     }
 
     /// Continues what had to wait for the store.

@@ -144,6 +144,11 @@ pub enum DurableInput {
     Stalled,
     /// There is memory again.
     Continues,
+    /// The store reports that it fails or is stalled. To be given before a `Tick` while [`DurableMachine::waits_for_store`]: this time
+    /// of waiting counts for no limit.
+    ///
+    /// [`DurableMachine::waits_for_store`]: super::DurableMachine::waits_for_store
+    StoreFails,
     /// The deadline may have passed.
     Tick,
     /// Other executions need workers.

@@ -7,7 +7,7 @@ use super::input::{
 use super::state::{Counters, Gathered, NextStep, Requests, SegmentTimer, Stage, WorkerNotes, WriteQueue};
 use crate::{Now, Token, WorkerExitStatus};
 use std::collections::BTreeMap;
-use vm_system_protocol::durable::{HostCall, Segment, ToDurable};
+use vm_system_protocol::durable::{DurableLimit, HostCall, Segment, ToDurable};
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 use vm_system_protocol::model::Execution;
 use vm_system_protocol::time::Timestamp;
@@ -19,6 +19,8 @@ pub(super) const COMMIT_MS: u64 = 20;
 pub(super) const EXITS_MAX: u32 = 3;
 /// Longest time for a worker to restore a state from its pages (milliseconds).
 const RESTORE_MS: u64 = 30_000;
+/// While a program waits for the store, its owner looks this often whether the store fails (milliseconds).
+const LOOK_MS: u64 = 1_000;
 /// Events that the machine itself may add to one segment, beyond `max_events`.
 pub(super) const OWN_EVENTS: u64 = 8;
 
@@ -147,7 +149,8 @@ impl DurableMachine {
             let left = u64::try_from(at.0.saturating_sub(now.unix_ms)).unwrap_or(0);
             now.mono_ms.saturating_add(left)
         });
-        [warm, expiry, self.writes.commit_at, self.clock.hard_stop].into_iter().flatten().min()
+        let look = self.clock.waits.map(|since| since.saturating_add(LOOK_MS));
+        [warm, expiry, self.writes.commit_at, self.clock.hard_stop, look].into_iter().flatten().min()
     }
 
     pub(super) fn task_deadline(&self) -> Option<Timestamp> {
@@ -187,8 +190,12 @@ impl DurableMachine {
                 self.counters.written = written;
                 self.called(result, now, actions);
             }
-            Input::Stalled => self.clock.stalled = self.clock.hard_stop.take().map(|at| (at, now.mono_ms)),
-            Input::Continues => self.goes_on(now),
+            Input::Stalled => self.clock.waits = self.clock.hard_stop.map(|_| now.mono_ms),
+            Input::Continues => {
+                self.look(now);
+                self.clock.waits = None;
+            }
+            Input::StoreFails => self.forgive_wait(now),
             Input::Tick => self.tick(now, actions),
             Input::Pressure => {
                 if matches!(self.stage, Stage::Warm(_)) {
@@ -231,7 +238,7 @@ impl DurableMachine {
 
     pub(super) fn spawn(&mut self, actions: &mut Vec<Action>) {
         self.gathered = Gathered::default();
-        (self.start_pages, self.clock.stalled) = (None, None);
+        (self.start_pages, self.clock.waits) = (None, None);
         self.counters.scope = self.counters.scope_kept;
         self.stage = Stage::Starting;
         // A machine that was about to be released stays.
@@ -350,7 +357,7 @@ impl DurableMachine {
 
     /// The segment is over, or paused.
     pub(super) fn end_segment(&mut self, now: Now) {
-        self.clock.hard_stop = None;
+        (self.clock.hard_stop, self.clock.waits) = (None, None);
         let wall = now.mono_ms.saturating_sub(self.clock.began.mono_ms);
         let cpu = now.cpu_us.saturating_sub(self.clock.began.cpu_us);
         self.counters.scope.wall_ms += wall;
@@ -391,22 +398,66 @@ impl DurableMachine {
         actions.push(Action::Host(HostCallRequest { call, effect }));
     }
 
-    /// The time in which no message was received does not count against the worker.
-    fn goes_on(&mut self, now: Now) {
-        let Some((at, since)) = self.clock.stalled.take() else { return };
-        if !matches!(self.stage, Stage::Running | Stage::Setting) {
-            return;
+    /// The program waits for the store, or for memory of pages that are not stored.
+    pub fn waits_for_store(&self) -> bool {
+        self.clock.waits.is_some()
+    }
+
+    /// The program has waited for the store for all its time: a `Tick` ends it, and its state need not be stored.
+    pub fn is_overdue(&self, now: Now) -> bool {
+        self.stage == Stage::Held && self.clock.hard_stop.is_some_and(|at| at <= now.mono_ms)
+    }
+
+    /// From now on the program waits until its state is stored, and then goes on: that time is its own.
+    pub(super) fn begin_wait(&mut self, now: Now) {
+        if self.stage == Stage::Held {
+            let left = u64::from(self.spec.limits.wall_ms).saturating_sub(self.counters.scope.wall_ms);
+            (self.clock.hard_stop, self.clock.waits) = (Some(now.mono_ms + left), Some(now.mono_ms));
         }
+    }
+
+    /// The program has waited for the store.
+    pub(super) fn end_wait(&mut self, now: Now) {
+        let waited = now.mono_ms.saturating_sub(self.clock.began.mono_ms);
+        self.counters.scope.wall_ms += waited;
+        // A worker that begins again at this state does not get it back.
+        self.counters.scope_kept.wall_ms += waited;
+        self.record.metrics.duration_ms += waited;
+        (self.clock.hard_stop, self.clock.waits) = (None, None);
+        self.clock.began = now;
+    }
+
+    /// The time since the last look does not count.
+    fn forgive_wait(&mut self, now: Now) {
+        let Some(since) = self.clock.waits.replace(now.mono_ms) else {
+            self.clock.waits = None;
+            return;
+        };
         let waited = now.mono_ms.saturating_sub(since);
-        self.clock.hard_stop = Some(at.saturating_add(waited));
+        self.clock.hard_stop = self.clock.hard_stop.map(|at| at.saturating_add(waited));
         self.clock.began.mono_ms = self.clock.began.mono_ms.saturating_add(waited);
+    }
+
+    /// The time since the last look counts, but for a worker that changes a variable: it has not begun to wait by its own doing.
+    fn look(&mut self, now: Now) {
+        if self.stage == Stage::Setting {
+            self.forgive_wait(now);
+        } else if let Some(since) = &mut self.clock.waits
+            && now.mono_ms >= since.saturating_add(LOOK_MS)
+        {
+            *since = now.mono_ms;
+        }
     }
 
     fn tick(&mut self, now: Now, actions: &mut Vec<Action>) {
         if self.writes.commit_at.is_some_and(|at| at <= now.mono_ms) {
             self.commit_alone(now, actions);
         }
-        if self.clock.hard_stop.is_some_and(|at| at <= now.mono_ms) {
+        self.look(now);
+        if self.is_overdue(now) {
+            self.end_wait(now);
+            self.end_by_limit(DurableLimit::Wall, now, actions);
+        } else if self.clock.hard_stop.is_some_and(|at| at <= now.mono_ms) {
             self.clock.hard_stop = None;
             let what = match self.stage {
                 Stage::Running => "limit(wall)",
@@ -428,6 +479,7 @@ impl DurableMachine {
     pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
         self.refuse_setter(&DurableRefusal::NoWorker("it was ended in the meantime".to_owned()), actions);
         self.worker.verdict = Some("exited".to_owned());
+        (self.clock.hard_stop, self.clock.waits) = (None, None);
         self.stage = Stage::Exiting;
         actions.push(Action::LetGo);
     }
@@ -435,7 +487,7 @@ impl DurableMachine {
     pub(super) fn kill(&mut self, why: &str, actions: &mut Vec<Action>) {
         self.refuse_setter(&DurableRefusal::NoWorker(why.to_owned()), actions);
         self.worker.verdict.get_or_insert_with(|| why.to_owned());
-        self.clock.hard_stop = None;
+        (self.clock.hard_stop, self.clock.waits) = (None, None);
         self.stage = Stage::Exiting;
         actions.push(Action::Kill);
     }

@@ -129,7 +129,7 @@ impl DurableMachine {
 
 #[cfg(test)]
 mod tests {
-    use super::super::input::{DurableAction, DurableInput, DurableSpec, Fresh};
+    use super::super::input::{DurableAction, DurableInput, DurableSpec, Fresh, Unstored};
     use super::super::{DurableMachine, fresh_record};
     use crate::{Now, Token, WriteId};
     use vm_system_protocol::control::GivenAnswer;
@@ -216,6 +216,62 @@ mod tests {
         fn error(&self) -> &str {
             self.machine.record().error.as_ref().map_or("", |error| error.code.as_str())
         }
+    }
+
+    /// A program whose state waits for the store; the batch.
+    fn waiting() -> (Prompter, WriteId) {
+        let mut prompter = Prompter::new();
+        let stop = Stop { cause: Cause::Steps, cpu_us: 0, heap_bytes: 0 };
+        let now = Now { mono_ms: 0, unix_ms: 0, cpu_us: 0 };
+        let mut actions = Vec::new();
+        let message = FromDurable::Checkpoint(Box::new(stop));
+        prompter.machine.step(DurableInput::Message(message), now, &mut actions);
+        let write = actions.iter().find_map(|action| match action {
+            DurableAction::Write { id, .. } => Some(*id),
+            _ => None,
+        });
+        (prompter, write.expect("a state"))
+    }
+
+    #[test]
+    fn waiting_for_the_store_ends_at_the_limit_of_time() {
+        let wall_ms = u64::from(Limits::default().wall_ms);
+        let (mut prompter, write) = waiting();
+        prompter.now_ms = wall_ms - 1;
+        prompter.step(DurableInput::Tick);
+        assert_eq!(prompter.machine.record().status, ExecutionStatus::Running);
+        prompter.now_ms = wall_ms;
+        let now = Now { mono_ms: wall_ms, unix_ms: 0, cpu_us: 0 };
+        assert_eq!((prompter.machine.is_overdue(now), prompter.machine.withdrawable()), (true, Some(write)));
+        prompter.step(DurableInput::NotStored { write, why: Unstored::Withdrawn, error: String::new() });
+        prompter.step(DurableInput::Tick);
+        assert_eq!(prompter.error(), "WALL_LIMIT");
+        assert_eq!(prompter.machine.record().metrics.duration_ms, wall_ms);
+
+        // It was stored in the meantime, and too late.
+        let (mut prompter, write) = waiting();
+        prompter.now_ms = wall_ms;
+        prompter.step(DurableInput::Stored(write));
+        assert_eq!(prompter.error(), "WALL_LIMIT");
+
+        let (mut prompter, write) = waiting();
+        prompter.now_ms = wall_ms / 2;
+        prompter.step(DurableInput::Stored(write));
+        assert_eq!((prompter.error(), prompter.machine.counters.scope.wall_ms), ("", wall_ms / 2));
+    }
+
+    #[test]
+    fn no_program_is_ended_because_the_store_fails() {
+        let (mut prompter, write) = waiting();
+        let wall_ms = u64::from(Limits::default().wall_ms);
+        while prompter.now_ms < 2 * wall_ms {
+            prompter.now_ms =
+                prompter.machine.deadline(Now { mono_ms: 0, unix_ms: 0, cpu_us: 0 }).expect("a look");
+            prompter.step(DurableInput::StoreFails);
+            prompter.step(DurableInput::Tick);
+        }
+        prompter.step(DurableInput::Stored(write));
+        assert_eq!((prompter.error(), prompter.machine.counters.scope.wall_ms), ("", 0));
     }
 
     #[test]

@@ -126,8 +126,8 @@ pub(super) struct SegmentTimer {
     pub(super) began: Now,
     /// When the worker is killed.
     pub(super) hard_stop: Option<u64>,
-    /// No messages are received from the worker: when it would have been killed, and since when.
-    pub(super) stalled: Option<(u64, u64)>,
+    /// It waits for the store: since when it is not known whether the store fails.
+    pub(super) waits: Option<u64>,
 }
 
 /// Facts about the worker besides its stage.

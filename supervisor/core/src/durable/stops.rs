@@ -179,6 +179,7 @@ impl DurableMachine {
                 self.take_checkpoint("steps", NextStep::Continue, now);
                 self.add_progress(ExecutionStatus::Running);
                 self.flush(now, AfterCommit::Continue, actions);
+                self.begin_wait(now);
             }
             Cause::Ended(end) => self.program_ended(&end, now, actions)?,
             Cause::Edited | Cause::Started => return Err("a checkpoint out of turn"),
@@ -187,7 +188,7 @@ impl DurableMachine {
     }
 
     /// Ends a program that would continue but has no time left.
-    fn end_out_of_time(&mut self, now: Now, actions: &mut Vec<Action>) -> bool {
+    pub(super) fn end_out_of_time(&mut self, now: Now, actions: &mut Vec<Action>) -> bool {
         let Some(limit) = self.counters.scope.out_of_time(&self.spec.limits) else { return false };
         self.end_by_limit(limit, now, actions);
         true
@@ -257,6 +258,7 @@ impl DurableMachine {
         self.take_checkpoint("effect", NextStep::Effect, now);
         self.add_progress(ExecutionStatus::Running);
         self.flush(now, AfterCommit::Effect(call), actions);
+        self.begin_wait(now);
     }
 
     fn program_ended(&mut self, end: &End, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
@@ -324,7 +326,7 @@ impl DurableMachine {
 
     pub(super) fn on_exit(&mut self, exit_status: WorkerExitStatus, now: Now, actions: &mut Vec<Action>) {
         let stage = std::mem::replace(&mut self.stage, Stage::Cold);
-        (self.clock.hard_stop, self.clock.stalled) = (None, None);
+        (self.clock.hard_stop, self.clock.waits) = (None, None);
         let verdict = self.worker.verdict.take();
         let why = DurableRefusal::NoWorker("the worker exited while it changed the variable".to_owned());
         self.refuse_setter(&why, actions);

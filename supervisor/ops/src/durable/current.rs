@@ -35,7 +35,9 @@ impl Ops {
             execution,
             at: now(),
         };
-        self.store_of(call).apply(write).await.map_err(stored)?;
+        let result = self.store_of(call).apply(write).await.map_err(stored);
+        self.audit(call, execution, &result).await;
+        result?;
         self.run_get(call, &execution.to_string()).await
     }
 }

@@ -141,7 +141,13 @@ impl RunTask {
             let woken = self.wait(&machine, stopping).await;
             stopping |= matches!(woken, Woken::Stop);
             let Some(input) = self.input(woken) else { continue };
-            if matches!(input, Input::Cancel { .. })
+            let is_tick = matches!(input, Input::Tick);
+            if is_tick && machine.waits_for_store() && self.durables.shared.store.status().is_down() {
+                self.step(&mut machine, &context, Input::StoreFails);
+            }
+            let ends =
+                matches!(input, Input::Cancel { .. }) || is_tick && machine.is_overdue(self.clock.now());
+            if ends
                 && let Some(write) = machine.withdrawable()
                 && self.writes.withdraw(write)
             {

@@ -115,6 +115,24 @@ fn if_something_else_is_short_idle_shares_are_evicted_down_to_a_few() {
 }
 
 #[test]
+fn evicted_shares_are_bounded_until_they_are_returned() {
+    let shares = shares(68, 68, 4);
+    let mut of_a = all(&shares, &owner("a"));
+    of_a.iter().for_each(Share::idle);
+    for expected in [super::LEAVING, 0] {
+        let more = all(&shares, &owner("a"));
+        assert_eq!(more.len(), expected, "each in place of one that is not returned");
+        more.iter().for_each(Share::idle);
+        of_a.extend(more);
+    }
+    // The others have what is theirs.
+    let others = all(&shares, &owner("b"));
+    assert_eq!((others.len(), all(&shares, &admin()).len()), (16, 68 - 32 - 16 + super::LEAVING));
+    of_a.retain(|share| !is_evicted(share));
+    shares.take(&owner("a")).expect("they were returned");
+}
+
+#[test]
 fn unidentified_clients_have_one_share_until_they_are_known() {
     let shares = shares(8, 8, 0);
     let clients = all(&shares, &Holder::Unidentified);

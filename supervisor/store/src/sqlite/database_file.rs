@@ -1,6 +1,7 @@
-//! The database file as the kernel sees it: whether its path still names the file that is open. Never opens its content: closing a
+//! The database file and its log as the kernel sees them: whether their paths still name the files that are open. Never opens its content: closing a
 //! descriptor of it would drop SQLite's locks (`fcntl(2)`); one that only names a file (`O_PATH`) has none.
 
+use super::recovery::beside;
 use crate::DatabaseFault;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -13,24 +14,38 @@ pub(super) struct DatabaseFile {
     path: PathBuf,
     opened: File,
     identity: (u64, u64),
+    log_path: PathBuf,
+    log_identity: (u64, u64),
 }
 
 impl DatabaseFile {
-    /// Of the file that the path names now.
+    /// Of the file that the path names now, while a connection has its log open.
     pub(super) fn named(path: &Path) -> io::Result<Self> {
         let opened = OpenOptions::new().read(true).custom_flags(nix::libc::O_PATH).open(path)?;
-        let identity = identity(&opened.metadata()?);
-        Ok(Self { path: path.to_owned(), opened, identity })
+        let found = identity(&opened.metadata()?);
+        let log_path = beside(path, "-wal");
+        // While a connection has it open, no other file gets its number.
+        let log_identity = identity(&std::fs::metadata(&log_path)?);
+        Ok(Self { path: path.to_owned(), opened, identity: found, log_path, log_identity })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the path names another file, or none: two queries of the kernel at most.
+    /// A connection that is opened now would make a new log beside the one that the others use.
+    fn log_fault(&self) -> Option<DatabaseFault> {
+        let is_missing = match std::fs::metadata(&self.log_path) {
+            Ok(found) => identity(&found) != self.log_identity,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        is_missing.then_some(DatabaseFault::LogMissing)
+    }
+
+    /// Whether a path names another file, or none: two queries of the kernel at most.
     pub(super) fn fault(&self) -> Option<DatabaseFault> {
         let is_replaced = match std::fs::metadata(&self.path) {
-            Ok(found) if identity(&found) == self.identity => return None,
+            Ok(found) if identity(&found) == self.identity => return self.log_fault(),
             Ok(_) => true,
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 false

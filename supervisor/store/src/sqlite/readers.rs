@@ -63,10 +63,11 @@ impl Readers {
 
     /// A connection to the file that the writer has open.
     fn connect(&self) -> Result<Connection, StoreError> {
+        let fault =
+            || self.file.fault().map_or(Ok(()), |fault| Err(StoreError::Unavailable(fault.to_string())));
+        fault()?;
         let connection = open::read_only(self.file.path(), self.busy_timeout);
-        if let Some(fault) = self.file.fault() {
-            return Err(StoreError::Unavailable(fault.to_string()));
-        }
+        fault()?;
         connection.map_err(|error| self.failed(error.into()))
     }
 

@@ -199,6 +199,10 @@ impl Writer {
         let batches = jobs.len();
         let content_bytes = jobs.iter().map(QueuedBatch::turn_bytes).sum();
         let verdicts = self.commit(&jobs);
+        if self.missing == Some(DatabaseFault::LogMissing) {
+            // Before the callers learn that it is stored.
+            self.copy_all_back();
+        }
         self.remember_lost(&jobs, &verdicts);
         self.publish(&jobs, content_bytes);
         // The last first: a caller waits for its batches in order, and when the first one is reported, the results of
@@ -421,9 +425,12 @@ impl Writer {
             if let Some(fault) = &fault {
                 tracing::error!(path = %path, hint = fault.hint(), "{fault}");
             } else {
-                tracing::warn!(path = %path, "the database file is back");
+                tracing::warn!(path = %path, "the database file and its log are back");
             }
             self.missing = fault;
+            if self.missing == Some(DatabaseFault::LogMissing) && self.copy_all_back() {
+                tracing::warn!(path = %path, "the content of the log was copied into the database file");
+            }
         }
         let is_deleted = matches!(self.missing, Some(DatabaseFault::Deleted { .. }));
         if is_deleted && !self.saved.is_made() && now >= self.save_at {
@@ -448,6 +455,20 @@ impl Writer {
                 "the content of the deleted database cannot be saved, which is tried again every minute; copies of the descriptors \
                  in /proc/{pid}/fd that `ls -l` shows as the deleted database and its -wal file have it too"
             ),
+        }
+    }
+
+    /// The log has no name, so the next process would not find it: everything goes into the database file, at each turn again.
+    /// Waits for readers as for locks; a start after a kill before that finds the index of the log, and refuses.
+    fn copy_all_back(&self) -> bool {
+        let Some(connection) = &self.connection else { return false };
+        let copied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+        match copied {
+            Ok(is_busy) => !is_busy,
+            Err(error) => {
+                tracing::error!(%error, "the log of the database has no name, and cannot be copied into the database file");
+                false
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use axum::http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde_json::Value;
+use vm_system_runtime::shares::ShareRefusal;
 
 /// Longest text of the service that is forwarded (bytes).
 const TEXT_BYTES: usize = 4_096;
@@ -17,12 +18,12 @@ const UNREADABLE: &str = "fail to deserialize request body ";
 const BUSY: ErrorCode = ErrorCode(-32_000);
 
 /// Why a request is not routed to a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoSession {
     /// The session does not exist, or belongs to another caller.
     Unknown,
-    /// The limit of sessions is reached.
-    TooMany,
+    /// All of them, or of the owner's share, are in use.
+    TooMany(ShareRefusal),
 }
 
 /// The response to a request without a session.
@@ -33,8 +34,8 @@ pub(super) fn without_session(why: NoSession, body: &[u8]) -> Response<Body> {
             let why = "no such session: initialize a new one";
             refusal(StatusCode::NOT_FOUND, id, ErrorData::invalid_request(why, None))
         }
-        NoSession::TooMany => {
-            let why = "too many agents are connected: try again later";
+        NoSession::TooMany(share) => {
+            let why = format!("{share}: try again later");
             let mut busy = refusal(StatusCode::SERVICE_UNAVAILABLE, id, ErrorData::new(BUSY, why, None));
             busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             busy
