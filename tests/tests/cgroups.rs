@@ -210,6 +210,7 @@ mod cases {
             // Commands are not run as root.
             let worktree = bench.daemon.place.worktree();
             chown(worktree, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("chown");
+            bench.as_user = Some(UNPRIVILEGED_UID.to_string());
         }
         bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh"],"timeout_ms":50000}"#);
         let pipe = bench.daemon.place.worktree().join("pipe");

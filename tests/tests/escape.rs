@@ -151,23 +151,22 @@ mod cases {
         ] {
             assert_eq!(field(name).trim(), value, "{name}");
         }
-        // Behind the name in parentheses: state, parent, group, session, terminal; the 19th value is the nice value.
+        // Behind the name in parentheses: state, parent, group, session, terminal; the 17th value is the nice value.
+        let values = |stat: String| -> Vec<String> {
+            stat.rsplit_once(") ").expect("a name").1.split(' ').map(str::to_owned).collect()
+        };
         let stat = file("stat");
-        let values: Vec<&str> = stat.rsplit_once(") ").expect("a name").1.split(' ').collect();
-        assert_eq!((values[4], values[16]), ("0", "0"), "no terminal, ordinary priority: {stat}");
-        let keeper = daemon.info().keeper_pid.expect("a jail").to_string();
-        assert_eq!(values[1], keeper, "the keeper is its parent: {stat}");
-        assert_ne!(
-            values[3],
-            std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid()))
-                .expect("stat")
-                .rsplit_once(") ")
-                .expect("a name")
-                .1
-                .split(' ')
-                .nth(3)
-                .expect("a session")
+        let own = values(stat.clone());
+        let supervisors = std::fs::read_to_string(format!("/proc/{}/stat", daemon.pid())).expect("stat");
+        let supervisors = values(supervisors);
+        assert_eq!(
+            (own[4].as_str(), &own[16]),
+            ("0", &supervisors[16]),
+            "no terminal, the same priority: {stat}"
         );
+        let keeper = daemon.info().keeper_pid.expect("a jail").to_string();
+        assert_eq!(own[1], keeper, "the keeper is its parent: {stat}");
+        assert_ne!(own[3], supervisors[3], "a session of its own: {stat}");
         assert_eq!(file("oom_score_adj").trim(), "1000", "it is killed first when memory runs out");
         let network: Vec<String> = file("net/dev")
             .lines()

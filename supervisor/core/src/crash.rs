@@ -161,8 +161,8 @@ mod tests {
             CloseReason::SpawnFailed(_) => "the worker could not be started: x",
             CloseReason::StartupFailed(_) => "startup failed: x",
             CloseReason::OutOfMemory => {
-                "the worker ended: killed(out_of_memory), because the service had no memory left: the kernel chose it, \
-                 whatever its own limit (mem_mb) is"
+                "the worker ended: killed(out_of_memory), because its owner, or the service, had no memory left: the \
+                 kernel chose it, whatever its own limit (mem_mb) is"
             }
         })
     }
