@@ -33,7 +33,7 @@ struct World {
 
 impl World {
     /// `None` where this machine cannot make processes of other users.
-    fn new(program: &str, config: FilesAgentConfig) -> Option<Self> {
+    fn new(program: &str, config: &FilesAgentConfig) -> Option<Self> {
         if !User::can_be_switched() {
             skip("root", "only root starts files agents of users");
             return None;
@@ -42,7 +42,7 @@ impl World {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("chmod");
         let program = program::path(program, User::AsStarted);
-        let agents = FilesAgents::new(FilesAgentConfig { program, ..config });
+        let agents = FilesAgents::new(FilesAgentConfig { program, ..config.clone() });
         let settings = RootSettings { path: folder.path().to_owned(), ..RootSettings::default() };
         let roots = Roots::new(&[settings], Some(agents.clone())).expect("a root");
         Some(Self { _alone: alone, folder, agents, roots })
@@ -99,7 +99,7 @@ fn not_permitted(result: &Result<Worktree, WorktreeError>) -> bool {
 
 #[tokio::test]
 async fn an_agent_has_exactly_the_rights_of_its_user() {
-    let Some(world) = World::new(program::PRODUCT, FilesAgentConfig::default()) else { return };
+    let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
     let (user, other) = (WorktreeClient::User(ALICE), WorktreeClient::User(BOB));
     let open = world.folder("open", BOB, 0o755);
     let gid = nix::unistd::User::from_uid(ALICE.into()).expect("NSS").expect("a user").gid.as_raw();
@@ -149,7 +149,7 @@ async fn an_agent_has_exactly_the_rights_of_its_user() {
 
 #[tokio::test]
 async fn agent_that_its_user_kills_is_replaced_and_worktrees_stay_usable() {
-    let Some(world) = World::new(program::PRODUCT, FilesAgentConfig::default()) else { return };
+    let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
     let [hers, his] = [("alice", ALICE), ("bob", BOB)].map(|(name, uid)| {
         let folder = world.folder(name, uid, 0o700);
         file(&folder, "file", (uid, uid, 0o600));
@@ -191,7 +191,7 @@ async fn every_violation_ends_the_agent_and_only_its_user_gets_an_error() {
         ping_deadline: Duration::from_millis(100),
         ..FilesAgentConfig::default()
     };
-    let Some(world) = World::new(program::HOSTILE_FILES_AGENT, short) else { return };
+    let Some(world) = World::new(program::HOSTILE_FILES_AGENT, &short) else { return };
     let other =
         world.open(&world.folder.path().join("honest"), WorktreeClient::User(BOB)).await.expect("honest");
     let descriptors = || std::fs::read_dir("/proc/self/fd").expect("descriptors").count();
@@ -240,7 +240,7 @@ async fn every_violation_ends_the_agent_and_only_its_user_gets_an_error() {
 #[tokio::test]
 async fn agent_that_fails_again_and_again_is_not_started_for_ever_and_an_idle_one_ends() {
     let idle = FilesAgentConfig { idle: Duration::from_millis(50), ..FilesAgentConfig::default() };
-    let Some(world) = World::new(program::HOSTILE_FILES_AGENT, idle) else { return };
+    let Some(world) = World::new(program::HOSTILE_FILES_AGENT, &idle) else { return };
     let open =
         async |name: &str, uid| world.open(&world.folder.path().join(name), WorktreeClient::User(uid)).await;
     for _ in 0..5 {
