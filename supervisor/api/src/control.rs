@@ -13,8 +13,8 @@ mod request;
 mod server;
 
 pub use peer::{PeerPolicy, Transport};
-pub(crate) use server::within_descriptors;
 pub use server::{ClientCount, CountedClient, STREAMS, ServerState, serve};
+pub(crate) use server::{Pace, within_descriptors};
 
 use std::time::Duration;
 use vm_system_protocol::limits;

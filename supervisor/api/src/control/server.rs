@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::{ApiRefusal, VerbHandler};
@@ -77,6 +78,41 @@ pub(crate) fn within_descriptors(limits: ShareLimits, part: usize) -> ShareLimit
     ShareLimits { most, reserved: limits.reserved.min(most / 2), ..limits }
 }
 
+/// Bounds how often a listener accepts, so that a client that connects and closes in a loop leaves processor time to the others. Who
+/// connects meanwhile waits in the listener's queue.
+pub(crate) struct Pace {
+    since: Instant,
+    accepted: u32,
+}
+
+impl Pace {
+    /// Connections in one interval.
+    const BURST: u32 = 32;
+    const INTERVAL: Duration = Duration::from_millis(10);
+
+    pub(crate) fn new() -> Self {
+        Self { since: Instant::now(), accepted: 0 }
+    }
+
+    /// To be called for each accepted connection.
+    pub(crate) async fn wait(&mut self) {
+        if let Some(until) = self.next(Instant::now()) {
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    /// When the next connection may be accepted; `None`: now.
+    fn next(&mut self, now: Instant) -> Option<Instant> {
+        self.accepted += 1;
+        if self.accepted < Self::BURST {
+            return None;
+        }
+        let end = self.since + Self::INTERVAL;
+        (self.since, self.accepted) = (end.max(now), 0);
+        (end > now).then_some(end)
+    }
+}
+
 /// Counts the connections, so that a task can wait until there are none.
 #[derive(Debug, Clone)]
 pub struct ClientCount(watch::Sender<usize>);
@@ -126,6 +162,7 @@ pub async fn serve(
     let clients = TaskTracker::new();
     let shared = Arc::new(ControlContext { handler, limits, state: state.clone() });
     let mut number: u64 = 0;
+    let mut pace = Pace::new();
     loop {
         let stream = tokio::select! {
             () = state.closing.cancelled() => break,
@@ -140,6 +177,7 @@ pub async fn serve(
                 }
             },
         };
+        pace.wait().await;
         number += 1;
         let peer = Peer::of(&stream, &peers);
         let slot = slots.take(&peer.holder);
@@ -245,4 +283,24 @@ async fn identified(
     }
     let (reader, writer) = halves(stream).map_err(FrameError::Io)?;
     connection::serve(shared, reader, writer, caller, slot).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Instant, Pace};
+
+    #[test]
+    fn accepting_waits_for_the_end_of_an_interval_after_its_connections_and_not_before() {
+        let mut pace = Pace::new();
+        let mut now = pace.since;
+        for _ in 0..3 {
+            let end = now + Pace::INTERVAL;
+            let waits: Vec<Option<Instant>> = (0..Pace::BURST).map(|_| pace.next(now)).collect();
+            assert_eq!(waits.iter().flatten().collect::<Vec<_>>(), [&end], "only the last one waits");
+            assert_eq!(waits.last(), Some(&Some(end)));
+            now = end;
+        }
+        let later = now + 2 * Pace::INTERVAL;
+        assert!((0..Pace::BURST).all(|_| pace.next(later).is_none()), "they came slowly");
+    }
 }

@@ -3,7 +3,7 @@
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
 use super::{App, RestOptions, routes};
-use crate::control::{ServerState, within_descriptors};
+use crate::control::{Pace, ServerState, within_descriptors};
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -109,13 +109,17 @@ struct Accepting {
 impl Accepting {
     async fn run<L: Listener>(self, listener: L) {
         let state = self.shared.app.state.clone();
+        let mut pace = Pace::new();
         loop {
             let accepted = tokio::select! {
                 () = state.closing.cancelled() => return,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, peer)) => self.begin::<L>(stream, peer),
+                Ok((stream, peer)) => {
+                    self.begin::<L>(stream, peer);
+                    pace.wait().await;
+                }
                 Err(error) => self.pause(&error).await,
             }
         }

@@ -226,6 +226,11 @@ fn parse(text: &str) -> Result<Vec<Token>, String> {
             return Err(format!("the token of {name:?} is listed twice"));
         }
         let uid = uid.map(|user| user.uid(&name)).transpose()?;
+        if role == Role::Admin && uid.is_some() {
+            return Err(format!(
+                "the token {name:?} has the role admin and a uid: remove the uid, and name a user in each request (as_user)"
+            ));
+        }
         tokens.push(Token { hash, bearer: Bearer { name, admin: role == Role::Admin }, uid });
     }
     Ok(tokens)
@@ -321,6 +326,7 @@ mod tests {
             entry("ci", "user", &TEST[1..]),
             entry("ci", "user", &"g".repeat(64)),
             entry("a", "user", TEST) + &entry("b", "user", TEST),
+            entry("root", "admin", TEST) + "uid = 1\n",
             "[[tokens]]\n".to_owned(),
         ];
         for text in bad {

@@ -215,7 +215,10 @@ fn is_own(uid: u32) -> bool {
 
 /// The uid of a user's name or number. Blocks.
 fn uid_of(user: &str) -> Result<u32, WorktreeError> {
-    if let Ok(uid) = user.parse() {
+    // As `id -u` prints it: `+2` and `02` are names.
+    if let Ok(uid) = user.parse::<u32>()
+        && uid.to_string() == user
+    {
         return Ok(uid);
     }
     match nix::unistd::User::from_name(user) {
