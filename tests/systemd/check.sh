@@ -91,12 +91,16 @@ started() {
 }
 
 alice=$(id -u alice)
-mkdir -p /srv/work /etc/vm-system /etc/systemd/system/vm-system.service.d
+mkdir -p /srv/work /srv/other /etc/vm-system /etc/systemd/system/vm-system.service.d
 
 # ---- the system unit
 unit="system unit"
 cat >/etc/vm-system/config.toml <<'TOML'
-worktree_roots = ["/srv/work"]
+worktree_roots = ["/srv/other"]
+
+[[worktree_root]]
+path = "/srv/work"
+owners = ["user:alice"]
 
 [allow_exec]
 wc = "/usr/bin/wc"
@@ -129,10 +133,10 @@ check "cgroups: the daemon's own" "0::/system.slice/vm-system.service/supervisor
 check "cgroups: a worker is in its owner's" "processes" \
     ls "/sys/fs/cgroup/system.slice/vm-system.service/owner-uid:$alice"
 check "cgroups: doctor shows them" "/sys/fs/cgroup/system.slice/vm-system.service: " v ops doctor
-not_owned() {
-    ! v session create --template-id "t-$label" --workspace-id w --base-commit c --worktree-path /srv/work/service
+not_listed() {
+    ! v session create --template-id "t-$label" --workspace-id w --base-commit c --worktree-path /srv/other
 }
-check "a folder of another user is refused" "belongs to another user" not_owned
+check "a root that does not list the user is refused" "not a folder beneath any worktree root" not_listed
 
 unit="system unit"
 killed() {
