@@ -71,9 +71,11 @@ impl Databases {
             let open = OpenDatabase::new(database, self.has_folder, terms)?;
             self.open.insert(database.to_owned(), open);
         }
-        self.open.get_mut(database).ok_or_else(|| HostError {
+        let open = self.open.get_mut(database).ok_or_else(|| HostError {
             code: "EBROKER".to_owned(),
             message: "EBROKER: the database is not open".to_owned(),
-        })
+        })?;
+        open.limit_growth(terms)?;
+        Ok(open)
     }
 }

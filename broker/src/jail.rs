@@ -38,8 +38,17 @@ pub(crate) enum Served {
     /// The databases of a workspace.
     Databases {
         /// Their folder; without one there are only databases in memory.
-        workspace: Option<OwnedFd>,
+        workspace: Option<WorkspaceFiles>,
     },
+}
+
+/// The database files of a workspace.
+#[derive(Debug)]
+pub(crate) struct WorkspaceFiles {
+    /// Their folder.
+    pub(crate) folder: OwnedFd,
+    /// All of them together (bytes).
+    pub(crate) max_bytes: u64,
 }
 
 /// Confines this process to the files of the worktree or the workspace, and its channel. Landlock is in force if the kernel has it.
@@ -56,11 +65,11 @@ pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
     }
     let (open, write, database) = match &needs.served {
         Served::Files { worktree, write, .. } => (Some(worktree), *write, false),
-        Served::Databases { workspace } => (workspace.as_ref(), true, true),
+        Served::Databases { workspace } => (workspace.as_ref().map(|files| &files.folder), true, true),
     };
     if let Served::Databases { workspace: Some(workspace) } = &needs.served {
         // SQLite opens files by name, relative to this folder (see `database`).
-        nix::unistd::fchdir(workspace).at(JailStep::Descriptors)?;
+        nix::unistd::fchdir(&workspace.folder).at(JailStep::Descriptors)?;
     }
     rlimit::broker(largest_file(&needs.served)).at(JailStep::Rlimits)?;
     privileges::drop_all().at(JailStep::Privileges)?;
@@ -74,8 +83,11 @@ pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
 /// Largest file, as a second limit besides those of each call (bytes).
 fn largest_file(served: &Served) -> u64 {
     match served {
-        Served::Databases { .. } => u64::MAX,
+        // A journal has a page more for each header, and eight bytes for each page.
+        Served::Databases { workspace: Some(files) } => {
+            files.max_bytes.saturating_add(files.max_bytes / 64).saturating_add(1 << 20)
+        }
         Served::Files { write: true, .. } => FS_READ_BYTES as u64,
-        Served::Files { write: false, .. } => 0,
+        Served::Databases { workspace: None } | Served::Files { write: false, .. } => 0,
     }
 }

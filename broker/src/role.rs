@@ -4,7 +4,7 @@
 use crate::channel::{SupervisorChannel, SupervisorChannelError};
 use crate::database::Databases;
 use crate::fs;
-use crate::jail::{self, Needs, Served};
+use crate::jail::{self, Needs, Served, WorkspaceFiles};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -23,6 +23,8 @@ pub(crate) const CROSS_MOUNTS: &str = "cross-mounts";
 pub(crate) const DIES_WITH_PARENT: &str = "dies-with-parent";
 /// Argument of a broker for databases.
 const DATABASE: &str = "database";
+/// Prefix of an argument of a broker with database files: what all of them together may take (bytes).
+const MAX_BYTES: &str = "max-bytes=";
 
 /// The channel to the supervisor.
 const CHANNEL: i32 = process::FIRST_FD;
@@ -54,7 +56,12 @@ fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd
     let folder = process::inherited(FOLDER);
     process::close_inherited();
     let served = if named(DATABASE) {
-        Served::Databases { workspace: folder.ok() }
+        let max_bytes =
+            arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix(MAX_BYTES)?.parse().ok());
+        // Without the limit there are no files.
+        let workspace =
+            folder.ok().zip(max_bytes).map(|(folder, max_bytes)| WorkspaceFiles { folder, max_bytes });
+        Served::Databases { workspace }
     } else {
         Served::Files { worktree: folder?, write: named(WRITE), cross_mounts: named(CROSS_MOUNTS) }
     };

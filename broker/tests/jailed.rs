@@ -33,6 +33,7 @@ const SQL_TERMS: DatabaseTerms = DatabaseTerms {
     max_rows: 1_000_000,
     max_result_bytes: 32 << 20,
     max_database_bytes: 64 << 20,
+    growth_bytes: u64::MAX,
     timeout_ms: 5_000,
 };
 
@@ -55,8 +56,9 @@ impl Broker {
         // As a supervisor that is root passes it.
         let user = format!("user={}:{}:{GROUP}", owner.uid(), owner.gid());
         let user = nix::unistd::geteuid().is_root().then_some(user.as_str());
+        let max_bytes = needs.contains(&"database").then_some("max-bytes=104857600");
         let arguments: Vec<&OsStr> =
-            ["broker"].iter().chain(needs).copied().chain(user).map(OsStr::new).collect();
+            ["broker"].iter().chain(needs).copied().chain(user).chain(max_bytes).map(OsStr::new).collect();
         let pid = spawn(Path::new(PROGRAM), &arguments, &descriptors).expect("spawn");
         let mut broker = Self { channel: ours, pid };
         drop(theirs);

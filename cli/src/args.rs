@@ -30,11 +30,10 @@ pub struct Cli {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
-    /// The supervisor's control socket [default: `$VM_SYSTEM_SOCKET`, then /run/vm-system/control.sock,
-    /// then `$XDG_RUNTIME_DIR/vm-system/control.sock`]
+    /// The supervisor's control socket [default: `$VM_SYSTEM_SOCKET`, else the first of the usual places where one listens]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// The supervisor's state directory; the control socket is looked up in it
+    /// The supervisor's state directory, in which it records its socket
     #[arg(long, global = true, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
     /// Format of results
@@ -50,6 +49,9 @@ pub struct GlobalArgs {
     /// Print ids and results only
     #[arg(long, short, global = true)]
     pub quiet: bool,
+    /// Tables with whole ids and times, however wide they are (as in pipes)
+    #[arg(long, global = true)]
+    pub wide: bool,
     /// Never use colour (as `NO_COLOR` does)
     #[arg(long, global = true)]
     pub no_color: bool,
@@ -111,8 +113,7 @@ pub enum Command {
     Ops(ops::Command),
     /// Print a completion script for a shell
     Completions(completions::Args),
-    /// Write the man pages
-    #[command(hide = true)]
+    /// Print the man page, or write one for each command into a folder
     Man(man::Args),
     /// Explain a topic or a command
     Help(help::Args),

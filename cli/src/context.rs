@@ -20,7 +20,7 @@ impl Context {
     pub(crate) fn new(global: GlobalArgs, style: Style) -> Self {
         let environment = Environment::detect();
         let places = environment.sockets_to_try(global.socket.as_deref(), global.state_dir.as_deref());
-        let out = Output::new(global.output, global.quiet, style);
+        let out = Output::new(&global, style);
         Self { global, environment, out, daemon: Backend::daemon(places) }
     }
 

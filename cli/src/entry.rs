@@ -6,9 +6,11 @@ use crate::args::{Cli, Command};
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::Style;
-use crate::{args, commands, logging};
+use crate::{args, commands, complete, hints, logging, output};
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 /// Runs this process as one of its hidden modes if `modes` recognises the arguments, else as the command line.
@@ -21,15 +23,25 @@ pub fn main_with(modes: impl FnOnce() -> Option<ExitCode>) -> ExitCode {
 }
 
 fn run(arguments: &[OsString]) -> u8 {
+    match complete::answer(arguments) {
+        Ok(false) => {}
+        Ok(true) => return exit::OK,
+        Err(error) => {
+            let _ = error.print();
+            return exit::USAGE;
+        }
+    }
     let style = Style::detect(arguments.iter().any(|argument| argument == "--no-color"));
     let cli = match parse(arguments, style) {
         Ok(cli) => cli,
         Err(error) => {
             // Usage errors exit with 2, help and version with 0; a closed pipe does not matter here.
-            let _ = error.print();
+            show(&error, style);
             return u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
         }
     };
+    // Among the arguments of a script the flag is the script's.
+    let style = Style::detect(cli.global.no_color);
     match command(cli, style) {
         Ok(code) => code,
         Err(error) => {
@@ -37,6 +49,33 @@ fn run(arguments: &[OsString]) -> u8 {
             error.exit_code()
         }
     }
+}
+
+fn show(error: &clap::Error, style: Style) {
+    let text = error.render();
+    if error.kind() == ErrorKind::DisplayHelp {
+        let text = if style.color_allowed() { text.ansi().to_string() } else { text.to_string() };
+        if style.stdout_is_terminal() && output::page(&text) {
+            return;
+        }
+    }
+    let _ = match own_words(&text.to_string()) {
+        Some(text) => write!(io::stderr().lock(), "{text}"),
+        None => error.print(),
+    };
+}
+
+/// The message with what the standard library says about a number replaced.
+fn own_words(text: &str) -> Option<String> {
+    let pairs = [
+        ("invalid digit found in string", "a whole number is expected"),
+        ("cannot parse integer from empty string", "a whole number is expected"),
+        ("number too large to fit in target type", "the number is too large"),
+        ("number too small to fit in target type", "the number is too small"),
+        ("invalid socket address syntax", "an address with a port is expected, such as 127.0.0.1:3210"),
+    ];
+    let (theirs, ours) = pairs.iter().find(|(theirs, _)| text.contains(theirs))?;
+    Some(text.replace(theirs, ours))
 }
 
 fn parse(arguments: &[OsString], style: Style) -> Result<Cli, clap::Error> {
@@ -48,6 +87,7 @@ fn parse(arguments: &[OsString], style: Style) -> Result<Cli, clap::Error> {
 
 fn command(cli: Cli, style: Style) -> Result<u8, CliError> {
     let args::Cli { global, command } = cli;
+    hints::remember(&global);
     logging::start(&global, matches!(command, Command::Serve(_)))?;
     let context = Context::new(global, style);
     commands::run(&context, command)

@@ -1,5 +1,6 @@
 //! Errors for people: what happened, what to do, and the exit code (`help/cli-command-reference.md`).
 
+use crate::hints;
 use crate::output::{Style, escape};
 use std::fmt::Display;
 use std::io::{self, Write as _};
@@ -62,6 +63,13 @@ impl CliError {
         self
     }
 
+    /// Adds how a limit is raised, if the message is about it and there is no other hint.
+    #[must_use]
+    pub(crate) fn with_flag(self, limit: &str, flag: &str) -> Self {
+        let is_about = self.message.as_ref().is_some_and(|message| message.contains(limit));
+        if is_about && self.hint.is_none() { self.with_hint(format!("raise it with {flag}")) } else { self }
+    }
+
     /// A file that the user named.
     pub(crate) fn file(path: impl Display, error: &io::Error) -> Self {
         let exit = match error.kind() {
@@ -102,7 +110,12 @@ impl CliError {
             let _ = writeln!(stderr, "{} {}", style.error_label("error:"), escape::for_message(message));
         }
         if let Some(hint) = &self.hint {
-            let _ = writeln!(stderr, "{} {}", style.hint_label("hint:"), escape::for_message(hint));
+            let _ = writeln!(
+                stderr,
+                "{} {}",
+                style.hint_label("hint:"),
+                escape::for_message(&hints::with_options(hint))
+            );
         }
     }
 }

@@ -11,18 +11,22 @@
 //! - `context`, `backend`, `client`, `paths`: how a command reaches a supervisor, in the daemon or embedded
 //! - `output`, `script_output`: values and a script's events as text
 //! - `on_demand`: a daemon that is started when it is needed
+//! - `lists`: lists, part by part
 //! - `npm`: packages of the registry, through the user's own npm
-//! - [`contract`]: the commands as data
-//! - `error`, `signals`, `logging`: errors with hints; Ctrl-C; the log
+//! - [`contract`]: the commands as data; `complete`: completion in shells
+//! - `error`, `hints`, `signals`, `logging`: errors with hints; Ctrl-C; the log
 
 pub mod args;
 mod backend;
 mod client;
 mod commands;
+mod complete;
 mod context;
 pub mod contract;
 pub mod entry;
 mod error;
+mod hints;
+mod lists;
 mod logging;
 pub mod modes;
 mod npm;

@@ -13,7 +13,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Log size above which the log is truncated (bytes).
 const LOG_BYTES: u64 = 4 << 20;
 /// Length of the log's end that an error shows (bytes).
-const LOG_TAIL: u64 = 600;
+const LOG_TAIL: u64 = 2_000;
 
 /// The options with which the daemon is started.
 #[derive(Debug)]
@@ -71,87 +71,118 @@ impl Starter {
         if UnixStream::connect(&self.socket).is_ok() {
             return Ok(());
         }
-        let folder = tempfile::tempdir().map_err(|error| cannot(Path::new("a temporary folder"), &error))?;
-        let notify = folder.path().join("notify");
-        let ready = UnixDatagram::bind(&notify).map_err(|error| cannot(&notify, &error))?;
-        ready.set_read_timeout(Some(PAUSE)).map_err(|error| cannot(&notify, &error))?;
-        let log = self.state_dir.join("daemon.log");
-        let output = open_log(&log).map_err(|error| cannot(&log, &error))?;
-        let mut child =
-            self.spawn(&notify, output).map_err(|error| cannot(Path::new("vm-system"), &error))?;
-        let result = self.wait(&mut child, &ready, &log, until);
-        // Reaps the child when it exits, as long as this process runs.
-        std::thread::spawn(move || child.wait());
-        result
+        let serve = self.command().map_err(|error| cannot(Path::new("vm-system"), &error))?;
+        let its_log = || format!("its log is {}", log_file(&self.state_dir).display());
+        match launch(serve, &self.state_dir, until) {
+            Ok(_) => Ok(()),
+            // Another daemon has the socket, or is about to exit: tries again.
+            Err(LaunchError::Exited(status, _)) if status.code() == Some(i32::from(exit::BUSY)) => {
+                std::thread::sleep(PAUSE);
+                Ok(())
+            }
+            Err(LaunchError::Exited(status, written)) => {
+                let message = format!("a daemon did not start ({status}): {written}");
+                Err(CliError::new(exit::INTERNAL, message).with_hint(its_log()))
+            }
+            Err(LaunchError::Io(what, error)) => Err(cannot(&what, &error)),
+            Err(LaunchError::Late) => {
+                let message = format!("a daemon at {} does not become ready", self.socket.display());
+                Err(CliError::new(exit::BUSY, message).with_hint(its_log()))
+            }
+        }
     }
 
-    fn spawn(&self, notify: &Path, log: File) -> io::Result<Child> {
+    fn command(&self) -> io::Result<Command> {
         let mut serve = Command::new(std::env::current_exe()?);
-        serve.arg("serve").arg("--detach").arg("--socket").arg(&self.socket);
+        serve.arg("serve").arg("--background").arg("--socket").arg(&self.socket);
         serve.arg("--state-dir").arg(&self.state_dir);
         serve.arg("--idle-exit").arg(self.idle_exit.to_string());
         if self.sandbox == SandboxArg::NoUserns {
             serve.arg("--sandbox").arg("no-userns");
         }
-        serve.env("NOTIFY_SOCKET", notify).current_dir("/");
-        serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()
-    }
-
-    /// Waits until the daemon reports that it is ready, or exits.
-    fn wait(
-        &self,
-        child: &mut Child,
-        ready: &UnixDatagram,
-        log: &Path,
-        until: Instant,
-    ) -> Result<(), CliError> {
-        let mut message = [0; 256];
-        while Instant::now() < until {
-            if let Ok(len) = ready.recv(&mut message)
-                && message[..len].starts_with(b"READY=1")
-            {
-                return Ok(());
-            }
-            match child.try_wait() {
-                Ok(None) => {}
-                // Another daemon has the socket, or is about to exit: tries again.
-                Ok(Some(status)) if status.code() == Some(i32::from(exit::BUSY)) => {
-                    std::thread::sleep(PAUSE);
-                    return Ok(());
-                }
-                Ok(Some(status)) => {
-                    let message = format!("a daemon did not start ({status}): {}", tail(log));
-                    return Err(CliError::new(exit::INTERNAL, message)
-                        .with_hint(format!("its log is {}", log.display())));
-                }
-                Err(error) => return Err(CliError::internal(format!("cannot wait for a daemon: {error}"))),
-            }
-        }
-        Err(CliError::new(exit::BUSY, format!("a daemon at {} does not become ready", self.socket.display()))
-            .with_hint(format!("its log is {}", log.display())))
+        Ok(serve)
     }
 }
 
-fn open_log(path: &Path) -> io::Result<File> {
-    let begin_anew = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > LOG_BYTES);
-    let mut options = File::options();
-    options.create(true).mode(0o600);
-    if begin_anew {
-        options.write(true).truncate(true)
-    } else {
-        options.append(true)
+/// Why a daemon in the background did not become ready.
+#[derive(Debug)]
+pub(crate) enum LaunchError {
+    /// It was not started.
+    Io(PathBuf, io::Error),
+    /// It exited; with what it wrote to its log.
+    Exited(ExitStatus, String),
+    /// It runs and is not ready in time.
+    Late,
+}
+
+/// The log of a daemon in the background.
+pub(crate) fn log_file(state_dir: &Path) -> PathBuf {
+    state_dir.join("daemon.log")
+}
+
+/// Starts a daemon in the background and waits until it is ready; returns its pid. It writes to the log file of its state
+/// directory. Blocks.
+pub(crate) fn launch(mut serve: Command, state_dir: &Path, until: Instant) -> Result<u32, LaunchError> {
+    let failed = |what: &Path| {
+        let what = what.to_owned();
+        move |error| LaunchError::Io(what, error)
     };
-    options.open(path)
+    let folder = tempfile::tempdir().map_err(failed(Path::new("a temporary folder")))?;
+    let notify = folder.path().join("notify");
+    let ready = UnixDatagram::bind(&notify).map_err(failed(&notify))?;
+    ready.set_read_timeout(Some(PAUSE)).map_err(failed(&notify))?;
+    let log = log_file(state_dir);
+    let (output, begin) = open_log(&log).map_err(failed(&log))?;
+    serve.env("NOTIFY_SOCKET", &notify).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+    let mut child = serve.spawn().map_err(failed(Path::new("vm-system")))?;
+    let result = wait(&mut child, &ready, (&log, begin), until);
+    // Reaps the child when it exits, as long as this process runs.
+    std::thread::spawn(move || child.wait());
+    result
 }
 
-/// The end of a log.
-fn tail(path: &Path) -> String {
+/// Waits until the daemon reports that it is ready, or exits.
+fn wait(
+    child: &mut Child,
+    ready: &UnixDatagram,
+    (log, begin): (&Path, u64),
+    until: Instant,
+) -> Result<u32, LaunchError> {
+    let mut message = [0; 256];
+    while Instant::now() < until {
+        if let Ok(len) = ready.recv(&mut message)
+            && message[..len].starts_with(b"READY=1")
+        {
+            return Ok(child.id());
+        }
+        match child.try_wait() {
+            Ok(None) => {}
+            Ok(Some(status)) => return Err(LaunchError::Exited(status, written(log, begin))),
+            Err(error) => return Err(LaunchError::Io(PathBuf::from("the daemon's process"), error)),
+        }
+    }
+    Err(LaunchError::Late)
+}
+
+/// Opens a log, which begins anew if it is long, and returns its length.
+fn open_log(path: &Path) -> io::Result<(File, u64)> {
+    let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let begins_anew = len > LOG_BYTES;
+    if begins_anew {
+        File::options().write(true).truncate(true).open(path)?;
+    }
+    let file = File::options().create(true).append(true).mode(0o600).open(path)?;
+    Ok((file, if begins_anew { 0 } else { len }))
+}
+
+/// The end of what was written to a log after its first `begin` bytes.
+fn written(path: &Path, begin: u64) -> String {
     let read = || {
         let mut file = File::open(path)?;
         let len = file.metadata()?.len();
-        file.seek(SeekFrom::Start(len.saturating_sub(LOG_TAIL)))?;
+        file.seek(SeekFrom::Start(begin.max(len.saturating_sub(LOG_TAIL))))?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        file.take(LOG_TAIL).read_to_end(&mut bytes)?;
         Ok::<_, io::Error>(String::from_utf8_lossy(&bytes).trim().to_owned())
     };
     read().unwrap_or_default()

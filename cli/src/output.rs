@@ -2,16 +2,21 @@
 //!
 //! All text that a script or another user may have written goes through [`escape`] before it is shown to people.
 
+pub(crate) mod color;
 mod document;
 pub(crate) mod escape;
 mod fields;
+mod fit;
+mod pager;
 mod table;
 
 pub(crate) use fields::Columns;
+use fit::Fit;
 pub(crate) use table::Rows;
 
-use crate::args::OutputFormat;
+use crate::args::{GlobalArgs, OutputFormat};
 use crate::error::CliError;
+use crate::hints;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -47,6 +52,11 @@ impl Style {
         self.stderr_terminal
     }
 
+    /// Whether stdout shows colours.
+    pub(crate) fn colors_stdout(self) -> bool {
+        self.color && self.stdout_terminal
+    }
+
     pub(crate) fn error_label(self, text: &str) -> String {
         paint(self.color && self.stderr_terminal, "1;31", text)
     }
@@ -65,12 +75,20 @@ fn paint(color: bool, code: &str, text: &str) -> String {
 pub(crate) struct Output {
     pub(crate) format: OutputFormat,
     pub(crate) quiet: bool,
+    /// Tables are not fitted to the terminal.
+    pub(crate) wide: bool,
     pub(crate) style: Style,
 }
 
 impl Output {
-    pub(crate) fn new(format: OutputFormat, quiet: bool, style: Style) -> Self {
-        Self { format, quiet, style }
+    pub(crate) fn new(global: &GlobalArgs, style: Style) -> Self {
+        let GlobalArgs { output: format, quiet, wide, .. } = *global;
+        Self { format, quiet, wide, style }
+    }
+
+    /// The terminal that tables must fit.
+    pub(crate) fn fit(self) -> Option<Fit> {
+        if self.wide || !self.style.stdout_is_terminal() { None } else { Fit::detect() }
     }
 
     /// Whether results are shown to people.
@@ -108,7 +126,7 @@ impl Output {
             self.note(empty);
             return Ok(());
         }
-        self.write(&with_newline(if self.quiet { rows.names() } else { rows.finish(empty) }))
+        self.write(&with_newline(if self.quiet { rows.names() } else { rows.finish(empty, self.fit()) }))
     }
 
     /// Prints one line about a completed command; with `--quiet` only the id.
@@ -152,13 +170,28 @@ impl Output {
             .map_err(|error| CliError::output(&error))
     }
 
+    /// Prints a long text of ours, on a terminal through the pager.
+    pub(crate) fn page(self, text: &str) -> Result<(), CliError> {
+        if self.style.stdout_is_terminal() && pager::show(text) { Ok(()) } else { self.write(text) }
+    }
+
     /// Prints a note that is not a result.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {
-            // A closed stderr cannot be reported.
-            let _ = writeln!(io::stderr().lock(), "{}", escape::for_message(text));
+            notice(&hints::with_options(text));
         }
     }
+}
+
+/// Shows a text in the pager; `false` if there is none or it is not needed.
+pub(crate) fn page(text: &str) -> bool {
+    pager::show(text)
+}
+
+/// Prints a note that is important with `--quiet` too, such as that what is printed is not everything.
+pub(crate) fn notice(text: &str) {
+    // A closed stderr cannot be reported.
+    let _ = writeln!(io::stderr().lock(), "{}", escape::for_message(text));
 }
 
 fn with_newline(mut text: String) -> String {

@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
 use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus};
 
 /// `500ms`, `10s`, `2m`, `1h`; a number alone means seconds.
@@ -22,6 +23,11 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         Some(ms) if u32::try_from(ms).is_ok() => Ok(Duration::from_millis(ms)),
         _ => Err("too long: at most 49 days".to_owned()),
     }
+}
+
+/// The longest source text of a script that is run by hand (KiB): what fits a request.
+pub(crate) fn source_kb() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..(CONTROL_FRAME_BYTES / 1024) as i64)
 }
 
 /// The name of an environment variable.

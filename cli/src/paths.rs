@@ -1,13 +1,16 @@
 //! The paths of the state directory and the control socket, for the daemon and for clients.
 
 use crate::error::CliError;
-use std::ffi::OsString;
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The relevant environment variables, read once, so that tests can replace them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
-    pub(crate) root: bool,
+    pub(crate) uid: u32,
     pub(crate) home: Option<PathBuf>,
     pub(crate) state_home: Option<PathBuf>,
     pub(crate) runtime_dir: Option<PathBuf>,
@@ -17,7 +20,7 @@ pub(crate) struct Environment {
 impl Environment {
     pub(crate) fn detect() -> Self {
         Self {
-            root: nix::unistd::geteuid().is_root(),
+            uid: nix::unistd::geteuid().as_raw(),
             home: path("HOME"),
             state_home: path("XDG_STATE_HOME"),
             runtime_dir: path("XDG_RUNTIME_DIR"),
@@ -27,7 +30,7 @@ impl Environment {
 
     /// The daemon's default state directory; `None` where there is no home.
     pub(crate) fn state_dir(&self) -> Option<PathBuf> {
-        if self.root {
+        if self.is_root() {
             return Some(PathBuf::from("/var/lib/vm-system"));
         }
         let base = self.state_home.clone().or_else(|| Some(self.home.as_ref()?.join(".local/state")))?;
@@ -44,23 +47,38 @@ impl Environment {
         if let Some(explicit) = self.explicit(flag, state_dir_flag) {
             return Some(explicit);
         }
-        if self.root {
+        if self.is_root() {
             return Some(system_socket());
         }
         self.user_socket().or_else(|| Some(self.state_dir()?.join(SOCKET_NAME)))
     }
 
-    /// Where clients look, in order.
+    /// Where clients look, in order. Every place where a daemon of this user may listen, whether or not the same variables are
+    /// set where it was started: a daemon also records its socket in its state directory.
     pub(crate) fn sockets_to_try(&self, flag: Option<&Path>, state_dir_flag: Option<&Path>) -> Vec<PathBuf> {
-        if let Some(explicit) = self.explicit(flag, state_dir_flag) {
-            return vec![explicit];
-        }
-        let mut places = vec![system_socket()];
-        places.extend(self.user_socket());
-        if self.runtime_dir.is_none() && !self.root {
-            places.extend(self.state_dir().map(|dir| dir.join(SOCKET_NAME)));
-        }
+        let mut places = match (self.explicit(flag, state_dir_flag), state_dir_flag) {
+            (Some(explicit), Some(dir)) if flag.is_none() => {
+                vec![explicit].into_iter().chain(recorded_socket(dir)).collect()
+            }
+            (Some(explicit), _) => vec![explicit],
+            (None, _) => {
+                let mut places = vec![system_socket()];
+                places.extend(self.user_socket());
+                if !self.is_root() {
+                    places.push(in_runtime_dir(Path::new(&format!("/run/user/{}", self.uid))));
+                    places.extend(self.state_dir().map(|dir| dir.join(SOCKET_NAME)));
+                }
+                places.extend(self.state_dir().and_then(|dir| recorded_socket(&dir)));
+                places
+            }
+        };
+        let mut known = HashSet::new();
+        places.retain(|place| known.insert(place.clone()));
         places
+    }
+
+    fn is_root(&self) -> bool {
+        self.uid == 0
     }
 
     /// A flag takes precedence over the environment: a state directory selects the daemon of that directory.
@@ -71,7 +89,7 @@ impl Environment {
     }
 
     fn user_socket(&self) -> Option<PathBuf> {
-        self.runtime_dir.as_ref().map(|dir| dir.join("vm-system").join(SOCKET_NAME))
+        self.runtime_dir.as_deref().map(in_runtime_dir)
     }
 
     /// File with the history of the interactive shell.
@@ -84,8 +102,23 @@ impl Environment {
 /// The socket's name in its directory.
 const SOCKET_NAME: &str = "control.sock";
 
+fn in_runtime_dir(dir: &Path) -> PathBuf {
+    dir.join("vm-system").join(SOCKET_NAME)
+}
+
+/// The socket of the supervisor that uses a state directory, or used it last: the second line of the lock file.
+fn recorded_socket(state_dir: &Path) -> Option<PathBuf> {
+    let mut text = Vec::new();
+    std::fs::File::open(state_dir.join("lock")).ok()?.take(LOCK_BYTES).read_to_end(&mut text).ok()?;
+    let line = text.split(|byte| *byte == b'\n').nth(1).filter(|line| line.starts_with(b"/"))?;
+    Some(PathBuf::from(OsStr::from_bytes(line)))
+}
+
+/// Longest lock file that is read (bytes): a pid and a path.
+const LOCK_BYTES: u64 = 8_192;
+
 fn system_socket() -> PathBuf {
-    Path::new("/run/vm-system").join(SOCKET_NAME)
+    Path::new(vm_system_daemon::SYSTEM_RUNTIME).join(SOCKET_NAME)
 }
 
 fn path(name: &str) -> Option<PathBuf> {
@@ -110,8 +143,9 @@ mod tests {
 
     fn user() -> Environment {
         Environment {
-            home: Some("/home/u".into()),
-            runtime_dir: Some("/run/user/1000".into()),
+            uid: 1000,
+            home: Some("/nowhere/u".into()),
+            runtime_dir: Some("/run/of-u".into()),
             ..Environment::default()
         }
     }
@@ -119,8 +153,13 @@ mod tests {
     #[test]
     fn flag_then_state_dir_then_variable_then_the_usual_places() {
         let mut env = user();
-        let usual: Vec<PathBuf> =
-            vec!["/run/vm-system/control.sock".into(), "/run/user/1000/vm-system/control.sock".into()];
+        let usual = [
+            "/run/vm-system/control.sock",
+            "/run/of-u/vm-system/control.sock",
+            "/run/user/1000/vm-system/control.sock",
+            "/nowhere/u/.local/state/vm-system/control.sock",
+        ];
+        let usual = usual.map(PathBuf::from).to_vec();
         assert_eq!(env.sockets_to_try(None, None), usual);
         assert_eq!(env.sockets_to_try(None, Some(Path::new("/s"))), [PathBuf::from("/s/control.sock")]);
         env.socket = Some("/v.sock".into());
@@ -131,20 +170,41 @@ mod tests {
     }
 
     #[test]
-    fn a_client_always_looks_where_a_daemon_of_the_same_environment_listens() {
+    fn a_client_looks_where_a_daemon_listens_also_if_only_one_has_the_runtime_directory() {
+        let usual = Environment { runtime_dir: Some("/run/user/1000".into()), ..user() };
         let bare = Environment { runtime_dir: None, ..user() };
-        let root = Environment { root: true, ..user() };
-        for env in [user(), bare, root] {
-            let served = env.socket_to_serve(None, None).unwrap();
-            assert!(env.sockets_to_try(None, None).contains(&served), "{served:?}");
+        let root = Environment { uid: 0, ..user() };
+        let root_bare = Environment { runtime_dir: None, ..root.clone() };
+        for (daemon, client) in
+            [(&usual, &usual), (&usual, &bare), (&bare, &usual), (&bare, &bare), (&root, &root_bare)]
+        {
+            let served = daemon.socket_to_serve(None, None).unwrap();
+            assert!(client.sockets_to_try(None, None).contains(&served), "{served:?}");
+        }
+    }
+
+    #[test]
+    fn the_socket_in_a_lock_file_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("vm-system");
+        std::fs::create_dir(&state).unwrap();
+        let env = Environment { state_home: Some(dir.path().into()), ..user() };
+        let elsewhere = PathBuf::from("/run/elsewhere.sock");
+        for (text, found) in
+            [("12\n/run/elsewhere.sock\n", true), ("12\n", false), ("12\nrelative\n", false), ("", false)]
+        {
+            std::fs::write(state.join("lock"), text).unwrap();
+            assert_eq!(env.sockets_to_try(None, None).contains(&elsewhere), found, "{text:?}");
+            assert_eq!(env.sockets_to_try(None, Some(&state)).contains(&elsewhere), found, "{text:?}");
+            assert!(!env.sockets_to_try(Some(Path::new("/f.sock")), Some(&state)).contains(&elsewhere));
         }
     }
 
     #[test]
     fn state_is_the_systems_for_root_and_xdg_for_users() {
-        assert_eq!(user().state_dir(), Some("/home/u/.local/state/vm-system".into()));
-        assert_eq!(Environment::default().state_dir(), None);
-        let root = Environment { root: true, ..user() };
+        assert_eq!(user().state_dir(), Some("/nowhere/u/.local/state/vm-system".into()));
+        assert_eq!(Environment { home: None, ..user() }.state_dir(), None);
+        let root = Environment { uid: 0, ..user() };
         assert_eq!(root.state_dir(), Some("/var/lib/vm-system".into()));
     }
 }

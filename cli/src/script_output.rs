@@ -2,11 +2,13 @@
 //! end of the execution.
 
 use crate::error::{CliError, exit};
-use crate::output::{Style, escape};
+use crate::output::{Style, color, escape, notice};
 use std::cell::Cell;
 use std::io::{self, Write};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, JsType};
+use vm_system_protocol::model::{
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, JsType, Metrics, ResultValue,
+};
 
 /// Which values of last expressions are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +25,13 @@ pub(crate) enum ShowValues {
 pub(crate) struct ScriptOutput {
     style: Style,
     values: ShowValues,
+    /// Whether the end says the execution's id, status and metrics.
+    verbose: bool,
     execution: Cell<Option<ExecutionId>>,
     last_seq: Cell<u64>,
     exception_shown: Cell<bool>,
     syntax_error: Cell<bool>,
+    missing_file: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,11 +45,18 @@ impl ScriptOutput {
         Self {
             style,
             values,
+            verbose: false,
             execution: Cell::new(None),
             last_seq: Cell::new(0),
             exception_shown: Cell::new(false),
             syntax_error: Cell::new(false),
+            missing_file: Cell::new(false),
         }
+    }
+
+    /// Whether the end says the execution's id, status and metrics.
+    pub(crate) fn verbose(self, verbose: bool) -> Self {
+        Self { verbose, ..self }
     }
 
     /// The execution, known after its first event.
@@ -55,6 +67,11 @@ impl ScriptOutput {
     /// Whether the source had a syntax error, such as a module that was run as a script.
     pub(crate) fn has_syntax_error(&self) -> bool {
         self.syntax_error.get()
+    }
+
+    /// Whether the script failed because a file or module was not found or not permitted.
+    pub(crate) fn has_missing_file(&self) -> bool {
+        self.missing_file.get()
     }
 
     /// Sequence number of the last printed event.
@@ -90,18 +107,30 @@ impl ScriptOutput {
         match payload {
             // Recorded host calls are not output of the script.
             EventPayload::InputEcho { .. } | EventPayload::System { level: ConsoleLevel::Info, .. } => None,
-            EventPayload::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text } => {
-                line(Stream::Stderr, text)
+            EventPayload::Console { level, text, more } => {
+                let stream = match level {
+                    ConsoleLevel::Warn | ConsoleLevel::Error => Stream::Stderr,
+                    ConsoleLevel::Log | ConsoleLevel::Info | ConsoleLevel::Debug => Stream::Stdout,
+                };
+                if *more { Some((stream, self.text(stream, text))) } else { line(stream, text) }
             }
-            EventPayload::Console { text, .. } => line(Stream::Stdout, text),
-            EventPayload::Value { kind, preview, .. } => match self.values {
+            EventPayload::Value(ResultValue { kind, preview, .. }) => match self.values {
                 ShowValues::Never => None,
                 ShowValues::Defined if *kind == JsType::Undefined => None,
+                // Of a shell: colours only around text that was escaped.
+                ShowValues::Always if self.style.colors_stdout() => {
+                    Some((Stream::Stdout, color::of_value(&self.text(Stream::Stdout, preview)) + "\n"))
+                }
                 _ => line(Stream::Stdout, preview),
             },
             EventPayload::Exception { message, stack } => {
                 self.exception_shown.set(true);
                 self.syntax_error.set(message.starts_with("SyntaxError"));
+                let is_missing =
+                    ["Invalid module './", "Invalid module '../", "Error: ENOENT", "Error: EACCES"]
+                        .iter()
+                        .any(|text| message.contains(text));
+                self.missing_file.set(is_missing);
                 line(Stream::Stderr, &exception(message, stack))
             }
             EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),
@@ -129,12 +158,42 @@ impl ScriptOutput {
             CliError::new(exit::FAILED, format!("{}{reason} ({})", error.message, error.code))
                 .print(self.style);
         }
+        if self.values != ShowValues::Never {
+            note_truncation(execution);
+        }
         if execution.degraded {
             CliError::new(exit::FAILED, "a write failed: the record of this execution may be incomplete")
                 .print(self.style);
         }
+        if self.verbose {
+            notice(&summary(execution));
+        }
         exit_code(execution)
     }
+}
+
+fn summary(execution: &Execution) -> String {
+    let Metrics { duration_ms, cpu_ms, host_wait_ms, events, output_bytes, heap_peak_bytes } =
+        execution.metrics;
+    format!(
+        "Execution ID: {}\nStatus: {}\nMetrics: {duration_ms} ms, CPU {cpu_ms} ms, host calls {host_wait_ms} ms, \
+         {events} events, output {output_bytes} bytes, heap peak {heap_peak_bytes} bytes",
+        execution.id, execution.status
+    )
+}
+
+/// Says on stderr that a value was cut.
+pub(crate) fn note_truncation(execution: &Execution) {
+    let Some(ResultValue { truncated: true, full_bytes, preview, json, .. }) = &execution.result else {
+        return;
+    };
+    let of = full_bytes.map_or_else(String::new, |bytes| format!(" of {bytes} bytes of JSON"));
+    let rest = if json.is_some() {
+        "; `exec get` with `--output json` has the whole value"
+    } else {
+        "; the value is not stored as a whole (`max_output_kb` of the template; at most 4 MiB of JSON)"
+    };
+    notice(&format!("[truncated: {} bytes{of} are shown{rest}]", preview.len()));
 }
 
 /// Error code of an execution that ended by `process.exit(n)` with n other than 0.

@@ -21,7 +21,8 @@ fn main() -> std::process::ExitCode {
         }
     };
     let typescript = std::path::Path::new(&file).extension().is_some_and(|e| e == "ts");
-    let program = match compile(&source, &CompileOptions { filename: file, typescript }) {
+    let program = match compile(&source, &CompileOptions { filename: file, typescript, plain_script: false })
+    {
         Ok(program) => program,
         Err(errors) => {
             eprintln!("{errors}");

@@ -47,9 +47,19 @@ pub fn warm_up() {
     heap::spare::prepare(generation.number, generation.base.len(), &generation.code);
 }
 
+/// Whether a text that compiles as TypeScript has any syntax that JavaScript does not have.
+pub fn has_typescript(source: &str) -> bool {
+    compiler::has_typescript(source)
+}
+
 /// Compiles source text to a program that is ready to run.
 pub fn compile(source: &str, options: &CompileOptions) -> Result<CompiledProgram, CompileErrors> {
     let generation = builtins::generations::newest();
-    let unit = compiler::compile_unit(source, options, &generation.prelude.functions)?;
+    let unit = compiler::compile_unit(
+        source,
+        options,
+        &generation.prelude.functions,
+        builtins::generations::newest_names(),
+    )?;
     Ok(CompiledProgram::compiled(generation, unit))
 }

@@ -229,6 +229,7 @@ ops! {
     158 AddLocLoc Local Local 0 0 "local c = local c + local b, a statement";
     159 ToKeyOf None None 2 2 "o k -> o key; TypeError when o is undefined or null";
     160 SortStep Target Local 1 4 "comparison's result -> f this a b and go, or four undefined at the end; a sort in locals b to b + 7";
+    161 SetResult None None 1 0 "to the program's result";
 }
 
 impl Opcode {

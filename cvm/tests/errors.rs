@@ -9,7 +9,7 @@ use vm_system_cvm::{
 fn refusals(sources: &[&str], typescript: bool) -> String {
     let mut shown = String::new();
     let filename = if typescript { "program.ts" } else { "program.js" }.to_owned();
-    let options = CompileOptions { filename, typescript };
+    let options = CompileOptions { filename, typescript, plain_script: false };
     for source in sources {
         let message = match compile(source, &options) {
             Ok(_) => "compiles".to_owned(),
@@ -25,7 +25,8 @@ fn ends(sources: &[&str]) -> String {
     let mut shown = String::new();
     for source in sources {
         let _ = writeln!(shown, "=== {source}");
-        let program = compile(source, &CompileOptions::default()).expect("these programs compile");
+        let options = CompileOptions { plain_script: true, ..CompileOptions::default() };
+        let program = compile(source, &options).expect("these programs compile");
         let limits = VmLimits { steps: 100_000, stack_depth: 200, ..VmLimits::default() };
         let mut state = VmState::new(&program, &StateConfig { limits, ..StateConfig::default() });
         let end = loop {

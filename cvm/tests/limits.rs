@@ -110,7 +110,8 @@ fn types_are_not_variables() {
     let program = compile(source, &options).expect("it compiles");
     let mut state = VmState::new(&program, &StateConfig::default());
     assert!(matches!(run(&program, &mut state, u64::MAX), RunOutcome::Pause { .. }));
-    let seen = frames(&program, &mut state);
+    let (seen, more) = frames(&program, &mut state, 10);
+    assert_eq!(more, 0);
     let names: Vec<&str> = seen.iter().flat_map(|f| &f.variables).map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c", "d", "C"], "{seen:?}");
 }
@@ -126,7 +127,8 @@ fn a_tiny_paused_program_is_small_and_can_be_inspected_and_edited() {
     assert!(bytes <= 700, "{bytes} bytes in {} pages", checkpoint.pages.len());
     let pages = checkpoint.pages.iter().map(|p| (p.number, p.bytes.as_slice()));
     let mut state = VmState::restore(&program, VmLimits::default(), pages).expect("its own pages");
-    let seen = frames(&program, &mut state);
+    let (seen, more) = frames(&program, &mut state, 10);
+    assert_eq!(more, 0);
     assert_eq!((seen[0].function.as_str(), seen[0].line), ("step", 5));
     assert!(seen[0].variables.contains(&("before".to_owned(), "40".to_owned())), "{seen:?}");
     assert!(globals(&program, &mut state).iter().any(|(n, _)| n == "main"));

@@ -85,7 +85,10 @@ fn files(under: &str) -> Vec<PathBuf> {
 fn program_of(path: &Path) -> CompiledProgram {
     let source = std::fs::read_to_string(path).expect("a test file that was just listed");
     let typescript = path.extension().is_some_and(|e| e == "ts");
-    match compile(&source, &CompileOptions { filename: "test.js".to_owned(), typescript }) {
+    match compile(
+        &source,
+        &CompileOptions { filename: "test.js".to_owned(), typescript, plain_script: false },
+    ) {
         Ok(program) => program,
         Err(errors) => panic!("{}: {errors}", path.display()),
     }

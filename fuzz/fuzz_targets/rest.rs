@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
-use vm_system_api::control::{PeerPolicy, ServerState};
+use vm_system_api::control::{OwnUser, PeerPolicy, ServerState};
 use vm_system_api::rest::{Listeners, RestLimits, RestOptions, TokenBook, serve};
 use vm_system_fuzz::verbs::NoVerbs;
 
@@ -23,7 +23,7 @@ fn server() -> &'static Server {
         let own = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(folder.path()).expect("ours"));
         let options = RestOptions {
             tokens: Arc::new(TokenBook::empty()),
-            peers: PeerPolicy::new(own, 65_533, None),
+            peers: PeerPolicy::new(OwnUser::Person(own), 65_533, None),
             require_token: false,
             allowed_hosts: Vec::new(),
             ui: None,

@@ -14,8 +14,8 @@ mod reply;
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
 pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts};
 pub use op::{
-    AGENT_TEMPLATE, ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession,
-    NewStartupFile, Op, SessionFilter, TemplateChange,
+    AGENT_TEMPLATE, INTERACTIVE_INPUT, ListCursor, ListPage, Listed, NewCapability, NewExecution, NewLibrary,
+    NewSession, NewStartupFile, Op, SessionFilter, TYPESCRIPT_INPUT, TemplateChange,
 };
 pub use reply::{
     AuditRecord, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo, ModuleInfo,
@@ -26,7 +26,7 @@ use crate::codec::{Decode, Encode};
 use crate::model::Event;
 
 /// Version of this protocol; a server refuses others with a message.
-pub const CONTROL_PROTOCOL: u32 = 6;
+pub const CONTROL_PROTOCOL: u32 = 7;
 
 /// First frame of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

@@ -92,6 +92,8 @@ pub enum FromDurable {
     Compiled {
         /// Opaque; for `Load`.
         code: Vec<u8>,
+        /// The text was read as TypeScript (true) or JavaScript (false).
+        typescript: bool,
     },
     /// Ends the turn.
     NotCompiled(Vec<Diagnostic>),

@@ -56,8 +56,8 @@ pub enum FromFilesAgent {
     Ready,
     /// It could not; the agent exits.
     NotReady { message: String },
-    /// The reply to `Open`: device and inode of the folder.
-    Opened { call: u64, device: u64, inode: u64 },
+    /// The reply to `Open`: device, inode and file handle of the folder.
+    Opened { call: u64, device: u64, inode: u64, handle: Option<Vec<u8>> },
     /// A part of a file's content, in order; not the last one.
     Piece { call: u64, bytes: Vec<u8> },
     /// The reply to `Read`.

@@ -2,7 +2,7 @@
 //! versions before they exchange other messages.
 
 /// Version of the worker, keeper, zygote and broker protocols.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 /// `Hello` is one packet of 24 bytes: the four bytes `VMS1`, the version (u32 little endian), the build id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,15 +20,16 @@ pub enum ToKeeper {
     },
     /// The session's end is stored: drop the worker's descriptors and wait status.
     Forget { session: SessionId },
-    /// Keep a zygote: the packet carries the supervisor's end of its channel, its pidfd and, for a zygote that installed its
-    /// own filter, the listener of the clone notifications. The reply is [`FromKeeper::KeptZygote`].
+    /// Keep a zygote: the packet carries its pidfd and, for a zygote that installed its own filter, the listener of the clone
+    /// notifications. A new supervisor gets the listener, but no zygote: it starts workers in a jail of its own.
     KeepZygote {
         /// Names the zygote in later messages.
         zygote: u32,
         /// The zygote's pid inside the jail, from the kernel.
         inner_pid: u32,
     },
-    /// List everything that is kept. The reply is [`FromKeeper::ZygoteRecord`]s, then [`FromKeeper::Records`] packets.
+    /// First order of a new supervisor: kill all zygotes and list what is kept. The reply is one [`FromKeeper::Listener`], then
+    /// [`FromKeeper::Records`] packets.
     List,
     /// End all processes of the jail and exit.
     Shutdown,
@@ -58,8 +59,6 @@ pub enum FromKeeper {
     },
     /// A worker is kept: from now on the exit of its supervisor does not end it before the grace is over.
     Kept { session: SessionId },
-    /// A zygote is kept.
-    KeptZygote { zygote: u32 },
     /// A process of the jail exited.
     Exited {
         /// The pid inside the jail.
@@ -78,12 +77,8 @@ pub enum FromKeeper {
         /// Whether this is the last packet.
         last: bool,
     },
-    /// A running zygote; the packet carries its channel, its pidfd and, if it has one, its listener.
-    ZygoteRecord {
-        zygote: u32,
-        /// The pid inside the jail.
-        inner_pid: u32,
-    },
+    /// The packet carries the listener of the clone notifications of all processes of the jail.
+    Listener,
 }
 
 /// The role of a process that has exited.

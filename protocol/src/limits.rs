@@ -34,8 +34,11 @@ pub const UNACKED_BYTES: usize = 4 * 1024 * 1024;
 pub const EVENT_BATCH_BYTES: usize = 16 * 1024;
 /// Longest time that an event waits for a batch in a worker that keeps producing events (milliseconds).
 pub const EVENT_BATCH_MS: u64 = 20;
-/// Longest preview of a value, and longest text of one console event; longer texts are cut and marked (bytes).
+/// Longest preview of a value, which is cut and marked, and longest text of one console event, of which a longer text takes
+/// several (bytes).
 pub const EVENT_TEXT_BYTES: usize = 256 * 1024;
+/// Longest JSON of a value event; larger values have none (bytes). `max_output_kb` may be lower.
+pub const EVENT_JSON_BYTES: usize = 4 * 1024 * 1024;
 /// Deepest `json` of a value event (levels); deeper values have no `json`.
 pub const EVENT_JSON_DEPTH: usize = 64;
 /// A worker must send its hello within (milliseconds).

@@ -31,6 +31,8 @@ pub enum ToWorker {
     Adopt {
         /// The worker's sequence number.
         last_committed: u64,
+        /// Different in each adoption: an earlier one's reply may be in the queue still.
+        nonce: u64,
     },
     /// Exit with code 0 at the next message boundary.
     Shutdown,
@@ -75,7 +77,13 @@ pub enum FromWorker {
     /// Reply to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `last_committed`.
     Adopted {
         /// As in the request.
-        last_committed: u64,
+        nonce: u64,
+        /// The number of the last message that was sent before: what follows up to it is sent again.
+        last_sent: u64,
+        /// The execution that runs.
+        running: Option<ExecutionId>,
+        /// The last execution that ended.
+        finished: Option<ExecutionId>,
     },
     /// A message about a durable program; only after a [`ToWorker::Durable`].
     Durable(Box<FromDurable>),
@@ -173,11 +181,9 @@ pub struct WorkerEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Done {
     pub execution: ExecutionId,
-    /// The last events of the execution.
+    /// The last events of the execution; after [`Outcome::Ok`] the last one is its value, if it has one.
     pub events: Vec<WorkerEvent>,
     pub outcome: Outcome,
-    /// JSON of the resulting value, if JSON represents it completely.
-    pub result: Option<JsonText>,
     pub usage: Usage,
 }
 
@@ -244,6 +250,17 @@ pub enum HostRequest {
         prompt: String,
         options: Option<JsonText>,
     },
+}
+
+impl HostRequest {
+    /// Whether it may change something outside of the worker: to carry it out twice is not the same as once.
+    pub fn has_effect(&self) -> bool {
+        match self {
+            Self::LoadModule { .. } | Self::Ask { .. } => false,
+            Self::Fs(request) => request.changes_files(),
+            Self::Database(_) | Self::Exec(_) => true,
+        }
+    }
 }
 
 /// The reply to a host call.

@@ -39,6 +39,15 @@ pub fn open_cached_folder(root: BorrowedFd<'_>, beneath: &Path, cross_mounts: bo
     openat2(root, &beneath.join("."), OpenHow::new().flags(FOLDER).resolve(resolve))
 }
 
+/// Identifies a file or folder in its file system, also after a restart and after the reuse of its inode number
+/// (`name_to_handle_at`), at most [`HANDLE_BYTES`]; `None` where the file system has no handles.
+pub fn file_handle(file: BorrowedFd<'_>) -> Option<Vec<u8>> {
+    crate::sys::file_handle(file).ok()
+}
+
+/// Longest result of [`file_handle`]: the type, and `MAX_HANDLE_SZ`.
+pub const HANDLE_BYTES: usize = 4 + 128;
+
 /// What a path beneath a folder leads to.
 #[derive(Debug)]
 pub enum PathTarget {
@@ -78,13 +87,13 @@ pub fn open_file(
 }
 
 /// The content of an open file of `size` bytes; the inner error is the size of a file above `cap`, or the part that was read. Blocks.
-pub fn read_capped(file: File, size: u64, cap: u64) -> io::Result<Result<Vec<u8>, u64>> {
+pub fn read_capped(file: File, size: u64, cap: u64) -> nix::Result<Result<Vec<u8>, u64>> {
     if size > cap {
         return Ok(Err(size));
     }
     // The file may grow while it is read: one byte above the limit detects that.
     let mut bytes = Vec::with_capacity(size as usize + 1);
-    file.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;
+    file.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| errno_of(&error))?;
     let read = bytes.len() as u64;
     Ok(if read > cap { Err(read) } else { Ok(bytes) })
 }

@@ -8,7 +8,10 @@ use std::sync::atomic::AtomicBool;
 /// The signal that interrupts a worker.
 pub const SIGNAL: i32 = libc::SIGUSR1;
 
-/// Installs the handler: the signal stores `true` in `flag` (the flag of the first call stays). Blocking calls are restarted,
+/// The signal without effect: a system call that waits for the response to its notification begins again, and is notified again.
+pub const REISSUE: i32 = libc::SIGUSR2;
+
+/// Installs both handlers: the first signal stores `true` in `flag` (the flag of the first call stays). Blocking calls are restarted,
 /// except polls, which return early.
 pub fn install(flag: &'static AtomicBool) -> io::Result<()> {
     sys::install_interrupt_handler(flag)

@@ -308,11 +308,43 @@ pub(crate) fn install_interrupt_handler(flag: &'static AtomicBool) -> io::Result
     action.sa_sigaction = on_interrupt as extern "C" fn(c_int) as usize;
     action.sa_flags = libc::SA_RESTART;
     // SAFETY: the handler is async-signal-safe: an atomic load and a relaxed store.
-    check(c_long::from(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) }))
+    check(c_long::from(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) }))?;
+    action.sa_sigaction = on_reissue as extern "C" fn(c_int) as usize;
+    // SAFETY: the handler does nothing.
+    check(c_long::from(unsafe { libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut()) }))
         .map(drop)
 }
 
+/// With a handler, and not ignored, the signal makes a system call begin again.
+extern "C" fn on_reissue(_: c_int) {}
+
 /// `mallopt(M_ARENA_MAX)`.
+/// The file handle of an open file: its type (4 bytes), then the handle. Fails where the file system has none.
+pub(crate) fn file_handle(file: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+    #[repr(C)]
+    struct FileHandle {
+        header: libc::file_handle,
+        bytes: [u8; libc::MAX_HANDLE_SZ as usize],
+    }
+    let header =
+        libc::file_handle { handle_bytes: libc::MAX_HANDLE_SZ as c_uint, handle_type: 0, f_handle: [] };
+    let mut handle = FileHandle { header, bytes: [0; libc::MAX_HANDLE_SZ as usize] };
+    let mut mount: c_int = 0;
+    // SAFETY: the path is a text with its end; the kernel writes at most `handle_bytes` bytes behind the header, which are there.
+    check(c_long::from(unsafe {
+        libc::name_to_handle_at(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            (&raw mut handle).cast(),
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    }))?;
+    let kind = handle.header.handle_type.to_ne_bytes();
+    let bytes = handle.bytes.get(..handle.header.handle_bytes as usize).ok_or(io::ErrorKind::InvalidData)?;
+    Ok([&kind, bytes].concat())
+}
+
 pub(crate) fn limit_arenas(most: c_int) {
     // SAFETY: takes the heap's own lock and changes a number.
     #[cfg(target_env = "gnu")]

@@ -283,7 +283,7 @@ fn execution(session: &Session, kind: ExecutionKind) -> NewExecution {
 /// The preview of the last value event.
 pub fn value(events: &[Event]) -> Option<&str> {
     events.iter().rev().find_map(|event| match &event.payload {
-        EventPayload::Value { preview, .. } => Some(preview.as_str()),
+        EventPayload::Value(value) => Some(value.preview.as_str()),
         _ => None,
     })
 }

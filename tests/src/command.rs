@@ -41,7 +41,12 @@ impl CommandOutput {
 
 /// A command in a test's folder: with its user, its home, the worktree as current folder, and no other environment.
 pub fn command(place: &TestDir, program: &str) -> Command {
-    let mut command = Command::new(program::path(program, place.user));
+    command_of(place, program::path(program, place.user))
+}
+
+/// As [`command`], for a program by its path.
+pub fn command_of(place: &TestDir, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
     command
         .env_clear()
         .env("HOME", place.path("home"))

@@ -2,7 +2,7 @@
 
 use crate::PATIENCE;
 use crate::client::Client;
-use crate::command::{CommandOutput, command, readable, vm_system, wait};
+use crate::command::{CommandOutput, command, command_of, readable, vm_system, wait};
 use crate::http::Http;
 use crate::observe;
 use crate::place::{TestDir, User};
@@ -28,6 +28,8 @@ pub struct DaemonOptions {
     pub log: Option<PathBuf>,
     /// Variables of its environment.
     pub environment: Vec<(&'static str, String)>,
+    /// A file that it finds as /etc/passwd, in a mount namespace of its own; needs root.
+    pub passwd: Option<PathBuf>,
 }
 
 impl Default for DaemonOptions {
@@ -38,6 +40,7 @@ impl Default for DaemonOptions {
             config: String::new(),
             log: None,
             environment: Vec::new(),
+            passwd: None,
         }
     }
 }
@@ -73,6 +76,12 @@ impl Daemon {
             None => std::fs::File::create(place.path("daemon.log")).expect("log"),
         };
         let mut serve = command(&place, options.program);
+        if let Some(passwd) = &options.passwd {
+            let program = serve.get_program().to_owned();
+            let bind = "mount --bind \"$0\" /etc/passwd && exec \"$@\"";
+            serve = command_of(&place, "/usr/bin/unshare");
+            serve.args(["-m", "sh", "-c", bind]).arg(passwd).arg(program);
+        }
         serve
             .arg("serve")
             .arg("--state-dir")
@@ -192,7 +201,17 @@ impl Daemon {
         std::mem::replace(&mut self.place, TestDir::new(User::AsStarted))
     }
 
-    /// Kills it; its folder and the processes that it leaves behind.
+    /// Kills it and its jail, as a power loss does; its folder.
+    pub fn kill_everything(self) -> TestDir {
+        let (place, family) = self.kill();
+        for process in &family {
+            let _ = process.kill();
+        }
+        observe::all_end(&family);
+        place
+    }
+
+    /// Kills it; its folder and the processes that it leaves behind, which wait for another one.
     pub fn kill(mut self) -> (TestDir, Vec<PidFd>) {
         let family = self.family();
         self.pidfd.kill().expect("SIGKILL");

@@ -30,9 +30,17 @@ pub struct Agent {
 impl Agent {
     /// Starts the process without a handshake.
     pub fn spawn(place: &TestDir, arguments: &[&str]) -> Self {
+        Self::spawn_in(place, arguments, &[])
+    }
+
+    fn spawn_in(place: &TestDir, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut mcp = command(place, program::PRODUCT);
         mcp.arg("mcp").arg("--socket").arg(place.socket()).arg("--state-dir").arg(place.path("state"));
-        mcp.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        mcp.args(arguments)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
         let mut child = mcp.spawn().expect("vm-system mcp");
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
         let (sender, lines) = channel();
@@ -47,9 +55,15 @@ impl Agent {
         Self { child, stdin, lines, next: 0, schemas: HashMap::new(), received: Vec::new() }
     }
 
-    /// Starts it and makes the handshake of the older generation.
+    /// Starts it with all tools and makes the handshake of the older generation.
     pub fn start(place: &TestDir, arguments: &[&str]) -> Self {
-        let mut agent = Self::spawn(place, arguments);
+        Self::start_in(place, arguments, &[])
+    }
+
+    /// As [`Agent::start`], with variables of its environment.
+    pub fn start_in(place: &TestDir, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let arguments: Vec<&str> = ["--toolsets", "all"].iter().chain(arguments).copied().collect();
+        let mut agent = Self::spawn_in(place, &arguments, environment);
         let about = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
         let result = agent.request("initialize", params);
@@ -165,7 +179,14 @@ impl Drop for Agent {
     }
 }
 
-/// The text of a tool's result.
+/// All texts of a tool's result.
+#[track_caller]
+pub fn texts(result: &Value) -> Vec<&str> {
+    let texts = result["content"].as_array().expect("content").iter();
+    texts.map(|content| content["text"].as_str().expect("a text")).collect()
+}
+
+/// The first text of a tool's result.
 #[track_caller]
 pub fn text(result: &Value) -> String {
     result["content"][0]["text"].as_str().expect("a text").to_owned()

@@ -26,10 +26,24 @@ pub fn descendants(pid: u32) -> Vec<PidFd> {
 
 /// The brokers of a daemon: its processes of that mode.
 pub fn brokers(daemon: u32) -> Vec<PidFd> {
+    in_mode(daemon, "broker")
+}
+
+/// The processes of a daemon that were started in a hidden mode.
+pub fn in_mode(daemon: u32, mode: &str) -> Vec<PidFd> {
+    started_with(daemon, |arguments| arguments.get(1) == Some(&mode.as_bytes()))
+}
+
+/// The processes of a daemon that were started with this argument.
+pub fn with_argument(daemon: u32, argument: &str) -> Vec<PidFd> {
+    started_with(daemon, |arguments| arguments.contains(&argument.as_bytes()))
+}
+
+fn started_with(daemon: u32, are: impl Fn(&[&[u8]]) -> bool) -> Vec<PidFd> {
     let mut all = descendants(daemon);
     all.retain(|process| {
         let line = process.pid().ok().and_then(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok());
-        line.is_some_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"broker"))
+        line.is_some_and(|line| are(&line.split(|byte| *byte == 0).collect::<Vec<_>>()))
     });
     all
 }

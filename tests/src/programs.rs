@@ -4,7 +4,6 @@ use crate::client::Client;
 use vm_system_protocol::control::{
     DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewRun, Op, OpError, Reply,
 };
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CheckpointInfo, ExecutionStatus, ProgramState, Run, Task, TaskStatus};
 
 /// The name under which programs are loaded.
@@ -19,7 +18,7 @@ pub fn id(run: &Run) -> String {
 #[track_caller]
 pub fn result(run: &Run) -> &str {
     assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
-    run.execution.result.as_ref().map_or("", JsonText::as_str)
+    run.execution.result_json().unwrap_or_default()
 }
 
 /// The error code of a request that must fail.

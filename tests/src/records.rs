@@ -74,7 +74,7 @@ pub fn execution(id: ExecutionId, session: SessionId, started_at: Timestamp) -> 
 
 /// A line of an execution's output.
 pub fn line(execution: ExecutionId, seq: u64, text: String) -> Event {
-    let payload = EventPayload::Console { level: ConsoleLevel::Log, text };
+    let payload = EventPayload::console(ConsoleLevel::Log, text);
     Event { execution_id: execution, seq, ts: Timestamp(1), payload }
 }
 
@@ -88,5 +88,6 @@ pub fn insert_session(owner: &Owner, template_id: TemplateId, id: SessionId) -> 
     let detail = template(template_id);
     let policy = Arc::new(PolicySnapshot::from(&detail));
     let session = Arc::new(session(id, template_id));
-    vec![insert_template(owner, detail), Write::SessionInsert { owner: owner.clone(), session, policy }]
+    let insert = Write::SessionInsert { owner: owner.clone(), session, policy, worktree: None };
+    vec![insert_template(owner, detail), insert]
 }

@@ -2,7 +2,8 @@
 
 use crate::client::{Client, value};
 use crate::daemon::{Daemon, DaemonOptions};
-use crate::place::{TestDir, User};
+use crate::place::{TestDir, UNPRIVILEGED_UID, User};
+use crate::skip;
 use std::path::Path;
 use vm_system_protocol::broker::FsTerms;
 use vm_system_protocol::control::{NewCapability, Op, OpError, Reply};
@@ -82,6 +83,37 @@ impl Bench {
     pub fn session(&mut self) -> Session {
         let worktree = self.daemon.place.worktree();
         self.client.session_as(&self.template, &worktree, self.as_user.as_deref()).expect("session")
+    }
+
+    /// Gives the worktree to a user who may run commands, and has sessions use it with that user's rights: commands are not run as
+    /// root.
+    ///
+    /// # Panics
+    /// The owner of the folder cannot be changed.
+    pub fn use_files_unprivileged(&mut self) {
+        if User::can_be_switched() {
+            let worktree = self.daemon.place.worktree();
+            std::os::unix::fs::chown(worktree, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID))
+                .expect("chown");
+            self.as_user = Some(UNPRIVILEGED_UID.to_string());
+        }
+    }
+
+    /// A session in which the command `sh` runs; `None` where the machine refuses user namespaces.
+    ///
+    /// # Panics
+    /// The command does not run for another reason.
+    pub fn session_with_commands(&mut self) -> Option<Session> {
+        let session = self.session();
+        let first =
+            "try { require('exec').run('sh', ['-c', 'echo ok']).stdout } catch (error) { error.message }";
+        let said = self.eval(&session, first);
+        if said.contains("user namespace") {
+            skip("namespaces", &format!("this machine refuses user namespaces: {said}"));
+            return None;
+        }
+        assert_eq!(said, "'ok\\n'");
+        Some(session)
     }
 
     /// Runs code that must succeed; the preview of its value.

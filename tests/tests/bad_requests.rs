@@ -160,10 +160,10 @@ mod cases {
     pub(super) fn a_stale_socket_file_is_replaced(user: User) {
         let (place, family) = Daemon::start(user).kill();
         assert!(place.socket().exists(), "a killed daemon leaves its socket file");
-        observe::all_end(&family);
         let output = vm_system_tests::command::vm_system(&place, &["ops", "health"]);
         assert!(output.fails(69).contains("hint: "));
         let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        observe::all_end(&family);
         daemon.cli(&["ops", "health"]).ok();
         let place = daemon.stop();
         assert!(!place.socket().exists(), "a stopped daemon does not");

@@ -1,16 +1,20 @@
 //! The supervisor's brokers against real processes: honest ones, ones that exit, and ones that break the protocol in every
 //! way. Each costs its caller an error with a reason, has no effect on others, and the next call gets a new process.
 
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest};
+use vm_system_protocol::broker::{
+    BrokerCall, BrokerReply, DatabaseReply, DatabaseRequest, DatabaseTerms, FsReply, FsRequest,
+};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits::BROKER_QUEUE;
 use vm_system_protocol::worker::HostError;
 use vm_system_runtime::brokers::{AllowedCall, BrokerConfig, Brokers};
 use vm_system_runtime::shares::Holder;
-use vm_system_runtime::workspaces::{WorkspaceKey, Workspaces};
+use vm_system_runtime::workspaces::{WorkspaceKey, WorkspaceLimits, Workspaces};
 use vm_system_runtime::worktree::Worktree;
 use vm_system_tests::place::User;
 use vm_system_tests::rights::{WIDE, worktree};
@@ -148,6 +152,62 @@ async fn a_broker_that_is_late_is_killed_at_its_deadline() {
     let error = session.read(&brokers).await.expect_err("never ready");
     assert!(error.message.contains("did not reply within 300 ms"), "{error:?}");
     brokers.shutdown(PATIENT).await;
+}
+
+#[tokio::test]
+async fn a_broker_that_writes_more_than_its_workspace_may_take_is_ended() {
+    let place = tempfile::tempdir().expect("tempdir");
+    let limits = WorkspaceLimits { per_owner: 1, workspace_bytes: 1 << 20, owner_bytes: 1 << 20 };
+    let workspaces = Workspaces::new(Some(place.path().join("workspaces")), limits);
+    let workspace = WorkspaceKey { owner: "owner".to_owned(), id: "workspace".to_owned() };
+    let config = config(PATIENT);
+    for (number, behaviour) in [(1, "writes in a call"), (2, "writes after a call")] {
+        let brokers = Brokers::new(config.clone());
+        let session = Session::new(number, "");
+        let open = workspaces.open(&workspace, config.service_ids).expect("opened").expect("a folder");
+        let folder =
+            std::fs::read_link(format!("/proc/self/fd/{}", open.folder().as_raw_fd())).expect("a path");
+        std::fs::write(folder.join("behaviour"), behaviour).expect("written");
+        // The hostile process of root gives up its capabilities and stays root.
+        std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).expect("chmod");
+        drop(open);
+        let call = || {
+            let terms = DatabaseTerms {
+                read_only: false,
+                max_rows: 1,
+                max_result_bytes: 1,
+                max_database_bytes: 1 << 20,
+                growth_bytes: 1 << 20,
+                timeout_ms: 1_000,
+            };
+            let request = DatabaseRequest::Configure { database: "main".to_owned() };
+            let call = AllowedCall {
+                execution: ExecutionId::from_bytes([1; 16]),
+                request: BrokerCall::Database { request, terms },
+                write: false,
+                worktree: session.worktree.clone(),
+                workspaces: workspaces.clone(),
+                workspace: workspace.clone(),
+                holder: Holder::Unidentified,
+            };
+            brokers.call(session.id, call)
+        };
+        if behaviour == "writes in a call" {
+            let error = HostError::from(call().await.expect_err(behaviour));
+            assert!(error.message.contains("[databases]"), "{error:?}");
+        } else {
+            assert_eq!(call().await, Ok(BrokerReply::Database(DatabaseReply::Done)));
+            brokers.execution_ended(session.id);
+        }
+        until_live(&brokers, 0).await;
+        let error = match workspaces.open(&workspace, config.service_ids) {
+            Ok(Some(open)) => open.usage().refusal(),
+            other => panic!("{other:?}"),
+        };
+        assert!(error.message.contains("KiB of 1024 KiB"), "{error:?}");
+        std::fs::remove_dir_all(&folder).expect("removed");
+        brokers.shutdown(PATIENT).await;
+    }
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::repl;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::other_user::{OtherUser, shared_daemon};
-use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::rights::Bench;
 use vm_system_tests::{as_both, observe, skip, watch};
 
@@ -206,24 +206,11 @@ mod cases {
     pub(super) fn a_command_has_a_group_that_ends_with_it(user: User) {
         let Some(subtree) = Subtree::make(user) else { return };
         let mut bench = subtree.start(user);
-        if User::can_be_switched() {
-            // Commands are not run as root.
-            let worktree = bench.daemon.place.worktree();
-            chown(worktree, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("chown");
-            bench.as_user = Some(UNPRIVILEGED_UID.to_string());
-        }
+        bench.use_files_unprivileged();
         bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh"],"timeout_ms":50000}"#);
         let pipe = bench.daemon.place.worktree().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o644)).expect("a pipe");
-        let session = bench.session();
-        let first =
-            "try { require('exec').run('sh', ['-c', 'echo ok']).stdout } catch (error) { error.message }";
-        let said = bench.eval(&session, first);
-        if said.contains("user namespace") {
-            skip("namespaces", &format!("this machine refuses user namespaces: {said}"));
-            return bench.end();
-        }
-        assert_eq!(said, "'ok\\n'");
+        let Some(session) = bench.session_with_commands() else { return bench.end() };
         let owner = owner();
         let commands = || {
             let mut groups = subtree.groups(&owner);
@@ -272,8 +259,7 @@ mod cases {
         assert!(log.contains("is used by another daemon"), "{log}");
 
         drop(bench.client);
-        let (place, family) = bench.daemon.kill();
-        observe::all_end(&family);
+        let place = bench.daemon.kill_everything();
         assert!(!observe::is_alive(worker));
         assert!(subtree.groups("").contains(&owner()), "nothing has removed it");
         drop(place);

@@ -101,6 +101,6 @@ fn a_migration_is_rewound_to_a_wrong_decision() {
     let right = submit("stop");
     let right: serde_json::Value = serde_json::from_str(&right).expect("json");
     let done = ["copy the tables to the new cluster"];
-    assert_eq!(right["result"], serde_json::json!({ "finished": false, "done": done }));
+    assert_eq!(right["result"]["json"], serde_json::json!({ "finished": false, "done": done }));
     daemon.stop();
 }

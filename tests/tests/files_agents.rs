@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use vm_system_record::RecordedWorktree;
 use vm_system_runtime::files_agents::{FilesAgentConfig, FilesAgents};
 use vm_system_runtime::worktree::{RootSettings, Roots, Worktree, WorktreeClient, WorktreeError};
 use vm_system_sandbox::inspect;
@@ -142,8 +143,79 @@ async fn an_agent_has_exactly_the_rights_of_its_user() {
     assert!(world.open(&private, token(Some(BOB))).await.is_ok());
     assert!(not_permitted(&world.open(&private, token(Some(ALICE))).await));
     assert!(not_permitted(&world.open(&open, token(None)).await), "no root lists it");
-    assert!(not_permitted(&world.open(&open, WorktreeClient::User(3_999_999_999)).await), "no passwd entry");
+    let nobody = world.open(&open, WorktreeClient::User(3_999_999_999)).await.expect_err("no passwd entry");
+    assert!(
+        matches!(&nobody, WorktreeError::OwnerGone(why) if why.contains("3999999999 has no passwd entry"))
+    );
     assert_eq!(world.agents.live(), 3, "one for each user");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn a_recorded_worktree_is_opened_by_the_rule_of_its_creation() {
+    let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
+    let path = world.folder("hers", ALICE, 0o700);
+    file(&path, "file", (ALICE, ALICE, 0o600));
+    let user = |uid| nix::unistd::User::from_uid(uid).expect("NSS").expect("a user").name;
+    let first = world.open(&path, WorktreeClient::AdministratorAs(ALICE.to_string())).await.expect("hers");
+    let recorded = RecordedWorktree::clone(first.recorded().expect("not the operator's"));
+    let expected = RecordedWorktree {
+        uid: ALICE,
+        user: Some(user(ALICE.into())),
+        root: world.folder.path().to_string_lossy().into_owned(),
+        beneath: "hers".to_owned(),
+        handle: recorded.handle.clone(),
+    };
+    assert_eq!(recorded, expected);
+    let again = async |recorded: &RecordedWorktree, client: WorktreeClient| {
+        let (recorded, roots) = (recorded.clone(), world.roots.clone());
+        blocking(move || Worktree::open_recorded(&recorded, &roots, &client)).await
+    };
+    let token = |uid| WorktreeClient::Token { name: "ci".to_owned(), uid };
+    let administrator = || WorktreeClient::Administrator;
+    for client in [administrator(), WorktreeClient::User(ALICE), token(Some(ALICE))] {
+        let worktree = again(&recorded, client.clone()).await.expect("the same rights");
+        assert_eq!(world.read(&worktree, "file").await.as_deref(), Ok("file"), "{client:?}");
+        assert_eq!(worktree.recorded(), first.recorded());
+        assert_eq!(worktree.permits(&world.roots, &client), Ok(()));
+    }
+    // An owner that has lost the user's rights: a former administrator, a token with another uid or without one, a revoked token.
+    for client in [WorktreeClient::User(BOB), token(Some(BOB)), token(None), WorktreeClient::Revoked] {
+        let refused = again(&recorded, client.clone()).await;
+        assert!(not_permitted(&refused), "{client:?}: {refused:?}");
+        // The same holds for a session that is live.
+        let refused = first.permits(&world.roots, &client);
+        assert!(matches!(refused, Err(WorktreeError::NotPermitted(_))), "{client:?}: {refused:?}");
+    }
+    // Another person has the uid, or nobody has it.
+    let other_name = RecordedWorktree { user: Some("former".to_owned()), ..recorded.clone() };
+    let nobody = RecordedWorktree { uid: 3_999_999_999, ..recorded.clone() };
+    let now = user(ALICE.into());
+    for (gone, why) in [
+        (&other_name, format!("uid {ALICE} was the user former and is the user {now} now")),
+        (&nobody, format!("uid 3999999999 ({now}) has no passwd entry any more")),
+    ] {
+        let error = again(gone, administrator()).await.expect_err("not the user of the record");
+        assert!(matches!(&error, WorktreeError::OwnerGone(text) if text.contains(&why)), "{error}");
+    }
+    // Without the root, whatever other roots there are.
+    let removed = RecordedWorktree { root: "/".to_owned(), ..recorded.clone() };
+    let error = again(&removed, administrator()).await.expect_err("no such root");
+    assert!(
+        matches!(&error, WorktreeError::RootRemoved(text) if text.contains("beneath the root /,")),
+        "{error}"
+    );
+    // Another folder at the same place: used if the recorded user may.
+    std::fs::rename(&path, world.folder.path().join("moved")).expect("renamed");
+    world.folder("hers", BOB, 0o700);
+    assert!(not_permitted(&again(&recorded, administrator()).await), "its owner has no meaning");
+    chown(&path, Some(ALICE), Some(ALICE)).expect("root may");
+    let replaced = again(&recorded, administrator()).await.expect("hers again");
+    if recorded.handle.is_some() {
+        assert_ne!(replaced.recorded().expect("recorded").handle, recorded.handle);
+    } else {
+        skip("file handles", "this file system has none");
+    }
     world.end().await;
 }
 

@@ -1,7 +1,7 @@
 //! A worker that breaks the protocol, in every way that we could think of, is killed with a reason, which the record and the
 //! caller get, without an effect on its sibling and the supervisor.
 
-use vm_system_protocol::control::{NewCapability, NewRun, Op};
+use vm_system_protocol::control::{ErrorCode, NewCapability, NewRun, NewStartupFile, Op};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     CapabilityKind, EventPayload, ExecutionStatus, Limits, SessionStatus, Settings,
@@ -18,6 +18,7 @@ as_both!(
     floods_end_at_the_limits,
     a_worker_that_ignores_the_interruption_is_killed,
     a_worker_that_exits_is_no_success,
+    workers_that_die_at_every_start_are_not_started_for_ever,
     messages_that_never_end_are_not_waited_for,
     descriptors_never_reach_the_supervisor,
     calls_without_a_grant_are_refused_whatever_the_worker_sends,
@@ -245,6 +246,36 @@ mod cases {
         assert_eq!(execution.status, ExecutionStatus::Timeout, "{:?}", execution.error);
         let ended = wait_until_crashed(&daemon, &session);
         assert_eq!(ended.close_reason.as_deref(), Some("limit(wall)"));
+        daemon.stop();
+    }
+
+    pub(super) fn workers_that_die_at_every_start_are_not_started_for_ever(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        let worktree = daemon.place.worktree();
+        daemon.place.write("begin.js", "exits");
+        let template = client.template(Settings::default(), &[]);
+        let file = NewStartupFile { path: "begin.js".to_owned(), order_index: 1, mode: "eval".to_owned() };
+        client
+            .op(Op::TemplateAddStartup { template: template.clone(), file: Box::new(file) })
+            .expect("added");
+        let errors: Vec<_> =
+            (0..100).map(|_| client.session(&template, &worktree).expect_err("its worker dies")).collect();
+        for error in &errors[..5] {
+            assert_eq!(error.code, ErrorCode::SessionNotReady, "{error:?}");
+            assert!(error.message.contains("exited(0)"), "{error:?}");
+        }
+        for error in &errors[5..] {
+            assert_eq!(error.code, ErrorCode::CapacityExceeded, "{error:?}");
+            assert!(
+                error.message.contains("died at their start") && error.message.contains("exited(0)"),
+                "{error:?}"
+            );
+            assert!(error.hint.is_some(), "{error:?}");
+        }
+        let other = client.template(Settings::default(), &[]);
+        let session = client.session(&other, &worktree).expect("another template");
+        assert_eq!(client.eval(&session, "honest").expect("it runs").status, ExecutionStatus::Ok);
         daemon.stop();
     }
 

@@ -66,11 +66,47 @@ fn the_official_clients_drive_programs_over_both_transports() {
     assert_eq!(driven(Command::new("node").arg("drive.mjs").current_dir(&js)).trim(), "driven");
     let inspector = |arguments: &[&str]| {
         let mut inspect = Command::new(js.join("node_modules/.bin/mcp-inspector"));
-        inspect.arg("--cli").arg(&binary).arg("mcp").arg("--no-start");
+        inspect.arg("--cli").arg(&binary).args(["mcp", "--no-start", "--toolsets", "all"]);
         inspect.env("VM_SYSTEM_SOCKET", &socket).current_dir(&js);
         run(inspect.args(arguments))
     };
     assert!(inspector(&["--method", "tools/list"]).contains("submitTask"));
     let called = inspector(&["--method", "tools/call", "--tool-name", "server_info"]);
     assert!(called.contains("vm-system"), "{called}");
+}
+
+/// The version of the conformance suite whose failures are listed.
+const SUITE: &str = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
+
+/// The suite needs functions of Node 22.
+fn has_node_22() -> bool {
+    let version =
+        Command::new("node").arg("--version").output().map(|output| output.stdout).unwrap_or_default();
+    let version = String::from_utf8_lossy(&version).trim().trim_start_matches('v').to_owned();
+    version.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major >= 22)
+}
+
+#[test]
+fn the_conformance_suite_has_the_expected_failures_only() {
+    if std::env::var_os("VM_SYSTEM_NPM").is_none() || !has_node_22() {
+        skip("conformance", "the conformance suite needs a npm registry, Node 22 and VM_SYSTEM_NPM=1");
+        return;
+    }
+    let listen = DaemonOptions {
+        arguments: vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()],
+        ..DaemonOptions::default()
+    };
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &listen);
+    let js = daemon.place.path("conformance");
+    std::fs::create_dir_all(&js).expect("folder");
+    run(Command::new("npm").args(["init", "--yes"]).current_dir(&js));
+    run(Command::new("npm").args(["install", "--no-audit", "--no-fund", SUITE]).current_dir(&js));
+    let url = format!("http://{}/mcp", daemon.addresses()[0]);
+    let lists = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let mut suite = Command::new(js.join("node_modules/.bin/conformance"));
+        suite.args(["server", "--url", &url, "--requirements", revision, "--expected-failures"]);
+        let printed = run(suite.arg(lists.join(format!("conformance-{revision}.yml"))).current_dir(&js));
+        assert!(printed.contains("server-initialize") || printed.contains("server-stateless"), "{printed}");
+    }
 }

@@ -8,6 +8,7 @@ use vm_system_protocol::control::{ListPage, Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionKind, Limits, Settings};
 use vm_system_tests::client::repl;
 use vm_system_tests::command::vm_system;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::other_user::{GROUP, OtherUser, shared_daemon};
 use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
 use vm_system_tests::scene::Scene;
@@ -143,6 +144,32 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
             .contains("only an administrator acts as another user")
     );
     alice.cli(&daemon, &["session", "close", &own_session]).ok();
+    daemon.stop();
+}
+
+#[test]
+fn user_of_a_service_reaches_no_api_and_root_administers_it() {
+    if !User::can_be_switched() {
+        skip("root", "other users need root");
+        return;
+    }
+    let arguments = vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()];
+    let options =
+        DaemonOptions { config: "service = true".to_owned(), arguments, ..DaemonOptions::default() };
+    let daemon = Daemon::start_with(TestDir::new(User::Unprivileged), &options);
+    // As brokers and commands of the service do.
+    let refused = daemon.cli(&["session", "list"]).fails(77);
+    assert!(refused.contains("uid 65534 may not use this socket"), "{refused}");
+    let own = OtherUser { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID };
+    let refused = own.http(&daemon, "GET", "/sessions", "");
+    assert!(refused.starts_with("HTTP/1.1 401 "), "{refused}");
+    let root = OtherUser { uid: 0, gid: 0 };
+    let audit = root.cli(&daemon, &["ops", "audit", "--output", "csv"]).ok();
+    assert!(audit.contains("(nobody),control,connect,uid:65534,NOT_PERMITTED"), "{audit}");
+    let place = daemon.stop();
+    // The same daemon of a person: its user is the administrator.
+    let daemon = Daemon::start_with(place, &DaemonOptions::default());
+    daemon.cli(&["ops", "audit"]).ok();
     daemon.stop();
 }
 

@@ -6,7 +6,7 @@ use vm_system_protocol::control::{ErrorCode, Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
-use vm_system_tests::place::User;
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::scene::{Scene, small};
 use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, observe};
@@ -258,7 +258,8 @@ mod cases {
     }
 
     pub(super) fn nothing_is_left_when_the_supervisor_is_killed_and_not_restarted(user: User) {
-        let mut scene = Scene::new(user);
+        let options = DaemonOptions { config: "keeper_grace_s = 1".to_owned(), ..DaemonOptions::default() };
+        let mut scene = Scene::on(Daemon::start_with(TestDir::new(user), &options), small());
         let session = scene.session();
         scene.client.start(&session, "for (;;) {}");
         scene.daemon.place.write("file", "x");
@@ -277,7 +278,7 @@ mod cases {
         scene.client.close(&closed);
         let finished = scene.run(&session, "1");
         let running = scene.client.start(&session, "for (;;) {}");
-        let (place, family) = scene.daemon.kill();
+        let place = scene.daemon.kill_everything();
         let daemon = Daemon::start_with(place, &DaemonOptions::default());
         let mut client = daemon.client();
         let record = client.session_record(&session);
@@ -293,7 +294,6 @@ mod cases {
         let ended = client.execution_record(&running.id.to_string());
         assert_eq!(ended.status, ExecutionStatus::Error);
         assert_eq!(ended.error.expect("error").reason.as_deref(), Some("host_restart"));
-        observe::all_end(&family);
         drop(client);
         daemon.stop();
     }

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, Op, Reply};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ExecutionStatus, Run, Session, SessionStatus, Settings, TaskStatus};
+use vm_system_protocol::model::{
+    ExecutionStatus, ResultValue, Run, Session, SessionStatus, Settings, TaskStatus,
+};
 use vm_system_tests::client::{Client, repl};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
-use vm_system_tests::observe;
 use vm_system_tests::place::User;
 use vm_system_tests::programs::{code, id, result};
 use vm_system_tests::watch::Watch;
@@ -94,12 +95,18 @@ fn unfit_answers_defaults_and_timeouts_are_as_in_programs() {
     assert_eq!(refused.code, ErrorCode::AnswerInvalid);
     assert_eq!(client.task(&id(&run)).task.map(|task| task.attempts), Some(1));
     assert_eq!(code(client.submit(&id(&run), "more")), ErrorCode::AnswerInvalid);
-    assert_eq!(ended(&mut client, &id(&run)).result.as_ref().map(JsonText::as_str), Some("\"CCError\""));
+    assert_eq!(
+        ended(&mut client, &id(&run)).result.as_ref().and_then(ResultValue::json_text),
+        Some("\"CCError\"")
+    );
     let run = run_to_task(&mut client, &session, &code_of("{ timeout_ms: 30, default: { n: 1 } }"));
-    assert_eq!(ended(&mut client, &id(&run)).result.as_ref().map(JsonText::as_str), Some("{\"n\":1}"));
+    assert_eq!(
+        ended(&mut client, &id(&run)).result.as_ref().and_then(ResultValue::json_text),
+        Some("{\"n\":1}")
+    );
     let run = run_to_task(&mut client, &session, &code_of("{ timeout_ms: 30 }"));
     let timed_out = ended(&mut client, &id(&run));
-    assert_eq!(timed_out.result.as_ref().map(JsonText::as_str), Some("\"CCTimeoutError\""));
+    assert_eq!(timed_out.result.as_ref().and_then(ResultValue::json_text), Some("\"CCTimeoutError\""));
     daemon.stop();
 }
 
@@ -170,12 +177,11 @@ fn cancel_close_and_kill_end_a_session_that_waits() {
 }
 
 #[test]
-fn live_pause_ends_with_its_supervisor_and_a_reason() {
+fn live_pause_that_was_lost_with_its_worker_ends_with_a_reason() {
     let (daemon, mut client, session) = bench(Settings::default());
     let run = run_to_task(&mut client, &session, "CC('?')");
     drop(client);
-    let (place, family) = daemon.kill();
-    observe::all_end(&family);
+    let place = daemon.kill_everything();
     let daemon = Daemon::start_with(place, &DaemonOptions::default());
     let mut client = daemon.client();
     let record = client.execution_record(&id(&run));

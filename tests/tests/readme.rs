@@ -84,7 +84,9 @@ fn tour(page: &str, least: usize) {
     let copied =
         std::process::Command::new("cp").arg("-r").arg(root.join("examples")).arg(place.worktree()).status();
     assert!(copied.is_ok_and(|status| status.success()), "copy of the examples");
-    let mut script = String::from("set -u\ntrap 'kill %1 2>/dev/null; wait' EXIT\n");
+    let mut script = String::from(
+        "set -u\ntrap 'vm-system --state-dir \"$HOME/vm-system\" ops shutdown >/dev/null 2>&1; wait' EXIT\n",
+    );
     for (number, step) in steps.iter().enumerate() {
         // The build is not tested here.
         let line = step.command.replace("cargo run --release --", "vm-system");

@@ -8,7 +8,7 @@ use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::Http;
 use vm_system_tests::other_user::{OtherUser, shared_daemon};
 use vm_system_tests::place::User;
-use vm_system_tests::{observe, program, skip};
+use vm_system_tests::{observe, program, skip, watch};
 
 /// Connections of one user; ends with this value.
 struct Crowd {
@@ -151,5 +151,48 @@ fn one_user_has_a_share_of_the_sessions() {
     let refused = greedy.session(&daemon, &own).fails(75);
     assert!(refused.contains("CAPACITY_EXCEEDED") && refused.contains("[shares.sessions]"), "{refused}");
     other.session(&daemon, &others).ok();
+    daemon.stop();
+}
+
+#[test]
+fn one_user_has_a_share_of_the_workers_of_programs() {
+    if !needs_root() {
+        return;
+    }
+    let (daemon, worktrees) = shared_daemon("[durable]\nworkers = 4\n", &[]);
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let source = |user: OtherUser, text: &str| {
+        let path = user.folder(worktrees.path().join(user.uid.to_string())).join("program.js");
+        std::fs::write(&path, text).expect("written");
+        path.to_string_lossy().into_owned()
+    };
+    let limits = ["--engine", "cvm", "--cpu-ms", "600000", "--wall-ms", "3600000"];
+    greedy.cli(&daemon, &[&["template", "create", "--name", "long"], &limits[..]].concat()).ok();
+    let endless = source(greedy, "function main() { for (;;) {} }");
+    // Compiling needs a worker, too.
+    greedy.cli(&daemon, &["program", "load", &endless]).ok();
+    // Those that get no worker wait for one.
+    let starts = (0..8).map(|_| {
+        let mut start = greedy.command(&program::path(program::PRODUCT, User::Unprivileged));
+        start.args(["program", "start", "program", "--template-id", "long", "--no-wait"]);
+        start.env("VM_SYSTEM_SOCKET", daemon.place.socket()).stdout(Stdio::null()).stderr(Stdio::null());
+        start.spawn().expect("started")
+    });
+    let starts: Vec<Child> = starts.collect();
+    let takes_all_it_gets = || {
+        greedy.cli(&daemon, &["program", "runs"]).ok().lines().filter(|line| line.contains("running")).count()
+            >= 2
+    };
+    watch::until(takes_all_it_gets, || "its programs do not run".to_owned());
+    let short = source(other, "function main() { return 6 * 7; }");
+    // Each time a worker becomes free, requests of both wait for it.
+    for _ in 0..10 {
+        let result = other.cli(&daemon, &["program", "start", &short]).ok();
+        assert!(result.contains("42"), "{result}");
+    }
+    for mut start in starts {
+        start.kill().expect("killed");
+        start.wait().expect("reaped");
+    }
     daemon.stop();
 }

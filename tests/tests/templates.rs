@@ -273,7 +273,7 @@ mod cases {
         );
         assert!(ran.iter().all(|execution| execution.status == ExecutionStatus::Ok));
         let events = client.events(&ran[0].id.to_string());
-        assert_eq!(events.len(), 1, "{events:?}");
+        assert_eq!(events.len(), 2, "a line and the value: {events:?}");
         daemon.stop();
     }
 

@@ -53,6 +53,8 @@ pub struct Link {
     batch_bytes: usize,
     last_flush: Instant,
     execution: Option<ExecutionId>,
+    /// The last execution that ended.
+    finished: Option<ExecutionId>,
     calls: u64,
     reply: Option<HostReply>,
 }
@@ -98,6 +100,7 @@ impl Link {
             batch_bytes: 0,
             last_flush: Instant::now(),
             execution: None,
+            finished: None,
             calls: 0,
             reply: None,
         })
@@ -142,7 +145,7 @@ impl Link {
         } else {
             self.flush();
         }
-        self.execution = None;
+        self.finished = self.execution.take();
         self.send(&FromWorker::Done(Box::new(done)));
     }
 
@@ -276,7 +279,7 @@ impl Link {
         let Ok(message) = decode::<ToWorker>(&message?.bytes) else { exit_now(EXIT_PROTOCOL) };
         match message {
             ToWorker::Ack { seq } => self.acknowledged(seq),
-            ToWorker::Adopt { last_committed } => self.adopted(last_committed),
+            ToWorker::Adopt { last_committed, nonce } => self.adopted(last_committed, nonce),
             ToWorker::Shutdown => exit_now(0),
             message => return Some(message),
         }
@@ -299,11 +302,15 @@ impl Link {
         }
     }
 
-    fn adopted(&mut self, last_committed: u64) {
+    fn adopted(&mut self, last_committed: u64, nonce: u64) {
         self.acknowledged(last_committed);
-        let Ok(reply) = encode(&FromWorker::Adopted { last_committed }, WORKER_MESSAGE_BYTES) else {
-            exit_now(EXIT_PROTOCOL)
+        let adopted = FromWorker::Adopted {
+            nonce,
+            last_sent: self.next_seq - 1,
+            running: self.execution,
+            finished: self.finished,
         };
+        let Ok(reply) = encode(&adopted, WORKER_MESSAGE_BYTES) else { exit_now(EXIT_PROTOCOL) };
         self.transmit(OUTSIDE_SEQUENCE, &reply);
         for (seq, bytes) in &self.unacked {
             self.transmit(*seq, bytes);

@@ -23,7 +23,13 @@ fn main() -> anyhow::Result<()> {
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let mut client = daemon.client();
     let bytes = source.len();
-    let library = NewLibrary { id: "bench".to_owned(), version: "1.0.0".to_owned(), global: None, source };
+    let library = NewLibrary {
+        id: "bench".to_owned(),
+        version: "1.0.0".to_owned(),
+        global: None,
+        source,
+        unchecked: false,
+    };
     client.op(Op::LibraryInstall(Box::new(library)))?;
     let plain = client.template(Settings::default(), &[]);
     let with = client.template(Settings::default(), &[]);

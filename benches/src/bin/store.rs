@@ -122,7 +122,9 @@ fn end(id: ExecutionId, session: SessionId) -> Batch {
     let ended = Execution {
         status: ExecutionStatus::Ok,
         ended_at: Some(NOW),
-        result: Some(JsonText::from_untrusted("[2,4,6]".to_owned())),
+        result: Some(vm_system_protocol::model::ResultValue::of_json(JsonText::from_untrusted(
+            "[2,4,6]".to_owned(),
+        ))),
         ..records::execution(id, session, NOW)
     };
     Batch(vec![

@@ -12,6 +12,7 @@ const PRAGMAS: &[(&str, bool)] = &[
     ("foreign_key_list", true),
     ("foreign_keys", true),
     ("freelist_count", false),
+    ("incremental_vacuum", true),
     ("index_info", true),
     ("index_list", true),
     ("index_xinfo", true),

@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{FileStat, SFlag, fstat};
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags};
 use std::sync::Arc;
@@ -32,6 +33,10 @@ pub(super) struct OpenDatabase {
     pub(super) connection: Connection,
     pub(super) deadline: Arc<StatementDeadline>,
     terms: DatabaseTerms,
+    /// Most pages, as SQLite has it now; none: not set yet.
+    max_pages: Option<u64>,
+    /// A statement of ours runs, for which the authorizer permits everything.
+    own_statement: Arc<AtomicBool>,
 }
 
 /// The deadline of the running statement, which SQLite's progress handler checks.
@@ -97,17 +102,49 @@ impl OpenDatabase {
             };
             Connection::open_with_flags_and_vfs(database, flags, sys::NAME)
         };
-        let deadline = Arc::new(StatementDeadline::new());
+        let (deadline, own_statement) = (Arc::new(StatementDeadline::new()), Arc::<AtomicBool>::default());
         let connection = connection.map_err(|error| from_sqlite(&error, &deadline, terms))?;
         deadline.begin(Duration::from_millis(u64::from(terms.timeout_ms)));
-        configure(&connection, &deadline, terms).map_err(|error| from_sqlite(&error, &deadline, terms))?;
-        Ok(Self { connection, deadline, terms })
+        configure(&connection, &deadline, &own_statement, terms)
+            .map_err(|error| from_sqlite(&error, &deadline, terms))?;
+        Ok(Self { connection, deadline, terms, max_pages: None, own_statement })
     }
 
     /// Whether the database was opened with these limits.
     pub(super) fn fits(&self, terms: DatabaseTerms) -> bool {
         (self.terms.read_only, self.terms.max_database_bytes, self.terms.max_result_bytes)
             == (terms.read_only, terms.max_database_bytes, terms.max_result_bytes)
+    }
+
+    /// Sets the most pages for a call: what the rights permit, and no more than it may grow by. Costs nothing while the rights are
+    /// the lower limit.
+    pub(super) fn limit_growth(&mut self, terms: DatabaseTerms) -> Result<(), HostError> {
+        let is_limited = terms.growth_bytes < terms.max_database_bytes
+            && !self.connection.path().is_none_or(str::is_empty);
+        if terms.read_only || (!is_limited && self.max_pages == Some(u64::MAX)) {
+            return Ok(());
+        }
+        self.deadline.begin(Duration::from_millis(u64::from(terms.timeout_ms)));
+        self.own_statement.store(true, Ordering::Relaxed);
+        let set = self.set_max_pages(terms, is_limited);
+        self.own_statement.store(false, Ordering::Relaxed);
+        set.map_err(|error| from_sqlite(&error, &self.deadline, terms))
+    }
+
+    fn set_max_pages(&mut self, terms: DatabaseTerms, is_limited: bool) -> rusqlite::Result<()> {
+        let page_bytes = page_bytes(&self.connection)?;
+        let permitted = terms.max_database_bytes / page_bytes;
+        let growth = if is_limited {
+            let pages: i64 = self.connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+            u64::try_from(pages).unwrap_or(0).saturating_add(terms.growth_bytes / page_bytes)
+        } else {
+            u64::MAX
+        };
+        // SQLite takes no less than the present number.
+        let most = permitted.min(growth).max(1);
+        self.connection.query_row(&format!("PRAGMA max_page_count = {most}"), [], |_| Ok(()))?;
+        self.max_pages = Some(growth);
+        Ok(())
     }
 
     /// Rolls back an open transaction; `false`: the rollback failed, and the connection must be closed.
@@ -124,6 +161,7 @@ impl OpenDatabase {
 fn configure(
     connection: &Connection,
     deadline: &Arc<StatementDeadline>,
+    own_statement: &Arc<AtomicBool>,
     terms: DatabaseTerms,
 ) -> rusqlite::Result<()> {
     for (config, value) in [
@@ -154,18 +192,26 @@ fn configure(
     connection.busy_timeout(Duration::from_millis(BUSY_MS.min(u64::from(terms.timeout_ms))))?;
     let over = Arc::clone(deadline);
     connection.progress_handler(INSTRUCTIONS, Some(move || over.is_over()))?;
-    let page_bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
-    let pages = (terms.max_database_bytes / u64::try_from(page_bytes).unwrap_or(4_096).max(512)).max(1);
     connection.execute_batch(&format!(
         "PRAGMA hard_heap_limit = {MEMORY_BYTES}; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;
          PRAGMA cell_size_check = ON; PRAGMA cache_size = -8192; PRAGMA foreign_keys = ON;
-         PRAGMA synchronous = FULL; PRAGMA max_page_count = {pages};"
+         PRAGMA synchronous = FULL;"
     ))?;
     if !terms.read_only {
+        // Of a new database, so that `PRAGMA incremental_vacuum` returns its free pages to the file system.
+        connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL")?;
         // A rollback journal and no WAL: several brokers use the file, and they share no memory.
         connection.query_row("PRAGMA journal_mode = TRUNCATE", [], |_| Ok(()))?;
     }
-    connection.authorizer(Some(guard::authorize))
+    let own_statement = Arc::clone(own_statement);
+    connection.authorizer(Some(move |context: AuthContext<'_>| {
+        if own_statement.load(Ordering::Relaxed) { Authorization::Allow } else { guard::authorize(context) }
+    }))
+}
+
+fn page_bytes(connection: &Connection) -> rusqlite::Result<u64> {
+    let bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    Ok(u64::try_from(bytes).unwrap_or(4_096).max(512))
 }
 
 /// Whether a regular file of this name exists. Only brokers write to the folder, so any other kind of file, or a file with

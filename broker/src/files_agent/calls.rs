@@ -45,8 +45,9 @@ impl FilesAgentProcess {
         let path = OsString::from_vec(path);
         let folder = beneath::open_folder(root.as_fd(), Path::new(&path), cross_mounts)?;
         let facts = nix::sys::stat::fstat(&folder)?;
+        let handle = beneath::file_handle(folder.as_fd());
         lock(&self.worktrees).insert(call, Arc::new(OpenWorktree { folder, cross_mounts }));
-        self.send(&FromFilesAgent::Opened { call, device: facts.st_dev, inode: facts.st_ino });
+        self.send(&FromFilesAgent::Opened { call, device: facts.st_dev, inode: facts.st_ino, handle });
         Ok(())
     }
 
@@ -60,12 +61,10 @@ impl FilesAgentProcess {
             PathTarget::Folder => ReadTarget::Folder,
             PathTarget::Nothing => ReadTarget::Nothing,
             PathTarget::Irregular => ReadTarget::Irregular,
-            PathTarget::File(file, metadata) => {
-                match beneath::read_capped(file, metadata.len(), cap).map_err(|error| errno_of(&error))? {
-                    Ok(bytes) => ReadTarget::File(self.send_pieces(call, bytes)),
-                    Err(size) => ReadTarget::TooLarge(size),
-                }
-            }
+            PathTarget::File(file, metadata) => match beneath::read_capped(file, metadata.len(), cap)? {
+                Ok(bytes) => ReadTarget::File(self.send_pieces(call, bytes)),
+                Err(size) => ReadTarget::TooLarge(size),
+            },
         };
         self.send(&FromFilesAgent::Read { call, target });
         Ok(())

@@ -51,6 +51,31 @@ const TOPICS: &[Topic] = &[
         text: include_str!("../../../docs/programs.md"),
     },
     Topic {
+        name: "javascript",
+        summary: "What scripts of sessions can use: globals, modules, limits",
+        text: include_str!("../../../docs/javascript.md"),
+    },
+    Topic {
+        name: "rights",
+        summary: "Modules, capabilities, and who may use which files",
+        text: include_str!("../../../docs/rights.md"),
+    },
+    Topic {
+        name: "plans",
+        summary: "Markdown plans that an agent executes task by task",
+        text: include_str!("../../../docs/plans.md"),
+    },
+    Topic {
+        name: "mcp",
+        summary: "Tools for agents: setting up the MCP server",
+        text: include_str!("../../../docs/mcp.md"),
+    },
+    Topic {
+        name: "mcp-tools",
+        summary: "Every tool for agents with its fields",
+        text: include_str!("../../../docs/mcp-tools.md"),
+    },
+    Topic {
         name: "api-reference",
         summary: "The REST API: listeners, tokens, routes, codes",
         text: include_str!("../../../docs/api-reference.md"),
@@ -71,7 +96,32 @@ const TOPICS: &[Topic] = &[
         summary: "Running the daemon: state, sockets, logs, stopping",
         text: include_str!("../help/operations.md"),
     },
+    Topic {
+        name: "threat-model",
+        summary: "What is defended, by which wall, and what is not",
+        text: include_str!("../../../docs/threat-model.md"),
+    },
+    Topic {
+        name: "durable-state",
+        summary: "How programs and their states are stored",
+        text: include_str!("../../../docs/durable-state.md"),
+    },
+    Topic {
+        name: "cvm-differences",
+        summary: "Where the engine of programs differs from others",
+        text: include_str!("../../../docs/cvm-differences.md"),
+    },
+    Topic {
+        name: "cvm-test262",
+        summary: "Conformance tests that the engine of programs fails",
+        text: include_str!("../../../docs/cvm-test262.md"),
+    },
 ];
+
+/// Names and summaries of the topics.
+pub(crate) fn topics() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TOPICS.iter().map(|topic| (topic.name, topic.summary))
+}
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
     if args.json {
@@ -81,30 +131,51 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
         return Ok(exit::OK);
     }
     if args.reference {
-        context.out.write(&contract::reference())?;
+        context.out.page(&contract::reference())?;
         return Ok(exit::OK);
     }
-    let [name, ..] = args.topic.as_slice() else {
+    if args.topic.is_empty() {
         context.out.write(&index())?;
         return Ok(exit::OK);
-    };
-    if let Some(topic) = TOPICS.iter().find(|topic| topic.name == name)
-        && args.topic.len() == 1
+    }
+    if let [name] = args.topic.as_slice()
+        && let Some(topic) = topic(name)
     {
-        context.out.write(topic.text)?;
+        context.out.page(topic.text)?;
         return Ok(exit::OK);
     }
     let mut root = Cli::command();
     root.build();
     let mut command = &mut root;
     for name in &args.topic {
-        command = command.find_subcommand_mut(name).ok_or_else(|| {
-            CliError::usage(format!("no such topic or command: `{}`", args.topic.join(" ")))
-                .with_hint("`vm-system help` lists the topics, `vm-system --help` the commands")
-        })?;
+        let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+        command = command.find_subcommand_mut(name).ok_or_else(|| unknown(&args.topic, name, names))?;
     }
-    context.out.write(&command.render_long_help().to_string())?;
+    context.out.page(&command.render_long_help().to_string())?;
     Ok(exit::OK)
+}
+
+/// A topic by its name; texts refer to topics also as files of the source tree (`docs/rights.md`).
+fn topic(name: &str) -> Option<&'static Topic> {
+    let name = name.strip_prefix("docs/").unwrap_or(name);
+    let name = name.strip_suffix(".md").unwrap_or(name);
+    TOPICS.iter().find(|topic| topic.name.eq_ignore_ascii_case(name))
+}
+
+fn unknown(words: &[String], name: &str, mut names: Vec<String>) -> CliError {
+    let error = CliError::usage(format!("no such topic or command: `{}`", words.join(" ")));
+    if words.len() == 1 {
+        names.extend(TOPICS.iter().map(|topic| topic.name.to_owned()));
+    }
+    let similar = names.iter().map(|known| (strsim::jaro_winkler(known, &name.to_lowercase()), known));
+    match similar.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness > 0.8) {
+        Some((_, known)) => {
+            let begin = words.split_last().map_or(&[][..], |(_, begin)| begin).iter().map(String::as_str);
+            let whole: Vec<&str> = begin.chain([known.as_str()]).collect();
+            error.with_hint(format!("did you mean `vm-system help {}`?", whole.join(" ")))
+        }
+        None => error.with_hint("`vm-system help` lists the topics, `vm-system --help` the commands"),
+    }
 }
 
 fn index() -> String {

@@ -15,7 +15,7 @@ use crate::on_demand::Starter;
 use front::StdioFront;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vm_system_api::mcp::{lines, serve};
+use vm_system_api::mcp::{ToolSets, lines, serve};
 
 /// Arguments of `mcp`.
 #[derive(Debug, clap::Args)]
@@ -34,9 +34,19 @@ pub struct Args {
         help = "A folder whose files loadFile and parsePlan may read [default: the current folder, and those in $CVM_SANDBOX_PATHS]"
     )]
     allow_read: Vec<PathBuf>,
-    /// The folder whose files programs and sessions use unless a tool call names another [default: none]
-    #[arg(long, value_name = "DIR")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        help = "The folder whose files programs and sessions use unless a tool call names another [default: the first in $CVM_SANDBOX_PATHS]"
+    )]
     worktree: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "SETS",
+        default_value = "default",
+        help = "Tools to list besides the basic ones: branch, admin, plans, sessions or all, separated by commas"
+    )]
+    toolsets: ToolSets,
     /// Do not start a daemon if none responds
     #[arg(long)]
     no_start: bool,
@@ -55,13 +65,21 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let starter = if args.no_start { None } else { Starter::new(context, args.idle_exit, args.sandbox)? };
     let worktree = match args.worktree {
         Some(folder) => Some(absolute(&folder)?),
-        None => None,
+        None => match &files::of_environment()[..] {
+            [] => None,
+            [first, others @ ..] => {
+                if !others.is_empty() {
+                    tracing::warn!(folder = %first.display(), "programs use the first folder of $CVM_SANDBOX_PATHS only");
+                }
+                Some(absolute(first)?)
+            }
+        },
     };
     // The agent's folder: the given one, the first that it may read, or the current one.
     let folder = worktree.as_ref().map(PathBuf::from).or_else(|| args.allow_read.first().cloned());
     let workspace = workspace::Workspace::new(folder.unwrap_or_else(|| PathBuf::from(".")));
     let files = files::Files::new(args.allow_read)?;
-    let front = StdioFront::new(args.client, places, starter, files, worktree, workspace)?;
+    let front = StdioFront::new((args.client, args.toolsets), places, starter, files, worktree, workspace)?;
     context.block_on(async {
         let streams = streams::Streams::open();
         serve(Arc::new(front), lines::LineTransport::new(streams.input, streams.output)).await;

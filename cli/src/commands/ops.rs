@@ -15,7 +15,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Check whether the daemon responds
-    Health,
+    Health(health::Args),
     /// Show the sessions that have a worker
     RuntimeSummary,
     /// Show the daemon's version, sandbox walls and totals
@@ -30,7 +30,7 @@ pub enum Command {
 
 pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliError> {
     match command {
-        Command::Health => health::run(context).await,
+        Command::Health(args) => health::run(context, args).await,
         Command::RuntimeSummary => runtime_summary::run(context).await,
         Command::Runtime => runtime::run(context).await,
         Command::Audit(args) => audit::run(context, args).await,

@@ -6,8 +6,9 @@ mod assist;
 mod complete_input;
 mod dot;
 mod input;
+mod properties;
 
-use super::exec::{repl::new_execution, start};
+use super::exec::{repl::new_execution, start, start::ExecutionStop};
 use super::run::{embedded, session};
 use crate::args::{OutputFormat, SandboxArg};
 use crate::backend::Backend;
@@ -18,9 +19,11 @@ use crate::script_output::{ScriptOutput, ShowValues};
 use crate::signals::Interrupts;
 use dot::Dot;
 use input::{Input, Line};
+use properties::Properties;
 use std::time::Duration;
-use vm_system_protocol::control::{Op, Reply};
-use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::control::{DurableOp, DurableReply, INTERACTIVE_INPUT, Op, Reply};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Execution, SessionStatus, Task, TaskStatus};
 
 /// Arguments of `repl`.
 #[derive(Debug, clap::Args)]
@@ -54,12 +57,19 @@ async fn in_session(context: &Context, session: String) -> Result<u8, CliError> 
     let interrupts = Interrupts::listen_to_ctrl_c()?;
     let reply = context.call(Op::SessionGet { session }).await?;
     let session = expect_reply!(reply, Reply::Session(session) => session);
-    if session.status != SessionStatus::Ready {
+    // A session is ready or waiting while an execution of it waits.
+    let pending = match session.status {
+        SessionStatus::Ready | SessionStatus::Waiting => {
+            waiting(context, context.daemon(), session.id.to_string()).await?
+        }
+        _ => None,
+    };
+    if session.status != SessionStatus::Ready && pending.is_none() {
         let message = format!("session {} is {}", session.id, session.status);
         return Err(CliError::new(exit::FAILED, message)
             .with_hint("create a new one with `vm-system session create`"));
     }
-    converse(context, context.daemon(), &interrupts, session.id.to_string()).await
+    converse(context, context.daemon(), &interrupts, session.id.to_string(), pending).await
 }
 
 async fn in_embedded(
@@ -73,11 +83,35 @@ async fn in_embedded(
     let own = embedded::start(sandbox).await?;
     let result = async {
         let session = session(&own, embedded::settings(timeout, memory), folder, false).await?;
-        converse(context, own.backend(), &interrupts, session).await
+        converse(context, own.backend(), &interrupts, session, None).await
     }
     .await;
     own.stop().await;
     result
+}
+
+/// An execution that waits for an answer, and what prints its output.
+struct Pending {
+    execution: ExecutionId,
+    task: Option<Task>,
+    output: ScriptOutput,
+}
+
+/// What an input or an answer has led to.
+enum Outcome {
+    Ended(Box<Execution>, ScriptOutput),
+    Waits(Pending),
+}
+
+impl Outcome {
+    fn of(stop: ExecutionStop, output: ScriptOutput) -> Self {
+        match stop {
+            ExecutionStop::Ended(execution) => Self::Ended(execution, output),
+            ExecutionStop::Waits(run) => {
+                Self::Waits(Pending { execution: run.execution.id, task: run.task, output })
+            }
+        }
+    }
 }
 
 async fn converse(
@@ -85,46 +119,153 @@ async fn converse(
     backend: &Backend,
     interrupts: &Interrupts,
     session: String,
+    mut pending: Option<Pending>,
 ) -> Result<u8, CliError> {
-    let mut input = Input::open(context)?;
+    let mut input = Input::open(context, Properties::new(backend, &session))?;
     if input.is_terminal() {
         context.out.note("vm-system repl: .help for help, .exit to leave");
     }
+    if let Some(task) = pending.as_ref().and_then(|pending| pending.task.as_ref()) {
+        context.out.note(&format!("[task] {}", task.prompt));
+        show_schema(context, task);
+    }
     let mut code = exit::OK;
     loop {
-        let text = match input.next()? {
+        let text = match input.next(pending.is_some())? {
             Line::End => break,
             Line::Text(text) if text.trim().is_empty() => continue,
             Line::Text(text) => text,
         };
-        let text = match Dot::parse(&text) {
-            None => text,
-            Some(Dot::Exit) => break,
-            Some(dot) => match dot.perform(context, &mut input)? {
-                Some(text) => text,
-                None => continue,
-            },
+        let stop = match (Dot::parse(&text), pending.take()) {
+            (Some(Dot::Exit), before) => {
+                pending = before;
+                break;
+            }
+            (Some(Dot::Answer(answer)), Some(before)) => {
+                answer_pending(context, backend, interrupts, before, answer).await
+            }
+            (None, Some(before)) => {
+                let answer = text.trim_end_matches(['\r', '\n']).to_owned();
+                answer_pending(context, backend, interrupts, before, answer).await
+            }
+            (Some(Dot::Cancel), Some(Pending { execution, output, .. })) => {
+                let ended = start::cancelled(backend, execution, &output).await;
+                ended.map(|execution| Outcome::Ended(execution, output))
+            }
+            (Some(Dot::Load(_) | Dot::Editor), before @ Some(_)) => {
+                CliError::usage("the session waits for an answer")
+                    .with_hint(".answer TEXT, or .cancel")
+                    .print(context.out.style);
+                pending = before;
+                continue;
+            }
+            (dot, before) => {
+                pending = before;
+                let text = match dot {
+                    None => text,
+                    Some(dot) => match dot.perform(context, &mut input)? {
+                        Some(text) => text,
+                        None => continue,
+                    },
+                };
+                input.learn(&text);
+                let values = if input.is_terminal() { ShowValues::Always } else { ShowValues::Defined };
+                let output = ScriptOutput::new(context.out.style, values);
+                let new = new_execution(session.clone(), text, Some(INTERACTIVE_INPUT));
+                interrupts.forget();
+                let stop = start::to_its_stop(context, backend, interrupts, new, None, &output).await;
+                stop.map(|stop| Outcome::of(stop, output))
+            }
         };
-        input.learn(&text);
-        let values = if input.is_terminal() { ShowValues::Always } else { ShowValues::Defined };
-        let output = ScriptOutput::new(context.out.style, values);
-        let new = new_execution(session.clone(), text);
-        interrupts.forget();
-        match start::to_its_end(context, backend, interrupts, new, None, &output).await {
-            Ok(status) => code = status,
-            Err(error) if input.is_terminal() && is_ready(backend, &session).await => {
+        match stop {
+            Ok(Outcome::Ended(execution, output)) => {
+                code = start::ended(context, interrupts, &execution, &output)?;
+            }
+            Ok(Outcome::Waits(waits)) => {
+                // Its prompt was among the events.
+                if let Some(task) = &waits.task {
+                    show_schema(context, task);
+                }
+                pending = Some(waits);
+            }
+            Err(error) if input.is_terminal() && is_usable(backend, &session).await => {
                 error.print(context.out.style);
             }
             Err(error) => return Err(error),
         }
     }
     input.save();
+    if let Some(Pending { execution: id, .. }) = pending {
+        if let Backend::Embedded(_) = backend {
+            // Its session ends with this command.
+            if input.is_terminal() {
+                return Ok(exit::OK);
+            }
+            return Err(CliError::new(exit::FAILED, "the input ended before the answer to a question (CC)"));
+        }
+        context.out.note(&format!(
+            "hint: the execution waits: answer it with `vm-system task submit {id} ANSWER`, or end it with `vm-system exec cancel {id}`"
+        ));
+    }
     // On a terminal the error was shown; for a pipe the exit code is that of the last input.
     Ok(if input.is_terminal() { exit::OK } else { code })
 }
 
-/// Whether the session is still ready, so that the shell can continue after an error.
-async fn is_ready(backend: &Backend, session: &str) -> bool {
+/// Answers the pending task; after an answer that does not match, it is still pending.
+async fn answer_pending(
+    context: &Context,
+    backend: &Backend,
+    interrupts: &Interrupts,
+    pending: Pending,
+    answer: String,
+) -> Result<Outcome, CliError> {
+    let Pending { execution, task, output } = pending;
+    interrupts.forget();
+    let id = task.as_ref().map(|task| task.id);
+    match start::answered(backend, interrupts, (execution, id), answer, &output).await {
+        Err(error) if error.is_about_the_answer() => {
+            error.print(context.out.style);
+            let now = status(backend, execution).await?;
+            if now.status.is_final() {
+                let reply = backend.call(Op::ExecGet { execution: execution.to_string() }, None).await?;
+                let ended = expect_reply!(reply, Reply::Execution(execution) => execution);
+                return Ok(Outcome::Ended(ended, output));
+            }
+            Ok(Outcome::Waits(Pending { execution, task: now.task, output }))
+        }
+        stop => Ok(Outcome::of(stop?, output)),
+    }
+}
+
+async fn status(backend: &Backend, execution: ExecutionId) -> Result<Box<TaskStatus>, CliError> {
+    let op = DurableOp::TaskGet { execution: execution.to_string() };
+    let reply = backend.call(Op::Durable(op), None).await?;
+    Ok(expect_reply!(reply, Reply::Durable(DurableReply::TaskStatus(status)) => status))
+}
+
+/// The execution of a session that waits for an answer; its output up to now is not shown again.
+async fn waiting(context: &Context, backend: &Backend, session: String) -> Result<Option<Pending>, CliError> {
+    let reply = backend.call(Op::SessionInspect { session }, None).await?;
+    let inspection = expect_reply!(reply, Reply::Inspection(inspection) => inspection);
+    let Some(execution) = inspection.running_execution else { return Ok(None) };
+    // None: it runs, or has ended in the meantime.
+    let Ok(Some(task)) = status(backend, execution).await.map(|now| now.task) else { return Ok(None) };
+    let output = ScriptOutput::new(context.out.style, ShowValues::Always);
+    start::skip(backend, &execution.to_string(), &output).await?;
+    Ok(Some(Pending { execution, task: Some(task), output }))
+}
+
+fn show_schema(context: &Context, task: &Task) {
+    if let Some(schema) = &task.schema {
+        context.out.note(&format!("[task] the answer must match {}", schema.as_str()));
+    }
+}
+
+/// Whether the session still runs inputs or waits, so that the shell can continue after an error.
+async fn is_usable(backend: &Backend, session: &str) -> bool {
     let op = Op::SessionGet { session: session.to_owned() };
-    matches!(backend.call(op, None).await, Ok(Reply::Session(session)) if session.status == SessionStatus::Ready)
+    matches!(
+        backend.call(op, None).await,
+        Ok(Reply::Session(session)) if matches!(session.status, SessionStatus::Ready | SessionStatus::Waiting)
+    )
 }

@@ -10,35 +10,45 @@ use super::exec::start;
 use crate::args::SandboxArg;
 use crate::backend::Backend;
 use crate::context::{Context, expect_reply};
-use crate::error::CliError;
+use crate::error::{CliError, exit};
 use crate::parse;
 use crate::script_output::ScriptOutput;
 use crate::signals::Interrupts;
 use embedded::EmbeddedRun;
 use source::Script;
+use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_protocol::control::{NewCapability, NewExecution, NewSession, Op, Reply};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{CapabilityKind, Engine, Settings};
+use vm_system_protocol::model::{CapabilityKind, Engine, Limits, Settings};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit status: the script's: 0, 1 after an exception, 124 after --timeout, 130 after Ctrl-C.\n\n\
-        Example: vm-system run --allow-write --allow-env LANG report.js"
+    override_usage = "vm-system run [OPTIONS] FILE [ARGS]...\n       vm-system run [OPTIONS] -e CODE [ARGS]...",
+    after_help = "Options of `run` are given before FILE: everything behind it belongs to the script (a `--` directly behind \
+        it is dropped). A .mjs or .mts file is a module, and so is a .ts file that imports or exports.\n\n\
+        Exit status: the script's: 0, 1 after an exception, 124 after --timeout, 130 after Ctrl-C.\n\n\
+        Example: vm-system run --allow-write --allow-env LANG report.js --title January"
 )]
-#[expect(clippy::struct_field_names, reason = "`args` are what the user calls arguments")]
 pub struct Args {
-    /// The script (JavaScript, or TypeScript as `.ts`); `-` reads it from stdin
-    #[arg(value_name = "FILE", required_unless_present = "eval")]
-    file: Option<String>,
+    /// The script (JavaScript, or TypeScript as `.ts`; `-` reads it from stdin), and its `process.argv` after the first two
+    /// entries
+    #[arg(value_names = ["FILE", "ARGS"], num_args = 1.., trailing_var_arg = true, required_unless_present = "eval")]
+    script: Vec<String>,
     /// Code instead of a file; the value of its last expression is printed
     #[arg(long, short, value_name = "CODE", allow_hyphen_values = true)]
     eval: Option<String>,
+    /// The code of -e, or the script on stdin, is TypeScript
+    #[arg(long)]
+    ts: bool,
+    /// The folder whose files the script may read [default: the current folder]
+    #[arg(long, value_name = "DIR")]
+    worktree: Option<PathBuf>,
     /// A variable of your environment that the script may read (may be given several times)
     #[arg(long = "allow-env", value_name = "NAME", value_parser = parse::variable_name)]
     allow_env: Vec<String>,
-    /// Let the script also write files in the current folder
+    /// Let the script also write files in the folder
     #[arg(long)]
     allow_write: bool,
     /// Time limit, for CPU time and for wall-clock time: 500ms, 10s, 2m
@@ -47,19 +57,20 @@ pub struct Args {
     /// Memory limit (MiB)
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
     memory: u32,
+    /// Longest source text, of the script and of each module (KiB)
+    #[arg(long, value_name = "KIB", default_value_t = Limits::default().max_source_kb, value_parser = parse::source_kb())]
+    max_source_kb: u32,
     /// The sandbox walls to set up
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     sandbox: SandboxArg,
     /// Run in this session of the daemon
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["timeout", "memory", "sandbox", "allow_write"])]
+    #[arg(long, value_name = "SESSION", 
+          conflicts_with_all = ["timeout", "memory", "max_source_kb", "sandbox", "allow_write", "worktree"])]
     session: Option<String>,
-    /// The script's `process.argv` after its first two entries
-    #[arg(value_name = "ARGS", trailing_var_arg = true)]
-    args: Vec<String>,
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let script = Script::from_args(args.eval.as_deref(), args.file.as_deref(), &args.args)?;
+    let script = Script::from_args(args.eval.clone(), &args.script, args.ts)?;
     if args.session.is_some() {
         context.block_on(in_session(context, args, script))
     } else {
@@ -71,33 +82,47 @@ async fn in_session(context: &Context, args: Args, script: Script) -> Result<u8,
     let interrupts = Interrupts::listen()?;
     let session = args.session.clone().unwrap_or_default();
     let output = ScriptOutput::new(context.out.style, script.show_values());
-    let new = execution(session, script.for_session()?, &args.allow_env);
-    start::to_its_end(context, context.daemon(), &interrupts, new, None, &output).await
+    let sent = script.clone().for_session()?;
+    let new = execution(session, sent, &args.allow_env);
+    let code = start::to_its_end(context, context.daemon(), &interrupts, new, None, &output).await?;
+    if output.has_syntax_error()
+        && let Some(hint) = script.syntax_hint()
+    {
+        context.out.note(hint);
+    }
+    Ok(code)
 }
 
 async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8, CliError> {
     // First, so that Ctrl-C at any time still cleans up.
     let interrupts = Interrupts::listen()?;
-    let folder = embedded::current_folder()?;
-    let settings = embedded::settings(args.timeout, args.memory);
-    let show = script.show_values();
-    let script = script.for_folder(&folder)?;
+    let folder = match &args.worktree {
+        Some(folder) => embedded::existing_folder(folder)?,
+        None => embedded::current_folder()?,
+    };
+    let mut settings = embedded::settings(args.timeout, args.memory);
+    settings.limits.max_source_kb = args.max_source_kb;
+    let sent = script.clone().for_folder(&folder)?;
     let own = tokio::select! {
         own = embedded::start(args.sandbox) => own?,
         () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
     };
     let result = async {
         let session = tokio::select! {
-            session = session(&own, settings, folder, args.allow_write) => session?,
+            session = session(&own, settings, folder.clone(), args.allow_write) => session?,
             () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
         };
-        let output = ScriptOutput::new(context.out.style, show);
-        let new = execution(session, script, &args.allow_env);
-        let code = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await?;
-        if output.has_syntax_error() && args.file.as_deref().is_some_and(source::is_module_by_mistake) {
-            context.out.note(
-                "hint: `import` and `export` are allowed only in modules, and a .js file is a script: rename it to .mjs",
-            );
+        let output = ScriptOutput::new(context.out.style, script.show_values());
+        let is_outside = script.file().is_some() && sent.input.is_some();
+        let new = execution(session, sent, &args.allow_env);
+        let ended = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await;
+        let code = ended.map_err(|error| error.with_flag("max_source_kb", "--max-source-kb KIB"))?;
+        if output.has_syntax_error()
+            && let Some(hint) = script.syntax_hint()
+        {
+            context.out.note(hint);
+        } else if code == exit::FAILED && output.has_missing_file() {
+            context.out.note(&source::folder_hint(&folder, script.file().filter(|_| is_outside)));
         }
         Ok(code)
     }

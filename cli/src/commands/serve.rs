@@ -3,10 +3,16 @@
 use crate::args::SandboxArg;
 use crate::context::Context;
 use crate::error::{CliError, exit};
+use crate::on_demand::{self, LaunchError};
+use crate::parse;
 use clap::ValueEnum;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 use vm_system_daemon::{Config, ConfigFile, DaemonError, Durability, check_command};
 use vm_system_sandbox::heap;
 
@@ -55,9 +61,16 @@ pub struct Args {
     /// Exit after this time without clients and executions
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
-    /// Leave the terminal and the process group of the starting process
-    #[arg(long, hide = true)]
+    /// Run in the background: return when clients can connect; the log is daemon.log in the state directory
+    #[arg(long)]
     detach: bool,
+    /// With --detach: how long to wait until clients can connect: 500ms, 10s, 2m
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, requires = "detach", num_args = 0..=1,
+          require_equals = true, default_value = "60s", default_missing_value = "60s")]
+    wait_ready: Duration,
+    /// This process is the one in the background: it leaves the terminal and the process group of its starter
+    #[arg(long, hide = true)]
+    background: bool,
     /// A program that templates may allow to the exec module, under a name that you choose
     #[arg(long, value_name = "NAME=/PATH")]
     allow_exec: Vec<String>,
@@ -73,11 +86,17 @@ enum DurabilityArg {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    if args.detach {
+    let (detach, background, wait_ready) = (args.detach, args.background, args.wait_ready);
+    let config = config(context, args)?;
+    if detach {
+        return in_background(context, &config, wait_ready);
+    }
+    if background {
         // Fails for a group leader, which is not in its starter's group anyway.
         let _ = nix::unistd::setsid();
+        std::env::set_current_dir("/")
+            .map_err(|error| CliError::internal(format!("cannot leave the current folder: {error}")))?;
     }
-    let config = config(context, args)?;
     let threads = reactor_threads();
     // One for each thread that is always there, and one for all that do blocking work.
     heap::limit_arenas(i32::try_from(threads + 1).unwrap_or(i32::MAX));
@@ -89,6 +108,56 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
         .block_on(vm_system_daemon::serve(config))
         .map_err(|error| failure(&error))?;
+    Ok(exit::OK)
+}
+
+/// Starts this command again without a terminal, and returns when it serves clients or has failed.
+fn in_background(context: &Context, config: &Config, wait_ready: Duration) -> Result<u8, CliError> {
+    let state_dir = &config.state_dir;
+    let cannot = |what: &Path, error: &dyn std::fmt::Display| {
+        CliError::new(exit::INTERNAL, format!("cannot start the daemon: {}: {error}", what.display()))
+    };
+    if !state_dir.is_dir() {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(state_dir);
+        made.map_err(|error| cannot(state_dir, &error))?;
+    }
+    let program = std::env::current_exe().map_err(|error| cannot(Path::new("vm-system"), &error))?;
+    let mut serve = Command::new(program);
+    let own = |argument: &OsString| {
+        let text = argument.to_string_lossy();
+        text == "--detach" || text == "--wait-ready" || text.starts_with("--wait-ready=")
+    };
+    serve.args(std::env::args_os().skip(1).filter(|argument| !own(argument))).arg("--background");
+    let log = on_demand::log_file(state_dir);
+    let its_log = || format!("its log is {}", log.display());
+    let pid =
+        on_demand::launch(serve, state_dir, Instant::now() + wait_ready).map_err(|error| match error {
+            LaunchError::Io(what, error) => cannot(&what, &error),
+            LaunchError::Exited(status, written) => {
+                let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::INTERNAL);
+                let line = |label: &str| {
+                    written.lines().rev().find_map(|line| line.strip_prefix(label)).map(str::to_owned)
+                };
+                let message =
+                    line("error: ").unwrap_or_else(|| format!("the daemon exited ({status}): {written}"));
+                CliError::new(code, message).with_hint(line("hint: ").unwrap_or_else(its_log))
+            }
+            LaunchError::Late => CliError::new(
+                exit::BUSY,
+                format!("the daemon is not ready after {wait_ready:?}; it continues to start"),
+            )
+            .with_hint(format!("{}; `vm-system ops health --wait-ready` waits for it", its_log())),
+        })?;
+    let shown = |path: &Path| path.display().to_string();
+    let started = serde_json::json!({
+        "pid": pid,
+        "socket": shown(&config.socket),
+        "http_socket": shown(&config.http.socket_beside(&config.socket)),
+        "state_dir": shown(state_dir),
+        "log": shown(&log),
+    });
+    let line = format!("Started daemon: {} (pid {pid}, log {})", shown(&config.socket), shown(&log));
+    context.out.done(&started, &line, &pid.to_string())?;
     Ok(exit::OK)
 }
 

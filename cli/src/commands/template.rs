@@ -13,6 +13,7 @@ mod update;
 
 use crate::context::{Context, expect_reply};
 use crate::error::CliError;
+use crate::lists::ListArgs;
 use clap::Subcommand;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Template, TemplateDetail};
@@ -31,7 +32,7 @@ pub enum Command {
     /// Create a template
     Create(create::Args),
     /// Show all templates
-    List,
+    List(ListArgs),
     /// Show one template with its settings
     Get(Of),
     /// Change a template; narrower rights apply to existing sessions too, wider ones only to new sessions
@@ -71,7 +72,7 @@ pub enum Command {
 pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliError> {
     match command {
         Command::Create(args) => create::run(context, args).await,
-        Command::List => list::run(context).await,
+        Command::List(args) => list::run(context, args).await,
         Command::Get(args) => get::run(context, args).await,
         Command::Update(args) => update::run(context, args).await,
         Command::Delete(args) => delete::run(context, args).await,

@@ -68,9 +68,9 @@ records! {
     Event: execution_id seq ts type payload;
     Run: id session_id kind input path args env status started_at ended_at result error metrics degraded events name
         program_id program program_version task;
-    Program: id name version source_hash format created_at modified_at source;
+    Program: id name version source_hash format created_at modified_at source typescript;
     ProgramVersion: version source_hash format created_at;
-    ProgramState: frames globals;
+    ProgramState: frames more_frames globals;
     CheckpointInfo: seq at cause bytes;
     Task: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at;
     TaskStatus: execution_id name status task result error;

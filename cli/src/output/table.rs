@@ -2,6 +2,7 @@
 
 use super::document;
 use super::escape;
+use super::fit::Fit;
 use crate::error::CliError;
 use comfy_table::{Table, presets};
 use serde::Serialize;
@@ -9,36 +10,41 @@ use serde_norway::Value;
 
 /// Rows under a header.
 pub(crate) struct Rows {
-    table: Table,
-    /// The first column: the name or id of each object.
-    names: Vec<String>,
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
 }
 
 impl Rows {
     pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
-        let mut table = plain();
-        table.set_header(header);
-        Self { table, names: Vec::new() }
+        Self { header: header.map(str::to_owned).to_vec(), rows: Vec::new() }
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        let cells = cells.map(|cell| escape::for_cell(&cell).into_owned());
-        self.names.extend(cells.first().cloned());
-        self.table.add_row(cells);
+        self.rows.push(cells.map(|cell| escape::for_cell(&cell).into_owned()).to_vec());
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.rows.is_empty()
     }
 
     /// Only the first column, one object per line, for shell loops.
     pub(super) fn names(&self) -> String {
-        self.names.join("\n")
+        let names: Vec<&str> = self.rows.iter().filter_map(|row| row.first()).map(String::as_str).collect();
+        names.join("\n")
     }
 
-    /// The table's text, or `empty` if there are no rows.
-    pub(crate) fn finish(self, empty: &str) -> String {
-        if self.is_empty() { empty.to_owned() } else { text(self.table) }
+    /// The table's text, fitted to a terminal of `fit` if that is given, or `empty` if there are no rows.
+    pub(crate) fn finish(mut self, empty: &str, fit: Option<Fit>) -> String {
+        if self.is_empty() {
+            return empty.to_owned();
+        }
+        if let Some(fit) = fit {
+            fit.shorten(&self.header, &mut self.rows);
+        }
+        let mut table = plain();
+        table.set_header(self.header);
+        table.add_rows(self.rows);
+        text(table)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The daemon as a process: one per state directory; stopped, killed, started again.
 
-use crate::environment::{DEADLINE, TestEnvironment, ends, signal_child, wait};
+use crate::environment::{DEADLINE, Run, TestEnvironment, ends, signal_child, wait};
 use nix::sys::signal::Signal;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn the_verb_stops_it_too_and_closes_its_sessions() {
 #[test]
 fn a_killed_daemon_leaves_no_process_and_the_next_one_reports_the_crash() {
     let env = TestEnvironment::new();
-    let config = config(&env, "keeper_grace_s = 1");
+    let config = config(&env, "keeper_grace_s = 0");
     let mut daemon = env.serve_with(&["--config", config.to_str().unwrap()]);
     let session = env.session();
     let jail = jail(&env);
@@ -189,4 +189,52 @@ fn doctor_reports_every_wall_with_and_without_a_daemon() {
     check(&env.run(["ops", "doctor", "--output", "json"]).ok());
     let table = env.run(["ops", "doctor"]).ok();
     assert!(table.contains("In the jail:") && table.contains("Tried on this machine:"), "{table}");
+}
+
+#[test]
+fn a_daemon_in_the_background_is_ready_when_its_command_returns() {
+    let env = TestEnvironment::new();
+    let state = env.path("state");
+    let elsewhere = env.path("elsewhere.sock");
+    let detach = ["serve", "--detach", "--wait-ready=30s", "--durability", "normal", "--state-dir"];
+    let serve = |more: &[&str]| {
+        let mut command = env.command(detach);
+        command.arg(&state).args(more).env_remove("VM_SYSTEM_SOCKET");
+        Run::of(&command.output().unwrap())
+    };
+    assert!(serve(&["--ui-dir", "/nowhere"]).failed(2).contains("/nowhere"));
+    let started = serve(&["--socket", elsewhere.to_str().unwrap(), "--output", "json"]).ok();
+    let started: serde_json::Value = serde_json::from_str(&started).unwrap();
+    assert_eq!(started["socket"], elsewhere.to_str().unwrap());
+    // Found through the state directory, in which the daemon has recorded its socket.
+    let in_state = ["--state-dir", state.to_str().unwrap()];
+    assert_eq!(env.run(in_state.iter().chain(&["ops", "health"])).ok(), "status  ok\n");
+    let error = serve(&[]).failed(75);
+    let pid = started["pid"].as_u64().unwrap();
+    assert!(error.contains(&format!("(pid {pid}, socket {})", elsewhere.display())), "{error}");
+    env.run(in_state.iter().chain(&["ops", "shutdown"])).ok();
+    let log = std::fs::read_to_string(state.join("daemon.log")).unwrap();
+    assert!(log.contains("ready") && !log.contains("WARN"), "{log}");
+}
+
+#[test]
+fn a_client_can_wait_for_a_daemon_that_is_starting() {
+    let env = TestEnvironment::new();
+    let mut waiting = env.command(["ops", "health", "--wait-ready=30s"]).spawn().unwrap();
+    let daemon = env.serve();
+    assert!(wait(&mut waiting).success());
+    drop(daemon);
+    let error = env.run(["ops", "health", "--wait-ready=100ms"]).failed(69);
+    assert!(error.contains("no supervisor responds"), "{error}");
+}
+
+#[test]
+fn hints_repeat_the_options_that_name_the_daemon() {
+    let env = TestEnvironment::new();
+    let error = env.run(["--state-dir", "/nowhere/the state", "session", "list"]).failed(69);
+    assert!(error.contains("`vm-system --state-dir '/nowhere/the state' serve`"), "{error}");
+    let _daemon = env.serve();
+    let socket = env.socket();
+    let error = env.run(["exec", "list", "none", "--socket", socket.to_str().unwrap()]).failed(1);
+    assert!(!error.contains("`vm-system session"), "{error}");
 }

@@ -3,17 +3,17 @@
 use crate::environment::TestEnvironment;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
 use std::sync::{Arc, Mutex};
-use vm_system_api::control::{self, ControlLimits, PeerPolicy, ServerState};
+use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerState};
 use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{
-    ErrorCode, Health, LibraryCheck, LibraryInfo, ModuleInfo, Op, OpError, Reply, TemplateName,
+    ErrorCode, Health, LibraryCheck, LibraryInfo, ListPage, ModuleInfo, Op, OpError, Reply, TemplateName,
 };
 use vm_system_protocol::ids::{CapabilityId, ExecutionId, SessionId, StartupFileId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Capability, ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind,
-    ExecutionStatus, JsType, Metrics, Session, SessionStatus, Settings, StartupFile, StartupMode, Template,
-    TemplateDetail,
+    ExecutionStatus, JsType, Metrics, ResultValue, Session, SessionStatus, Settings, StartupFile,
+    StartupMode, Template, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_store::BoxFuture;
@@ -41,7 +41,7 @@ impl FakeDaemon {
         let inside = runtime.enter();
         let name = env.socket().to_fs_name::<GenericFilePath>().unwrap();
         let listener = ListenerOptions::new().name(name).create_tokio().unwrap();
-        let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533, None);
+        let peers = PeerPolicy::new(OwnUser::Person(nix::unistd::geteuid().as_raw()), 65_533, None);
         let limits = ControlLimits::default();
         runtime.spawn(control::serve(listener, handler.clone(), peers, limits, ServerState::default()));
         drop(inside);
@@ -73,6 +73,10 @@ impl VerbHandler for Fake {
 fn answer(op: Op) -> Result<Reply, OpError> {
     Ok(match op {
         Op::TemplateCreate { name, .. } => Reply::Template(Template { name, ..template() }),
+        // Behind the first part there is nothing.
+        Op::TemplateList { page: ListPage { after: Some(_), .. }, .. } => Reply::Templates(Vec::new()),
+        Op::SessionList(filter) if filter.page.after.is_some() => Reply::Sessions(Vec::new()),
+        Op::ExecList { page: ListPage { after: Some(_), .. }, .. } => Reply::Executions(Vec::new()),
         Op::TemplateList { .. } => {
             Reply::Templates(vec![template(), Template { name: "\x1b[31mred".into(), ..template() }])
         }
@@ -225,7 +229,7 @@ fn execution(input: &str) -> Execution {
         status,
         started_at: THEN,
         ended_at: Some(THEN),
-        result: Some(JsonText::from_untrusted("[1,{\"a\":null}]".into())),
+        result: Some(ResultValue::of_json(JsonText::from_untrusted("[1,{\"a\":null}]".into()))),
         error: error.map(|code| ExecutionError {
             code: code.into(),
             message: "it ended".into(),
@@ -238,18 +242,26 @@ fn execution(input: &str) -> Execution {
 }
 
 fn events_of_the_fake() -> Vec<Event> {
-    let console = |level, text: &str| EventPayload::Console { level, text: text.to_owned() };
+    let console = |level, text: &str| EventPayload::console(level, text.to_owned());
     let payloads = [
         EventPayload::InputEcho { text: "typed".into() },
         console(ConsoleLevel::Log, "to stdout \x1b[31m"),
         console(ConsoleLevel::Warn, "to stderr"),
         console(ConsoleLevel::Info, "two\nlines"),
-        EventPayload::Value {
+        EventPayload::Value(ResultValue {
             kind: JsType::Number,
             preview: "42".into(),
             json: Some(JsonText::from_untrusted("42".into())),
-        },
-        EventPayload::Value { kind: JsType::Undefined, preview: "undefined".into(), json: None },
+            truncated: false,
+            full_bytes: None,
+        }),
+        EventPayload::Value(ResultValue {
+            kind: JsType::Undefined,
+            preview: "undefined".into(),
+            json: None,
+            truncated: false,
+            full_bytes: None,
+        }),
     ];
     let execution_id = ExecutionId::from_bytes([3; 16]);
     (1..).zip(payloads).map(|(seq, payload)| Event { execution_id, seq, ts: THEN, payload }).collect()

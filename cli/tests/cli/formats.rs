@@ -106,3 +106,22 @@ fn without_a_terminal_there_is_no_colour_and_scripts_output_is_untouched() {
     let error = env.run(["exec", "cancel", E]).failed(1);
     assert!(error.starts_with("error: "), "{error:?}");
 }
+
+#[test]
+fn a_list_that_is_not_whole_says_so_also_with_quiet() {
+    let env = TestEnvironment::new();
+    let _daemon = FakeDaemon::start(&env);
+    for (args, rows, note) in [
+        (&["--limit", "1"][..], 1, "There are more than these 1: `--limit N` or `--all` shows them.\n"),
+        (&["--limit", "2"], 2, ""),
+        (&["--all"], 2, ""),
+        (&[], 2, ""),
+    ] {
+        let run = env.run([&["--quiet", "template", "list"], args].concat());
+        assert_eq!(
+            (run.code, run.stdout.lines().count(), run.stderr.as_str()),
+            (Some(0), rows, note),
+            "{args:?}"
+        );
+    }
+}

@@ -44,20 +44,91 @@ fn the_topics_are_listed_and_shown() {
         let topic = line.split_whitespace().next().unwrap();
         let text = env.run(["help", topic]).ok();
         assert!(text.starts_with("# "), "{topic}");
-        // Tables and generated lists of fields may have longer lines.
-        let is_text = |line: &&str| !line.starts_with('|') && !line.starts_with("- **");
+        // Tables, code and generated pages may have longer lines.
+        let is_text =
+            |line: &&str| !line.starts_with('|') && !line.starts_with("- **") && !line.starts_with('{');
         let long = |line: &&str| is_text(line) && line.chars().count() > 132;
-        assert_eq!(text.lines().find(long), None, "{topic} has long lines");
+        let is_generated = text.contains("\nGenerated from the code");
+        let line = text.lines().find(long).filter(|_| !is_generated);
+        assert_eq!(line, None, "{topic} has long lines");
     }
-    let error = env.run(["help", "nonsense"]).failed(2);
-    assert!(error.contains("nonsense") && error.contains("hint:"), "{error}");
+    let error = env.run(["help", "qqqqqq"]).failed(2);
+    assert!(error.contains("qqqqqq") && error.contains("lists the topics"), "{error}");
+}
+
+#[test]
+fn what_a_text_refers_to_is_a_topic_and_a_wrong_name_gets_a_suggestion() {
+    let env = TestEnvironment::new();
+    for (name, title) in [
+        ("plans", "# Plans"),
+        ("javascript", "# JavaScript in sessions"),
+        ("rights", "# Rights"),
+        ("docs/rights.md", "# Rights"),
+        ("threat-model.md", "# Threat model"),
+    ] {
+        assert!(env.run(["help", name]).ok().starts_with(title), "{name}");
+    }
+    // Every page that another page of the same folder links to, except decisions and what is only for readers of the source.
+    let index = env.run(["help"]).ok();
+    for topic in index.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()) {
+        let text = env.run(["help", topic]).ok();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+        let is_page =
+            |link: &&str| link.rsplit_once('.').is_some_and(|(name, end)| end == "md" && !name.contains('/'));
+        for page in links.filter(is_page) {
+            assert!(env.run(["help", page]).ok().starts_with("# "), "{topic} refers to {page}");
+        }
+    }
+    for (wrong, right) in [("getting-startd", "getting-started"), ("sesion", "session"), ("pans", "plans")] {
+        let error = env.run(["help", wrong]).failed(2);
+        assert!(error.contains(&format!("did you mean `vm-system help {right}`")), "{error}");
+    }
+    let error = env.run(["help", "session", "creat"]).failed(2);
+    assert!(error.contains("`vm-system help session create`"), "{error}");
+}
+
+#[test]
+fn ids_and_names_are_completed_from_the_daemon() {
+    let env = TestEnvironment::new();
+    let complete = |words: &[&str]| {
+        let mut command = env.command(["--", "vm-system"].iter().chain(words));
+        let place = (words.len()).to_string();
+        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", place).env("_CLAP_IFS", "\n");
+        crate::environment::Run::of(&command.output().unwrap()).ok()
+    };
+    assert_eq!(complete(&["sess"]).trim(), "session");
+    assert_eq!(complete(&["help", "getting"]).trim(), "getting-started");
+    // Without a daemon there are no candidates, and no error.
+    assert_eq!(complete(&["session", "get", "a"]), "");
+    let _daemon = env.serve();
+    env.run(["template", "create", "--name", "nightly"]).ok();
+    assert_eq!(complete(&["template", "get", "night"]).trim(), "nightly");
+    assert_eq!(complete(&["template", "add-module", "nightly", "--name", "data"]).trim(), "database");
+    assert_eq!(complete(&["template", "add-library", "nightly", "--name", "lod"]).trim(), "lodash-4.17.21");
+    let state = env.path("state");
+    let elsewhere = ["--state-dir", state.to_str().unwrap(), "template", "get", "night"];
+    assert_eq!(complete(&elsewhere).trim(), "nightly");
+}
+
+#[test]
+fn wrong_values_are_explained_in_our_words() {
+    let env = TestEnvironment::new();
+    let error = env.run(["template", "create", "--name", "x", "--mem-mb", "abc"]).failed(2);
+    assert!(error.contains("--mem-mb") && error.contains("a whole number is expected"), "{error}");
+    assert!(!error.contains("invalid digit"), "{error}");
+    let error = env.run(["exec", "list", "s", "--limit", "99999999999999999999999"]).failed(2);
+    assert!(error.contains("too large") || error.contains("is not in"), "{error}");
+    let state = env.path("state");
+    let error = env.run(["serve", "--ui-dir", "/nowhere", "--state-dir", state.to_str().unwrap()]).failed(2);
+    assert!(error.contains("--ui-dir") && error.contains("/nowhere cannot be opened"), "{error}");
+    assert!(!error.contains("worktree"), "{error}");
 }
 
 #[test]
 fn completions_and_man_pages_are_generated() {
     let env = TestEnvironment::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(env.run(["completions", shell]).ok().contains("run-file"), "{shell}");
+        assert!(env.run(["completions", shell]).ok().contains("COMPLETE"), "{shell}");
     }
     assert!(env.run(["man"]).ok().contains(".TH vm-system 1"));
     let dir = env.path("man");

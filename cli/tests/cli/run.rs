@@ -37,6 +37,83 @@ fn a_file_sees_its_arguments_its_folder_and_nothing_else() {
 }
 
 #[test]
+fn everything_behind_the_script_is_the_scripts() {
+    let env = TestEnvironment::new();
+    env.file("args.js", "console.log(process.argv.slice(2).join('|'))");
+    let all = ["-e", "a", "--output", "json", "--memory", "0", "-q", "--no-color", "--help", "--", "-"];
+    let own = all.join("|") + "\n";
+    assert_eq!(env.run(["run", "--memory", "64", "args.js"].iter().chain(&all)).ok(), own);
+    // One separator is dropped, for those who are used to it.
+    assert_eq!(env.run(["run", "args.js", "--"].iter().chain(&all)).ok(), own);
+    assert_eq!(env.run(["run", "--", "args.js", "-e"]).ok(), "-e\n");
+    let code = "console.log(process.argv.slice(2).join('|'))";
+    assert_eq!(env.run(["run", "-e", code, "--memory", "64", "a", "--memory", "0"]).ok(), "a|--memory|0\n");
+    assert_eq!(env.run(["run", "-e", code, "--", "-x"]).ok(), "-x\n");
+    assert_eq!(env.run_with_stdin(["run", "-", "-x", "--ts"], code).ok(), "-x|--ts\n");
+    // Before the script, options are those of the command.
+    env.run(["run", "--nope", "args.js"]).failed(2);
+}
+
+#[test]
+fn a_typescript_file_with_imports_is_a_module_and_code_can_be_typescript() {
+    let env = TestEnvironment::new();
+    env.file("lib.ts", "export const twice = (n: number): number => 2 * n; export type N = number;");
+    env.file(
+        "main.ts",
+        "import { twice, type N } from './lib.ts'; const n: N = 21; console.log(twice(n), await 1)",
+    );
+    assert_eq!(env.run(["run", "main.ts"]).ok(), "42 1\n");
+    env.file("exports.ts", "export const x: number = 1; console.log(typeof this)");
+    assert_eq!(env.run(["run", "exports.ts"]).ok(), "undefined\n");
+    // Types alone make no module: a script has `require`.
+    env.file(
+        "types.ts",
+        "import type { N } from './lib.ts'; export {}; const n: N = 1; console.log(typeof require)",
+    );
+    assert_eq!(env.run(["run", "types.ts"]).ok(), "function\n");
+    assert_eq!(env.run(["run", "--ts", "-e", "const n: number = 41; n + 1"]).ok(), "42\n");
+    let module = "import { twice } from './lib.ts'; console.log(twice(4))";
+    assert_eq!(env.run_with_stdin(["run", "--ts", "-"], module).ok(), "8\n");
+    let hint = env.run(["run", "-e", "const n: number = 41; n + 1"]).failed(1);
+    assert!(hint.contains("give --ts"), "{hint}");
+    let hint = env.run(["run", "-e", "import fs from 'fs'"]).failed(1);
+    assert!(hint.contains("await import("), "{hint}");
+    assert!(!env.run(["run", "-e", "1 +"]).failed(1).contains("hint"));
+    assert!(env.run(["run", "--ts", "main.ts"]).failed(2).contains(".ts"));
+}
+
+#[test]
+fn the_folder_of_a_script_can_be_given_and_a_failure_names_it() {
+    let env = TestEnvironment::new();
+    env.file("app/main.js", "console.log(require('./lib'))");
+    env.file("app/lib.js", "module.exports = 'of the app'");
+    std::fs::create_dir(env.work().join("elsewhere")).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = env.command(args);
+        Run::of(&command.current_dir(env.work().join("elsewhere")).output().unwrap())
+    };
+    let error = run(&["run", "../app/main.js"]).failed(1);
+    assert!(error.contains("elsewhere only") && error.contains("--worktree ../app"), "{error}");
+    assert_eq!(run(&["run", "--worktree", "../app", "../app/main.js"]).ok(), "of the app\n");
+    // A file that is in the current folder and not in the given one.
+    env.file("elsewhere/here.js", "console.log(require('./lib'))");
+    assert_eq!(run(&["run", "--worktree", "../app", "here.js"]).ok(), "of the app\n");
+    assert_eq!(run(&["run", "--worktree", "..", "../app/main.js"]).ok(), "of the app\n");
+    assert_eq!(run(&["run", "--worktree", "../app", "-e", "require('./lib')"]).ok(), "'of the app'\n");
+    let error = run(&["run", "-e", "require('fs').readFileSync('/etc/hostname')"]).failed(1);
+    assert!(error.contains("--worktree DIR"), "{error}");
+    assert!(run(&["run", "--worktree", "none", "-e", "1"]).failed(1).contains("cannot read none"));
+}
+
+#[test]
+fn a_long_script_needs_a_higher_limit_which_the_error_names() {
+    let env = TestEnvironment::new();
+    env.file("long.js", &format!("console.log('end')//{}", " ".repeat(1_100_000)));
+    assert!(env.run(["run", "long.js"]).failed(2).contains("--max-source-kb"));
+    assert_eq!(env.run(["run", "--max-source-kb", "1100", "long.js"]).ok(), "end\n");
+}
+
+#[test]
 fn empty_code_succeeds_like_an_empty_file() {
     let env = TestEnvironment::new();
     env.file("empty.js", "");
@@ -199,7 +276,10 @@ fn other_formats_print_the_whole_record() {
     let env = TestEnvironment::new();
     let text = env.run(["run", "--output", "json", "-e", "console.log(1); ({a: 2})"]).ok();
     let record: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((&record["status"], &record["result"]), (&"ok".into(), &serde_json::json!({"a": 2})));
+    assert_eq!(
+        (&record["status"], &record["result"]),
+        (&"ok".into(), &serde_json::json!({"type": "object", "preview": "{ a: 2 }", "json": {"a": 2}}))
+    );
     assert_eq!(record["events"].as_array().unwrap().len(), 3);
 }
 

@@ -214,3 +214,49 @@ fn a_template_is_changed_and_its_modules_are_added_and_removed() {
     env.run(["template", "delete", "u"]).ok();
     env.run(["template", "get", "u"]).failed(1);
 }
+
+#[test]
+fn a_library_is_loaded_by_itself_before_it_is_installed() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.file("needs-1.0.0.js", "const other = require('other-package'); module.exports = other");
+    env.file("other-package-1.0.0.js", "module.exports = 7");
+    let error = env.run(["libs", "install", "--file", "needs-1.0.0.js"]).failed(1);
+    assert!(error.contains("Invalid module 'other-package'") && error.contains("--unchecked"), "{error}");
+    assert!(!env.run(["libs", "list"]).ok().contains("needs"), "nothing was installed");
+    env.run(["libs", "install", "--file", "needs-1.0.0.js", "--unchecked"]).ok();
+    env.run(["libs", "install", "--file", "other-package-1.0.0.js"]).ok();
+    env.run(["template", "create", "--name", "alone"]).ok();
+    env.run(["template", "add-library", "alone", "--name", "needs"]).ok();
+    let create = |template: &str| {
+        let place = ["--workspace-id", "w", "--base-commit", "c", "--worktree-path", "."];
+        env.run(["--quiet", "session", "create", "--template-id", template].iter().chain(&place))
+    };
+    // Every session that names it says so, not only the first.
+    for _ in 0..2 {
+        assert!(create("alone").failed(1).contains("Invalid module 'other-package'"));
+    }
+    env.run(["template", "add-library", "alone", "--name", "other-package"]).ok();
+    let session = create("alone").ok();
+    assert_eq!(env.run(["exec", "repl", session.trim(), "require('needs')"]).ok(), "7\n");
+}
+
+#[test]
+fn an_unknown_name_or_id_gets_what_may_have_been_meant() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.run(["template", "create", "--name", "nightly"]).ok();
+    let create =
+        ["--template-id", "nightly", "--workspace-id", "w", "--base-commit", "c", "--worktree-path", "."];
+    let id = env.run(["--quiet", "session", "create", "--name", "builder"].iter().chain(&create)).ok();
+    for (args, meant) in [
+        (["template", "get", "nighlty"], "nightly"),
+        (["session", "get", "bulder"], "builder"),
+        (["session", "get", &format!("{}zz", &id[..30])], id.trim()),
+    ] {
+        let error = env.run(args).failed(1);
+        assert!(error.contains(&format!("hint: did you mean \"{meant}\"?")), "{args:?}: {error}");
+    }
+    let error = env.run(["session", "get", "something-else"]).failed(1);
+    assert!(!error.contains("did you mean"), "{error}");
+}

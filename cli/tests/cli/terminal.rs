@@ -136,6 +136,133 @@ fn ctrl_c_in_the_repl_cancels_the_execution_and_not_the_shell() {
 }
 
 #[test]
+fn a_question_in_the_shell_is_answered_by_the_next_line() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.run(["template", "create", "--name", "t"]).ok();
+    let create = ["--template-id", "t", "--workspace-id", "w", "--base-commit", "c", "--worktree-path", "."];
+    let session = env.run(["--quiet", "session", "create"].iter().chain(&create)).ok();
+    for command in [format!("vm-system repl {}", session.trim()), "vm-system repl".to_owned()] {
+        let Some(mut terminal) = Terminal::run(&env, &command, &[("NO_COLOR", "1")]) else { return };
+        terminal.shows("> ");
+        terminal.types("'got ' + CC('your ' + 'name?') + CC('and ' + 'age?', {schema: {type: 'integer'}})\r");
+        terminal.shows("[task] your name?");
+        terminal.shows("answer> ");
+        terminal.types("Bob {\r");
+        terminal.shows("[task] and age?");
+        terminal.shows("integer");
+        terminal.shows("answer> ");
+        // An answer that does not match leaves the question pending.
+        terminal.types("many\r");
+        terminal.shows("ANSWER_INVALID");
+        terminal.shows("answer> ");
+        terminal.types(".answer 7\r");
+        terminal.shows("'got Bob {7'");
+        terminal.shows("> ");
+        terminal.types("CC('an' + 'other?')\r");
+        terminal.shows("[task] another?");
+        terminal.shows("answer> ");
+        terminal.types(".cancel\r");
+        terminal.shows("> ");
+        terminal.types("40 + 2\r");
+        terminal.shows("42");
+        terminal.shows("> ");
+        terminal.types("_ + 1\r");
+        terminal.shows("43");
+        terminal.types(".exit\r");
+        assert_eq!(terminal.end().1, Some(0), "{command}");
+    }
+    // A question that another client has left is shown first.
+    assert_eq!(env.run(["exec", "repl", session.trim(), "CC('left be' + 'hind?') + '!'"]).code, Some(0));
+    let command = format!("vm-system repl {}", session.trim());
+    let Some(mut terminal) = Terminal::run(&env, &command, &[("NO_COLOR", "1")]) else { return };
+    terminal.shows("[task] left behind?");
+    terminal.shows("answer> ");
+    terminal.types("yes\r");
+    terminal.shows("'yes!'");
+    terminal.types(".exit\r");
+    assert_eq!(terminal.end().1, Some(0));
+}
+
+#[test]
+fn a_shell_in_a_pipe_answers_with_the_next_line_and_knows_its_last_value() {
+    let env = TestEnvironment::new();
+    let run = env.run_with_stdin(["repl"], "CC('name?') + '!'\nBob\n_.length\nlet _ = 5\n_\n1\n_\n");
+    assert_eq!(run.stdout, "'Bob!'\n4\n5\n1\n5\n", "{run:?}");
+    let run = env.run_with_stdin(["repl"], "let a = 1\nlet b = {\n  c: a\n}\n.save kept.js\n.save kept.js\n");
+    assert!(run.stderr.contains("cannot write kept.js"), "an existing file is kept: {run:?}");
+    assert_eq!(
+        std::fs::read_to_string(env.work().join("kept.js")).unwrap(),
+        "let a = 1\nlet b = {\n  c: a\n}\n"
+    );
+    let run = env.run_with_stdin(["repl"], ".load kept.js\nb\n");
+    assert_eq!(run.stdout, "{ c: 1 }\n");
+    // Only a shell has `_`.
+    assert_eq!(env.run(["run", "-e", "1; typeof _"]).ok(), "'undefined'\n");
+}
+
+#[test]
+fn the_shell_completes_properties_and_colours_values() {
+    let env = TestEnvironment::new();
+    let Some(mut terminal) = Terminal::run(&env, "vm-system repl", &[]) else { return };
+    terminal.shows("> ");
+    terminal.types("var thing = { inner: { longNameOfIt: 6 * 7 }, get trap() { throw 1 } }\r");
+    terminal.shows("undefined");
+    terminal.shows("> ");
+    terminal.types("thing.inner.longN\t\r");
+    terminal.shows("\u{1b}[33m42\u{1b}[0m");
+    terminal.shows("> ");
+    terminal.types("'te' + 'xt'\r");
+    terminal.shows("\u{1b}[32m'text'\u{1b}[0m");
+    terminal.types(".exit\r");
+    assert_eq!(terminal.end().1, Some(0));
+}
+
+#[test]
+fn a_table_fits_the_terminal_and_wide_does_not() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.run(["template", "create", "--name", &"n".repeat(150)]).ok();
+    let id = env.run(["--quiet", "template", "list"]).ok();
+    let id = id.trim();
+    let list = "sh -c 'stty rows 20 cols 80; exec vm-system template list'";
+    let Some(terminal) = Terminal::run(&env, list, &[("NO_COLOR", "1")]) else { return };
+    let (shown, _) = terminal.end();
+    let widest = shown.lines().map(|line| line.trim_end().chars().count()).max();
+    assert!(widest <= Some(80) && shown.contains('…'), "{shown}");
+    assert!(shown.contains(&id[..13]) && !shown.contains(id), "{shown}");
+    assert!(shown.contains("ago") || shown.contains("now"), "{shown}");
+    // What is shown names the row.
+    env.run(["template", "get", &id[..13]]).ok();
+    let list = "sh -c 'stty rows 20 cols 80; exec vm-system template list --wide'";
+    let Some(terminal) = Terminal::run(&env, list, &[("NO_COLOR", "1")]) else { return };
+    let (shown, _) = terminal.end();
+    assert!(shown.contains(id) && shown.contains(&"n".repeat(150)), "{shown}");
+    // In a pipe nothing is shortened.
+    assert!(env.run(["template", "list"]).ok().contains(id));
+}
+
+#[test]
+fn long_help_goes_through_the_pager_on_a_terminal() {
+    let env = TestEnvironment::new();
+    for command in ["vm-system help rights", "vm-system serve --help"] {
+        let command = &format!("sh -c 'stty rows 20 cols 80; exec {command}'");
+        let Some(terminal) = Terminal::run(&env, command, &[("PAGER", "sed s/^/paged:/"), ("NO_COLOR", "1")])
+        else {
+            return;
+        };
+        let (shown, code) = terminal.end();
+        assert!(shown.contains("paged:") && code == Some(0), "{command}: {shown}");
+        let Some(terminal) = Terminal::run(&env, command, &[("PAGER", "no-such-pager"), ("NO_COLOR", "1")])
+        else {
+            return;
+        };
+        let (shown, _) = terminal.end();
+        assert!(shown.contains("--") || shown.contains("# Rights"), "{command}: {shown}");
+    }
+}
+
+#[test]
 fn ctrl_c_ends_a_run_with_130() {
     let env = TestEnvironment::new();
     let command = r#"vm-system run -e "console.log('be' + 'gun'); for (;;) {}" --timeout 10m"#;

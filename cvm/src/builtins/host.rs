@@ -61,15 +61,17 @@ pub(crate) fn install_inputs(state: &mut VmState, args: &[String], env: &[(Strin
 
 /// `CC(prompt, options?)`: the pause.
 fn cc(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
-    if matches!(vm.arg(&c, 0), Value::Undefined) {
-        return Err(vm.type_error("CC needs a prompt as its first argument"));
+    match vm.arg(&c, 0) {
+        Value::Undefined => return Err(vm.type_error("CC needs a prompt as its first argument")),
+        Value::Str(_) | Value::Int(_) | Value::Num(_) | Value::Big(_) | Value::Bool(_) => {}
+        other => return Err(wrong_type(vm, "The first argument of CC", "a string", other)),
     }
     let prompt = vm.arg_str(&c, 0)?;
     let prompt = vm.st.heap.str(prompt).to_utf8();
     let options = match vm.arg(&c, 1) {
         Value::Undefined => None,
         Value::Obj(_) => Some(export_json(vm, &c, 1, "The second argument of CC")?),
-        _ => return Err(vm.type_error("The second argument of CC must be an object")),
+        other => return Err(wrong_type(vm, "The second argument of CC", "an object", other)),
     };
     vm.st.sp = c.at - 2;
     Err(Raise::Wait(Box::new(PendingRequest::Task { prompt, options })))
@@ -80,7 +82,47 @@ fn export_json(vm: &mut Vm<'_>, c: &NativeCall, i: usize, what: &str) -> Res<Str
     vm.export_json(vm.arg(c, i)).map_err(|error| vm.type_error(&format!("{what} {}", error.why())))
 }
 
+/// A `TypeError` that names what was passed.
+fn wrong_type(vm: &mut Vm<'_>, what: &str, wanted: &str, found: Value) -> Raise {
+    let found = match found {
+        Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, ObjectKind::Array(_)) => "an array",
+        Value::Obj(_) if vm.is_callable(found) => "a function",
+        Value::Obj(_) => "an object",
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Int(_) | Value::Num(_) => "a number",
+        Value::Big(_) => "a bigint",
+        Value::Str(_) => "a string",
+        Value::Sym(_) => "a symbol",
+        _ => "undefined",
+    };
+    vm.type_error(&format!("{what} must be {wanted}, not {found}"))
+}
+
+/// The types of the arguments of `fs`: the path, then the text or the options.
+fn check_files_call(vm: &mut Vm<'_>, c: &NativeCall, name: &str) -> Res<()> {
+    let (first, second) = (vm.arg(c, 0), vm.arg(c, 1));
+    let path_is_optional = name == "listFiles";
+    if !(matches!(first, Value::Str(_)) || path_is_optional && first == Value::Undefined) {
+        return Err(wrong_type(vm, &format!("The path of {name}"), "a string", first));
+    }
+    let fits = match name {
+        "writeFile" => matches!(second, Value::Str(_)),
+        "listFiles" => {
+            second == Value::Undefined || (matches!(second, Value::Obj(_)) && !vm.is_callable(second))
+        }
+        _ => true,
+    };
+    if fits {
+        return Ok(());
+    }
+    let (what, wanted) =
+        if name == "writeFile" { ("The text", "a string") } else { ("The second argument", "an object") };
+    Err(wrong_type(vm, &format!("{what} of {name}"), wanted, second))
+}
+
 fn request(vm: &mut Vm<'_>, c: NativeCall, name: &str) -> Res<Ret> {
+    check_files_call(vm, &c, name)?;
     let list: Vec<String> =
         (0..c.argc).map(|i| export_json(vm, &c, i, &format!("An argument of {name}"))).collect::<Res<_>>()?;
     vm.st.sp = c.at - 2;

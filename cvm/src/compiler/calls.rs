@@ -137,6 +137,7 @@ impl Compiler<'_, '_> {
         if self.in_prelude && self.prelude_call(c) {
             return;
         }
+        let is_main = self.note_main_call(c);
         self.callee(&c.callee, chain);
         if c.optional {
             self.optional_callee(chain);
@@ -149,6 +150,9 @@ impl Compiler<'_, '_> {
             let n = self.args_plain(&c.arguments);
             self.f().position(c.span.start);
             self.op_b(Opcode::Call, n);
+        }
+        if is_main {
+            self.note_main_result();
         }
     }
 

@@ -18,11 +18,13 @@ mod pattern;
 mod scope;
 mod stmt;
 mod switch;
+mod top_level;
 mod typescript;
 mod unsupported;
 mod using;
 mod yields;
 
+use crate::builtins::generations::GlobalNames;
 use crate::program::{Const, FunctionTemplate, Unit};
 use oxc_semantic::Scoping;
 use scope::ActiveScope;
@@ -38,11 +40,14 @@ pub struct CompileOptions {
     pub filename: String,
     /// Read TypeScript; types are ignored
     pub typescript: bool,
+    /// Exactly a script of the language: `await` at the top level is refused, and names that are declared nowhere are errors only
+    /// when they are used
+    pub plain_script: bool,
 }
 
 impl Default for CompileOptions {
     fn default() -> Self {
-        CompileOptions { filename: "program.js".to_owned(), typescript: false }
+        CompileOptions { filename: "program.js".to_owned(), typescript: false, plain_script: false }
     }
 }
 
@@ -71,6 +76,11 @@ impl CompileError {
         CompileError { message: message.to_owned(), line, column, snippet }
     }
 
+    /// The text is correct, but uses something that programs do not have.
+    pub fn is_unsupported(&self) -> bool {
+        self.message.contains("` is not supported")
+    }
+
     /// The source line with a caret beneath the column.
     pub fn caret(&self) -> String {
         let pad: String = self
@@ -94,20 +104,24 @@ impl std::fmt::Display for CompileError {
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct CompileErrors(pub Vec<CompileError>);
 
+pub(crate) use parse::has_typescript;
+
 /// Compiles a program; [`crate::link`] links it to the prelude.
 pub(crate) fn compile_unit(
     source: &str,
     options: &CompileOptions,
     prelude: &HashMap<String, u32>,
+    names: &GlobalNames,
 ) -> Result<Unit, CompileErrors> {
     if source.len() > MAX_SOURCE_BYTES {
         let message = format!("the source is too large: at most {} MiB", MAX_SOURCE_BYTES >> 20);
         return Err(CompileErrors(vec![CompileError::new("", 0, &message)]));
     }
-    parse::with_ast(source, options.typescript, |program, scoping, facts| {
+    parse::with_ast(source, options.typescript, options.plain_script, |program, scoping, facts| {
         let mut compiler = Compiler::new(source, scoping, facts, prelude, false);
         compiler.unit.filename.clone_from(&options.filename);
-        for (at, message) in unsupported::find(program, scoping) {
+        let names = (!options.plain_script).then_some(names);
+        for (at, message) in unsupported::find(program, scoping, names) {
             compiler.refuse(at, &message);
         }
         compiler.script(program);
@@ -119,7 +133,7 @@ pub(crate) fn compile_unit(
 /// Compiles the prelude: every function and method becomes a template; `const X = { … }` lists methods.
 pub(crate) fn compile_prelude(source: &str) -> Result<(Unit, PreludeNames), CompileErrors> {
     let empty = HashMap::new();
-    parse::with_ast(source, false, |program, scoping, facts| {
+    parse::with_ast(source, false, true, |program, scoping, facts| {
         let mut compiler = Compiler::new(source, scoping, facts, &empty, true);
         let names = compiler.prelude(program);
         compiler.finish().map(|unit| (unit, names))
@@ -153,6 +167,8 @@ struct Compiler<'a, 's> {
     first_template: u32,
     /// Variables that have another location in the code being compiled than in the code around it
     aliases: Vec<scope::Alias>,
+    /// Calls of the top level that it awaits at its end: source offset, and local with the result
+    started_calls: Vec<(u32, u16)>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -184,6 +200,7 @@ impl<'a, 's> Compiler<'a, 's> {
             in_prelude,
             own_names: HashMap::new(),
             aliases: Vec::new(),
+            started_calls: Vec::new(),
             first_template: if in_prelude { 0 } else { crate::program::USER_TEMPLATES },
         }
     }

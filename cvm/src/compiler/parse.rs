@@ -4,10 +4,11 @@
 
 use super::CompileError;
 use oxc_allocator::Allocator;
+use oxc_ast::AstKind;
 use oxc_ast::ast::{
-    ArrowFunctionExpression, BindingIdentifier, BindingPattern, Class, ForInStatement, ForOfStatement,
-    ForStatementLeft, FormalParameter, FormalParameters, Function, Program, StaticBlock, SwitchStatement,
-    VariableDeclaration, VariableDeclarationKind,
+    ArrowFunctionExpression, BindingIdentifier, BindingPattern, CallExpression, Class, Expression,
+    ForInStatement, ForOfStatement, ForStatementLeft, FormalParameter, FormalParameters, Function, Program,
+    StaticBlock, SwitchStatement, VariableDeclaration, VariableDeclarationKind, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
@@ -42,9 +43,21 @@ pub(super) struct ScopeFacts {
     pub twins: HashSet<SymbolId>,
     /// Functions that use `arguments`
     pub uses_arguments: HashSet<ScopeId>,
+    /// The top level contains `await`
+    pub top_level_await: bool,
+    /// Calls of the top level's `main` outside of `main` itself
+    pub main_calls: MainCalls,
     arrows: HashSet<ScopeId>,
     functions: HashSet<ScopeId>,
     switch_scopes: HashSet<ScopeId>,
+}
+
+/// The program's own calls of `main`, by the source offset of the callee.
+#[derive(Default)]
+pub(super) struct MainCalls {
+    pub at: HashSet<u32>,
+    /// Some are in functions
+    pub in_functions: bool,
 }
 
 impl<'a> Visit<'a> for ScopeFacts {
@@ -210,6 +223,50 @@ impl ScopeFacts {
     }
 }
 
+impl ScopeFacts {
+    fn find_main_calls(&mut self, scoping: &Scoping, program: &Program<'_>) {
+        let root = scoping.root_scope_id();
+        let Some(main) = scoping.get_binding(root, "main".into()) else { return };
+        let mut calls = MainCallFinder { main, scoping, facts: self, found: MainCalls::default() };
+        calls.visit_program(program);
+        self.main_calls = calls.found;
+    }
+}
+
+/// Finds calls of `main`; skips its declarations.
+struct MainCallFinder<'f> {
+    main: SymbolId,
+    scoping: &'f Scoping,
+    facts: &'f ScopeFacts,
+    found: MainCalls,
+}
+
+impl<'a> Visit<'a> for MainCallFinder<'_> {
+    fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
+        if it.id.as_ref().and_then(|id| id.symbol_id.get()) != Some(self.main) {
+            walk::walk_function(self, it, flags);
+        }
+    }
+
+    fn visit_variable_declarator(&mut self, it: &VariableDeclarator<'a>) {
+        if !matches!(&it.id, BindingPattern::BindingIdentifier(id) if id.symbol_id.get() == Some(self.main)) {
+            walk::walk_variable_declarator(self, it);
+        }
+    }
+
+    fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
+        if let Expression::Identifier(id) = &it.callee
+            && let Some(reference) = id.reference_id.get().map(|r| self.scoping.get_reference(r))
+            && reference.symbol_id() == Some(self.main)
+        {
+            self.found.at.insert(id.span.start);
+            let user = self.facts.owner(self.scoping, reference.scope_id());
+            self.found.in_functions |= user != self.scoping.root_scope_id();
+        }
+        walk::walk_call_expression(self, it);
+    }
+}
+
 /// Finds uses of lexical bindings before the end of their declaration.
 struct EarlyUses<'f> {
     facts: &'f ScopeFacts,
@@ -351,10 +408,60 @@ fn is_prefix_word(word: &[u8]) -> bool {
     )
 }
 
+/// Whether a text that compiles as TypeScript has any syntax that JavaScript does not have.
+pub(crate) fn has_typescript(source: &str) -> bool {
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, source, SourceType::ts().with_script(true)).parse();
+    let mut finder = TypeScriptFinder { is_found: false };
+    finder.visit_program(&parsed.program);
+    finder.is_found
+}
+
+/// Finds nodes of TypeScript, and its modifiers of other nodes.
+struct TypeScriptFinder {
+    is_found: bool,
+}
+
+impl<'a> Visit<'a> for TypeScriptFinder {
+    fn enter_node(&mut self, kind: AstKind<'a>) {
+        self.is_found |= match kind {
+            AstKind::Class(class) => class.r#abstract || class.declare,
+            AstKind::VariableDeclaration(declaration) => declaration.declare,
+            AstKind::VariableDeclarator(declarator) => declarator.definite,
+            AstKind::Function(function) => function.declare || function.body.is_none(),
+            AstKind::FormalParameter(parameter) => {
+                parameter.accessibility.is_some()
+                    || parameter.readonly
+                    || parameter.r#override
+                    || parameter.optional
+            }
+            AstKind::MethodDefinition(method) => {
+                method.accessibility.is_some()
+                    || method.r#override
+                    || method.optional
+                    || method.value.body.is_none()
+            }
+            AstKind::PropertyDefinition(property) => {
+                property.accessibility.is_some()
+                    || property.declare
+                    || property.r#override
+                    || property.optional
+                    || property.definite
+                    || property.readonly
+            }
+            kind => format!("{:?}", kind.ty()).starts_with("TS"),
+        };
+    }
+}
+
 /// Parses `source` and passes the AST with its scopes to `then`.
+///
+/// A program is a script. `await` at its top level is syntax of modules only: a text that is no script is parsed as a module, and
+/// accepted if it neither imports nor exports. `plain_script`: never.
 pub(super) fn with_ast<T>(
     source: &str,
     typescript: bool,
+    plain_script: bool,
     then: impl FnOnce(&Program<'_>, &Scoping, &ScopeFacts) -> Result<T, Vec<CompileError>>,
 ) -> Result<T, Vec<CompileError>> {
     if let Err((at, message)) = check_nesting(source) {
@@ -369,11 +476,44 @@ pub(super) fn with_ast<T>(
         }
         None => text.push_str(source),
     }
+    let script = if typescript { SourceType::ts().with_script(true) } else { SourceType::script() };
     let allocator = Allocator::default();
-    let kind = if typescript { SourceType::ts().with_script(true) } else { SourceType::script() };
+    let as_script = parsed(&allocator, source, &text, script);
+    let awaits = |(_, scoping): &(_, Scoping)| scoping.root_unresolved_references().contains_key(AWAIT);
+    let may_be_module = !plain_script && source.contains(AWAIT) && as_script.as_ref().map_or(true, awaits);
+    let as_module =
+        may_be_module.then(|| parsed(&allocator, source, &text, script.with_module(true)).ok()).flatten();
+    let top_level_await = as_module.is_some();
+    let part_of_module = |(program, _): &(&Program<'_>, _)| {
+        program.body.iter().find(|statement| statement.is_module_declaration()).map(|s| s.span().start)
+    };
+    if let Some(at) = as_module.as_ref().and_then(part_of_module) {
+        let message = "`import` and `export` are not allowed: a program is one file";
+        return Err(vec![CompileError::new(source, at.saturating_sub(STRICT.len() as u32), message)]);
+    }
+    let (program, scoping) = match as_module {
+        Some(module) => module,
+        None => as_script?,
+    };
+    let mut facts = ScopeFacts { top_level_await, ..ScopeFacts::default() };
+    facts.visit_program(program);
+    facts.find_captures(&scoping, program);
+    facts.find_main_calls(&scoping, program);
+    then(program, &scoping, &facts)
+}
+
+const AWAIT: &str = "await";
+
+/// The AST and the scopes of a text.
+fn parsed<'a>(
+    allocator: &'a Allocator,
+    source: &str,
+    text: &'a str,
+    kind: SourceType,
+) -> Result<(&'a Program<'a>, Scoping), Vec<CompileError>> {
     let options =
         ParseOptions { preserve_parens: false, parse_regular_expression: true, ..ParseOptions::default() };
-    let parsed = Parser::new(&allocator, &text, kind).with_options(options).parse();
+    let parsed = Parser::new(allocator, text, kind).with_options(options).parse();
     let errors = diagnostics(source, parsed.diagnostics);
     if !errors.is_empty() || parsed.panicked {
         return Err(if errors.is_empty() {
@@ -382,17 +522,13 @@ pub(super) fn with_ast<T>(
             errors
         });
     }
-    let program = allocator.alloc(parsed.program);
+    let program: &'a Program<'a> = allocator.alloc(parsed.program);
     let built = SemanticBuilder::new().with_check_syntax_error(true).build(program);
     let errors = diagnostics(source, built.diagnostics);
     if !errors.is_empty() {
         return Err(errors);
     }
-    let scoping = built.semantic.into_scoping();
-    let mut facts = ScopeFacts::default();
-    facts.visit_program(program);
-    facts.find_captures(&scoping, program);
-    then(program, &scoping, &facts)
+    Ok((program, built.semantic.into_scoping()))
 }
 
 fn diagnostics(source: &str, found: oxc_diagnostics::Diagnostics) -> Vec<CompileError> {

@@ -4,72 +4,18 @@
 
 use super::Compiler;
 use super::control::{ControlEntry, Exit};
-use super::emit::FunctionBuilder;
 use super::parse::bound_names;
 use super::using::Resources;
 use crate::ops::Opcode;
 use crate::program::flag;
 use oxc_ast::ast::{
-    BindingPattern, Expression, Program, Statement, TryStatement, VariableDeclaration,
-    VariableDeclarationKind,
+    BindingPattern, Expression, Statement, TryStatement, VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
-use oxc_syntax::symbol::{SymbolFlags, SymbolId};
+use oxc_syntax::symbol::SymbolId;
 
 impl Compiler<'_, '_> {
-    /// The top level of a program.
-    pub(super) fn script(&mut self, program: &Program<'_>) {
-        let template = self.reserve_template();
-        let mut builder = FunctionBuilder::new(template, 0, u32::MAX, (0, program.span.end));
-        builder.local();
-        self.begin_function(builder);
-        let root = self.scoping.root_scope_id();
-        self.enter_scope(Some(root));
-        let symbols = self.symbols_in(root);
-        for &symbol in &symbols {
-            if self.is_global_symbol(symbol) {
-                let name = self.scoping.symbol_name(symbol).to_owned();
-                let name = self.str_const(&name);
-                if !self.scoping.symbol_flags(symbol).intersects(SymbolFlags::Function) {
-                    self.op_c(Opcode::DeclVar, name);
-                }
-            }
-        }
-        self.statements(&program.body);
-        match symbols.iter().find(|&&s| self.scoping.symbol_name(s) == "main") {
-            Some(&main) => self.call_main(main),
-            None => self.op(Opcode::Undef),
-        }
-        self.op(Opcode::Ret);
-        if self.active_scopes.last().is_some() {
-            self.pop_scope_cell();
-        }
-        self.end_bindings(0);
-        self.end_function();
-    }
-
-    fn call_main(&mut self, main: SymbolId) {
-        let (skip, end) = (self.label(), self.label());
-        let name = self.str_const("main");
-        match self.find(main) {
-            super::scope::VariableLocation::Global => self.op_c(Opcode::GetGlobal, name),
-            at => self.load_at(at, false),
-        }
-        self.op(Opcode::Dup);
-        self.op(Opcode::Typeof);
-        let function = self.str_const("function");
-        self.op_c(Opcode::Const, function);
-        self.jump(Opcode::JNotSeq, skip);
-        self.op(Opcode::Undef);
-        self.op_b(Opcode::Call, 0);
-        self.jump(Opcode::Jump, end);
-        self.bind(skip);
-        self.op(Opcode::Pop);
-        self.op(Opcode::Undef);
-        self.bind(end);
-    }
-
     /// The symbols of a scope in order of declaration.
     pub(super) fn symbols_in(&self, scope: ScopeId) -> Vec<SymbolId> {
         let mut list: Vec<SymbolId> = self.scoping.get_bindings(scope).values().copied().collect();
@@ -157,7 +103,11 @@ impl Compiler<'_, '_> {
     pub(super) fn statement(&mut self, s: &Statement<'_>) {
         self.f().position(s.span().start);
         match s {
-            Statement::ExpressionStatement(e) => self.expr_void(&e.expression),
+            Statement::ExpressionStatement(e) => {
+                if !self.started_call(&e.expression) {
+                    self.expr_void(&e.expression);
+                }
+            }
             Statement::VariableDeclaration(d) => self.variable_declaration(d),
             Statement::ReturnStatement(r) => {
                 match &r.argument {
@@ -236,7 +186,12 @@ impl Compiler<'_, '_> {
             | Statement::ExportNamedDeclaration(_)
             | Statement::ExportFromDeclaration(_) => "`export` is not supported: a program is one file",
             Statement::TSNamespaceDeclaration(n) if n.declare => return,
-            Statement::TSNamespaceDeclaration(_) => "TypeScript namespaces are not supported",
+            Statement::TSNamespaceDeclaration(n) => {
+                let name = n.id.name.as_str();
+                let why = "use an object, or functions at the top level";
+                self.refuse(n.span.start, &format!("`namespace {name}` is not supported: {why}"));
+                return;
+            }
             Statement::TSGlobalDeclaration(_) | Statement::TSExternalModuleDeclaration(_) => return,
             _ => "this TypeScript declaration is not supported",
         };

@@ -2,15 +2,18 @@
 //!
 //! Owns: the list of names with the reason for each, and our wording of the parser's messages. Must not: emit code.
 
+use crate::builtins::generations::GlobalNames;
 use crate::pure::regexp::{Flags, Regex};
 use oxc_ast::ast::{
-    CallExpression, Expression, IdentifierReference, NewExpression, Program, RegExpLiteral,
-    StaticMemberExpression, UnaryExpression,
+    CallExpression, ClassBody, ComputedMemberExpression, Decorator, Expression, Function,
+    IdentifierReference, NewExpression, Program, RegExpLiteral, StaticMemberExpression, ThisExpression,
+    UnaryExpression,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::Scoping;
 use oxc_span::GetSpan;
 use oxc_syntax::operator::UnaryOperator;
+use oxc_syntax::scope::ScopeFlags;
 use std::collections::HashSet;
 
 const STRINGS: &str = "a program's code is known when it is loaded";
@@ -51,19 +54,63 @@ const NAMES: &[(&str, &str)] = &[
     ("structuredClone", "use `JSON.parse(JSON.stringify(…))`"),
     ("require", "a program is one file"),
     ("process", "use `args` and `env`"),
+    ("URL", "take the text apart with a regular expression"),
+    ("URLSearchParams", "take the text apart with a regular expression"),
+    ("crypto", "for numbers use `Math.random()`"),
+    ("performance", "use `Date.now()`; it does not advance between pauses"),
+    ("module", "a program is one file"),
+    ("exports", "a program is one file"),
+    ("prompt", "use `CC`"),
+    ("alert", "use `console.log`"),
     ("fetch", "programs have no network; create a task with `CC`"),
 ];
+
+/// Most characters of a name in a message.
+const SHOWN_CHARS: usize = 100;
 
 /// Source offset and message.
 pub(super) type UnsupportedUse = (u32, String);
 
-/// All uses of unsupported names. A program that tests whether a name exists (`typeof Intl`, `globalThis.Intl`) may use it.
-pub(super) fn find(program: &Program<'_>, scoping: &Scoping) -> Vec<UnsupportedUse> {
-    let mut uses = Uses { scoping, found: Vec::new(), tested: HashSet::new() };
+/// All uses of unsupported names, and of names that are declared nowhere unless `names` is none. A program that tests whether a
+/// name exists (`typeof Intl`, `globalThis.Intl`) may use it.
+pub(super) fn find(
+    program: &Program<'_>,
+    scoping: &Scoping,
+    names: Option<&GlobalNames>,
+) -> Vec<UnsupportedUse> {
+    let mut uses = Uses {
+        scoping,
+        names,
+        found: Vec::new(),
+        tested: HashSet::new(),
+        any_global: false,
+        in_functions: 0,
+    };
     uses.visit_program(program);
-    let Uses { found, tested, .. } = uses;
-    let kept = found.into_iter().filter(|(_, name, _)| !tested.contains(*name));
-    kept.map(|(at, name, why)| (at, format!("`{name}` is not supported: {why}"))).collect()
+    let Uses { found, tested, any_global, .. } = uses;
+    let kept = found.into_iter().filter(|found| !tested.contains(&found.name));
+    let kept = kept.filter(|found| found.is_listed || !any_global);
+    kept.map(|found| (found.at, found.message)).collect()
+}
+
+/// A name that programs do not have.
+struct FoundName {
+    at: u32,
+    /// As it is tested
+    name: String,
+    /// From [`NAMES`]: refused even if the program might define it
+    is_listed: bool,
+    message: String,
+}
+
+fn unsupported(name: &str, why: &str) -> String {
+    format!("`{name}` is not supported: {why}")
+}
+
+/// What a program has in place of a name, by the name in lower case.
+fn similar<'n>(name: &str, known: impl Iterator<Item = &'n String>) -> String {
+    let mut known = known.filter(|one| one.eq_ignore_ascii_case(name));
+    known.next().map_or_else(String::new, |one| format!("; did you mean `{one}`?"))
 }
 
 impl super::Compiler<'_, '_> {
@@ -79,13 +126,29 @@ impl super::Compiler<'_, '_> {
 
 struct Uses<'s> {
     scoping: &'s Scoping,
-    found: Vec<(u32, &'static str, &'static str)>,
+    names: Option<&'s GlobalNames>,
+    found: Vec<FoundName>,
     tested: HashSet<String>,
+    /// The global object is used as a value: it may get any properties
+    any_global: bool,
+    /// Functions around that have a `this` of their own
+    in_functions: usize,
 }
 
 impl Uses<'_> {
     fn is_global(&self, id: &IdentifierReference<'_>) -> bool {
         id.reference_id.get().is_none_or(|r| self.scoping.get_reference(r).symbol_id().is_none())
+    }
+
+    /// Whether the reference exists at run time: types do not.
+    fn is_used(&self, id: &IdentifierReference<'_>) -> bool {
+        let reference = id.reference_id.get().map(|r| self.scoping.get_reference(r));
+        reference.is_none_or(|reference| reference.is_read() || reference.is_write())
+    }
+
+    fn listed(&mut self, at: u32, name: &str, shown: &str, why: &str) {
+        let message = unsupported(shown, why);
+        self.found.push(FoundName { at, name: name.to_owned(), is_listed: true, message });
     }
 
     /// `Function(…)` and `new Function(…)`
@@ -94,7 +157,50 @@ impl Uses<'_> {
             && id.name.as_str() == "Function"
             && self.is_global(id)
         {
-            self.found.push((id.span.start, "Function(…)", STRINGS));
+            self.listed(id.span.start, "Function(…)", "Function(…)", STRINGS);
+        }
+    }
+
+    /// `console.table(…)`
+    fn calls_host_object(&mut self, callee: &Expression<'_>) {
+        let (Expression::StaticMemberExpression(member), Some(names)) = (callee, self.names) else { return };
+        let Expression::Identifier(object) = &member.object else { return };
+        let Some((_, methods)) = names.of_host.iter().find(|(name, _)| *name == object.name.as_str()) else {
+            return;
+        };
+        let method = member.property.name.as_str();
+        let inherited = ["toString", "hasOwnProperty", "valueOf", "isPrototypeOf"].contains(&method);
+        if methods.contains(method) || inherited || member.optional || !self.is_global(object) {
+            return;
+        }
+        let mut all: Vec<&str> = methods.iter().map(String::as_str).collect();
+        all.sort_unstable();
+        let name = format!("{}.{method}", object.name);
+        let shown: String = name.chars().take(SHOWN_CHARS).collect();
+        let message = unsupported(&shown, &format!("`{}` has {}", object.name, all.join(", ")));
+        self.found.push(FoundName { at: member.property.span.start, name, is_listed: false, message });
+    }
+
+    fn property_of_global(&mut self, object: &Expression<'_>, name: Option<&str>) -> bool {
+        let is_global = match object {
+            Expression::Identifier(id) => id.name.as_str() == "globalThis" && self.is_global(id),
+            Expression::ThisExpression(_) => self.in_functions == 0,
+            _ => false,
+        };
+        if is_global && let Some(name) = name {
+            self.tested.insert(name.to_owned());
+        }
+        is_global && name.is_some()
+    }
+
+    /// A property that is only read, to see whether it exists, or assigned: `if (console.table)`, `fs.x = …`.
+    fn tests_host_object(&mut self, member: &StaticMemberExpression<'_>) {
+        if let Expression::Identifier(object) = &member.object
+            && self
+                .names
+                .is_some_and(|names| names.of_host.iter().any(|(name, _)| *name == object.name.as_str()))
+        {
+            self.tested.insert(format!("{}.{}", object.name, member.property.name));
         }
     }
 }
@@ -108,17 +214,56 @@ impl<'a> Visit<'a> for Uses<'_> {
     }
 
     fn visit_static_member_expression(&mut self, it: &StaticMemberExpression<'a>) {
-        if let Expression::Identifier(id) = &it.object
-            && id.name.as_str() == "globalThis"
-        {
-            self.tested.insert(it.property.name.to_string());
+        self.tests_host_object(it);
+        if !self.property_of_global(&it.object, Some(it.property.name.as_str())) {
+            walk::walk_static_member_expression(self, it);
         }
-        walk::walk_static_member_expression(self, it);
+    }
+
+    fn visit_computed_member_expression(&mut self, it: &ComputedMemberExpression<'a>) {
+        let name = match &it.expression {
+            Expression::StringLiteral(name) => Some(name.value.as_str()),
+            _ => None,
+        };
+        if !self.property_of_global(&it.object, name) {
+            walk::walk_computed_member_expression(self, it);
+        }
+    }
+
+    fn visit_decorator(&mut self, _: &Decorator<'a>) {
+        // Refused as such.
+    }
+
+    fn visit_this_expression(&mut self, _: &ThisExpression) {
+        self.any_global |= self.in_functions == 0;
+    }
+
+    fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
+        self.in_functions += 1;
+        walk::walk_function(self, it, flags);
+        self.in_functions -= 1;
+    }
+
+    fn visit_class_body(&mut self, it: &ClassBody<'a>) {
+        self.in_functions += 1;
+        walk::walk_class_body(self, it);
+        self.in_functions -= 1;
     }
 
     fn visit_call_expression(&mut self, it: &CallExpression<'a>) {
         self.constructs_function(&it.callee);
-        walk::walk_call_expression(self, it);
+        if let Expression::StaticMemberExpression(member) = &it.callee
+            && !it.optional
+        {
+            // A call does not test whether the method exists.
+            self.calls_host_object(&it.callee);
+            if !self.property_of_global(&member.object, Some(member.property.name.as_str())) {
+                self.visit_expression(&member.object);
+            }
+        } else {
+            self.visit_expression(&it.callee);
+        }
+        self.visit_arguments(&it.arguments);
     }
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
@@ -127,10 +272,21 @@ impl<'a> Visit<'a> for Uses<'_> {
     }
 
     fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
-        if let Some(&(name, why)) = NAMES.iter().find(|(name, _)| *name == it.name.as_str())
-            && self.is_global(it)
+        if !self.is_global(it) || !self.is_used(it) {
+            return;
+        }
+        let (at, name) = (it.span().start, it.name.as_str());
+        if let Some(&(_, why)) = NAMES.iter().find(|(listed, _)| *listed == name) {
+            self.listed(at, name, name, why);
+        } else if name == "globalThis" {
+            self.any_global = true;
+        } else if let Some(names) = self.names
+            && !names.globals.contains(name)
+            && name != "arguments"
         {
-            self.found.push((it.span().start, name, why));
+            let shown: String = name.chars().take(SHOWN_CHARS).collect();
+            let message = format!("`{shown}` is not defined{}", similar(name, names.globals.iter()));
+            self.found.push(FoundName { at, name: name.to_owned(), is_listed: false, message });
         }
     }
 }
@@ -147,10 +303,10 @@ pub(super) fn reworded(message: &str) -> &str {
         "Unexpected import.meta expression" => "`import.meta` is not allowed here: a program is one file",
         "'with' statements are not allowed" => "`with` is not allowed: programs are strict",
         "`await` is only allowed within async functions and at the top levels of modules" => {
-            "`await` is only allowed within async functions: put it into `async function main() { … }`"
+            "`await` is only allowed within async functions and at the top level"
         }
         "`for await` loops are only allowed within async functions and at the top levels of modules" => {
-            "`for await` is only allowed within async functions: put it into `async function main() { … }`"
+            "`for await` is only allowed within async functions and at the top level"
         }
         "'using' declarations are not allowed at the top level of a script" => {
             "`using` is not allowed at the top level: put it into a block or a function"
@@ -189,7 +345,7 @@ mod tests {
             "if (typeof Intl !== 'undefined') Intl.NumberFormat();",
             "globalThis.process = {}; process.x = 1;",
             "({ Temporal: 1 }).Temporal;",
-            "x instanceof Function; Function.prototype.call;",
+            "[] instanceof Function; Function.prototype.call;",
         ] {
             assert_eq!(refused(source), None, "{source}");
         }

@@ -47,7 +47,7 @@ pub(super) fn verify(unit: &Unit, prelude: usize) -> Res<()> {
         }
         depths(code, t, 0)?;
     }
-    if unit.templates[0].params != 0 || unit.templates[0].flags & !flag::ALL_ARGS != 0 {
+    if unit.templates[0].params != 0 || unit.templates[0].flags & !(flag::ALL_ARGS | flag::ASYNC) != 0 {
         return Err(FormatError::Invalid("top level"));
     }
     Ok(())

@@ -226,12 +226,13 @@ impl Vm<'_> {
                 0 => {
                     let error = self.make_error(
                         ids::ERROR_PROTO,
-                        "main() waits for a promise that nothing can settle any more",
+                        "the program waits for a promise that nothing can settle any more",
                     );
                     return Err(Raise::Throw(error));
                 }
                 1 => self.st.result = p.result,
-                _ => return Err(Raise::Throw(p.result)),
+                // The program has handled the rejection: others are reported above.
+                _ => self.st.result = Value::Undefined,
             }
         }
         let done = self.done()?;

@@ -198,13 +198,11 @@ impl Vm<'_> {
     }
 
     /// The frames from the innermost on: function name, line, variables with their console text.
-    pub(crate) fn frames_shown(&mut self) -> Vec<FrameView> {
-        let frames: Vec<_> = self.st.frames.iter().rev().copied().collect();
+    pub(crate) fn frames_shown(&mut self, most: usize) -> (Vec<FrameView>, u64) {
+        let frames = self.st.frames.iter().rev().filter(|frame| frame.template >= USER_TEMPLATES);
+        let frames: Vec<_> = frames.copied().collect();
         let mut views = Vec::new();
-        for frame in frames {
-            if frame.template < USER_TEMPLATES {
-                continue;
-            }
+        for frame in frames.iter().take(most) {
             let template = self.p.template(frame.template).clone();
             let pc = frame.pc.saturating_sub(template.start + 1);
             let offset = template.position(pc);
@@ -231,7 +229,8 @@ impl Vm<'_> {
             let function = self.template_name(frame.template);
             views.push(FrameView { function, line, column, source_line, variables });
         }
-        views
+        let more = frames.len() - views.len();
+        (views, more as u64)
     }
 
     /// Own enumerable properties of the global object.
@@ -323,8 +322,8 @@ fn layout(prefix: &str, open: char, close: char, items: &[String], depth: usize)
 }
 
 /// The calls in progress, innermost first.
-pub fn frames(program: &CompiledProgram, state: &mut VmState) -> Vec<FrameView> {
-    Vm { p: program, st: state }.frames_shown()
+pub fn frames(program: &CompiledProgram, state: &mut VmState, most: usize) -> (Vec<FrameView>, u64) {
+    Vm { p: program, st: state }.frames_shown(most)
 }
 
 /// Global variables with their values as text.

@@ -253,6 +253,7 @@ impl Vm<'_> {
             Opcode::Yield => return self.op_yield(false),
             Opcode::YieldStar => return self.op_yield(true),
             Opcode::Await => return self.op_await(),
+            Opcode::SetResult => self.st.result = self.pop(),
             Opcode::AsyncStart => self.op_async_start(),
             Opcode::NewClass => return self.op_new_class(ins.c, b),
             Opcode::SetFields => self.op_set_fields(),

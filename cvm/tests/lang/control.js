@@ -27,6 +27,7 @@ do { log += "x"; if (log.length > 4) break; } while (true);
 out.push(log);
 try { (() => { x; let x = 1; })(); } catch (e) { out.push(e.message); }
 try { const c = 1; c = 2; } catch (e) { out.push(e.message); }
+void globalThis.undefinedName;
 try { undefinedName; } catch (e) { out.push(e.message); }
 try { null.foo; } catch (e) { out.push(e.message); }
 try { (void 0)(); } catch (e) { out.push(e.message); }

@@ -60,6 +60,8 @@ pub struct DatabaseTerms {
     pub max_result_bytes: u64,
     /// Largest database (bytes).
     pub max_database_bytes: u64,
+    /// Bytes by which the database may grow in this call.
+    pub growth_bytes: u64,
     /// Longest time of one call (milliseconds).
     pub timeout_ms: u32,
 }

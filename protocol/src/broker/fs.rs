@@ -69,6 +69,27 @@ pub enum FsRequest {
     },
 }
 
+impl FsRequest {
+    /// Whether it changes files or folders if it succeeds.
+    pub fn changes_files(&self) -> bool {
+        match self {
+            Self::ReadFile { .. }
+            | Self::ReadDir { .. }
+            | Self::Stat { .. }
+            | Self::Exists { .. }
+            | Self::Access { .. }
+            | Self::RealPath { .. } => false,
+            Self::Write { .. }
+            | Self::MakeDir { .. }
+            | Self::RemoveFile { .. }
+            | Self::RemoveDir { .. }
+            | Self::Remove { .. }
+            | Self::Rename { .. }
+            | Self::Copy { .. } => true,
+        }
+    }
+}
+
 /// How a file is opened for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct WriteMode {

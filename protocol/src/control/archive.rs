@@ -65,4 +65,6 @@ pub struct NewImport {
     pub template: Option<String>,
     /// Executions: the folder with the files that the program may use; none = no files.
     pub worktree_path: Option<String>,
+    /// Executions: as in [`NewSession`](super::NewSession).
+    pub as_user: Option<String>,
 }

@@ -206,6 +206,8 @@ pub struct NewRun {
     pub template: Option<String>,
     /// The folder with the files that the program may use; none = no files.
     pub worktree_path: Option<String>,
+    /// As in [`NewSession`](super::NewSession).
+    pub as_user: Option<String>,
     /// Reply at the first pause or end (true), or as soon as the start is stored.
     pub wait: bool,
 }
@@ -220,6 +222,7 @@ impl Default for NewRun {
             env: Vec::new(),
             template: None,
             worktree_path: None,
+            as_user: None,
             wait: true,
         }
     }

@@ -4,7 +4,10 @@
 use super::DurableOp;
 use crate::codec::{Decode, Encode};
 use crate::json::JsonText;
-use crate::model::{CapabilityKind, Engine, ExecutionKind, SessionStatus, Settings};
+use crate::model::{
+    CapabilityKind, Engine, Execution, ExecutionKind, Program, ProgramVersion, Run, Session, SessionStatus,
+    Settings, Task, Template,
+};
 use crate::time::Timestamp;
 
 /// One verb with its arguments.
@@ -202,6 +205,11 @@ impl ListPage {
     pub const fn first(limit: u32) -> Self {
         Self { limit: Some(limit), after: None }
     }
+
+    /// The page behind an element; the first one if there is none.
+    pub fn behind(last: Option<&impl Listed>, limit: u32) -> Self {
+        Self { limit: Some(limit), after: last.map(Listed::position) }
+    }
 }
 
 /// The position of an element in a list that is sorted newest first.
@@ -210,6 +218,42 @@ pub struct ListCursor {
     /// Time of creation (executions: of the start).
     pub at: Timestamp,
     pub id: [u8; 16],
+}
+
+/// An element of a list with parts.
+pub trait Listed {
+    /// Its position.
+    fn position(&self) -> ListCursor;
+}
+
+macro_rules! listed {
+    ($($element:ty: $at:ident;)+) => {
+        $(impl Listed for $element {
+            fn position(&self) -> ListCursor {
+                ListCursor { at: self.$at, id: *self.id.as_bytes() }
+            }
+        })+
+    };
+}
+
+listed! {
+    Template: created_at;
+    Session: created_at;
+    Execution: started_at;
+    Program: created_at;
+    Task: created_at;
+}
+
+impl Listed for Run {
+    fn position(&self) -> ListCursor {
+        self.execution.position()
+    }
+}
+
+impl Listed for ProgramVersion {
+    fn position(&self) -> ListCursor {
+        ListCursor { at: self.created_at, id: u128::from(self.version).to_be_bytes() }
+    }
 }
 
 /// A capability row to be created.
@@ -245,6 +289,8 @@ pub struct NewLibrary {
     pub global: Option<String>,
     /// One JavaScript file without relative imports: a script (UMD, `CommonJS`, IIFE) or an ES module.
     pub source: String,
+    /// Install it although it may not load by itself, such as one that needs another library of its template.
+    pub unchecked: bool,
 }
 
 /// The changes of a template; absent parts stay.
@@ -304,7 +350,8 @@ pub struct NewExecution {
     pub kind: ExecutionKind,
     /// Source text.
     pub input: Option<String>,
-    /// File relative to the worktree.
+    /// File relative to the worktree; with `input` only its name. Of a repl input: none, [`INTERACTIVE_INPUT`] or
+    /// [`TYPESCRIPT_INPUT`].
     pub path: Option<String>,
     /// Visible as `args` (an object).
     pub args: JsonText,
@@ -317,6 +364,11 @@ pub struct NewExecution {
     /// Stream the events before the reply.
     pub follow: bool,
 }
+
+/// The path of a repl input of a shell, in which `_` is the value of the last one.
+pub const INTERACTIVE_INPUT: &str = "repl.js";
+/// The path of a repl input that is TypeScript.
+pub const TYPESCRIPT_INPUT: &str = "repl.ts";
 
 impl NewExecution {
     /// With default options: waits for the end, streams no events.

@@ -305,6 +305,8 @@ error_codes! {
     AnswerInvalid = "ANSWER_INVALID", 422, 1;
     /// A plan has errors: the message has a line for each.
     PlanInvalid = "PLAN_INVALID", 422, 1;
+    /// The user whose rights use a worktree has no passwd entry any more, or its uid has another name.
+    OwnerGone = "OWNER_GONE", 409, 1;
 }
 
 impl fmt::Display for ErrorCode {

@@ -1,6 +1,6 @@
 //! Durable programs in the form that clients see (`cvm.md`, REST).
 
-use super::{Execution, ExecutionError, ExecutionStatus};
+use super::{Execution, ExecutionError, ExecutionStatus, ResultValue};
 use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, ProgramId, TaskId};
 use crate::json::JsonText;
@@ -25,6 +25,9 @@ pub struct Program {
     /// The source, if the reply has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// In the response about a loaded source: it was read as TypeScript (true) or JavaScript (false).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typescript: Option<bool>,
 }
 
 /// A version of a program.
@@ -86,7 +89,7 @@ pub struct TaskStatus {
     pub task: Option<Task>,
     /// The result, if the execution ended `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<JsonText>,
+    pub result: Option<ResultValue>,
     /// The error, if the execution did not end `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExecutionError>,
@@ -128,6 +131,8 @@ pub struct CheckpointInfo {
 pub struct ProgramState {
     /// Calls in progress, innermost first.
     pub frames: Vec<ProgramFrame>,
+    /// Number of further, outer calls that are not in `frames`.
+    pub more_frames: u64,
     /// Global variables with their values as text.
     pub globals: Vec<Variable>,
 }

@@ -4,6 +4,7 @@ use super::text_enum;
 use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, TaskId};
 use crate::json::JsonText;
+use crate::limits::EVENT_TEXT_BYTES;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -76,19 +77,15 @@ pub enum EventPayload {
     /// A console call.
     Console {
         level: ConsoleLevel,
-        /// Formatted as by Node's `util.format`.
+        /// Formatted as by Node's `util.format`; at most
+        /// [`EVENT_TEXT_BYTES`].
         text: String,
+        /// The text continues in the next event, on the same line.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        more: bool,
     },
-    /// The value of the last expression.
-    Value {
-        #[serde(rename = "type")]
-        kind: JsType,
-        /// For people.
-        preview: String,
-        /// For programs, if JSON represents the value completely.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        json: Option<JsonText>,
-    },
+    /// The value of the last expression or of the file.
+    Value(ResultValue),
     /// An uncaught exception.
     Exception {
         /// `ReferenceError: x is not defined`.
@@ -110,13 +107,71 @@ pub enum EventPayload {
     Task { task_id: TaskId, prompt: String },
 }
 
+/// The value of an execution: the payload of its value event.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct ResultValue {
+    #[serde(rename = "type")]
+    pub kind: JsType,
+    /// For people: as `util.inspect` shows it, or the JSON of a program's result; at most
+    /// [`EVENT_TEXT_BYTES`].
+    pub preview: String,
+    /// For programs, if JSON represents the value completely; never cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json: Option<JsonText>,
+    /// The preview was cut, or the JSON left out, for its size.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Size of the JSON of a value that was truncated (bytes), if it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_bytes: Option<u64>,
+}
+
+impl ResultValue {
+    /// The value of a program, from its JSON, which is checked.
+    pub fn of_json(json: JsonText) -> Self {
+        let text = json.as_str();
+        let kind = match text.trim_start().as_bytes().first() {
+            Some(b'"') => JsType::String,
+            Some(b'[') => JsType::Array,
+            Some(b't' | b'f') => JsType::Boolean,
+            Some(b'n') => JsType::Null,
+            Some(b'{') | None => JsType::Object,
+            Some(_) => JsType::Number,
+        };
+        let preview = text[..text.floor_char_boundary(EVENT_TEXT_BYTES)].to_owned();
+        let truncated = preview.len() < text.len();
+        let full_bytes = truncated.then_some(text.len() as u64);
+        Self { kind, preview, json: Some(json), truncated, full_bytes }
+    }
+
+    /// The JSON, if there is any.
+    pub fn json_text(&self) -> Option<&str> {
+        self.json.as_ref().map(JsonText::as_str)
+    }
+
+    /// Size of the preview and the JSON (bytes).
+    pub fn bytes(&self) -> usize {
+        self.preview.len() + self.json.as_ref().map_or(0, |json| json.as_str().len())
+    }
+}
+
+/// The beginning of a console text that fits one event; it is the whole text if it is short.
+pub fn console_piece(text: &str) -> &str {
+    &text[..text.floor_char_boundary(EVENT_TEXT_BYTES)]
+}
+
 impl EventPayload {
+    /// A whole text of the console.
+    pub const fn console(level: ConsoleLevel, text: String) -> Self {
+        Self::Console { level, text, more: false }
+    }
+
     /// The JSON field `type`.
     pub const fn type_name(&self) -> &'static str {
         match self {
             Self::InputEcho { .. } => "input_echo",
             Self::Console { .. } => "console",
-            Self::Value { .. } => "value",
+            Self::Value(_) => "value",
             Self::Exception { .. } => "exception",
             Self::System { .. } => "system",
             Self::Stdout { .. } => "stdout",
@@ -130,9 +185,7 @@ impl EventPayload {
         let bytes = match self {
             Self::InputEcho { .. } => 0,
             Self::Console { text, .. } | Self::Stdout { text } | Self::Stderr { text } => text.len(),
-            Self::Value { preview, json, .. } => {
-                preview.len() + json.as_ref().map_or(0, |json| json.as_str().len())
-            }
+            Self::Value(value) => value.bytes(),
             Self::Exception { message, stack } => message.len() + stack.len(),
             Self::System { message, .. } => message.len(),
             Self::Task { prompt, .. } => prompt.len(),

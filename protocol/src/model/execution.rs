@@ -1,6 +1,6 @@
 //! Executions.
 
-use super::{Event, text_enum};
+use super::{Event, ResultValue, text_enum};
 use crate::codec::{Decode, Encode};
 use crate::ids::{ExecutionId, SessionId};
 use crate::json::JsonText;
@@ -65,9 +65,9 @@ pub struct Execution {
     pub started_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// Value of the last expression or of the module, if JSON represents it completely.
+    /// Value of the last expression or of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub result: Option<JsonText>,
+    pub result: Option<ResultValue>,
     /// The error, if the execution did not end `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExecutionError>,
@@ -78,6 +78,13 @@ pub struct Execution {
     /// The events, if the reply has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
+}
+
+impl Execution {
+    /// The JSON of the result, if it has one.
+    pub fn result_json(&self) -> Option<&str> {
+        self.result.as_ref()?.json_text()
+    }
 }
 
 /// Why an execution did not end `ok`.

@@ -7,7 +7,7 @@ structs! {
     FileStat { kind, size, mode, mtime_ms, ctime_ms, atime_ms }
     WriteMode { create, exclusive, truncate, append }
     FsTerms { links, tree, existing_levels, max_file_bytes, max_entries }
-    DatabaseTerms { read_only, max_rows, max_result_bytes, max_database_bytes, timeout_ms }
+    DatabaseTerms { read_only, max_rows, max_result_bytes, max_database_bytes, growth_bytes, timeout_ms }
     ExecRequest { command, arguments, input, folder, environment }
     ExecTerms { program, read, write, timeout_ms, max_output_bytes, memory_bytes, processes }
     ExecReply { code, signal, timed_out, stdout, stderr, truncated }
@@ -20,7 +20,7 @@ structs! {
     Execute { execution, kind, source, file_name, format, args, env, argv, policy }
     Policy { limits, resolver, strict, modules, refused_modules, disabled_globals }
     WorkerEvent { at_us, payload }
-    Done { execution, events, outcome, result, usage }
+    Done { execution, events, outcome, usage }
     Usage { cpu_us, heap_bytes, heap_peak_bytes }
     Limits {
         cpu_ms, wall_ms, mem_mb, max_events, max_output_kb, max_source_kb, max_steps, max_stack_depth, max_state_mb,
@@ -29,6 +29,7 @@ structs! {
     RuntimeSettings { esm, strict, console, on_crash, ttl_s, idle_timeout_s }
     Settings { limits, resolver, runtime }
     Event { execution_id, seq, ts, payload }
+    ResultValue { kind, preview, json, truncated, full_bytes }
     Metrics { duration_ms, cpu_ms, host_wait_ms, events, output_bytes, heap_peak_bytes }
     ExecutionError { code, message, reason }
     Execution {
@@ -53,13 +54,13 @@ structs! {
     NewSession { template, workspace_id, base_commit_oid, worktree_path, as_user, name, ttl_s, idle_timeout_s }
     NewCapability { kind, name, enabled, config }
     NewStartupFile { path, order_index, mode }
-    NewLibrary { id, version, global, source }
+    NewLibrary { id, version, global, source, unchecked }
     ListPage { limit, after }
     ListCursor { at, id }
     SessionFilter { status, template, workspace_id, engine, page }
     AuditRecord { seq, at, owner, door, verb, subject, outcome }
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
-    Program { id, name, version, source_hash, format, created_at, modified_at, source }
+    Program { id, name, version, source_hash, format, created_at, modified_at, source, typescript }
     ProgramVersion { version, source_hash, format, created_at }
     Diagnostic { message, line, column, snippet }
     Task {
@@ -68,13 +69,13 @@ structs! {
     TaskStatus { execution_id, name, status, task, result, error }
     Run { execution, name, program_id, program, program_version, task }
     CheckpointInfo { seq, at, cause, bytes }
-    ProgramState { frames, globals }
+    ProgramState { frames, more_frames, globals }
     ProgramFrame { function, line, column, source_line, variables }
     Variable { name, value }
     ExportCursor { id, checkpoint, chain, records, place }
     ExportPart { text, next }
-    NewImport { kind, name, program_name, template, worktree_path }
-    NewRun { program, name, args, env, template, worktree_path, wait }
+    NewImport { kind, name, program_name, template, worktree_path, as_user }
+    NewRun { program, name, args, env, template, worktree_path, as_user, wait }
     PlanText { file, text, parts }
     CompiledPlan { valid, blocks, block_ids, plan }
     ProgramCounts { programs, executions }
@@ -124,9 +125,9 @@ enums! {
         Shutdown, Begin { token, grace_ms },
     }
     FromKeeper {
-        Failed(failure), Ready { layers }, Peer { accepted }, Kept { session }, KeptZygote { zygote },
+        Failed(failure), Ready { layers }, Peer { accepted }, Kept { session },
         Exited { inner_pid, role, wait_status, usage }, Records { records, last },
-        ZygoteRecord { zygote, inner_pid },
+        Listener,
     }
     ExitedRole { Worker(session), Zygote(zygote), Unknown }
     ToZygote { Fork { order, as_zygote }, Library { name, id, global, source_bytes }, Evaluate, PreparePrograms }
@@ -137,17 +138,17 @@ enums! {
     }
     FilesProcess { Broker { write }, Command }
     FromFilesAgent {
-        Ready, NotReady { message }, Opened { call, device, inode }, Piece { call, bytes }, Read { call, target },
+        Ready, NotReady { message }, Opened { call, device, inode, handle }, Piece { call, bytes }, Read { call, target },
         Started { call }, Failed { call, errno }, Ended { process, wait_status }, Pong { call },
     }
     ReadTarget { File(bytes), Folder, Nothing, Irregular, TooLarge(size) }
     ToWorker {
-        Start(start), Execute(execute), HostReply { call, reply }, Ack { seq }, Adopt { last_committed }, Shutdown,
+        Start(start), Execute(execute), HostReply { call, reply }, Ack { seq }, Adopt { last_committed, nonce }, Shutdown,
         Durable(order), Fork { order },
     }
     FromWorker {
         Started { heap_bytes }, Events { execution, events }, HostCall { execution, call, request }, Done(done),
-        Adopted { last_committed }, Durable(message), Forked { order }, ForkFailed { order, errno },
+        Adopted { nonce, last_sent, running, finished }, Durable(message), Forked { order }, ForkFailed { order, errno },
     }
     ToDurable {
         Compile { source, file_name, typescript }, Load { code, limits }, Pages(pages), Restore,
@@ -155,7 +156,7 @@ enums! {
         HostResult { result, segment }, Inspect, Set { frame, name, value },
     }
     FromDurable {
-        Compiled { code }, NotCompiled(diagnostics), Restored, Refused { why }, Events(events), Pages(pages),
+        Compiled { code, typescript }, NotCompiled(diagnostics), Restored, Refused { why }, Events(events), Pages(pages),
         Checkpoint(stop), Call(call), View(view), NotSet, SmallCheckpoint { pages, stop },
     }
     TaskAnswer { Text(text), Json(json), Failed(message), Expired(message), Wrong(message) }
@@ -201,7 +202,7 @@ enums! {
         OutOfMemory,
     }
     EventPayload {
-        InputEcho { text }, Console { level, text }, Value { kind, preview, json }, Exception { message, stack },
+        InputEcho { text }, Console { level, text, more }, Value(value), Exception { message, stack },
         System { message, level }, Stdout { text }, Stderr { text }, Task { task_id, prompt },
     }
     ClientFrame { Request { id, idempotency_key, op }, Unfollow { id } }

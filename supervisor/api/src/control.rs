@@ -12,7 +12,7 @@ pub mod peer;
 mod request;
 mod server;
 
-pub use peer::{PeerPolicy, Transport};
+pub use peer::{OwnUser, PeerPolicy, Transport};
 pub use server::{ClientCount, CountedClient, STREAMS, ServerState, serve};
 pub(crate) use server::{Pace, within_descriptors};
 

@@ -10,6 +10,8 @@
 //! - `server`: requests of the protocol → tools, prompts, resources
 //! - `tools`: the table of tools; below it one file per noun
 //! - `call`, `output`, `views`, `schema`: one call of a tool, its result, the types of results, JSON Schema
+//! - `outcome`: what an execution has come to, as text
+//! - `evaluations`: cancelled evaluations that still occupy their session
 //! - `confirm`: confirmation of deletions; `prompts`, `resources`: the prompts and documents
 //! - `watch`: notifications of changed executions; `background`: executions as tasks of the protocol's extension
 //! - [`lines`]: messages over standard streams; `http`: over HTTP
@@ -17,8 +19,10 @@
 mod background;
 mod call;
 mod confirm;
+mod evaluations;
 pub(crate) mod http;
 pub mod lines;
+mod outcome;
 mod output;
 mod prompts;
 mod resources;
@@ -34,7 +38,7 @@ mod watch;
 
 pub use rmcp::model::Extensions;
 pub use server::McpServer;
-pub use tools::reference;
+pub use tools::{ToolSets, reference};
 
 use std::future::Future;
 use std::path::Path;
@@ -55,6 +59,8 @@ pub struct McpClient {
     /// Distinguishes the clients of one owner: each has its own current execution. None: a client that cannot be distinguished
     /// from others has no current execution, because a shared one would pass answers of one agent to the program of another.
     pub key: Option<String>,
+    /// The tools that are listed for it.
+    pub toolsets: ToolSets,
 }
 
 /// Most characters of a client's name.

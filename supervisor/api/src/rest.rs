@@ -8,6 +8,7 @@
 //! - `server`, `connection`, `deadline`: accepting, one connection, write deadlines
 //! - `gate`: checks of every request before its handler; `tokens`, `auth`, `local_uid`: its caller
 //! - `envelope`, `input`, `request`: responses, bodies and queries, one verb
+//! - `representation`: entity tags and compression
 //! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file per
 //!   noun; `sse`: live events
 //! - `routes`, `openapi`: the table of routes and its description
@@ -28,6 +29,7 @@ pub mod openapi;
 mod pages;
 mod parts;
 mod programs;
+mod representation;
 mod request;
 mod routes;
 mod runtime;
@@ -44,6 +46,7 @@ pub use ui::UiDir;
 
 use super::control::{PeerPolicy, ServerState};
 use super::mcp::http::McpHttp;
+pub use super::mcp::http::SessionKey;
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_ops::VerbHandler;
@@ -67,9 +70,13 @@ pub struct RestOptions {
     /// Host names and addresses of this API over TCP, in addition to `localhost`, loopback addresses and the listener's own (lower
     /// case, no port).
     pub allowed_hosts: Vec<String>,
+    /// Origins of pages that may make requests, in addition to this API's own: `http://localhost:5173` (lower case).
+    pub allowed_origins: Vec<String>,
     /// The web UI, if one is served.
     pub ui: Option<UiDir>,
     pub limits: RestLimits,
+    /// Signs the ids of agents' sessions, so that they outlive the daemon.
+    pub session_key: SessionKey,
 }
 
 /// Connections at a time, unless the operator sets another number.

@@ -255,6 +255,9 @@ impl SessionMachine {
                 (Ok(()), None, Some(CloseReason::StartupFailed(what))) => {
                     Refusal::StartupFailed(what.clone())
                 }
+                (Ok(()), None, Some(reason)) if self.record.status == SessionStatus::Crashed => {
+                    Refusal::DiedAtStart(reason.clone())
+                }
                 (Ok(()), None, Some(reason)) => {
                     Refusal::NotReady(format!("it ended while starting ({reason})"))
                 }

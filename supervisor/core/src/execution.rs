@@ -183,20 +183,20 @@ impl Running {
 
     /// An execution that the worker continued while no supervisor was connected. Its limits start anew: the use in between is
     /// unknown, and an honest worker's own limits continued to count.
-    pub(super) fn adopted(adopted: AdoptedExecution, now: Now) -> Self {
+    pub(super) fn adopted(AdoptedExecution { row, policy }: AdoptedExecution, now: Now) -> Self {
         let output = OutputCounters {
-            next_seq: adopted.events + 1,
-            last_ts: adopted.last_ts.0,
-            bytes: adopted.output_bytes,
+            next_seq: row.events + 1,
+            last_ts: row.last_event_at.0,
+            bytes: row.output_bytes,
             // How many stored events the previous supervisor added is unknown.
-            own_events: ADOPTED_OWN_EVENTS.min(adopted.events),
+            own_events: ADOPTED_OWN_EVENTS.min(row.events),
             own_bytes: 0,
         };
-        let started = Now { unix_ms: adopted.record.started_at.0, ..now };
-        let mut running = Self::with(Arc::new(adopted.record), &adopted.policy, output, now);
+        let started = Now { unix_ms: row.execution.started_at.0, ..now };
+        let mut running = Self::with(Arc::new(row.execution), &policy, output, now);
         running.started = started;
-        running.tasks.count = adopted.task.as_ref().map_or(0, |row| row.checkpoint);
-        running.tasks.known = adopted.task;
+        running.tasks.count = row.task.as_ref().map_or(0, |task| task.checkpoint);
+        running.tasks.known = row.task;
         running
     }
 

@@ -6,13 +6,12 @@ use super::machine::{Phase, SessionMachine};
 use super::messages::{EventRefusal, judge_events};
 use super::record::{Ended, Pending};
 use std::sync::Arc;
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{
-    ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionKind, ExecutionStatus,
+    ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionKind, ExecutionStatus, ResultValue,
 };
 use vm_system_protocol::reason::{CloseReason, LimitKind};
-use vm_system_protocol::worker::{Done, Outcome};
+use vm_system_protocol::worker::{Done, Outcome, WorkerEvent};
 use vm_system_record::Write;
 
 /// Largest number that the store can hold; the advisory numbers of a worker are capped at it.
@@ -124,16 +123,19 @@ impl SessionMachine {
         }
         let Some(Current::Running(mut running)) = self.current.take() else { return };
         let before = running.output_bytes();
+        let result = match (&done.outcome, done.events.last()) {
+            (Outcome::Ok, Some(WorkerEvent { payload: EventPayload::Value(value), .. })) => {
+                Some(value.clone())
+            }
+            _ => None,
+        };
         let mut events = host_use(&mut running, now, out);
         events.extend(running.number_all(done.events, now));
         let ending = match running.stopping.stop {
             Some(stop) => ExecutionOutcome::stopped(stop, &running),
             None => ExecutionOutcome::reported(done.outcome, &running),
         };
-        let result = match ending.status {
-            ExecutionStatus::Ok => keep_result(&mut running, done.result, &mut events, now),
-            _ => None,
-        };
+        let result = result.filter(|_| ending.status == ExecutionStatus::Ok);
         self.peer.heap_bytes = done.usage.heap_bytes.min(STORED_MAX);
         self.ledger.settle(self.peer.next_seq - 1, running.output_bytes() - before);
         let kind = running.record.kind;
@@ -149,6 +151,19 @@ impl SessionMachine {
         } else {
             self.rest(now);
         }
+    }
+
+    /// The worker never received the execution: it was lost with the previous supervisor.
+    pub(super) fn never_began(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+        let Some(Current::Running(mut running)) = self.current.take() else { return };
+        let message = "the daemon was restarted before the worker received this execution: nothing of it ran";
+        let ending = ExecutionOutcome::error(ExecutionStatus::Error, "HOST_RESTART", message);
+        let text = message.to_owned();
+        let event =
+            running.number(now.unix_ms, EventPayload::System { message: text, level: ConsoleLevel::Error });
+        let (batch, pending) = conclude(*running, ending, None, vec![event], 0, now);
+        self.persist(pending, batch, true, out);
+        self.rest(now);
     }
 
     /// The worker exited during an execution: the writes that record it.
@@ -189,34 +204,14 @@ fn judge_done(running: &Running, done: &Done) -> Result<(), EventRefusal> {
         }
         _ => {}
     }
-    match &done.result {
-        Some(result) if !result.is_valid() => Err(EventRefusal::Forbidden("invalid JSON in a result")),
-        _ => Ok(()),
-    }
-}
-
-/// A result that exceeds the output limit is not kept; an event notes that.
-fn keep_result(
-    running: &mut Running,
-    result: Option<JsonText>,
-    events: &mut Vec<Event>,
-    now: Now,
-) -> Option<JsonText> {
-    let limit = u64::from(running.policy.wire.limits.max_output_kb) * 1024;
-    let size = result.as_ref().map_or(0, |result| result.as_str().len() as u64);
-    if size <= limit {
-        return result;
-    }
-    let message = format!("the result of {size} bytes is over max_output_kb and is not kept");
-    events.push(running.number(now.unix_ms, EventPayload::System { message, level: ConsoleLevel::Warn }));
-    None
+    Ok(())
 }
 
 /// The last writes of an execution, and what follows from their commit.
 fn conclude(
     mut running: Running,
     ending: ExecutionOutcome,
-    result: Option<JsonText>,
+    result: Option<ResultValue>,
     mut events: Vec<Event>,
     heap_peak_bytes: u64,
     now: Now,

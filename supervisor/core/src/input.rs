@@ -8,8 +8,9 @@ use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::model::{Event, Execution, ExecutionKind, Session};
+use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
-use vm_system_record::{Owner, PolicySnapshot, Write};
+use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, Write};
 
 use super::exit::WorkerExitStatus;
 
@@ -38,6 +39,8 @@ pub struct SessionSpec {
     /// The record as it will be inserted: status `starting`.
     pub record: Session,
     pub owner: Owner,
+    /// Stored with the session.
+    pub worktree: Option<Arc<RecordedWorktree>>,
     /// The copy of the template that is stored with the session.
     pub snapshot: Arc<PolicySnapshot>,
     /// First message to the worker.
@@ -120,6 +123,12 @@ pub enum LoadFailure {
     /// The supervisor cannot read files now: another attempt may succeed.
     #[error("{0}")]
     Unavailable(String),
+    /// The session's owner may not use the worktree any more.
+    #[error("{0}")]
+    NotPermitted(String),
+    /// The user whose rights use the worktree does not exist any more.
+    #[error("{0}")]
+    OwnerGone(String),
 }
 
 /// Why a session is closed although its worker is healthy.
@@ -421,6 +430,9 @@ pub enum Refusal {
     /// The session cannot run executions, with the reason.
     #[error("the session is not ready: {0}")]
     NotReady(String),
+    /// The worker died before the session was ready.
+    #[error("the session is not ready: it ended while starting ({0})")]
+    DiedAtStart(CloseReason),
     /// Another execution is under way.
     #[error("the session is busy: one execution at a time")]
     Busy,

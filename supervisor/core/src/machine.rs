@@ -13,11 +13,10 @@ use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, SessionUsage};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::keeper::ProcessUsage;
-use vm_system_protocol::model::{Execution, Session, SessionStatus};
+use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
-use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Start, ToWorker};
-use vm_system_record::{Owner, PolicySnapshot, TaskRow};
+use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, RunningExecutionRow};
 
 /// The phase of a session (drawn in the crate's documentation).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,13 +71,19 @@ pub(super) struct ChannelState {
     pub(super) next_seq: u64,
     /// Number of the next host call; unknown right after an adoption.
     pub(super) next_call: Option<u64>,
-    /// The worker is to send its messages above this number again; everything before its `Adopted` is discarded.
+    /// The nonce of our `Adopt`: everything before the `Adopted` with it is discarded.
     pub(super) adopting: Option<u64>,
     /// The worker has not reported the end of its set-up.
     pub(super) setting_up: bool,
     /// The running execution was begun under the previous supervisor: the worker may repeat host calls that got their
     /// replies before.
     pub(super) repeating: bool,
+    /// The execution that runs according to the store; until the worker's `Adopted`.
+    pub(super) stored_running: Option<ExecutionId>,
+    /// Messages up to this number were sent to the previous supervisor.
+    pub(super) repeated_up_to: u64,
+    /// The running execution may have had a transaction that ended with the previous supervisor, and has not got the error about that yet.
+    pub(super) database_restarted: bool,
     /// The kernel's CPU limit (milliseconds since the worker's start).
     pub(super) cpu_allowed_ms: u64,
     /// JavaScript heap as last reported (bytes).
@@ -91,7 +96,7 @@ pub(super) struct ChannelState {
 #[derive(Debug)]
 pub(super) struct Creation {
     /// What the session's row has besides its record, until the row is written.
-    pub(super) row: Option<(Owner, Arc<PolicySnapshot>)>,
+    pub(super) row: Option<(Owner, Arc<PolicySnapshot>, Option<Arc<RecordedWorktree>>)>,
     pub(super) start: Option<Box<Start>>,
     pub(super) startup: VecDeque<super::ExecuteRequest>,
     pub(super) startup_policy: Arc<EffectivePolicy>,
@@ -133,16 +138,9 @@ pub struct SessionMachine {
 /// The execution that was running when the previous supervisor exited, as stored.
 #[derive(Debug, Clone)]
 pub struct AdoptedExecution {
-    pub record: Execution,
-    /// Its rights, as they were at its start.
+    pub row: RunningExecutionRow,
+    /// Its rights.
     pub policy: Arc<EffectivePolicy>,
-    /// Events stored so far; the next event has the following number.
-    pub events: u64,
-    /// Size of these events (bytes).
-    pub output_bytes: u64,
-    /// Time of the last event.
-    pub last_ts: Timestamp,
-    pub task: Option<TaskRow>,
 }
 
 impl SessionMachine {
@@ -153,7 +151,7 @@ impl SessionMachine {
             record: spec.record,
             phase: Phase::New,
             creation: Creation {
-                row: Some((spec.owner, spec.snapshot)),
+                row: Some((spec.owner, spec.snapshot, spec.worktree)),
                 start: Some(Box::new(spec.start)),
                 startup: spec.startup.into(),
                 startup_policy: spec.startup_policy,
@@ -174,6 +172,9 @@ impl SessionMachine {
                 adopting: None,
                 setting_up: true,
                 repeating: false,
+                stored_running: None,
+                repeated_up_to: 0,
+                database_restarted: false,
                 cpu_allowed_ms: 0,
                 heap_bytes: 0,
                 forks: 0,
@@ -185,11 +186,11 @@ impl SessionMachine {
     }
 
     /// A ready session with a worker that outlived the previous supervisor. The worker gets a request to send its messages above
-    /// `last_committed` again; everything before its `Adopted` was meant for the previous supervisor and is discarded. Only
+    /// `last_committed` again; everything before its `Adopted` with this nonce was meant for the previous supervisor and is discarded. Only
     /// ready sessions without pending startup files can be adopted.
     pub fn adopt(
         spec: SessionSpec,
-        last_committed: u64,
+        (last_committed, nonce): (u64, u64),
         running: Option<AdoptedExecution>,
         now: Now,
         out: &mut Vec<SessionAction>,
@@ -204,15 +205,17 @@ impl SessionMachine {
         machine.peer.next_call = None;
         machine.peer.setting_up = false;
         machine.peer.repeating = true;
+        machine.peer.database_restarted = running.is_some();
+        machine.peer.stored_running = running.as_ref().map(|running| running.row.execution.id);
         // Different from the numbers that the previous supervisor gave.
         machine.peer.forks = now.unix_ms.max(0).unsigned_abs();
         machine.peer.next_seq = last_committed.saturating_add(1);
-        machine.peer.adopting = Some(last_committed);
+        machine.peer.adopting = Some(nonce);
         machine.ledger.resume(last_committed);
         let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
         machine.timers.ttl_at = machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
         machine.timers.phase_at = Some(now.mono_ms + super::deadlines::ADOPTED_MS);
-        out.push(SessionAction::Send(ToWorker::Adopt { last_committed }));
+        out.push(SessionAction::Send(ToWorker::Adopt { last_committed, nonce }));
         match running {
             Some(adopted) => {
                 machine.current = Some(Current::Running(Box::new(Running::adopted(adopted, now))));
@@ -277,6 +280,12 @@ impl SessionMachine {
     /// Whether its worker was started by an earlier supervisor.
     pub fn is_adopted(&self) -> bool {
         self.adopted
+    }
+
+    /// Whether an adopted worker has not sent everything again that it had sent to the previous supervisor.
+    pub fn is_catching_up(&self) -> bool {
+        self.channel_usable()
+            && (self.peer.adopting.is_some() || self.peer.next_seq <= self.peer.repeated_up_to)
     }
 
     /// JavaScript heap that the worker may have (MiB).

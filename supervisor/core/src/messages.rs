@@ -24,13 +24,18 @@ const NOTE_CHARS: usize = 500;
 /// Host calls after which their numbers are recorded although the script printed nothing.
 const SETTLE_EVERY: u64 = 32;
 
+const DATABASE_RESTARTED: &str =
+    "the daemon was restarted: an open transaction was rolled back; what was committed is in the database";
+const EFFECT_UNKNOWN: &str =
+    "the daemon was restarted during this call, which may have taken effect; check before it is repeated";
+
 impl SessionMachine {
     pub(super) fn message(&mut self, seq: u64, message: FromWorker, now: Now, out: &mut Vec<SessionAction>) {
         if !self.channel_usable() {
             return;
         }
-        if let Some(last_committed) = self.peer.adopting {
-            return self.before_adopted(last_committed, &message, now, out);
+        if let Some(nonce) = self.peer.adopting {
+            return self.before_adopted(nonce, &message, now, out);
         }
         if seq != self.peer.next_seq {
             let what = format!("sequence {seq}, expected {}", self.peer.next_seq);
@@ -59,19 +64,25 @@ impl SessionMachine {
     }
 
     /// What the worker queued before the adoption was meant for the previous supervisor and will be sent again.
-    fn before_adopted(
-        &mut self,
-        requested: u64,
-        message: &FromWorker,
-        now: Now,
-        out: &mut Vec<SessionAction>,
-    ) {
-        if let FromWorker::Adopted { last_committed } = message {
-            if *last_committed != requested {
-                return self.violation("Adopted with another number", now, out);
-            }
-            self.peer.adopting = None;
-            self.timers.phase_at = None;
+    fn before_adopted(&mut self, ours: u64, message: &FromWorker, now: Now, out: &mut Vec<SessionAction>) {
+        let FromWorker::Adopted { nonce, last_sent, running, finished } = message else { return };
+        if *nonce != ours {
+            return;
+        }
+        if *last_sent < self.peer.next_seq - 1 {
+            return self.violation("Adopted with a number below the last stored one", now, out);
+        }
+        self.peer.adopting = None;
+        self.peer.repeated_up_to = *last_sent;
+        self.timers.phase_at = None;
+        // An order of ours may be under way already: the worker replied before it.
+        match (self.peer.stored_running.take(), *running) {
+            (Some(stored), Some(running)) if stored == running => {}
+            // Its end is sent again.
+            (Some(stored), None) if *finished == Some(stored) => {}
+            (Some(stored), None) if self.running() == Some(stored) => self.never_began(now, out),
+            (_, None) => {}
+            (_, Some(_)) => self.violation("runs an execution that is not recorded", now, out),
         }
     }
 
@@ -153,6 +164,7 @@ impl SessionMachine {
             return self.violation("a host call out of order", now, out);
         }
         self.peer.next_call = Some(call.saturating_add(1));
+        let interrupted = self.interrupted_by_restart(seq, &request);
         let Ok(running) = self.speaker(execution) else { return };
         running.wall.pause(now);
         running.host = Some(HostWait { call, seq, since: now.mono_ms, module: module_of(&request) });
@@ -168,6 +180,9 @@ impl SessionMachine {
             }
             request => request,
         };
+        if let Some(why) = interrupted {
+            return self.answer_call(call, HostReply::Failed(host_error("EHOSTRESTART", why)), now, out);
+        }
         let judged = judge(&policy, request, &mut running.usage, &mut session_usage);
         let denied = judged.map_err(|denial| (running.usage.denied(denial.module, denial.name), denial));
         self.host_usage = session_usage;
@@ -181,6 +196,17 @@ impl SessionMachine {
                 self.answer_call(call, HostReply::Failed(error), now, out);
             }
         }
+    }
+
+    /// Why a call is not carried out after an adoption, although the policy may permit it.
+    fn interrupted_by_restart(&mut self, seq: u64, request: &HostRequest) -> Option<&'static str> {
+        let is_database = matches!(request, HostRequest::Database(_));
+        let lost_database = is_database && std::mem::take(&mut self.peer.database_restarted);
+        if lost_database {
+            return Some(DATABASE_RESTARTED);
+        }
+        // The previous supervisor may have carried it out.
+        (seq <= self.peer.repeated_up_to && request.has_effect()).then_some(EFFECT_UNKNOWN)
     }
 
     /// Adds an event of this machine to the running execution.
@@ -329,8 +355,8 @@ pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<
     for event in events {
         match &event.payload {
             EventPayload::Console { .. } | EventPayload::Exception { .. } | EventPayload::System { .. } => {}
-            EventPayload::Value { json, .. } => {
-                if json.as_ref().is_some_and(|json| !json.is_valid()) {
+            EventPayload::Value(value) => {
+                if value.json.as_ref().is_some_and(|json| !json.is_valid()) {
                     return Err(EventRefusal::Forbidden("invalid JSON in a value"));
                 }
             }

@@ -21,10 +21,11 @@ impl SessionMachine {
         self.creation.creator = Some(token);
         self.timers.ttl_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
         let pending = Pending { mark: Mark::SessionInserted, ..Pending::default() };
-        let insert = self.creation.row.take().map(|(owner, policy)| Write::SessionInsert {
+        let insert = self.creation.row.take().map(|(owner, policy, worktree)| Write::SessionInsert {
             owner,
             session: Arc::new(self.record.clone()),
             policy,
+            worktree,
         });
         self.persist(pending, insert.into_iter().collect(), false, out);
         match self.ending.closing {

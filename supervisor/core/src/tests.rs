@@ -16,8 +16,8 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, HELLO_MS, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::{
-    ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session,
-    SessionStatus, Settings,
+    ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, ResultValue,
+    Session, SessionStatus, Settings,
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
@@ -85,6 +85,7 @@ impl Bench {
                 execution_id: None,
             },
             owner: Owner::new("uid:0"),
+            worktree: None,
             snapshot: Arc::new(snapshot()),
             start: Start {
                 session: id,
@@ -250,9 +251,9 @@ impl Bench {
 }
 
 fn printed(at_us: u64, text: &str) -> WorkerEvent {
-    WorkerEvent { at_us, payload: EventPayload::Console { level: ConsoleLevel::Log, text: text.to_owned() } }
+    WorkerEvent { at_us, payload: EventPayload::console(ConsoleLevel::Log, text.to_owned()) }
 }
 
 fn done(outcome: Outcome) -> Done {
-    Done { execution: EXECUTION, events: Vec::new(), outcome, result: None, usage: Usage::default() }
+    Done { execution: EXECUTION, events: Vec::new(), outcome, usage: Usage::default() }
 }

@@ -12,12 +12,12 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
 use vm_system_runtime::brokers::BrokerConfig;
-use vm_system_runtime::workspaces::Workspaces;
+use vm_system_runtime::workspaces::{WorkspaceLimits, Workspaces};
 use vm_system_runtime::worktree::Roots;
 use vm_system_runtime::{DurableConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
 use vm_system_sandbox::beneath;
-use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::LibraryStore;
+use vm_system_spawn::{KeptJail, SpawnConfig};
 use vm_system_store::{OpenError, StoreHandle};
 
 /// A task whose deadline is nearer keeps an idle supervisor running, because a process must act on the deadline.
@@ -35,6 +35,8 @@ pub(super) struct Parts {
     /// Sources of installed libraries.
     pub(super) library_store: LibraryStore,
     pub(super) spawn: SpawnConfig,
+    /// The jails of an earlier supervisor.
+    pub(super) kept: Vec<KeptJail>,
     /// Each owner has a jail of its own.
     pub(super) keeper_per_owner: bool,
     pub(super) roots: Roots,
@@ -46,6 +48,7 @@ pub(super) struct Parts {
     pub(super) ceilings: Limits,
     /// The folder of the workspaces' databases; none: databases are in memory only.
     pub(super) workspaces: Option<PathBuf>,
+    pub(super) workspace_limits: WorkspaceLimits,
     pub(super) operator: Operator,
     /// Cancelled by the verb that stops the supervisor.
     pub(super) stop: CancellationToken,
@@ -60,6 +63,7 @@ impl Assembly {
         let Parts {
             library_store,
             spawn,
+            kept,
             keeper_per_owner,
             roots,
             worktrees_confined,
@@ -68,6 +72,7 @@ impl Assembly {
             durable,
             ceilings,
             workspaces,
+            workspace_limits,
             operator,
             stop,
         } = parts;
@@ -87,10 +92,11 @@ impl Assembly {
         let config = RuntimeConfig {
             keeper_per_owner,
             spawn: SpawnConfig { library_store: library_store.clone(), ..spawn },
+            kept,
             brokers,
             roots,
             worktree_clients,
-            workspaces: Workspaces::new(workspaces),
+            workspaces: Workspaces::new(workspaces, workspace_limits),
             operator,
             sessions: shares.sessions,
             file_calls: shares.file_calls,

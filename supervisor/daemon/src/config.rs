@@ -3,6 +3,7 @@
 //! Only values: other modules apply them.
 
 use super::cgroups::{CgroupConfig, CgroupsFile};
+use super::databases::DatabasesFile;
 use super::shares::{ShareConfig, ShareFile, SharesFile};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -14,9 +15,14 @@ use vm_system_policy::{Operator, is_command_name};
 use vm_system_protocol::model::Limits;
 use vm_system_record::Retention;
 use vm_system_runtime::DurableConfig;
+use vm_system_runtime::workspaces::WorkspaceLimits;
 use vm_system_runtime::worktree::RootSettings;
+use vm_system_sandbox::namespaces::is_root;
 use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
 use vm_system_store::Durability;
+
+/// The runtime folder of the system's daemon.
+pub const SYSTEM_RUNTIME: &str = "/run/vm-system";
 
 /// Settings of a daemon.
 #[derive(Debug, Clone)]
@@ -29,6 +35,8 @@ pub struct Config {
     pub socket: PathBuf,
     /// The group that may connect besides the owner.
     pub socket_group: Option<String>,
+    /// Whether the daemon is a service for several users, whose own user is no administrator; none = see [`Config::is_service`].
+    pub service: Option<bool>,
     /// The REST API.
     pub http: HttpConfig,
     /// Whether commits survive a power cut.
@@ -45,6 +53,8 @@ pub struct Config {
     pub worktree_roots: Vec<RootSettings>,
     /// What owners may have of the things that are counted.
     pub shares: ShareConfig,
+    /// What the databases of owners may take.
+    pub workspaces: WorkspaceLimits,
     /// The cgroups of owners.
     pub cgroups: CgroupConfig,
     /// Executions of durable programs.
@@ -78,6 +88,8 @@ pub struct HttpConfig {
     pub require_token: bool,
     /// Host names over TCP, in addition to `localhost` and IP addresses.
     pub allowed_hosts: Vec<String>,
+    /// Origins of pages that may make requests, with their ports: `http://localhost:5173`.
+    pub allowed_origins: Vec<String>,
     /// The folder of a web UI.
     pub ui_dir: Option<PathBuf>,
     /// Largest request body (KiB); none = the default.
@@ -106,6 +118,7 @@ impl Config {
             database: None,
             socket,
             socket_group: None,
+            service: None,
             durability: Durability::Full,
             accepts_damage: false,
             sandbox: SandboxMode::Full,
@@ -113,16 +126,28 @@ impl Config {
             service_ids: SpawnConfig::embedded().service_ids,
             worktree_roots: Vec::new(),
             shares: ShareConfig::default(),
+            workspaces: WorkspaceLimits::default(),
             cgroups: CgroupConfig::default(),
             durable: DurableConfig::default(),
             ceilings: OpsOptions::default().ceilings,
             operator: Operator::default(),
             retention: Retention::default(),
             idle_exit: None,
-            keeper_grace: Duration::from_secs(5),
+            keeper_grace: Duration::from_mins(1),
             drain: Duration::from_secs(5),
             stop: Duration::from_secs(5),
         }
+    }
+
+    /// Whether the daemon is a service: its own user is then no administrator, because brokers and commands run as this user. Unless
+    /// it is configured: if it was started as root, has a `socket_group`, or listens in the runtime folder of the system.
+    pub fn is_service(&self) -> bool {
+        let shared = || {
+            is_root()
+                || self.socket_group.is_some()
+                || self.socket.parent() == Some(Path::new(SYSTEM_RUNTIME))
+        };
+        self.service.unwrap_or_else(shared)
     }
 
     /// Overrides these settings with those of a file.
@@ -141,6 +166,7 @@ impl Config {
         let sessions = ShareFile { most: file.max_sessions, ..ShareFile::default() };
         sessions.apply(&mut self.shares.sessions);
         file.shares.apply(&mut self.shares);
+        file.databases.apply(&mut self.workspaces);
         file.cgroups.apply(&mut self.cgroups);
         file.durable.unwrap_or_default().apply(&mut self.durable);
         file.ceilings.unwrap_or_default().apply(&mut self.ceilings);
@@ -152,6 +178,7 @@ impl Config {
         self.operator.env.extend(file.env.unwrap_or_default());
         self.operator.commands.extend(file.allow_exec.unwrap_or_default());
         self.socket_group = file.socket_group.or(self.socket_group);
+        self.service = file.service.or(self.service);
         if let Some(http) = file.http {
             self.http = http.into();
         }
@@ -198,8 +225,10 @@ pub struct ConfigFile {
     /// Roots with their own rules.
     worktree_root: Vec<RootFile>,
     socket_group: Option<String>,
+    service: Option<bool>,
     max_sessions: Option<u32>,
     shares: SharesFile,
+    databases: DatabasesFile,
     cgroups: CgroupsFile,
     service_uid: Option<u32>,
     service_gid: Option<u32>,
@@ -241,6 +270,7 @@ struct HttpFile {
     tokens: Option<PathBuf>,
     require_token: bool,
     allowed_hosts: Vec<String>,
+    allowed_origins: Vec<String>,
     ui_dir: Option<PathBuf>,
     max_body_kb: Option<u32>,
 }
@@ -260,6 +290,15 @@ impl HttpFile {
         if let Some(host) = self.allowed_hosts.iter().find(|host| !is_plain(host)) {
             return Err(format!("http.allowed_hosts: `{host}` is not a plain name or address without port"));
         }
+        let is_origin = |origin: &str| {
+            let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '@', '?', '#', ' ']))
+        };
+        if let Some(origin) = self.allowed_origins.iter().find(|origin| !is_origin(origin)) {
+            return Err(format!(
+                "http.allowed_origins: `{origin}` is not an origin (http://NAME:PORT or https://NAME, without a path)"
+            ));
+        }
         if self.max_body_kb == Some(0) {
             Err("http.max_body_kb must be at least 1".to_owned())
         } else {
@@ -270,9 +309,19 @@ impl HttpFile {
 
 impl From<HttpFile> for HttpConfig {
     fn from(file: HttpFile) -> Self {
-        let HttpFile { socket, listen, tokens, require_token, allowed_hosts, ui_dir, max_body_kb } = file;
-        let allowed_hosts = allowed_hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
-        Self { socket, listen, tokens, require_token, allowed_hosts, ui_dir, max_body_kb }
+        let HttpFile {
+            socket,
+            listen,
+            tokens,
+            require_token,
+            allowed_hosts,
+            allowed_origins,
+            ui_dir,
+            max_body_kb,
+        } = file;
+        let lower = |names: Vec<String>| names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
+        let (allowed_hosts, allowed_origins) = (lower(allowed_hosts), lower(allowed_origins));
+        Self { socket, listen, tokens, require_token, allowed_hosts, allowed_origins, ui_dir, max_body_kb }
     }
 }
 
@@ -404,6 +453,7 @@ impl ConfigFile {
                     return Err(format!("env: {name:?} is not a valid variable"));
                 }
                 file.shares.check(file.max_sessions)?;
+                file.databases.check()?;
                 file.cgroups.check()?;
                 file.http.iter().try_for_each(HttpFile::check).map(|()| file)
             }
@@ -466,6 +516,19 @@ mod tests {
     }
 
     #[test]
+    fn a_daemon_for_several_users_is_a_service_unless_configured() {
+        let service = |socket: &str, file: &str| {
+            let file = ConfigFile::parse(file).expect("valid");
+            Config::new("/s".into(), socket.into()).with_file(file).is_service()
+        };
+        assert_eq!(service("/run/user/1000/vm-system/control.sock", ""), is_root());
+        assert!(service("/run/vm-system/control.sock", ""));
+        assert!(service("/c/control.sock", "socket_group = \"users\""));
+        assert!(service("/c/control.sock", "service = true"));
+        assert!(!service("/run/vm-system/control.sock", "service = false\nsocket_group = \"users\""));
+    }
+
+    #[test]
     fn a_file_overrides_only_the_settings_that_it_has() {
         let text = "
             durability = \"normal\"
@@ -477,6 +540,7 @@ mod tests {
             [http]
             listen = [\"127.0.0.1:3210\"]
             allowed_hosts = [\"VM.example\"]
+            allowed_origins = [\"http://LOCALHOST:5173\"]
             [retention]
             max_age_days = 0
             quota_mb = 1
@@ -491,6 +555,7 @@ mod tests {
         );
         assert_eq!(config.shares, ShareConfig::default());
         assert_eq!((config.http.listen.len(), config.http.allowed_hosts[0].as_str()), (1, "vm.example"));
+        assert_eq!(config.http.allowed_origins, ["http://localhost:5173"]);
         assert_eq!(
             config.http.socket_beside(Path::new("/run/x/control.sock")),
             Path::new("/run/x/http.sock")
@@ -512,6 +577,11 @@ mod tests {
             assert!(config(&format!("[http]\nallowed_hosts = [\"{host}\"]")).is_err(), "{host}");
         }
         assert!(config("[http]\nallowed_hosts = [\"192.0.2.7\", \"2001:db8::7\"]").is_ok());
+        for origin in
+            ["localhost:5173", "http://", "http://a/", "*", "http://*", "ftp://a", "http://a@b", "null"]
+        {
+            assert!(config(&format!("[http]\nallowed_origins = [\"{origin}\"]")).is_err(), "{origin}");
+        }
         assert!(config("max_sessions = 0").is_err() && config("max_sessions = -1").is_err());
         assert!(config("").is_ok());
     }

@@ -14,6 +14,7 @@ use vm_system_protocol::model::{Event, Limits};
 use vm_system_record::Owner;
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::shares::ShareLimits;
+use vm_system_runtime::workspaces::WorkspaceLimits;
 use vm_system_runtime::worktree::Roots;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{SandboxMode, SpawnConfig};
@@ -37,6 +38,7 @@ impl Embedded {
         let parts = Parts {
             library_store: LibraryStore::in_memory(),
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
+            kept: Vec::new(),
             keeper_per_owner: false,
             roots: Roots::of_this_process().map_err(DaemonError::Roots)?,
             worktrees_confined: false,
@@ -47,6 +49,7 @@ impl Embedded {
             durable: vm_system_runtime::DurableConfig::default(),
             ceilings: no_ceilings(),
             workspaces: None,
+            workspace_limits: WorkspaceLimits::default(),
             operator: Operator::default(),
             stop: CancellationToken::new(),
         };

@@ -21,6 +21,9 @@ pub enum DaemonError {
     /// The control socket or the HTTP socket.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// The key of agents' sessions.
+    #[error("cannot prepare {path}: {source}")]
+    SessionKey { path: PathBuf, source: io::Error },
     /// `openat2`, which every access to a worktree needs.
     #[error("cannot reach files of worktrees: {0}")]
     Files(StepError),
@@ -37,11 +40,14 @@ pub enum DaemonError {
         path: PathBuf,
         source: io::Error,
     },
+    /// The folder in which keepers wait for a supervisor.
+    #[error("cannot use the folder {} of the keepers: {source}", path.display())]
+    Keepers { path: PathBuf, source: io::Error },
     /// The file of tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),
     /// The folder of the web UI.
-    #[error("ui_dir: {0}")]
+    #[error("--ui-dir (`ui_dir` of the file): {0}")]
     Ui(WorktreeError),
     /// An address beyond loopback without tokens.
     #[error("{0} is reachable from other machines, and there are no tokens: give a file with --tokens")]

@@ -4,11 +4,18 @@
 use super::config::Config;
 use super::error::DaemonError;
 use super::socket::ListeningSocket;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use vm_system_api::control::PeerPolicy;
-use vm_system_api::rest::{Listeners, RestLimits, RestOptions, TokenBook, UiDir};
+use vm_system_api::rest::{Listeners, RestLimits, RestOptions, SessionKey, TokenBook, UiDir};
+
+/// In the state directory.
+const SESSION_KEY_FILE: &str = "agent-sessions.key";
 
 /// The REST API before it accepts connections.
 pub(super) struct HttpApi {
@@ -24,13 +31,17 @@ impl HttpApi {
         peers: PeerPolicy,
         group: Option<u32>,
     ) -> Result<Self, DaemonError> {
-        let http = config.http.clone();
+        let (http, state_dir) = (config.http.clone(), config.state_dir.clone());
         let read = tokio::task::spawn_blocking(move || {
             let tokens = http.tokens.as_deref().map_or_else(|| Ok(TokenBook::empty()), TokenBook::open)?;
             let ui = http.ui_dir.as_deref().map(UiDir::open).transpose().map_err(DaemonError::Ui)?;
-            Ok::<_, DaemonError>((tokens, ui))
+            let key_file = state_dir.join(SESSION_KEY_FILE);
+            let key = session_key(&key_file)
+                .map_err(|source| DaemonError::SessionKey { path: key_file, source })?;
+            Ok::<_, DaemonError>((tokens, ui, key))
         });
-        let (tokens, ui) = read.await.map_err(|error| DaemonError::Internal(error.to_string()))??;
+        let (tokens, ui, session_key) =
+            read.await.map_err(|error| DaemonError::Internal(error.to_string()))??;
         let http = &config.http;
         let mut limits = RestLimits { connections: config.shares.http_connections, ..RestLimits::default() };
         if let Some(kib) = http.max_body_kb {
@@ -50,8 +61,10 @@ impl HttpApi {
             peers,
             require_token: http.require_token,
             allowed_hosts: http.allowed_hosts.clone(),
+            allowed_origins: http.allowed_origins.clone(),
             ui,
             limits,
+            session_key,
         };
         Ok(Self { options, listeners: Listeners { unix, tcp }, socket })
     }
@@ -62,4 +75,58 @@ async fn listen(address: SocketAddr, has_tokens: bool) -> Result<TcpListener, Da
         return Err(DaemonError::NoTokens(address));
     }
     TcpListener::bind(address).await.map_err(|source| DaemonError::Listen { address, source })
+}
+
+/// The key of the ids of agents' sessions: random bytes of which only the supervisor's user may read the file. A file that is not
+/// such is replaced, which ends the sessions of earlier daemons.
+fn session_key(path: &Path) -> io::Result<SessionKey> {
+    let owner = nix::unistd::geteuid().as_raw();
+    let options = |write: bool| {
+        let mut options = File::options();
+        options.read(!write).write(write).create_new(write).mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
+        options
+    };
+    let mut key = SessionKey::default();
+    if let Ok(mut file) = options(false).open(path) {
+        let about = file.metadata()?;
+        let is_private = about.is_file() && about.uid() == owner && about.mode() & 0o777 == 0o600;
+        if is_private && about.len() == key.len() as u64 {
+            file.read_exact(&mut key)?;
+            return Ok(key);
+        }
+        tracing::warn!(path = %path.display(), "the key of agents' sessions is not a private file of 32 bytes: a new one is made");
+    }
+    getrandom::fill(&mut key)?;
+    let fresh = path.with_extension("new");
+    match std::fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = options(true).open(&fresh)?;
+    file.write_all(&key)?;
+    file.sync_all()?;
+    std::fs::rename(&fresh, path)?;
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::session_key;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn the_key_is_kept_and_a_file_that_others_may_read_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let first = session_key(&path).unwrap();
+        assert_ne!(first, [0; 32]);
+        assert_eq!(session_key(&path).unwrap(), first);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let second = session_key(&path).unwrap();
+        assert_ne!(second, first);
+        std::fs::write(&path, "short").unwrap();
+        assert_ne!(session_key(&path).unwrap(), second);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }

@@ -15,6 +15,7 @@
 mod assembly;
 mod cgroups;
 mod config;
+mod databases;
 mod embedded;
 mod error;
 mod http;
@@ -29,7 +30,7 @@ mod trim;
 mod watchdog;
 
 pub use cgroups::{CgroupConfig, SubtreeSetting};
-pub use config::{Config, ConfigError, ConfigFile, HttpConfig, check_command};
+pub use config::{Config, ConfigError, ConfigFile, HttpConfig, SYSTEM_RUNTIME, check_command};
 pub use embedded::Embedded;
 pub use error::DaemonError;
 pub use serve::serve;

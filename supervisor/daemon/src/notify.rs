@@ -31,6 +31,12 @@ impl State {
 pub(super) fn notify(state: State) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else { return };
     if let Err(error) = send(&path, state) {
+        // A starter that waited only for readiness has gone.
+        let has_gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
+        if has_gone && state != State::Ready {
+            tracing::debug!(%error, state = state.text(), "nobody is notified");
+            return;
+        }
         tracing::warn!(%error, state = state.text(), "cannot notify the service manager");
     }
 }

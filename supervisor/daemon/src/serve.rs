@@ -17,11 +17,13 @@ use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
 use super::trim;
 use super::watchdog;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use vm_system_api::control::{self, ControlLimits, PeerPolicy, ServerState};
+use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerState};
 use vm_system_api::rest::{self, TokenBook};
 use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
@@ -30,7 +32,7 @@ use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_sandbox::namespaces::is_root;
 use vm_system_sandbox::rlimit;
 use vm_system_spawn::libraries::LibraryStore;
-use vm_system_spawn::{Cgroups, SpawnConfig};
+use vm_system_spawn::{Cgroups, KeptJail, SpawnConfig};
 use vm_system_store::{StoreHandle, StoreOptions};
 
 /// Time for the responses of requests after all sessions have ended.
@@ -46,9 +48,17 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
     let subtree = cgroups::claim(&config.cgroups)?;
     let cgroups = cgroups::groups(subtree, &config.cgroups)?;
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
-    let store = open(&config).await?;
+    // Keepers wait without an end once this process is connected to them: also while a schema is migrated.
+    let (store, kept) = tokio::try_join!(open(&config), async { Ok(kept_jails(&config).await) })?;
+    let kept = match kept {
+        Ok(kept) => kept,
+        Err(error) => {
+            store.shutdown().await;
+            return Err(error);
+        }
+    };
     tokio::select! {
-        served = serve_from(config, store.clone(), cgroups, signals) => served,
+        served = serve_from(config, (store.clone(), kept), cgroups, signals) => served,
         // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
         never = watchdog::report(store) => match never {},
     }
@@ -56,7 +66,7 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
 
 async fn serve_from(
     config: Config,
-    store: StoreHandle,
+    (store, kept): (StoreHandle, Vec<KeptJail>),
     cgroups: Cgroups,
     mut signals: StopSignals,
 ) -> Result<(), DaemonError> {
@@ -71,7 +81,9 @@ async fn serve_from(
     let bound = async {
         let roots = open_roots(&config).await?;
         let group = config.socket_group.as_deref().map(find_group).transpose()?;
-        let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), config.service_ids.uid, group);
+        let own_uid = nix::unistd::geteuid().as_raw();
+        let own_user = if config.is_service() { OwnUser::Service(own_uid) } else { OwnUser::Person(own_uid) };
+        let peers = PeerPolicy::new(own_user, config.service_ids.uid, group);
         let control = ListeningSocket::bind(&config.socket, group)?;
         Ok::<_, DaemonError>((roots, control, HttpApi::bind(&config, peers.clone(), group).await?, peers))
     };
@@ -83,7 +95,7 @@ async fn serve_from(
         }
     };
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
-    let parts = parts(&config, library_store, cgroups, (roots, worktree_clients), stop.clone());
+    let parts = parts(&config, library_store, (cgroups, kept), (roots, worktree_clients), stop.clone());
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     if let Err(error) = rights::restrict_calls() {
         assembly.end_sessions(config.stop).await;
@@ -104,6 +116,7 @@ async fn serve_from(
         http = %config.http.socket_beside(&config.socket).display(),
         state_dir = %config.state_dir.display(),
         durability = config.durability.as_str(),
+        service = config.is_service(),
         "ready"
     );
     let idle = async {
@@ -147,9 +160,23 @@ async fn reload(tokens: &Arc<TokenBook>) {
     }
 }
 
+/// The folder in which keepers wait for the next supervisor.
+fn keepers(config: &Config) -> PathBuf {
+    config.state_dir.join("keepers")
+}
+
+/// Connects to the keepers of an earlier supervisor.
+async fn kept_jails(config: &Config) -> Result<Vec<KeptJail>, DaemonError> {
+    let folder = keepers(config);
+    let failed = |source| DaemonError::Keepers { path: folder.clone(), source };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+    vm_system_spawn::kept_jails(&folder, config.sandbox).await.map_err(failed)
+}
+
 async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
     let options = StoreOptions {
         database: config.database.clone(),
+        socket: Some(config.socket.clone()),
         durability: config.durability,
         accepts_damage: config.accepts_damage,
         retention: config.retention.clone(),
@@ -187,6 +214,7 @@ async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
 fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClients {
     WorktreeClients::new(move |owner| match WorktreeClient::of_owner(owner.as_str()) {
         WorktreeClient::User(uid) if peers.is_administrator(uid) => WorktreeClient::Administrator,
+        WorktreeClient::User(uid) if peers.is_refused(uid) => WorktreeClient::Revoked,
         WorktreeClient::Token { name, .. } => match tokens.rights(&name) {
             Some(rights) if rights.admin => WorktreeClient::Administrator,
             Some(rights) => WorktreeClient::Token { name, uid: rights.uid },
@@ -199,7 +227,7 @@ fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClient
 fn parts(
     config: &Config,
     library_store: LibraryStore,
-    cgroups: Cgroups,
+    (cgroups, kept): (Cgroups, Vec<KeptJail>),
     (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
@@ -207,6 +235,7 @@ fn parts(
         sandbox: config.sandbox,
         service_ids: config.service_ids,
         grace: config.keeper_grace,
+        keepers: Some(keepers(config)),
         reserve_zygote: true,
         prestart_workers: true,
         cgroups,
@@ -215,6 +244,7 @@ fn parts(
     Parts {
         library_store,
         spawn,
+        kept,
         keeper_per_owner: config.keeper_per_owner,
         // With agents every user has its own rights.
         worktrees_confined: !config.worktree_roots.is_empty() || roots.has_agents(),
@@ -224,6 +254,7 @@ fn parts(
         durable: config.durable.clone(),
         ceilings: config.ceilings.clone(),
         workspaces: Some(config.state_dir.join("workspaces")),
+        workspace_limits: config.workspaces,
         operator: config.operator.clone(),
         stop,
     }

@@ -134,7 +134,7 @@ fn matters(changes: bool, admin: bool, code: ErrorCode) -> bool {
         | ErrorCode::OutputLimitExceeded
         | ErrorCode::TaskNotPending
         | ErrorCode::AnswerInvalid => false,
-        ErrorCode::NotPermitted => true,
+        ErrorCode::NotPermitted | ErrorCode::OwnerGone => true,
         ErrorCode::NotFound
         | ErrorCode::TemplateNotFound
         | ErrorCode::SessionNotFound

@@ -132,7 +132,10 @@ impl Ops {
         {
             row = self.store.program(&scope, ProgramId::from_bytes(id)).await.map_err(stored)?;
         }
-        row.map(|row| *row).ok_or_else(|| super::resolve::unknown(call, Entity::Program, reference))
+        match row {
+            Some(row) => Ok(*row),
+            None => Err(self.unknown(call, Entity::Program, reference).await),
+        }
     }
 
     /// An execution of a program that the caller may see.
@@ -264,6 +267,9 @@ fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
         DurableRefusal::NoWorker(_) => {
             OpError::new(ErrorCode::CapacityExceeded, message).with_details(&details)
         }
+        DurableRefusal::OwnerGone(_) => OpError::new(ErrorCode::OwnerGone, message)
+            .with_details(&details)
+            .with_hint(vm_system_runtime::OWNER_GONE_HINT),
         DurableRefusal::Storage(_) => {
             OpError::new(ErrorCode::StorageUnavailable, message).with_details(&details)
         }

@@ -9,11 +9,15 @@ use std::collections::HashSet;
 use std::pin::pin;
 use tokio::sync::mpsc;
 use vm_system_core::{ExecuteRequest, Source};
-use vm_system_protocol::control::{DurableOp, ErrorCode, ListPage, NewExecution, OpError, Reply};
+use vm_system_protocol::control::{
+    DurableOp, ErrorCode, INTERACTIVE_INPUT, ListPage, NewExecution, OpError, Reply, TYPESCRIPT_INPUT,
+};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::model::{Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus};
+use vm_system_protocol::model::{
+    Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, ResultValue,
+};
 use vm_system_protocol::worker::SourceFormat;
-use vm_system_record::{Entity, is_last_page};
+use vm_system_record::{Entity, INCOMPLETE, Write, is_last_page};
 use vm_system_runtime::worktree::clean_relative;
 use vm_system_runtime::{Follower, RuntimeError};
 
@@ -231,6 +235,10 @@ impl Ops {
         let execution = self.execution(call, execution).await?.execution;
         let id = execution.id;
         let result = match execution.kind {
+            // Its state is being written, which ends with its row.
+            ExecutionKind::Program if execution.error.is_some_and(|error| error.code == INCOMPLETE) => {
+                self.store_of(call).apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored)
+            }
             ExecutionKind::Program => self.cancel_program(id).await,
             _ => self.runtime.cancel_execution(id).await.map_err(OpError::from),
         };
@@ -246,8 +254,10 @@ fn check_body(new: &NewExecution) -> Result<Value, OpError> {
             if new.input.as_deref().is_none_or(str::is_empty) {
                 return Err(invalid("input is missing"));
             }
-            if new.path.is_some() {
-                return Err(invalid("a repl execution has no path"));
+            if !matches!(new.path.as_deref(), None | Some(INTERACTIVE_INPUT | TYPESCRIPT_INPUT)) {
+                return Err(invalid(format!(
+                    "the path of a repl execution can only be {INTERACTIVE_INPUT} or {TYPESCRIPT_INPUT}"
+                )));
             }
         }
         ExecutionKind::RunFile => {
@@ -278,6 +288,11 @@ fn check_body(new: &NewExecution) -> Result<Value, OpError> {
 /// The source of a body that was checked.
 fn source(new: &mut NewExecution) -> Result<Source, OpError> {
     match (new.input.take(), new.path.take()) {
+        (Some(text), Some(file_name)) if new.kind == ExecutionKind::Repl => {
+            let is_typescript = file_name == TYPESCRIPT_INPUT;
+            let format = if is_typescript { SourceFormat::TypeScript } else { SourceFormat::Script };
+            Ok(Source::Text { text, file_name, format: Some(format) })
+        }
         // If the client sends a text, the path is only its name.
         (Some(text), Some(file_name)) => Ok(Source::Text { text, file_name, format: None }),
         (Some(text), None) => {
@@ -344,6 +359,6 @@ fn weight(execution: &Execution) -> usize {
         + text(&execution.path)
         + execution.args.as_str().len()
         + execution.env.as_str().len()
-        + execution.result.as_ref().map_or(0, |json| json.as_str().len())
+        + execution.result.as_ref().map_or(0, ResultValue::bytes)
         + execution.error.as_ref().map_or(0, |error| error.message.len())
 }

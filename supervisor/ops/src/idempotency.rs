@@ -74,6 +74,23 @@ impl Ops {
         follower: Option<Follower>,
     ) -> Result<Reply, OpError> {
         check(key)?;
+        let Op::Durable(DurableOp::ImportEnd { import }) = &op else {
+            return self.run_once(caller, op, key, follower).await;
+        };
+        let import = import.clone();
+        let response = self.run_once(caller, op, key, follower).await;
+        // The file of a repeated or refused request was not used.
+        self.imports.forget(caller, &import);
+        response
+    }
+
+    async fn run_once(
+        &self,
+        caller: &Caller,
+        op: Op,
+        key: &str,
+        follower: Option<Follower>,
+    ) -> Result<Reply, OpError> {
         let hash = self.request_hash(caller, &op)?;
         let name = (caller.owner.clone(), key.to_owned());
         match self.in_flight.enter(name, hash) {

@@ -91,13 +91,14 @@ impl Ops {
     pub(super) async fn library_install(
         &self,
         call: &VerbCall<'_>,
-        new: NewLibrary,
+        mut new: NewLibrary,
     ) -> Result<Reply, OpError> {
         operator(call)?;
         let unusable = |error: libraries::NameError| invalid(error.to_string());
         libraries::check_id(&new.id).map_err(unusable)?;
         libraries::check_version(&new.version).map_err(unusable)?;
-        let global = new.global.or_else(|| catalog_entry(&new.id).map(|entry| entry.global.to_owned()));
+        let global =
+            new.global.take().or_else(|| catalog_entry(&new.id).map(|entry| entry.global.to_owned()));
         global.as_deref().map(libraries::check_global).transpose().map_err(unusable)?;
         if new.source.trim().is_empty() {
             return Err(invalid("the library's source is empty"));
@@ -106,9 +107,18 @@ impl Ops {
             return Err(invalid(format!("the library's source has more than {LIBRARY_BYTES} bytes")));
         }
         self.check_quota(call)?;
+        let name = full_name(&new.id, &new.version);
+        let checked =
+            if new.unchecked { Ok(()) } else { self.loads(call, &name, &new, global.as_ref()).await };
         let _deciding = self.deciding.lock().await;
         let rows = self.store.libraries().await.map_err(stored)?;
-        let name = full_name(&new.id, &new.version);
+        if let Err((hash, error)) = checked {
+            self.audit(call, &name, &Err::<(), _>(error.clone())).await;
+            if let Some(hash) = hash {
+                self.remove_source(&name, hash, &rows).await;
+            }
+            return Err(error);
+        }
         let before = rows.iter().find(|row| row.name == name);
         if rows.len() >= INSTALLED && before.is_none() {
             return Err(invalid(format!("at most {INSTALLED} libraries can be installed")));
@@ -200,17 +210,49 @@ impl Ops {
         *kept = InstalledLibraries { rows: None, changes: kept.changes + 1 };
     }
 
+    /// Checks that a new library loads by itself, without the lock: an endless loop takes its time. The error comes with the
+    /// hash of the source if that was stored.
+    async fn loads(
+        &self,
+        call: &VerbCall<'_>,
+        name: &str,
+        new: &NewLibrary,
+        global: Option<&String>,
+    ) -> Result<(), (Option<[u8; 32]>, OpError)> {
+        let (library_store, source) = (self.library_store.clone(), new.source.clone());
+        let put = blocking(move || library_store.put(&source)).await.map_err(|error| (None, error))?;
+        let hash = put.map_err(|error| (None, unkept(&error)))?;
+        let library = Library { name: name.to_owned(), id: new.id.clone(), global: global.cloned(), hash };
+        let failed = match self.runtime.check_library(call.caller.owner.clone(), library).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(why)) => {
+                let message = format!("{name} was not installed, because it does not load by itself: {why}");
+                OpError::new(ErrorCode::StartupFailed, message).with_hint(
+                    "--entry chooses another file of the package; --unchecked installs a library that needs others of its template",
+                )
+            }
+            Err(error) => error.into(),
+        };
+        Err((Some(hash), failed))
+    }
+
     /// The source of a library that was replaced or removed, unless another one has the same.
     async fn forget_source(&self, row: &LibraryRow, rows: &[LibraryRow]) {
-        if rows.iter().any(|other| other.name != row.name && other.hash == row.hash) {
+        let others: Vec<LibraryRow> = rows.iter().filter(|other| other.name != row.name).cloned().collect();
+        self.remove_source(&row.name, row.hash, &others).await;
+    }
+
+    /// Removes a source that no installed library has.
+    async fn remove_source(&self, name: &str, hash: [u8; 32], installed: &[LibraryRow]) {
+        if installed.iter().any(|row| row.hash == hash) {
             return;
         }
-        let (library_store, hash) = (self.library_store.clone(), row.hash);
+        let library_store = self.library_store.clone();
         match blocking(move || library_store.remove(&hash)).await {
             Ok(Ok(())) => {}
             // The next start deletes the file.
-            Ok(Err(error)) => tracing::warn!(%error, library = row.name, "a removed library's file stays"),
-            Err(error) => tracing::warn!(%error, library = row.name, "a removed library's file stays"),
+            Ok(Err(error)) => tracing::warn!(%error, library = name, "a removed library's file stays"),
+            Err(error) => tracing::warn!(%error, library = name, "a removed library's file stays"),
         }
     }
 }

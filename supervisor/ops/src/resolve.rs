@@ -50,7 +50,8 @@ impl Ops {
             // Administrators see its row; its content is in `built_in`.
             Some(row) if row.detail.template.id == BUILT_IN => Ok(built_in::row()),
             None if built_in::is_meant(reference) => Ok(built_in::row()),
-            row => row.map(|row| *row).ok_or_else(|| unknown(call, Entity::Template, reference)),
+            Some(row) => Ok(*row),
+            None => Err(self.unknown(call, Entity::Template, reference).await),
         }
     }
 
@@ -85,7 +86,7 @@ impl Ops {
         }
         match self.by_prefix(call, IdKind::Session, Entity::Session, reference).await? {
             Some(id) => Ok(SessionId::from_bytes(id)),
-            None => Err(unknown(call, Entity::Session, reference)),
+            None => Err(self.unknown(call, Entity::Session, reference).await),
         }
     }
 
@@ -134,12 +135,52 @@ impl Ops {
         {
             row = self.store.execution(&scope, ExecutionId::from_bytes(id)).await.map_err(stored)?;
         }
-        let mut row = row.map(|row| *row).ok_or_else(|| unknown(call, Entity::Execution, reference))?;
+        let Some(row) = row else { return Err(self.unknown(call, Entity::Execution, reference).await) };
+        let mut row = *row;
         // The owner task still has a record that the store refused.
         if let Some(record) = self.runtime.degraded(row.execution.id) {
             row.execution = (*record).clone();
         }
         Ok(row)
+    }
+
+    /// The error for an unknown reference: with what may have been meant; else administrators get a hint on names.
+    pub(super) async fn unknown(&self, call: &VerbCall<'_>, entity: Entity, reference: &str) -> OpError {
+        let error = not_found(entity, reference);
+        if error.hint.is_some() {
+            return error;
+        }
+        if let Some(similar) = self.similar(call, entity, reference).await {
+            return error.with_hint(format!("did you mean {similar:?}?"));
+        }
+        if !call.caller.admin || prefix(reference).is_some() {
+            return error;
+        }
+        error.with_hint("a name means something of your own; use the id for what belongs to others")
+    }
+
+    /// A name or an id of the caller's own objects that is like the reference.
+    async fn similar(&self, call: &VerbCall<'_>, entity: Entity, reference: &str) -> Option<String> {
+        let (scope, some) = (call.caller.own(), Page::first(SEARCHED));
+        let known: Vec<(String, Option<String>)> = match entity {
+            Entity::Session => {
+                let rows = self.store.sessions(&scope, SessionQuery::default(), some).await.ok()?;
+                rows.into_iter().map(|row| (row.session.id.to_string(), row.session.name)).collect()
+            }
+            Entity::Template => {
+                let rows = self.store.templates(&scope, some).await.ok()?;
+                rows.into_iter()
+                    .map(|row| row.detail.template)
+                    .map(|one| (one.id.to_string(), Some(one.name)))
+                    .collect()
+            }
+            Entity::Program => {
+                let rows = self.store.programs(&scope, some).await.ok()?;
+                rows.into_iter().map(|row| (row.id.to_string(), Some(row.name))).collect()
+            }
+            _ => return None,
+        };
+        most_similar(reference, known.into_iter().flat_map(|(id, name)| name.into_iter().chain([id])))
     }
 
     pub(super) async fn by_prefix(
@@ -157,13 +198,29 @@ impl Ops {
     }
 }
 
-/// The error for an unknown reference; administrators get a hint on names.
-pub(super) fn unknown(call: &VerbCall<'_>, entity: Entity, reference: &str) -> OpError {
-    let error = not_found(entity, reference);
-    if !call.caller.admin || error.hint.is_some() || prefix(reference).is_some() {
-        return error;
+/// Objects of the caller among which a similar name or id is looked for.
+const SEARCHED: u32 = 100;
+
+/// The name or id that is most like a reference: at most two typing errors in at least four characters.
+fn most_similar(reference: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    let length = reference.chars().count();
+    // The comparison grows with both lengths.
+    if !(4..=200).contains(&length) {
+        return None;
     }
-    error.with_hint("a name means something of your own; use the id for what belongs to others")
+    let errors = |known: &String| {
+        let whole = strsim::damerau_levenshtein(reference, known);
+        // The beginning of an id, too.
+        let is_id = known.len() == 36 && known.is_ascii() && Uuid::try_parse(known).is_ok();
+        if is_id && (8..36).contains(&length) {
+            whole.min(strsim::damerau_levenshtein(reference, &known[..length]))
+        } else {
+            whole
+        }
+    };
+    let allowed = if length < 6 { 1 } else { 2 };
+    let near = known.map(|known| (errors(&known), known)).filter(|(count, _)| (1..=allowed).contains(count));
+    near.min_by_key(|(count, _)| *count).map(|(_, known)| known)
 }
 
 /// The one id that was found, if any; an error with the candidates if there are more.

@@ -318,6 +318,8 @@ fn database(
         max_rows: rights.max_rows,
         max_result_bytes: rights.max_result_bytes,
         max_database_bytes: rights.max_database_bytes,
+        // What the workspace has left is known when the call is made.
+        growth_bytes: u64::MAX,
         timeout_ms: rights.timeout_ms,
     };
     Ok(BrokerCall::Database { request, terms })

@@ -1,8 +1,8 @@
 //! The possible writes, as enums. Knows nothing of how rows are stored.
 
 use super::rows::{
-    AuditEntry, Checkpoint, KeyClaim, LibraryRow, NewProgramVersion, Owner, PolicySnapshot, TaskOutcome,
-    TaskRow,
+    AuditEntry, Checkpoint, KeyClaim, LibraryRow, NewProgramVersion, Owner, PolicySnapshot, RecordedWorktree,
+    TaskOutcome, TaskRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{
@@ -91,7 +91,12 @@ pub enum Write {
         name: String,
     },
     /// A new session with the snapshot of its template (interned by content).
-    SessionInsert { owner: Owner, session: Arc<Session>, policy: Arc<PolicySnapshot> },
+    SessionInsert {
+        owner: Owner,
+        session: Arc<Session>,
+        policy: Arc<PolicySnapshot>,
+        worktree: Option<Arc<RecordedWorktree>>,
+    },
     /// `starting → ready`.
     SessionReady { id: SessionId },
     /// `starting|ready → closed|crashed`.
@@ -313,7 +318,7 @@ mod tests {
     #[test]
     fn a_lost_task_of_a_session_marks_its_execution_as_incomplete() {
         let id = ExecutionId::from_bytes([1; 16]);
-        let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "x".to_owned() };
+        let payload = EventPayload::console(ConsoleLevel::Log, "x".to_owned());
         let event = Event { execution_id: id, seq: 1, ts: Timestamp(1), payload };
         let progress =
             Write::RunProgress { id, status: ExecutionStatus::Waiting, metrics: Metrics::default() };

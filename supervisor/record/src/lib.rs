@@ -16,9 +16,9 @@ pub use query::{Cursor, IdKind, Page, PageVersion, Query, QueryResult, SessionQu
 pub use query::{PAGE_BYTES, is_last_page, weight_of_event};
 pub use retention::{CLIENTS_OF_AN_OWNER, PRUNE_EVERY, PRUNE_ROWS, earlier, oldest_id_at};
 pub use retention::{KEY_LIFE, Retention};
-pub use rows::RUN_HEAD_STATE_BYTES;
 pub use rows::{
     AuditEntry, Checkpoint, CheckpointRow, DueTask, ExecutionRow, KeyClaim, KeyRow, LibraryRow,
-    NewProgramVersion, Owner, PolicySnapshot, ProgramCode, ProgramRow, RunHead, RunRow, Scope, SessionRow,
-    TaskOutcome, TaskRow, TemplateRow, VersionRow,
+    NewProgramVersion, Owner, PolicySnapshot, ProgramCode, ProgramRow, ReadySessionRow, RecordedWorktree,
+    RunHead, RunRow, RunningExecutionRow, Scope, SessionRow, TaskOutcome, TaskRow, TemplateRow, VersionRow,
 };
+pub use rows::{INCOMPLETE, RUN_HEAD_STATE_BYTES};

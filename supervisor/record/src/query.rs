@@ -2,7 +2,7 @@
 
 use super::rows::{
     AuditEntry, CheckpointRow, DueTask, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
-    ProgramRow, RunHead, RunRow, Scope, SessionRow, TaskRow, TemplateRow, VersionRow,
+    ProgramRow, ReadySessionRow, RunHead, RunRow, Scope, SessionRow, TaskRow, TemplateRow, VersionRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
@@ -225,6 +225,8 @@ pub enum Query {
         /// At most this many.
         limit: u32,
     },
+    /// All ready sessions with workers of their own, for the start of a supervisor. → [`QueryResult::ReadySessions`]
+    ReadySessions,
     /// A meta value of the store. → [`QueryResult::Meta`]
     Meta(String),
 }
@@ -241,6 +243,7 @@ pub enum QueryResult {
     /// A snapshot, if there is such a session.
     Policy(Option<Arc<PolicySnapshot>>),
     Sessions(Vec<SessionRow>),
+    ReadySessions(Vec<ReadySessionRow>),
     /// An execution, if there is one.
     Execution(Option<Box<ExecutionRow>>),
     Executions(Vec<ExecutionRow>),

@@ -90,10 +90,28 @@ pub struct TemplateRow {
     pub detail: TemplateDetail,
 }
 
+/// Where the worktree of a session is and whose rights use it, as recorded when the session was created. With it the folder is opened
+/// again; the text that a client named is only shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedWorktree {
+    /// The user whose rights use it.
+    pub uid: u32,
+    /// The name of this user; absent if a supervisor without files agents used its own rights.
+    pub user: Option<String>,
+    /// The root above it, as the operator configured it.
+    pub root: String,
+    /// Its path relative to the root.
+    pub beneath: String,
+    /// The file handle of the folder, if its file system has them.
+    pub handle: Option<Vec<u8>>,
+}
+
 /// A session with its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
     pub owner: Owner,
+    /// Absent for a program without files, and for what was created before schema version 13.
+    pub worktree: Option<Arc<RecordedWorktree>>,
     /// Sequence number of its worker's last message with stored effects.
     pub worker_seq: u64,
     pub session: Session,
@@ -107,6 +125,28 @@ pub struct ExecutionRow {
     pub name: Option<String>,
     /// The execution; `events` is none.
     pub execution: Execution,
+}
+
+/// A ready session of an earlier supervisor: what another one needs to take its worker over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadySessionRow {
+    pub row: SessionRow,
+    pub policy: Arc<PolicySnapshot>,
+    pub running: Option<RunningExecutionRow>,
+}
+
+/// An unfinished execution of a session, with the sums of its stored events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningExecutionRow {
+    pub execution: Execution,
+    /// Number of the last event.
+    pub events: u64,
+    /// Text of the events (bytes).
+    pub output_bytes: u64,
+    /// Time of the last event; of the start, if there is none.
+    pub last_event_at: Timestamp,
+    /// The last task, ended or not.
+    pub task: Option<TaskRow>,
 }
 
 /// An installed library.
@@ -279,10 +319,11 @@ pub struct RunHead {
     pub execution: Execution,
     pub program: ProgramId,
     pub version: u32,
-    /// The owner of its rows; its files are used with the owner's rights.
     pub owner: Owner,
     /// Folder of its files; empty = none.
     pub worktree_path: String,
+    /// As in [`SessionRow`].
+    pub worktree: Option<Arc<RecordedWorktree>>,
     /// Its session's copy of the template.
     pub policy: Arc<PolicySnapshot>,
     /// The current template; none once it was deleted.
@@ -294,6 +335,9 @@ pub struct RunHead {
     /// The state of its last checkpoint, if that is small (`RUN_HEAD_STATE_BYTES`): a resuming worker needs it next.
     pub state: Option<Vec<(u64, Vec<u8>)>>,
 }
+
+/// The error code of an execution of which the state is being copied or imported, or of which that was interrupted.
+pub const INCOMPLETE: &str = "INCOMPLETE";
 
 /// A state that is read together with a [`RunHead`] is smaller than this (bytes).
 pub const RUN_HEAD_STATE_BYTES: usize = 16 << 10;

@@ -1,5 +1,6 @@
 //! Requests of the runtime's callers, and its errors.
 
+use super::failed_starts::TooManyFailedStarts;
 use super::task::FilesError;
 use crate::brokers::BrokerConfig;
 use crate::shares::{ShareLimits, ShareRefusal};
@@ -14,15 +15,18 @@ use vm_system_policy::Operator;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_record::{Owner, PolicySnapshot, StoreError};
+use vm_system_spawn::KeptJail;
 use vm_system_spawn::{LibrarySet, SHORTAGE_HINT, SpawnConfig};
 
 /// Configuration of a runtime.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct RuntimeConfig {
     /// Each owner has a jail of its own.
     pub keeper_per_owner: bool,
     /// The jail.
     pub spawn: SpawnConfig,
+    /// The jails of an earlier supervisor.
+    pub kept: Vec<KeptJail>,
     /// The processes that carry out host calls.
     pub brokers: BrokerConfig,
     /// Where worktrees may be.
@@ -118,6 +122,9 @@ pub enum RuntimeError {
     /// A session with this id exists.
     #[error("a session with this id is live")]
     Duplicate,
+    /// Sessions of the template die at their start.
+    #[error(transparent)]
+    FailedStarts(#[from] TooManyFailedStarts),
     /// The runtime is ending.
     #[error("the supervisor is stopping")]
     ShuttingDown,
@@ -141,13 +148,14 @@ impl RuntimeError {
             Self::Worktree(error) => match error {
                 WorktreeError::InvalidPath(_) => ErrorCode::InvalidPath,
                 WorktreeError::NotFound(_) => ErrorCode::FileNotFound,
-                WorktreeError::NotPermitted(_) => ErrorCode::NotPermitted,
+                WorktreeError::NotPermitted(_) | WorktreeError::RootRemoved(_) => ErrorCode::NotPermitted,
+                WorktreeError::OwnerGone(_) => ErrorCode::OwnerGone,
                 WorktreeError::Unavailable(_) => ErrorCode::CapacityExceeded,
                 WorktreeError::TooLarge { .. }
                 | WorktreeError::Unreadable(_)
                 | WorktreeError::Worktree(_) => ErrorCode::ValidationError,
             },
-            Self::Full(_) | Self::Late(_) => ErrorCode::CapacityExceeded,
+            Self::Full(_) | Self::Late(_) | Self::FailedStarts(_) => ErrorCode::CapacityExceeded,
             Self::Duplicate => ErrorCode::Conflict,
             Self::ShuttingDown => ErrorCode::ShuttingDown,
             Self::Store(_) => ErrorCode::StorageUnavailable,
@@ -168,9 +176,17 @@ impl RuntimeError {
             Self::Late(_) => {
                 Some("is a mount beneath the worktree's root stuck (FUSE, a server that is gone)?")
             }
+            Self::FailedStarts(_) => Some(
+                "`session list` shows the sessions; what do the template's startup files and libraries do?",
+            ),
             Self::Refused(Refusal::Unrecorded(_)) => Some(
                 "do not repeat it unless it may run twice; it is marked `degraded` as soon as the store can write again",
             ),
+            Self::Worktree(WorktreeError::OwnerGone(_))
+            | Self::Refused(Refusal::Load(LoadFailure::OwnerGone(_))) => Some(OWNER_GONE_HINT),
+            Self::Worktree(WorktreeError::RootRemoved(_)) => {
+                Some("configure the root again, or start anew with a folder beneath another root")
+            }
             Self::Worktree(WorktreeError::NotPermitted(_)) => Some(
                 "a daemon of root uses a folder with the rights of the client's user (or of --as-user); a token without `uid`, and \
                  users of any other daemon, name folders beneath a [[worktree_root]] whose `owners` list them; the path has \
@@ -182,13 +198,19 @@ impl RuntimeError {
     }
 }
 
+/// What to do about [`ErrorCode::OwnerGone`].
+pub const OWNER_GONE_HINT: &str = "the files stay closed until the user database has this user again; to go on as another user, export \
+                                   the execution and import it with --worktree-path (an administrator also with --as-user)";
+
 fn refusal_code(refusal: &Refusal) -> ErrorCode {
     match refusal {
-        Refusal::NotReady(_) => ErrorCode::SessionNotReady,
+        Refusal::NotReady(_) | Refusal::DiedAtStart(_) => ErrorCode::SessionNotReady,
         Refusal::Busy => ErrorCode::SessionBusy,
         Refusal::NoSuchExecution => ErrorCode::ExecutionNotFound,
         Refusal::Load(LoadFailure::InvalidPath(_)) => ErrorCode::InvalidPath,
         Refusal::Load(LoadFailure::NotFound(_)) => ErrorCode::FileNotFound,
+        Refusal::Load(LoadFailure::NotPermitted(_)) => ErrorCode::NotPermitted,
+        Refusal::Load(LoadFailure::OwnerGone(_)) => ErrorCode::OwnerGone,
         Refusal::Load(LoadFailure::Unavailable(_)) => ErrorCode::CapacityExceeded,
         Refusal::SourceTooLarge { .. }
         | Refusal::Load(LoadFailure::TooLarge(_) | LoadFailure::Unreadable(_)) => ErrorCode::ValidationError,

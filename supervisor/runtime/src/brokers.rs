@@ -8,9 +8,11 @@
 //! - [`Brokers`]: the interface for callers; finds or starts the owner task
 //! - [`owner`]: one task per session and kind of broker: owns the process, serves one call after the other
 //! - [`live`]: one broker process with its channel: start, exchange, end
+//! - [`databases`]: what a broker for databases may add to its workspace
 //! - [`channel`]: frames on the socket
 
 mod channel;
+mod databases;
 mod live;
 mod owner;
 

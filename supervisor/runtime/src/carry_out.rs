@@ -31,7 +31,8 @@ impl SessionTask {
             Action::Signal(signal) => self.on_worker("signal", |process| process.signal(signal)),
             Action::LoadSource { execution, path, format, policy } => {
                 let shared = Arc::clone(&self.shared);
-                let of = (self.host.worktree.clone(), shared.holder(&self.live.owner));
+                let permitted = shared.permits(&self.host.worktree, &self.live.owner);
+                let of = (self.host.worktree.clone(), permitted, shared.holder(&self.live.owner));
                 self.host.work = Some(host::load_source(shared, of, execution, path, format, policy));
             }
             Action::HostCall { call, execution, permit, policy } => {
@@ -47,7 +48,9 @@ impl SessionTask {
                     holder: shared.holder(&self.live.owner),
                     reservation: self.host.reservation.clone(),
                 };
-                self.host.work = Some(host::call(shared, worktree, caller, call, permit, policy));
+                let permitted = shared.permits(&worktree, &self.live.owner);
+                let of = (worktree, permitted);
+                self.host.work = Some(host::call(shared, of, caller, call, permit, policy));
             }
             Action::EndHostUse => self.shared.brokers.execution_ended(self.live.id),
             Action::DropHostWork => self.host.work = None,

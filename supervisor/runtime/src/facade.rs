@@ -10,8 +10,8 @@ use super::owner_jails::OwnerJails;
 use super::registry::{AdmissionError, LiveSession, Registry};
 use super::session_task::SessionTask;
 use super::specs::{spec, timestamp};
-use super::task::{Command, RuntimeContext, SessionResponder};
-use super::{doctor, followers};
+use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
+use super::{adoption, doctor, followers};
 use crate::brokers::Brokers;
 use crate::shares::Shares;
 use crate::worktree::clean_relative;
@@ -27,7 +27,7 @@ use vm_system_protocol::control::{DoctorReport, GivenAnswer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
-use vm_system_spawn::{KindZygoteInfo, SpawnError, Spawner};
+use vm_system_spawn::{KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
 use vm_system_store::{BoxFuture, OpenError, StoreHandle};
 
 /// Commands that may wait for a session's owner task.
@@ -54,19 +54,21 @@ pub enum StartError {
     /// The store could not be opened.
     #[error(transparent)]
     Open(OpenError),
-    /// The sessions of an earlier supervisor could not be marked as crashed.
+    /// The sessions of an earlier supervisor could not be read or marked as crashed.
     #[error("the store cannot write: {0}")]
     Store(StoreError),
 }
 
 impl Runtime {
-    /// Builds the jail while the store opens, and marks the sessions of an earlier supervisor as `crashed(host_restart)`. After an
-    /// error both are closed.
+    /// Builds the jail while the store opens, and takes over the sessions of an earlier supervisor whose workers still run; the others
+    /// become `crashed(host_restart)`. After an error both are closed, and the keepers wait for the next attempt.
     pub async fn start(
         config: RuntimeConfig,
         store: impl Future<Output = Result<StoreHandle, OpenError>>,
     ) -> Result<Self, StartError> {
         let registry = Arc::new(Registry::default());
+        let kept = config.kept;
+        let spawn = config.spawn.clone();
         let jails = OwnerJails::start(config.spawn, config.keeper_per_owner, Arc::clone(&registry));
         let (jails, store) = match tokio::join!(jails, store) {
             (Ok(jails), Ok(store)) => (jails, store),
@@ -80,12 +82,21 @@ impl Runtime {
             }
             (Err(error), Err(_)) => return Err(error.into()),
         };
-        let restart = Write::HostRestart { at: timestamp(), alive: Vec::new() };
-        if let Err(error) = store.apply(restart).await {
-            jails.shutdown(Duration::from_secs(1)).await;
-            store.shutdown().await;
-            return Err(StartError::Store(error));
-        }
+        let taken = async {
+            let rows = store.ready_sessions().await?;
+            let workers = adoption::take_over(kept, &spawn, &rows, &registry).await;
+            let alive = workers.keys().copied().collect();
+            store.apply(Write::HostRestart { at: timestamp(), alive }).await?;
+            Ok((rows, workers))
+        };
+        let (rows, workers) = match taken.await {
+            Ok(taken) => taken,
+            Err(error) => {
+                jails.shutdown(Duration::from_secs(1)).await;
+                store.shutdown().await;
+                return Err(StartError::Store(error));
+            }
+        };
         let shared = RuntimeContext {
             store,
             brokers: Brokers::new(config.brokers),
@@ -98,12 +109,14 @@ impl Runtime {
             started: Instant::now(),
             files: Shares::new("file calls", "file_calls", config.file_calls),
             budget: super::memory::MemoryBudget::new(),
+            failed_starts: super::failed_starts::FailedStarts::default(),
         };
         let shared = Arc::new(shared);
         let durables = Durables::start(Arc::clone(&shared), config.durable);
         let sessions = Shares::new("sessions", "sessions", config.sessions);
-        let inner = Inner { shared, durables, sessions, tasks: TaskTracker::new() };
-        Ok(Self(Arc::new(inner)))
+        let runtime = Self(Arc::new(Inner { shared, durables, sessions, tasks: TaskTracker::new() }));
+        runtime.continue_sessions(rows, workers);
+        Ok(runtime)
     }
 
     async fn with_events(&self, executed: Executed, wanted: bool) -> Result<Execution, RuntimeError> {
@@ -200,6 +213,12 @@ impl Runtime {
         })
     }
 
+    /// Admits a session of an earlier supervisor, whatever its owner has already; `false`: the runtime is stopping.
+    pub(super) fn readmit(&self, live: &Arc<LiveSession>) -> bool {
+        let share = self.0.sessions.take_beyond(&self.0.shared.holder(&live.owner));
+        self.0.shared.registry.insert(Arc::clone(live), share).is_ok()
+    }
+
     pub(super) fn live(&self, id: SessionId) -> Result<Arc<LiveSession>, RuntimeError> {
         self.0.shared.registry.get(id).ok_or(RuntimeError::NotLive)
     }
@@ -222,21 +241,34 @@ impl RuntimeApi for Runtime {
             if shared.registry.is_stopping() {
                 return Err(RuntimeError::ShuttingDown);
             }
+            shared.failed_starts.check(&request.owner, request.template_id)?;
             let CreateSession { worktree_path, as_user, .. } = request.clone();
             let worktree = shared.open_worktree(worktree_path, &request.owner, as_user).await?;
             let (commands, inbox) = commands();
             let CreateSession { id, owner, policy, libraries, .. } = request.clone();
             let live = Arc::new(LiveSession::new(id, owner, commands, policy));
             self.admit(&live)?;
-            let machine = SessionMachine::new(spec(&request, &live.policy(None, &shared.operator)));
+            let machine =
+                SessionMachine::new(spec(&request, &worktree, &live.policy(None, &shared.operator)));
             let task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
             self.0.tasks.spawn(task.run());
-            match self.request(&live, |responder| Command::Create { responder }).await? {
-                SessionReply::Session(session) => {
+            match self.request(&live, |responder| Command::Create { responder }).await {
+                Ok(SessionReply::Session(session)) => {
                     shared.registry.sessions_created.fetch_add(1, Ordering::Relaxed);
                     Ok(*session)
                 }
-                other => Err(unexpected(&other)),
+                Ok(other) => Err(unexpected(&other)),
+                Err(error) => {
+                    if let RuntimeError::Refused(Refusal::DiedAtStart(reason)) = &error {
+                        shared.failed_starts.add(
+                            &live.owner,
+                            request.template_id,
+                            reason.clone(),
+                            Instant::now(),
+                        );
+                    }
+                    Err(error)
+                }
             }
         })
     }
@@ -245,6 +277,24 @@ impl RuntimeApi for Runtime {
         Box::pin(self.fork(request))
     }
 
+    fn check_library(
+        &self,
+        owner: Owner,
+        library: Library,
+    ) -> BoxFuture<'_, Result<Result<(), String>, RuntimeError>> {
+        Box::pin(async move {
+            let checked = async {
+                let jail = self.0.shared.jails.of(&owner).await?.present();
+                jail.check_library(library).await
+            };
+            match checked.await {
+                Ok(()) => Ok(Ok(())),
+                Err(SpawnError::Library(LibraryError::Failed { message, .. })) => Ok(Err(message)),
+                Err(SpawnError::Library(error)) => Ok(Err(error.to_string())),
+                Err(error) => Err(Refusal::SpawnFailed(spawn_failure(&error)).into()),
+            }
+        })
+    }
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {
         Box::pin(async move {
             let Some(live) = self.0.shared.registry.get(id) else { return Ok(None) };

@@ -2,7 +2,7 @@
 //! first need, ended when idle.
 //!
 //! An agent is its user's process. It may exit, stop or send anything at any time: then its callers get an error, it is killed, and
-//! the next call starts another one, at most [`FAILURES`] times within [`FAILURE_WINDOW`]. Nothing that an agent sends is used beyond
+//! the next call starts another one, unless too many failed lately ([`RecentFailures`]). Nothing that an agent sends is used beyond
 //! its own user's calls; no descriptor is received from it, and no process is signalled because of it. Users do not wait for each
 //! other: each has an agent and a lock of its own.
 //!
@@ -11,10 +11,12 @@
 
 mod live;
 
+use crate::recent_failures::RecentFailures;
 use live::{AgentEnd, FilesAgent};
 pub(crate) use live::{FilesChild, OpenFolder};
 use nix::errno::Errno;
-use std::collections::{HashMap, VecDeque};
+use nix::unistd::{Uid, User};
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -26,12 +28,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_protocol::limits;
 
-/// An agent that failed this often …
-const FAILURES: usize = 5;
-/// … within this time is not started again before the oldest failure is past it.
-const FAILURE_WINDOW: Duration = Duration::from_mins(1);
 /// Agents that are started for one call if idle ones end before they receive it.
 const RESTARTS: u32 = 3;
+/// How long the name of a user is cached: a change in the user database takes effect within this time.
+const NAME_AGE: Duration = Duration::from_secs(10);
 /// Users above which those without an agent are forgotten.
 const USERS: usize = 4_096;
 
@@ -71,11 +71,28 @@ pub enum FilesAgentError {
     /// An error of the file system.
     #[error("{}", .0.desc())]
     File(Errno),
-    #[error("uid {0} has no passwd entry")]
-    NoUser(u32),
+    /// There is no such user any more.
+    #[error("{}", no_user(*.uid, .expected.as_deref(), .found.as_deref()))]
+    NoUser {
+        uid: u32,
+        /// The name that it must have, if there is one.
+        expected: Option<String>,
+        /// The name that the uid has now, if there is one.
+        found: Option<String>,
+    },
     /// It could not be started, or has ended; the next call starts another one.
     #[error("the files agent of uid {uid} is not available: {why}")]
     Lost { uid: u32, why: String },
+}
+
+fn no_user(uid: u32, expected: Option<&str>, found: Option<&str>) -> String {
+    match (expected, found) {
+        (None, _) => format!("uid {uid} has no passwd entry"),
+        (Some(expected), None) => format!("uid {uid} ({expected}) has no passwd entry any more"),
+        (Some(expected), Some(found)) => {
+            format!("uid {uid} was the user {expected} and is the user {found} now")
+        }
+    }
 }
 
 /// All files agents of a supervisor; cheap to clone.
@@ -95,26 +112,39 @@ struct Shared {
 #[derive(Debug, Default)]
 struct AgentOfUser {
     agent: Option<Arc<FilesAgent>>,
-    failures: VecDeque<Instant>,
+    failures: RecentFailures,
+    /// The name of the user, and when it was looked up.
+    name: Option<(Instant, String)>,
 }
 
 impl AgentOfUser {
+    /// The name of the user, which must be the expected one if there is one. Looked up again after [`NAME_AGE`]. Blocks.
+    fn named(&mut self, uid: u32, expected: Option<&str>) -> Result<String, FilesAgentError> {
+        self.name.take_if(|(since, _)| since.elapsed() >= NAME_AGE);
+        if self.name.is_none() {
+            let found = User::from_uid(Uid::from_raw(uid)).map_err(|errno| FilesAgentError::Lost {
+                uid,
+                why: format!("the user cannot be looked up: {}", errno.desc()),
+            })?;
+            self.name = found.map(|user| (Instant::now(), user.name));
+        }
+        let found = self.name.as_ref().map(|(_, name)| name.clone());
+        match found {
+            Some(name) if expected.is_none_or(|expected| expected == name) => Ok(name),
+            found => Err(FilesAgentError::NoUser { uid, expected: expected.map(str::to_owned), found }),
+        }
+    }
+
     /// The agent, unless it has ended.
     fn live(&mut self) -> Option<Arc<FilesAgent>> {
         let agent = self.agent.clone()?;
         match agent.end() {
             None => return Some(agent),
-            Some(AgentEnd::Failed { at, .. }) => self.failures.push_back(at),
+            Some(AgentEnd::Failed { at, .. }) => self.failures.add(at),
             Some(AgentEnd::Stopped) => {}
         }
         self.agent = None;
         None
-    }
-
-    fn forget_old_failures(&mut self) {
-        while self.failures.front().is_some_and(|at| at.elapsed() > FAILURE_WINDOW) {
-            self.failures.pop_front();
-        }
     }
 }
 
@@ -130,17 +160,18 @@ impl FilesAgents {
         }))
     }
 
-    /// Opens a folder beneath `root` with the rights of a user. Blocks; must be called on a thread of the runtime's blocking pool.
+    /// Opens a folder beneath `root` with the rights of a user, who must have this name if there is one. Blocks; must be called on a
+    /// thread of the runtime's blocking pool.
     pub(crate) fn open(
         &self,
-        uid: u32,
+        user: (u32, Option<&str>),
         root: BorrowedFd<'_>,
         beneath: &Path,
         cross_mounts: bool,
     ) -> Result<OpenFolder, FilesAgentError> {
         let mut starts = 0;
         loop {
-            let agent = self.agent(uid)?;
+            let agent = self.agent(user)?;
             let opened = agent.open(root, beneath, cross_mounts);
             let was_idle = opened.is_err() && agent.end() == Some(AgentEnd::Stopped);
             // It ended in the moment in which it was needed again.
@@ -149,6 +180,13 @@ impl FilesAgents {
             }
             starts += 1;
         }
+    }
+
+    /// Whether a uid still has this name. Blocks while the user is looked up.
+    pub(crate) fn check_name(&self, uid: u32, expected: &str) -> Result<(), FilesAgentError> {
+        let user = self.user(uid);
+        let mut user = user.lock().unwrap_or_else(PoisonError::into_inner);
+        user.named(uid, Some(expected)).map(drop)
     }
 
     /// Agents that have been started and not reaped.
@@ -165,21 +203,29 @@ impl FilesAgents {
         }
     }
 
-    fn agent(&self, uid: u32) -> Result<Arc<FilesAgent>, FilesAgentError> {
-        let user = {
-            let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
-            if users.len() >= USERS {
-                users.retain(|_, user| !is_forgettable(user));
-            }
-            Arc::clone(users.entry(uid).or_default())
-        };
-        let mut user = user.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(agent) = user.live() {
-            return Ok(agent);
+    fn user(&self, uid: u32) -> Arc<Mutex<AgentOfUser>> {
+        let mut users = self.0.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if users.len() >= USERS {
+            users.retain(|_, user| !is_forgettable(user));
         }
-        user.forget_old_failures();
+        Arc::clone(users.entry(uid).or_default())
+    }
+
+    fn agent(&self, (uid, expected): (u32, Option<&str>)) -> Result<Arc<FilesAgent>, FilesAgentError> {
+        let user = self.user(uid);
+        let mut user = user.lock().unwrap_or_else(PoisonError::into_inner);
         let lost = |why: String| FilesAgentError::Lost { uid, why };
-        if user.failures.len() >= FAILURES {
+        let name = user.named(uid, expected)?;
+        match user.live() {
+            Some(agent) if agent.user() == name => return Ok(agent),
+            // The uid belongs to another person now, who shares no process with the one before.
+            Some(agent) => {
+                agent.stop();
+                user.agent = None;
+            }
+            None => {}
+        }
+        if user.failures.are_too_many() {
             return Err(lost("it failed 5 times within a minute; try again later".to_owned()));
         }
         if self.0.stop.is_cancelled() {
@@ -190,7 +236,7 @@ impl FilesAgents {
         }
         let started = FilesAgent::start(
             &self.0.config,
-            uid,
+            (uid, name),
             (&self.0.tasks, Arc::clone(&self.0.live), self.0.stop.child_token()),
         );
         match started {
@@ -198,9 +244,11 @@ impl FilesAgents {
                 tracing::debug!(uid, pid = agent.pid(), "files agent started");
                 Ok(Arc::clone(user.agent.insert(agent)))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(FilesAgentError::NoUser(uid)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(FilesAgentError::NoUser { uid, expected: None, found: None })
+            }
             Err(error) => {
-                user.failures.push_back(Instant::now());
+                user.failures.add(Instant::now());
                 Err(lost(error.to_string()))
             }
         }
@@ -208,8 +256,5 @@ impl FilesAgents {
 }
 
 fn is_forgettable(user: &Mutex<AgentOfUser>) -> bool {
-    user.try_lock().is_ok_and(|mut user| {
-        user.forget_old_failures();
-        user.live().is_none() && user.failures.is_empty()
-    })
+    user.try_lock().is_ok_and(|mut user| user.live().is_none() && user.failures.are_none())
 }

@@ -270,7 +270,7 @@ fn forked_task(
 ) -> SessionTask {
     let ForkedWorker { handle, jail, parent: record, worktree } = forked;
     let policy = live.policy(None, &shared.operator);
-    let spec = super::specs::spec_of_fork(live, &record, &policy, forked_from(parent.id));
+    let spec = super::specs::spec_of_fork(live, (&record, &worktree), &policy, forked_from(parent.id));
     // Its memory contains the parent's libraries already.
     let libraries = Libraries::Installed(vm_system_spawn::LibrarySet::default());
     let machine = SessionMachine::new(spec);

@@ -22,7 +22,7 @@ pub(super) type HostCallFuture = Pin<Box<dyn Future<Output = Input> + Send>>;
 /// Reads a file to run.
 pub(super) fn load_source(
     shared: Arc<RuntimeContext>,
-    (worktree, holder): (Worktree, Holder),
+    (worktree, permitted, holder): (Worktree, Result<(), WorktreeError>, Holder),
     execution: ExecutionId,
     path: String,
     format: Option<SourceFormat>,
@@ -31,7 +31,8 @@ pub(super) fn load_source(
     Box::pin(async move {
         let cap = u64::from(policy.wire.limits.max_source_kb) * 1024;
         let format = format.unwrap_or_else(|| run_file_format(&path, policy.esm));
-        let read = shared.files(&holder, move || worktree.read_text(&path, cap)).await;
+        let read = move || permitted.and_then(|()| worktree.read_text(&path, cap));
+        let read = shared.files(&holder, read).await;
         let result = match read {
             Ok(Ok(text)) => Ok(LoadedSource { text, format }),
             Ok(Err(error)) => Err(load_failure(&error)),
@@ -47,7 +48,9 @@ pub(super) fn load_source(
 fn load_failure(error: &WorktreeError) -> LoadFailure {
     let text = error.to_string();
     match error {
-        WorktreeError::InvalidPath(_) | WorktreeError::NotPermitted(_) => LoadFailure::InvalidPath(text),
+        WorktreeError::InvalidPath(_) => LoadFailure::InvalidPath(text),
+        WorktreeError::NotPermitted(_) | WorktreeError::RootRemoved(_) => LoadFailure::NotPermitted(text),
+        WorktreeError::OwnerGone(_) => LoadFailure::OwnerGone(text),
         WorktreeError::NotFound(_) => LoadFailure::NotFound(text),
         WorktreeError::TooLarge { .. } => LoadFailure::TooLarge(format!("{text} (max_source_kb)")),
         WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) => LoadFailure::Unreadable(text),
@@ -70,14 +73,18 @@ pub(super) struct HostCaller {
 /// Carries out a host call.
 pub(super) fn call(
     shared: Arc<RuntimeContext>,
-    worktree: Worktree,
+    (worktree, permitted): (Worktree, Result<(), WorktreeError>),
     caller: HostCaller,
     call: u64,
     permit: Permit,
     policy: Arc<EffectivePolicy>,
 ) -> HostCallFuture {
     Box::pin(async move {
+        let uses_files = !matches!(permit, Permit::Broker(BrokerCall::Database { .. }));
         let reply = match permit {
+            _ if uses_files && let Err(error) = permitted => {
+                HostReply::Failed(HostError { code: "EACCES".to_owned(), message: error.to_string() })
+            }
             Permit::LoadModule { specifier, referrer, import } => {
                 let most = u64::from(policy.wire.limits.max_source_kb) * 1024;
                 let held = shared.budget.wait(&caller.holder, most).await;

@@ -8,6 +8,7 @@ use vm_system_protocol::control::{DoctorReport, GivenAnswer, SandboxLayer, Zygot
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
+use vm_system_spawn::Library;
 use vm_system_store::BoxFuture;
 
 /// Facts about the runtime.
@@ -33,6 +34,12 @@ pub trait RuntimeApi: Send + Sync {
     /// Creates sessions that continue from an idle one; resolves when all are `ready`. All or none: sessions that were created
     /// before another one failed are ended.
     fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>>;
+    /// Evaluates a library by itself in a throw-away zygote; inside: why it does not load. Its source is stored.
+    fn check_library(
+        &self,
+        owner: Owner,
+        library: Library,
+    ) -> BoxFuture<'_, Result<Result<(), String>, RuntimeError>>;
     /// Ends a session in order; resolves when the end is stored. `None`: the session is not live, which is no error.
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>>;
     /// Sends a worker a signal; after SIGKILL (9) the session's end is stored when this resolves.

@@ -129,8 +129,8 @@ impl Jails {
     }
 }
 
-/// Relays the reports of a lost jail's workers; ends with the last worker.
-async fn relay_rest(registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
+/// Relays the reports about the workers of a jail that starts no more; ends with the last worker.
+pub(super) async fn relay_rest(registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
     while let Some(event) = events.recv().await {
         relay(&registry, event).await;
     }

@@ -22,6 +22,7 @@
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
 
+mod adoption;
 mod api;
 pub mod brokers;
 mod callers;
@@ -30,6 +31,7 @@ mod clock;
 mod doctor;
 mod durable;
 mod facade;
+mod failed_starts;
 pub mod files_agents;
 mod follow;
 mod followers;
@@ -42,6 +44,7 @@ mod link;
 mod memory;
 mod outbox;
 mod owner_jails;
+mod recent_failures;
 mod registry;
 mod session_task;
 pub mod shares;
@@ -51,9 +54,9 @@ pub mod workspaces;
 pub mod worktree;
 mod writes;
 
-pub use api::{CreateSession, Libraries, RuntimeConfig, RuntimeError, WorktreeClients};
+pub use api::{CreateSession, Libraries, OWNER_GONE_HINT, RuntimeConfig, RuntimeError, WorktreeClients};
 pub use doctor::examine_host;
-pub use durable::{DurableConfig, Durables, RunIdentity, StartProgram};
+pub use durable::{CompiledSource, DurableConfig, Durables, RunIdentity, StartProgram};
 pub use facade::{Runtime, StartError};
 pub use follow::Follower;
 pub use fork::ForkSession;

@@ -21,11 +21,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use uuid::Uuid;
 use vm_system_core::{
-    ChannelFault, Refusal, SessionAction as Action, SessionInput as Input, SessionMachine, SessionReply,
+    AdoptedExecution, ChannelFault, Refusal, SessionAction as Action, SessionInput as Input, SessionMachine,
+    SessionReply, SessionSpec, WorkerExitStatus,
 };
 use vm_system_record::StoreError;
-use vm_system_spawn::{ForkError, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess};
+use vm_system_spawn::{ForkError, LibrarySet, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess};
 
 /// Longest time to read the messages that a worker sent before its exit.
 const FINAL_MESSAGES: Duration = Duration::from_secs(1);
@@ -47,6 +49,8 @@ pub(super) struct SessionTask {
     pub(super) next: Vec<Input>,
     pub(super) released: bool,
     inbox: mpsc::Receiver<Command>,
+    /// Answers that wait for an adopted worker to repeat its question.
+    early_answers: Vec<Command>,
     clock: Clock,
 }
 
@@ -117,14 +121,53 @@ impl SessionTask {
             next: Vec::new(),
             released: false,
             inbox,
+            early_answers: Vec::new(),
             clock: Clock::new(shared.started),
         }
+    }
+
+    /// The task of a session whose worker was started by an earlier supervisor.
+    pub(super) fn adopt(
+        (spec, worker_seq, running): (SessionSpec, u64, Option<AdoptedExecution>),
+        (shared, live): (&Arc<RuntimeContext>, &Arc<LiveSession>),
+        inbox: mpsc::Receiver<Command>,
+        worktree: Worktree,
+        (handle, jail): (Option<WorkerHandle>, Spawner),
+    ) -> Self {
+        let mut clock = Clock::new(shared.started);
+        if let Some(handle) = &handle {
+            // What it used before is not used by what it runs from now on.
+            clock.sample_cpu(&handle.process);
+        }
+        let mut actions = Vec::new();
+        let nonce = Uuid::new_v4().as_u64_pair().0;
+        let machine = SessionMachine::adopt(spec, (worker_seq, nonce), running, clock.now(), &mut actions);
+        let mut task =
+            Self::new(machine, (shared, live), inbox, worktree, Libraries::Installed(LibrarySet::default()));
+        task.clock = clock;
+        task.worker.jail = Some(jail);
+        if let Some(handle) = handle {
+            task.connect(handle);
+        }
+        for action in actions {
+            task.carry_out(action);
+        }
+        task
+    }
+
+    /// As [`Self::run`], after the exit that was recorded while no supervisor was connected.
+    pub(super) async fn run_adopted(mut self, exited: Option<WorkerExitStatus>) {
+        if let Some(exited) = exited {
+            self.step(Input::Exited(exited), &mut Vec::new());
+        }
+        self.run().await;
     }
 
     /// Runs until the session has ended.
     pub(super) async fn run(mut self) {
         let mut actions = Vec::new();
         while !self.released {
+            self.submit_early_answers(&mut actions);
             let deadline = self.machine.deadline();
             if deadline.is_some_and(|at| at <= self.clock.now().mono_ms) {
                 self.step(Input::Tick, &mut actions);
@@ -161,6 +204,15 @@ impl SessionTask {
             spawned = maybe(worker.spawning.as_mut()) => Woken::Spawned(spawned),
             result = fork::next(forks.current.as_mut()) => Woken::Forked(result),
             event = next_event(worker.link.as_mut(), receive) => Woken::Link(event),
+        }
+    }
+
+    /// The answers that waited for an adopted worker.
+    fn submit_early_answers(&mut self, actions: &mut Vec<Action>) {
+        if !self.early_answers.is_empty() && !self.machine.is_catching_up() {
+            for answer in std::mem::take(&mut self.early_answers) {
+                self.command(answer, actions);
+            }
         }
     }
 
@@ -205,6 +257,9 @@ impl SessionTask {
                     self.followers.add(request.id, follower);
                 }
                 Input::Execute { token: self.callers.add(responder), request, policy }
+            }
+            Command::Submit { .. } if self.machine.is_catching_up() => {
+                return self.early_answers.push(command);
             }
             Command::Submit { execution, task, given, wait, responder } => {
                 Input::Submit { token: self.callers.add(responder), execution, task, answer: given, wait }
@@ -251,14 +306,18 @@ impl SessionTask {
         let input = match spawned {
             Ok((handle, jail)) => {
                 self.worker.jail = Some(jail);
-                self.live.pid.store(handle.process.pid(), Ordering::Relaxed);
-                self.worker.process = Some(handle.process.clone());
-                self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone()));
+                self.connect(handle);
                 Input::Spawned
             }
             Err(error) => no_worker(error),
         };
         self.step(input, actions);
+    }
+
+    fn connect(&mut self, handle: WorkerHandle) {
+        self.live.pid.store(handle.process.pid(), Ordering::Relaxed);
+        self.worker.process = Some(handle.process.clone());
+        self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone()));
     }
 
     /// The worker has exited: its final messages come first.

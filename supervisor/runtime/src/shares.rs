@@ -190,21 +190,53 @@ impl Shares {
         Ok(self.share(&mut table, holder, 1))
     }
 
+    /// So many of them (at most all that there are) now, unless others wait for them or there are too few; evicts nothing.
+    pub fn take_at_once(self: &Arc<Self>, holder: &Holder, amount: usize) -> Option<Share> {
+        let mut table = self.lock();
+        let amount = self.possible(amount);
+        let may = !table.closed && table.is_next(&self.limits, holder, amount);
+        may.then(|| self.share(&mut table, holder, amount))
+    }
+
+    /// One of them, however many are taken: of what exists already.
+    pub fn take_beyond(self: &Arc<Self>, holder: &Holder) -> Share {
+        self.share(&mut self.lock(), holder, 1)
+    }
+
     /// So many of them (at most all that there are), when it is the holder's turn. `None`: [`Shares::close`] was called.
     pub async fn wait(self: &Arc<Self>, holder: &Holder, amount: usize) -> Option<Share> {
-        let amount = amount.min(self.limits.most.saturating_sub(self.limits.reserved)).max(1);
+        // Dropped last: who gives up may have been the reason why others wait.
+        let _regrant = Regrant(self);
+        let amount = self.possible(amount);
         let granted = {
             let mut table = self.lock();
             if table.closed {
                 return None;
             }
-            let waiting = table.holders.get(holder).is_some_and(|holding| !holding.waiting.is_empty());
-            if !waiting && table.fits(&self.limits, holder, amount).is_ok() {
+            if table.is_next(&self.limits, holder, amount) {
                 return Some(self.share(&mut table, holder, amount));
             }
             table.queue(holder, amount)
         };
         granted.await.ok()
+    }
+
+    fn possible(&self, amount: usize) -> usize {
+        amount.min(self.limits.most.saturating_sub(self.limits.reserved)).max(1)
+    }
+
+    /// Whether the holder gets no more because of what it has itself.
+    pub fn is_full_for(&self, holder: &Holder) -> bool {
+        self.lock().fits(&self.limits, holder, 1) == Err(true)
+    }
+
+    /// Whether something waits for what this holder could return: its own requests, or any while nothing is free.
+    pub fn is_wanted_of(&self, holder: &Holder) -> bool {
+        let table = self.lock();
+        table
+            .turns
+            .iter()
+            .any(|waiting| waiting == holder || table.fits(&self.limits, waiting, 1) == Err(false))
     }
 
     /// The refusal of a request that has waited for too long.
@@ -255,6 +287,17 @@ impl Shares {
         // Outside of the lock: one that is not received any more is returned.
         for (receiver, share) in granted {
             drop(receiver.send(share));
+        }
+    }
+}
+
+/// Gives what is free to those who wait, when it is dropped.
+struct Regrant<'a>(&'a Arc<Shares>);
+
+impl Drop for Regrant<'_> {
+    fn drop(&mut self) {
+        if !self.0.lock().turns.is_empty() {
+            self.0.grant();
         }
     }
 }
@@ -347,6 +390,24 @@ impl Table {
         }
     }
 
+    /// Whether a holder gets so many now: none of its own requests waits, and no other one for lack of free ones.
+    fn is_next(&self, limits: &ShareLimits, holder: &Holder, amount: usize) -> bool {
+        let waits = |other: &Holder| {
+            let first =
+                self.holders.get(other)?.waiting.iter().find(|waiting| !waiting.granted.is_closed())?;
+            Some(other == holder || self.blocks(limits, (other, first.amount), holder))
+        };
+        self.fits(limits, holder, amount).is_ok()
+            && !self.turns.iter().any(|other| waits(other).unwrap_or(false))
+    }
+
+    /// Whether a request that waits keeps others of `holder` waiting: there are too few free ones for it, and smaller requests would
+    /// take them for ever. What is reserved is free for administrators.
+    fn blocks(&self, limits: &ShareLimits, (other, amount): (&Holder, usize), holder: &Holder) -> bool {
+        let has_reserve = limits.reserved > 0 && matches!(holder, Holder::Administrator(_));
+        !has_reserve && self.fits(limits, other, amount) == Err(false)
+    }
+
     fn queue(&mut self, holder: &Holder, amount: usize) -> oneshot::Receiver<Share> {
         let (granted, receiver) = oneshot::channel();
         let waiting = &mut self.holders.entry(holder.clone()).or_default().waiting;
@@ -363,8 +424,10 @@ impl Table {
 
     /// The next request that waits and can be served now.
     fn next_turn(&mut self, limits: &ShareLimits) -> Option<(Holder, Waiting)> {
-        for _ in 0..self.turns.len() {
-            let holder = self.turns.pop_front()?;
+        let mut passed = VecDeque::new();
+        let mut blocking: Option<(Holder, usize)> = None;
+        let mut next = None;
+        while let Some(holder) = self.turns.pop_front() {
             let Some(holding) = self.holders.get_mut(&holder) else { continue };
             while holding.waiting.front().is_some_and(|first| first.granted.is_closed()) {
                 holding.waiting.pop_front();
@@ -375,17 +438,29 @@ impl Table {
                 }
                 continue;
             };
-            let fits = self.fits(limits, &holder, amount).is_ok();
-            let waiting = self.holders.get_mut(&holder).map(|holding| &mut holding.waiting)?;
-            let next = if fits { waiting.pop_front() } else { None };
-            if !waiting.is_empty() {
-                self.turns.push_back(holder.clone());
+            let is_blocked = blocking
+                .as_ref()
+                .is_some_and(|(other, amount)| self.blocks(limits, (other, *amount), &holder));
+            match self.fits(limits, &holder, amount) {
+                Ok(()) if !is_blocked => {
+                    let waiting = self.holders.get_mut(&holder).map(|holding| &mut holding.waiting)?;
+                    next = waiting.pop_front().map(|first| (holder.clone(), first));
+                    if !waiting.is_empty() {
+                        self.turns.push_back(holder);
+                    }
+                    break;
+                }
+                Err(false) if blocking.is_none() => {
+                    blocking = Some((holder.clone(), amount));
+                }
+                _ => {}
             }
-            if let Some(next) = next {
-                return Some((holder, next));
-            }
+            passed.push_back(holder);
         }
-        None
+        // Those that were passed keep their places.
+        passed.append(&mut self.turns);
+        self.turns = passed;
+        next
     }
 }
 

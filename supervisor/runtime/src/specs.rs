@@ -2,17 +2,19 @@
 
 use super::api::CreateSession;
 use super::registry::LiveSession;
+use crate::worktree::Worktree;
 use std::sync::Arc;
 use std::time::SystemTime;
 use uuid::Uuid;
 use vm_system_core::run_file_format;
 use vm_system_core::{ExecuteRequest, SessionSpec, Source};
 use vm_system_policy::EffectivePolicy;
-use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus, StartupFile, StartupMode};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{SourceFormat, Start};
+use vm_system_record::{Owner, PolicySnapshot};
 
 pub(super) fn timestamp() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -20,62 +22,71 @@ pub(super) fn timestamp() -> Timestamp {
 }
 
 /// The parameters for the machine of a new session.
-pub(super) fn spec(request: &CreateSession, policy: &Arc<EffectivePolicy>) -> SessionSpec {
-    let settings = &request.policy.settings;
+pub(super) fn spec(
+    request: &CreateSession,
+    worktree: &Worktree,
+    policy: &Arc<EffectivePolicy>,
+) -> SessionSpec {
+    let record = Session {
+        id: request.id,
+        name: request.name.clone(),
+        template_id: request.template_id,
+        vm_id: request.template_id,
+        workspace_id: request.workspace_id.clone(),
+        base_commit_oid: request.base_commit_oid.clone(),
+        worktree_path: request.worktree_path.to_string_lossy().into_owned(),
+        status: SessionStatus::Starting,
+        created_at: timestamp(),
+        closed_at: None,
+        last_error: None,
+        close_reason: None,
+        runtime_meta: JsonText::empty_object(),
+        engine: Engine::Quickjs,
+        execution_id: None,
+    };
     SessionSpec {
-        record: Session {
-            id: request.id,
-            name: request.name.clone(),
-            template_id: request.template_id,
-            vm_id: request.template_id,
-            workspace_id: request.workspace_id.clone(),
-            base_commit_oid: request.base_commit_oid.clone(),
-            worktree_path: request.worktree_path.to_string_lossy().into_owned(),
-            status: SessionStatus::Starting,
-            created_at: timestamp(),
-            closed_at: None,
-            last_error: None,
-            close_reason: None,
-            runtime_meta: JsonText::empty_object(),
-            engine: Engine::Quickjs,
-            execution_id: None,
-        },
-        owner: request.owner.clone(),
-        snapshot: Arc::clone(&request.policy),
-        start: start_of(request.id, policy, settings.runtime.console),
         startup: request.policy.startup_files.iter().map(startup).collect(),
-        startup_policy: Arc::clone(policy),
-        ttl_s: settings.runtime.ttl_s,
-        idle_timeout_s: settings.runtime.idle_timeout_s,
+        ..spec_of(record, (&request.owner, &request.policy), worktree, policy)
     }
-}
-
-/// The first message to a worker.
-fn start_of(session: SessionId, policy: &EffectivePolicy, console: bool) -> Start {
-    Start { session, limits: policy.wire.limits.clone(), random_seed: seed(), console }
 }
 
 /// The parameters for a forked session: the parent's worktree and rights, no name, no startup files.
 pub(super) fn spec_of_fork(
     live: &LiveSession,
-    parent: &Session,
+    (parent, worktree): (&Session, &Worktree),
     policy: &Arc<EffectivePolicy>,
     runtime_meta: JsonText,
 ) -> SessionSpec {
-    let (id, snapshot) = (live.id, live.snapshot());
+    let record = Session {
+        id: live.id,
+        name: None,
+        status: SessionStatus::Starting,
+        created_at: timestamp(),
+        runtime_meta,
+        ..parent.clone()
+    };
+    spec_of(record, (&live.owner, live.snapshot()), worktree, policy)
+}
+
+/// The parameters for a session with this record, without startup files.
+pub(super) fn spec_of(
+    record: Session,
+    (owner, snapshot): (&Owner, &Arc<PolicySnapshot>),
+    worktree: &Worktree,
+    policy: &Arc<EffectivePolicy>,
+) -> SessionSpec {
     let runtime = &snapshot.settings.runtime;
     SessionSpec {
-        record: Session {
-            id,
-            name: None,
-            status: SessionStatus::Starting,
-            created_at: timestamp(),
-            runtime_meta,
-            ..parent.clone()
+        start: Start {
+            session: record.id,
+            limits: policy.wire.limits.clone(),
+            random_seed: seed(),
+            console: runtime.console,
         },
-        owner: live.owner.clone(),
+        record,
+        owner: owner.clone(),
+        worktree: worktree.recorded().cloned(),
         snapshot: Arc::clone(snapshot),
-        start: start_of(id, policy, runtime.console),
         startup: Vec::new(),
         startup_policy: Arc::clone(policy),
         ttl_s: runtime.ttl_s,

@@ -2,6 +2,7 @@
 
 use super::api::{RuntimeError, WorktreeClients};
 use super::callers::Responder;
+use super::failed_starts::FailedStarts;
 use super::followers::Batches;
 use super::fork::ForkedWorker;
 use super::inspect::Facts;
@@ -9,10 +10,11 @@ use super::memory::MemoryBudget;
 use super::owner_jails::OwnerJails;
 use super::registry::Registry;
 use crate::brokers::Brokers;
+use crate::files_agents::FilesAgentError;
 use crate::shares::{Holder, ShareRefusal, Shares};
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, Worktree, WorktreeClient, WorktreeError};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -26,7 +28,7 @@ use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::limits::FILE_CALL_MS;
 use vm_system_protocol::model::Event;
-use vm_system_record::Owner;
+use vm_system_record::{Owner, RecordedWorktree};
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
 use vm_system_store::StoreHandle;
 
@@ -45,6 +47,7 @@ pub(super) struct RuntimeContext {
     /// Work on files of worktrees that is done at a time.
     pub(super) files: Arc<Shares>,
     pub(super) budget: MemoryBudget,
+    pub(super) failed_starts: FailedStarts,
 }
 
 impl RuntimeContext {
@@ -60,6 +63,36 @@ impl RuntimeContext {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, FilesError> {
         files(&self.files, holder, FILES_DEADLINE, work).await
+    }
+
+    /// Opens a recorded worktree again, if the operator still permits it to its owner.
+    pub(super) async fn reopen_worktree(
+        &self,
+        recorded: &Arc<RecordedWorktree>,
+        owner: &Owner,
+    ) -> Result<Worktree, RuntimeError> {
+        let client = self.worktree_clients.of(owner);
+        let path = Path::new(&recorded.root);
+        if let Some(opened) = Worktree::open_cached(path, Some(recorded), &self.roots, &client) {
+            return Ok(opened);
+        }
+        let (recorded, roots) = (Arc::clone(recorded), self.roots.clone());
+        let open = move || Worktree::open_recorded(&recorded, &roots, &client);
+        Ok(self.files(&self.holder(owner), open).await??)
+    }
+
+    /// Why the user whose rights use a recorded worktree does not exist any more, if that is certain.
+    pub(super) async fn user_gone(&self, recorded: &RecordedWorktree, owner: &Owner) -> Option<String> {
+        let (agents, uid, name) = (self.roots.agents()?.clone(), recorded.uid, recorded.user.clone()?);
+        match self.files(&self.holder(owner), move || agents.check_name(uid, &name)).await {
+            Ok(Err(gone @ FilesAgentError::NoUser { .. })) => Some(gone.to_string()),
+            _ => None,
+        }
+    }
+
+    /// Whether a live session may still use its worktree: its owner may have lost a role or a token. Does not block.
+    pub(super) fn permits(&self, worktree: &Worktree, owner: &Owner) -> Result<(), WorktreeError> {
+        worktree.permits(&self.roots, &self.worktree_clients.of(owner))
     }
 
     /// Opens a worktree, if the operator permits it to its owner; for an administrator with the rights of the user `as_user`, if
@@ -80,7 +113,7 @@ impl RuntimeContext {
                 .into());
             }
         };
-        if let Some(opened) = Worktree::open_cached(&path, &self.roots, &client) {
+        if let Some(opened) = Worktree::open_cached(&path, None, &self.roots, &client) {
             return Ok(opened);
         }
         let roots = self.roots.clone();

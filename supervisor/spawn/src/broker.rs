@@ -54,17 +54,29 @@ pub fn start_command(
     ChildProcess::start(program, &arguments, &[channel, files.worktree])
 }
 
-/// Starts `program broker` for databases, with its end of the channel and the handle of their folder, if there is one. A supervisor
-/// that is root gives it the service user.
+/// The files of a broker for databases.
+#[derive(Debug, Clone, Copy)]
+pub struct DatabaseFiles<'a> {
+    /// The workspace's folder.
+    pub workspace: BorrowedFd<'a>,
+    /// All of them together (bytes); the process can make none that is larger.
+    pub max_bytes: u64,
+}
+
+/// Starts `program broker` for databases, with its end of the channel; without files they are in memory. A supervisor that is root
+/// gives it the service user.
 pub fn start_database_broker(
     program: &Path,
     service_user: &Identity,
     channel: BorrowedFd<'_>,
-    workspace: Option<BorrowedFd<'_>>,
+    files: Option<DatabaseFiles<'_>>,
 ) -> io::Result<ChildProcess> {
     let user = is_root().then(|| OsString::from(format!("user={service_user}")));
     let mut arguments = vec![OsStr::new(MODE), OsStr::new("database")];
     arguments.extend(user.as_deref());
+    let max_bytes = files.map(|files| OsString::from(format!("max-bytes={}", files.max_bytes)));
+    arguments.extend(max_bytes.as_deref());
+    let workspace = files.map(|files| files.workspace);
     let descriptors: Vec<_> = std::iter::once(channel).chain(workspace).collect();
     ChildProcess::start(program, &arguments, &descriptors)
 }

@@ -49,6 +49,14 @@ pub(super) fn split(socket: WatchedFd) -> (WorkerSender, WorkerReceiver) {
     (WorkerSender { socket, next_seq: 1 }, receiver)
 }
 
+/// The two halves of a channel that another supervisor used: the queue may begin in the middle of a message of any number. The
+/// session's machine checks the numbers.
+pub(super) fn split_adopted(socket: WatchedFd) -> (WorkerSender, WorkerReceiver) {
+    let (sender, mut receiver) = split(socket);
+    receiver.incoming.accept_any();
+    (sender, receiver)
+}
+
 /// Sends messages to a worker.
 #[derive(Debug)]
 pub struct WorkerSender {

@@ -39,10 +39,8 @@ pub struct SpawnConfig {
     pub sandbox: SandboxMode,
     /// The user and group to change to when started as root.
     pub service_ids: ServiceIds,
-    /// Socket through which a later supervisor adopts the keeper; the path must not exist. `None`: no adoption.
-    pub socket_path: Option<PathBuf>,
-    /// Secret that a later supervisor must present.
-    pub token: [u8; 32],
+    /// Folder in which keepers wait for the next supervisor. Only the daemon's user may enter it. `None`: no adoption.
+    pub keepers: Option<PathBuf>,
     /// Whether a reserve zygote is kept, so that new sessions can start after the first one exits.
     pub reserve_zygote: bool,
     /// Whether one worker of each recently requested kind is prestarted.
@@ -64,8 +62,7 @@ impl SpawnConfig {
             program: PathBuf::from(SELF),
             sandbox: SandboxMode::Full,
             service_ids: NOBODY,
-            socket_path: None,
-            token: [0; 32],
+            keepers: None,
             reserve_zygote: false,
             prestart_workers: false,
             grace: Duration::ZERO,

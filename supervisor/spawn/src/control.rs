@@ -107,6 +107,16 @@ impl Control {
         let _ = socket::send(self.socket.get_ref(), &[&bytes], &[], Wait::No);
     }
 
+    /// Orders the end of the jail; `false`: the keeper does not take the order.
+    pub(super) fn order_shutdown(&self) -> bool {
+        let Ok(bytes) = encode(&ToKeeper::Shutdown, KEEPER_MESSAGE_BYTES) else { return false };
+        match socket::send(self.socket.get_ref(), &[&bytes], &[], Wait::No) {
+            Ok(()) => true,
+            // It has exited.
+            Err(error) => matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset),
+        }
+    }
+
     /// Reads until the keeper has exited; then notifies all waiting tasks.
     pub(super) async fn listen(&self, events: mpsc::Sender<SpawnEvent>) {
         loop {

@@ -198,7 +198,7 @@ impl SessionFork {
             return Err(ForkError::violation("another message arrived on the child's socket"));
         }
         let settled =
-            self.jail.settle((self.child, None), ours, child, (None, self.parent.group.clone())).await;
+            self.jail.settle((self.child, None), ours, child, (false, self.parent.group.clone())).await;
         if settled.is_err() {
             self.jail.control.forget(self.child);
         }

@@ -310,17 +310,23 @@ impl JailGroups {
         matches!(self, Self::OfOwners(_))
     }
 
-    /// Has a new worker be in its owner's group.
-    pub(super) async fn add(&self, owner: &str, worker: &PidFd) -> io::Result<Option<Arc<OwnerGroup>>> {
+    /// The group of an owner, whose workers are in it already.
+    pub(super) async fn of_owner(&self, owner: &str) -> io::Result<Option<Arc<OwnerGroup>>> {
         match self {
             Self::None => Ok(None),
             Self::Own(group) => Ok(Some(Arc::clone(group))),
-            Self::OfOwners(groups) => {
-                let group = groups.of(owner).await?;
-                group.add(worker.try_clone()?).await?;
-                Ok(Some(group))
-            }
+            Self::OfOwners(groups) => groups.of(owner).await.map(Some),
         }
+    }
+
+    /// Has a new worker be in its owner's group.
+    pub(super) async fn add(&self, owner: &str, worker: &PidFd) -> io::Result<Option<Arc<OwnerGroup>>> {
+        let group = self.of_owner(owner).await?;
+        // In a jail of one owner it is there already.
+        if let (Self::OfOwners(_), Some(group)) = (self, &group) {
+            group.add(worker.try_clone()?).await?;
+        }
+        Ok(group)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Starts a keeper: exec with three descriptors, its report, and an inspection from outside.
 
+use super::address::KeeperAddress;
 use super::config::{SandboxMode, SpawnConfig};
 use super::error::SpawnError;
 use super::packets;
@@ -23,6 +24,7 @@ pub(super) struct Started {
     pub(super) pid: u32,
     pub(super) pidfd: PidFd,
     pub(super) layers: Vec<LayerReport>,
+    pub(super) address: Option<KeeperAddress>,
 }
 
 /// Starts a keeper, which moves itself into the cgroup first, and waits until its walls are built.
@@ -37,13 +39,17 @@ pub(super) async fn start(
     for end in [&control, &zygote] {
         socket::attest_senders(end).map_err(make("have the kernel attest senders (kernel >= 6.5)"))?;
     }
-    let adoption = match &config.socket_path {
-        Some(path) => socket::bind_at(path).map_err(make("bind the keeper's socket"))?,
-        None => socket::unconnected().map_err(make("make the keeper's socket"))?,
+    // No supervisor can adopt a keeper without an address, and nobody waits for one without a grace.
+    let keepers = config.keepers.as_ref().filter(|_| !config.grace.is_zero());
+    let (adoption, address, token) = match keepers {
+        Some(folder) => {
+            let (address, token) = KeeperAddress::new(folder).map_err(make("make the keeper's address"))?;
+            (address.bind().map_err(make("bind the keeper's socket"))?, Some(address), token)
+        }
+        None => (socket::unconnected().map_err(make("make the keeper's socket"))?, None, [0; 32]),
     };
-    // No supervisor can adopt a keeper without an address: no grace.
-    let grace = config.socket_path.as_ref().map_or(Duration::ZERO, |_| config.grace);
-    let begin = ToKeeper::Begin { token: config.token, grace_ms: grace.as_millis() as u64 };
+    let grace = address.as_ref().map_or(Duration::ZERO, |_| config.grace);
+    let begin = ToKeeper::Begin { token, grace_ms: grace.as_millis() as u64 };
     let begin = encode(&begin, KEEPER_MESSAGE_BYTES)
         .map_err(|error| make("order the keeper to begin")(std::io::Error::other(error)))?;
     socket::send(&control, &[&begin], &[], socket::Wait::Yes).map_err(make("order the keeper to begin"))?;
@@ -59,7 +65,7 @@ pub(super) async fn start(
     socket::trust_senders(&control).map_err(make("set up the keeper's channel"))?;
     let pid = pidfd.pid().map_err(|_| SpawnError::KeeperSilent { what: "exited" })?;
     inspect_process(pid, config.sandbox)?;
-    Ok(Started { control, zygote, pid, pidfd, layers })
+    Ok(Started { control, zygote, pid, pidfd, layers, address })
 }
 
 /// The executed process; it exits as soon as the first process of the jail runs.

@@ -19,6 +19,8 @@
 //! - [`groups`]: the owners' groups in the daemon's cgroup subtree
 //! - [`broker`]: the processes of host modules; [`files_agent`]: the processes that use worktrees as their users; [`child`]: both
 
+mod address;
+pub mod adopt;
 pub mod broker;
 pub mod channel;
 pub mod child;
@@ -44,6 +46,7 @@ mod unassigned;
 mod worker_pool;
 mod zygote;
 
+pub use adopt::{AdoptError, AdoptedJail, AdoptedWorker, KeptJail, kept_jails};
 pub use channel::{Received, WorkerChannelError, WorkerReceiver, WorkerSender};
 pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
 pub use error::{LibraryError, SHORTAGE_HINT, SpawnError};

@@ -5,7 +5,7 @@
 use super::control::lock;
 use super::spawner::SpawnEvent;
 use crate::reactor::WatchedFd;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,27 +25,41 @@ const FORBIDDEN_GRACE: Duration = Duration::from_secs(1);
 
 /// Ordered forks that have not happened yet, by the host pid of the process that is to fork.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Orders(Arc<Mutex<HashMap<u32, u32>>>);
+pub(super) struct Orders {
+    open: Arc<Mutex<HashMap<u32, u32>>>,
+    /// Adopted workers that may be in a fork which the previous supervisor ordered: it is refused, and no violation.
+    excused: Arc<Mutex<HashSet<u32>>>,
+}
 
 impl Orders {
     /// Permits this process one fork.
     pub(super) fn add(&self, pid: u32) {
-        *lock(&self.0).entry(pid).or_default() += 1;
+        *lock(&self.open).entry(pid).or_default() += 1;
+    }
+
+    /// Does not report one fork of this process, which is refused.
+    pub(super) fn excuse(&self, pid: u32) {
+        lock(&self.excused).insert(pid);
+    }
+
+    fn is_excused(&self, pid: u32) -> bool {
+        lock(&self.excused).remove(&pid)
     }
 
     /// Forgets a process.
     pub(super) fn forget(&self, pid: u32) {
-        lock(&self.0).remove(&pid);
+        lock(&self.excused).remove(&pid);
+        lock(&self.open).remove(&pid);
     }
 
     /// Whether a fork of this process is allowed and has not happened.
     pub(super) fn are_open(&self, pid: u32) -> bool {
-        lock(&self.0).contains_key(&pid)
+        lock(&self.open).contains_key(&pid)
     }
 
     /// Removes one permitted fork; false if there is none.
     pub(super) fn take(&self, pid: u32) -> bool {
-        let mut orders = lock(&self.0);
+        let mut orders = lock(&self.open);
         match orders.get_mut(&pid) {
             Some(1) => orders.remove(&pid).is_some(),
             Some(ordered) => {
@@ -127,6 +141,10 @@ fn judge(
     // A response that comes too late is for a process that has exited.
     if orders.take(pid) {
         let _ = listener.allow(request);
+        return;
+    }
+    if orders.is_excused(pid) {
+        let _ = listener.refuse(request);
         return;
     }
     if refusals.len() >= MOST_OFFENDERS {

@@ -1,5 +1,10 @@
 //! One jail: a keeper, the zygote that forks, the reserve zygote, and their workers.
 
+mod assemble;
+
+pub(super) use assemble::JailParts;
+
+use super::address::KeeperAddress;
 use super::channel::{WorkerReceiver, WorkerSender, split};
 use super::config::{SandboxMode, SpawnConfig, WorkerLimits};
 use super::control::{Control, lock};
@@ -7,9 +12,9 @@ use super::error::SpawnError;
 use super::fork::{self, ForkUnderWay};
 use super::groups::{JailGroups, OwnerGroup};
 use super::keeper::{self, inspect_process};
-use super::kind::WorkerKind;
+use super::kind::{Library, LibrarySet, WorkerKind};
 use super::kind_zygotes::{self, KindZygoteInfo, KindZygotes, PreparedZygote};
-use super::notify::{self, Orders};
+use super::notify::Orders;
 use super::process::WorkerProcess;
 use super::unassigned::{UnassignedWorker, channel, fork_from};
 use super::worker_pool::{PoolKey, PrestartedWorker, WorkerPool};
@@ -67,21 +72,35 @@ pub struct WorkerHandle {
     pub process: WorkerProcess,
 }
 
-/// A running jail. Cheap to clone; dropping the last clone closes the keeper's channel, and the grace begins.
+/// A running jail. Cheap to clone; dropping the last clone ends it, unless it was left to another supervisor.
 #[derive(Debug, Clone)]
-pub struct Spawner(Arc<Inner>);
+pub struct Spawner(pub(super) Arc<Inner>);
 
 #[derive(Debug)]
-struct Inner {
-    jail: Arc<Jail>,
-    tasks: Vec<AbortHandle>,
+pub(super) struct Inner {
+    pub(super) jail: Arc<Jail>,
+    pub(super) tasks: Vec<AbortHandle>,
+    /// Whether the keeper waits for another supervisor instead of ending.
+    left: AtomicBool,
+}
+
+impl Inner {
+    pub(super) fn new(jail: Arc<Jail>, tasks: Vec<AbortHandle>) -> Self {
+        Self { jail, tasks, left: AtomicBool::new(false) }
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.jail.stuck.load(Ordering::Relaxed) {
-            // It would not see that its channel is closed.
-            let _ = self.jail.pidfd.kill();
+        if !self.left.load(Ordering::Relaxed) {
+            // A stuck keeper would not see the order.
+            let ordered = !self.jail.stuck.load(Ordering::Relaxed) && self.jail.control.order_shutdown();
+            if !ordered {
+                let _ = self.jail.pidfd.kill();
+            }
+            if let Some(address) = &self.jail.address {
+                address.remove();
+            }
         }
         for task in &self.tasks {
             task.abort();
@@ -96,6 +115,8 @@ pub(super) struct Jail {
     pub(super) pid: u32,
     pidfd: PidFd,
     layers: Vec<LayerReport>,
+    /// Where the keeper waits for another supervisor, if it does.
+    address: Option<KeeperAddress>,
     /// The keeper did not acknowledge an order in time.
     pub(super) stuck: AtomicBool,
     pub(super) control: Arc<Control>,
@@ -109,7 +130,7 @@ pub(super) struct Jail {
     /// Prestarted workers, if configured.
     pool: Option<Arc<WorkerPool>>,
     library_store: LibraryStore,
-    groups: JailGroups,
+    pub(super) groups: JailGroups,
     pub(super) events: mpsc::Sender<SpawnEvent>,
 }
 
@@ -117,7 +138,7 @@ pub(super) struct Jail {
 pub(super) struct Zygotes {
     pub(super) current: Option<Arc<Zygote>>,
     pub(super) reserve: Option<Arc<Zygote>>,
-    /// The adopted zygote's filter reports here; kept for the keeper.
+    /// The filter of all processes of the jail reports here; kept for the keeper.
     listener: Arc<Listener>,
 }
 
@@ -151,45 +172,27 @@ impl Spawner {
         let pid = zygote.pids.here;
         rlimit::may_limit(pid).map_err(|error| SpawnError::Rlimit { pid, error })?;
         let listener = listener.ok_or(SpawnError::WorkerSilent("zygote sent no listener"))?;
-        let forks = SpawnError::io("watch for forks");
-        let own_listener =
-            listener.try_clone().and_then(|own| Ok((own, watch(listener.try_clone()?.into(), READABLE)?)));
-        let (own_listener, watched) = own_listener.map_err(forks)?;
-        let (events, receiver) = mpsc::channel(EVENTS);
         let zygote = Arc::new(zygote);
-        let zygotes =
-            Zygotes { current: Some(Arc::clone(&zygote)), reserve: None, listener: Arc::new(listener) };
-        let jail = Arc::new(Jail {
-            sandbox: config.sandbox,
+        let parts = JailParts {
             pid: started.pid,
             pidfd: started.pidfd,
             layers: started.layers,
-            stuck: AtomicBool::new(false),
-            control: Arc::new(Control::new(started.control)),
-            orders: orders.clone(),
-            zygotes: Mutex::new(zygotes),
-            next_zygote: AtomicU32::new(FIRST_ZYGOTE + 1),
-            kind_zygotes: KindZygotes::default(),
-            pool: config.prestart_workers.then(Arc::default),
-            library_store: config.library_store.clone(),
+            address: started.address,
+            control: started.control,
+            listener,
+            zygote: Some(Arc::clone(&zygote)),
             groups,
-            forks: AtomicU64::new(0),
-            events: events.clone(),
-        });
-        let control = Arc::clone(&jail.control);
-        let keeper_events = events.clone();
-        let mut tasks = vec![
-            tokio::spawn(async move { control.listen(keeper_events).await }).abort_handle(),
-            tokio::spawn(notify::answer(own_listener, watched, orders, events)).abort_handle(),
-            tokio::spawn(Arc::clone(&jail).maintain_zygotes(config.reserve_zygote)).abort_handle(),
-            tokio::spawn(Arc::clone(&jail).maintain_kind_zygotes()).abort_handle(),
-        ];
+        };
+        let (jail, events) = Jail::assemble(config, parts, orders);
+        let mut tasks = jail.listen()?;
+        tasks.push(tokio::spawn(Arc::clone(&jail).maintain_zygotes(config.reserve_zygote)).abort_handle());
+        tasks.push(tokio::spawn(Arc::clone(&jail).maintain_kind_zygotes()).abort_handle());
         if let Some(pool) = &jail.pool {
             let making = Arc::clone(&jail).run_worker_pool(Arc::clone(pool));
             tasks.push(tokio::spawn(making).abort_handle());
         }
         Jail::keep_zygote(&jail, &zygote).await?;
-        Ok((Self(Arc::new(Inner { jail, tasks })), receiver))
+        Ok((Self(Arc::new(Inner::new(jail, tasks))), events))
     }
 
     /// Starts a worker: forked by the zygote of its kind, identified by the kernel, inspected from outside, limited, and
@@ -209,6 +212,12 @@ impl Spawner {
             }
             result => result,
         }
+    }
+
+    /// Evaluates a library by itself, in a zygote that ends at once.
+    pub async fn check_library(&self, library: Library) -> Result<(), SpawnError> {
+        let kind = WorkerKind::Session(LibrarySet::new(vec![library]));
+        self.0.jail.start_kind_zygote(&kind).await.map(drop)
     }
 
     /// Permits a worker one fork: the child becomes this session's worker.
@@ -258,6 +267,12 @@ impl Spawner {
         self.0.jail.pool.as_ref().map(|pool| pool.pids()).unwrap_or_default()
     }
 
+    /// Closes the keeper's channel without ending the jail: its workers run on until another supervisor adopts them, or until the
+    /// grace is over. Takes effect when the last clone is dropped.
+    pub fn leave(&self) {
+        self.0.left.store(true, Ordering::Relaxed);
+    }
+
     /// Ends the jail: sends the keeper a shutdown, waits until the deadline, then kills. Returns when all processes have exited.
     pub async fn shutdown(&self, deadline: Duration) {
         let jail = &self.0.jail;
@@ -273,6 +288,16 @@ impl Spawner {
 }
 
 const READABLE: tokio::io::Interest = tokio::io::Interest::READABLE;
+
+/// Sets the limits of a worker that was inspected.
+fn limit(worker: &UnassignedWorker, limits: &WorkerLimits, mapped_bytes: u64) -> Result<(), SpawnError> {
+    let pid = worker.pids.here;
+    let limited = rlimit::limit_memory(pid, limits.memory_bytes, mapped_bytes)
+        .and_then(|()| limits.cpu.map_or(Ok(()), |cpu| rlimit::limit_cpu(pid, cpu)))
+        // The limits were set by pid: this check makes sure that the process is still the same.
+        .and_then(|()| worker.pidfd.signal(0));
+    limited.map_err(|error| SpawnError::Rlimit { pid, error })
+}
 
 impl Jail {
     /// Resolves when the keeper has exited: with namespaces, only after every process of the jail.
@@ -297,16 +322,20 @@ impl Jail {
             Some(pool) => pool.take(&key).await,
             None => None,
         };
-        let (ours, worker, before) =
-            if let Some(PrestartedWorker { ours, worker, mapped_bytes, group, .. }) = prestarted {
-                (ours, worker, (Some(mapped_bytes), group))
+        // One that exits in this moment cannot be limited any more: then the session gets another one.
+        let limited = prestarted.filter(|PrestartedWorker { worker, mapped_bytes, .. }| {
+            limit(worker, limits, *mapped_bytes).inspect_err(|_| drop(worker.pidfd.kill())).is_ok()
+        });
+        let (ours, worker, group, is_inspected) =
+            if let Some(PrestartedWorker { ours, worker, group, .. }) = limited {
+                (ours, worker, group, true)
             } else {
                 let (ours, worker) = self.fork_worker_of(kind).await?;
                 let group = self.add_to_group(owner, &worker).await?;
-                (ours, worker, (None, group))
+                (ours, worker, group, false)
             };
         self.kind_zygotes.note_use(kind);
-        let mut result = self.settle((session, Some(limits)), ours, &worker, before).await;
+        let mut result = self.settle((session, Some(limits)), ours, &worker, (is_inspected, group)).await;
         if let Ok(handle) = &mut result {
             // So that the next request gets a prestarted worker.
             let successor = self.pool.as_ref().map(|pool| pool.successor(&key));
@@ -377,15 +406,14 @@ impl Jail {
         }
     }
 
-    /// Registers the worker, which is in its owner's group, with the keeper, and meanwhile inspects it (unless `mapped_before` has
-    /// the result of an earlier inspection) and limits it; without `limits` it keeps the inherited ones. It is assigned after all
-    /// of that.
+    /// Registers the worker, which is in its owner's group, with the keeper, and meanwhile inspects it and limits it, unless that was
+    /// done; without `limits` it keeps the inherited ones. It is assigned after all of that.
     pub(super) async fn settle(
         &self,
         (session, limits): (SessionId, Option<&WorkerLimits>),
         ours: WatchedFd,
         worker: &UnassignedWorker,
-        (mapped_before, group): (Option<u64>, Option<Arc<OwnerGroup>>),
+        (is_inspected, group): (bool, Option<Arc<OwnerGroup>>),
     ) -> Result<WorkerHandle, SpawnError> {
         let Pids { here: pid, inner: inner_pid } = worker.pids;
         let lost = || SpawnError::KeeperLost;
@@ -394,16 +422,9 @@ impl Jail {
         let kept = self.control.when_kept(session);
         let fds = [ours.as_fd(), worker.pidfd.as_fd()];
         self.control.send(&ToKeeper::Keep { session, inner_pid }, &fds).await.map_err(|_| lost())?;
-        let mapped = match mapped_before {
-            Some(mapped) => mapped,
-            None => self.inspect_worker(worker)?,
-        };
-        if let Some(limits) = limits {
-            let limited = rlimit::limit_memory(pid, limits.memory_bytes, mapped)
-                .and_then(|()| limits.cpu.map_or(Ok(()), |cpu| rlimit::limit_cpu(pid, cpu)))
-                // The limits were set by pid: this check makes sure that the process is still the same.
-                .and_then(|()| worker.pidfd.signal(0));
-            limited.map_err(|error| SpawnError::Rlimit { pid, error })?;
+        if !is_inspected {
+            let mapped_bytes = self.inspect_worker(worker)?;
+            limits.map_or(Ok(()), |limits| limit(worker, limits, mapped_bytes))?;
         }
         let patience = Duration::from_millis(HELLO_MS);
         let Ok(kept) = timeout(patience, kept).await else {
@@ -419,7 +440,11 @@ impl Jail {
 
     /// Inspects a worker from outside; returns its virtual memory (bytes).
     fn inspect_worker(&self, worker: &UnassignedWorker) -> Result<u64, SpawnError> {
-        let pid = worker.pids.here;
+        self.inspect_child(worker.pids.here)
+    }
+
+    /// Inspects a child of the keeper; returns its virtual memory (bytes).
+    pub(super) fn inspect_child(&self, pid: u32) -> Result<u64, SpawnError> {
         let Some(status) = inspect_process(pid, self.sandbox)? else { return Ok(0) };
         // The parent of a process of the jail is the keeper.
         if status.ppid != self.pid {
@@ -440,10 +465,10 @@ impl Jail {
         zygotes.current.clone().ok_or(SpawnError::NoZygote)
     }
 
-    /// Passes a zygote's descriptors to the keeper, for a supervisor that adopts the jail.
+    /// Has the keeper kill the zygote, and keep the listener, when another supervisor takes over.
     async fn keep_zygote(&self, zygote: &Zygote) -> Result<(), SpawnError> {
         let listener = Arc::clone(&lock(&self.zygotes).listener);
-        let fds = [zygote.socket().as_fd(), zygote.pidfd.as_fd(), listener.as_fd()];
+        let fds = [zygote.pidfd.as_fd(), listener.as_fd()];
         let keep = ToKeeper::KeepZygote { zygote: zygote.number, inner_pid: zygote.pids.inner };
         self.control.send(&keep, &fds).await.map_err(|_| SpawnError::KeeperLost)
     }
@@ -500,6 +525,8 @@ impl Jail {
             forked => forked?,
         };
         let prepared = async {
+            // A library may never end; another supervisor could not.
+            self.keep_zygote(&zygote).await?;
             let pid = zygote.pids.here;
             let mapped = inspect_process(pid, self.sandbox)?.map_or(0, |status| status.mapped_bytes);
             rlimit::limit_memory(pid, u64::from(LIBRARY_HEAP_MB) << 20, mapped)

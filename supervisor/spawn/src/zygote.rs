@@ -103,10 +103,6 @@ pub(super) struct Ordered<'a> {
 }
 
 impl Zygote {
-    pub(super) fn socket(&self) -> &OwnedFd {
-        self.socket.get_ref()
-    }
-
     /// Forks that were ordered so far.
     pub(super) fn orders_given(&self) -> u64 {
         self.next_order.load(Ordering::Relaxed) - 1

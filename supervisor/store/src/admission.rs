@@ -69,11 +69,9 @@ impl Admission {
         let limits = &self.limits;
         let mut accounts = self.accounts();
         let after = accounts.database_bytes.saturating_add(accounts.queued_bytes).saturating_add(bytes);
-        // A few percent are left to those who store little.
-        let reserve = limits.quota_bytes.saturating_add(limits.quota_bytes / 32);
-        let is_largest = accounts.largest.as_ref() == Some(owner);
+        let is_too_large = accounts.is_too_large_for(owner, after, limits);
         let account = accounts.of(owner, limits, now);
-        if after > reserve || (after > limits.quota_bytes && is_largest) {
+        if is_too_large {
             return Err(StorageLimit::DatabaseQuota);
         }
         let total = account.stored_bytes.saturating_add(account.queued_bytes).saturating_add(bytes);
@@ -104,16 +102,9 @@ impl Admission {
     /// The limit that keeps an owner from storing more of what it has begun to.
     pub(super) fn exceeded(&self, owner: &Owner) -> Option<StorageLimit> {
         let accounts = self.accounts();
-        let quota = self.limits.quota_bytes;
-        if accounts
-            .owners
-            .get(owner)
-            .is_some_and(|account| account.stored_bytes > self.limits.owner_quota_bytes)
-        {
+        if accounts.is_full(owner, &self.limits) {
             Some(StorageLimit::OwnerQuota)
-        } else if accounts.database_bytes > quota + quota / 32
-            || (accounts.database_bytes > quota && accounts.largest.as_ref() == Some(owner))
-        {
+        } else if accounts.is_too_large_for(owner, accounts.database_bytes, &self.limits) {
             Some(StorageLimit::DatabaseQuota)
         } else {
             None
@@ -122,14 +113,21 @@ impl Admission {
 
     /// Whether an owner stores more than its quota.
     pub(super) fn is_full(&self, owner: &Owner) -> bool {
-        self.accounts()
-            .owners
-            .get(owner)
-            .is_some_and(|account| account.stored_bytes > self.limits.owner_quota_bytes)
+        self.accounts().is_full(owner, &self.limits)
     }
 }
 
 impl Accounts {
+    fn is_full(&self, owner: &Owner, limits: &Retention) -> bool {
+        self.owners.get(owner).is_some_and(|account| account.stored_bytes > limits.owner_quota_bytes)
+    }
+
+    /// Whether a database of so many bytes is too large for this owner. A few percent are left to those who store little.
+    fn is_too_large_for(&self, owner: &Owner, bytes: u64, limits: &Retention) -> bool {
+        let reserve = limits.quota_bytes.saturating_add(limits.quota_bytes / 32);
+        bytes > reserve || (bytes > limits.quota_bytes && self.largest.as_ref() == Some(owner))
+    }
+
     fn of(&mut self, owner: &Owner, limits: &Retention, now: Instant) -> &mut Account {
         if self.owners.len() >= self.forget_at.max(OWNERS) && !self.owners.contains_key(owner) {
             self.forget(limits, now);

@@ -1,6 +1,6 @@
 //! Why a database cannot be opened, and what to do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How much of a log is lost, as far as it is known.
 fn lost(commits: u64, frames: Option<u64>) -> String {
@@ -10,19 +10,28 @@ fn lost(commits: u64, frames: Option<u64>) -> String {
     if known.is_empty() { String::new() } else { format!(" ({} behind it)", known.join(", ")) }
 }
 
+fn holder(pid: Option<u32>, socket: Option<&Path>) -> String {
+    let pid = pid.map(|pid| format!("pid {pid}"));
+    let socket = socket.map(|socket| format!("socket {}", socket.display()));
+    let known: Vec<String> = pid.into_iter().chain(socket).collect();
+    if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
+}
+
 /// Why a store could not be opened. The message contains what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another supervisor owns the state directory.
     #[error(
         "{} is in use by another supervisor{}: stop it first, or choose another --state-dir",
-        path.display(), pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
+        path.display(), holder(*pid, socket.as_deref())
     )]
     InUse {
         /// The state directory.
         path: PathBuf,
         /// Its owner, if the lock file names it.
         pid: Option<u32>,
+        /// Where it listens, if the lock file names it.
+        socket: Option<PathBuf>,
     },
     /// A newer version of the program has migrated the database.
     #[error(

@@ -12,8 +12,8 @@ use vm_system_protocol::model::Event;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
     Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionRow, IdKind, KeyRow, LibraryRow, Owner,
-    Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, Query, QueryResult, RunHead, RunRow, Scope,
-    SessionQuery, SessionRow, StoreError, TaskRow, TemplateRow, VersionRow,
+    Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, Query, QueryResult, ReadySessionRow, RunHead,
+    RunRow, Scope, SessionQuery, SessionRow, StoreError, TaskRow, TemplateRow, VersionRow,
 };
 
 /// A queued batch. Resolves when it is committed or has failed; dropping the ticket does not cancel the batch.
@@ -161,6 +161,11 @@ impl StoreHandle {
         page: Page,
     ) -> Result<Vec<SessionRow>, StoreError> {
         query!(self, Query::Sessions(scope.clone(), filter, page), Sessions)
+    }
+
+    /// All ready sessions with workers of their own.
+    pub async fn ready_sessions(&self) -> Result<Vec<ReadySessionRow>, StoreError> {
+        query!(self, Query::ReadySessions, ReadySessions)
     }
 
     /// An execution, without its events.

@@ -3,8 +3,12 @@
 use super::error::OpenError;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Longest content that is read (bytes).
+const CONTENT_BYTES: u64 = 8_192;
 
 /// The right to use a state directory, until it is dropped or the process ends. The file stays: removing it would let two
 /// holders lock two different files of the same name.
@@ -14,8 +18,9 @@ pub struct StoreLock {
 }
 
 impl StoreLock {
-    /// Takes `STATE_DIR/lock`, or returns who holds it.
-    pub fn acquire(state_dir: &Path) -> Result<Self, OpenError> {
+    /// Takes `STATE_DIR/lock`, or returns who holds it. Its lines are the pid of the holder and the path of its socket, for the
+    /// messages of others and for clients.
+    pub fn acquire(state_dir: &Path, socket: Option<&Path>) -> Result<Self, OpenError> {
         let path = state_dir.join("lock");
         let unusable = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => OpenError::Denied { path: path.clone() },
@@ -34,16 +39,26 @@ impl StoreLock {
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
                 // Only for the message: a holder that has not written its pid yet is still a holder.
-                let _ = (&mut file).take(32).read_to_string(&mut text);
-                return Err(OpenError::InUse { path: state_dir.to_owned(), pid: text.trim().parse().ok() });
+                let _ = (&mut file).take(CONTENT_BYTES).read_to_string(&mut text);
+                let mut lines = text.lines();
+                return Err(OpenError::InUse {
+                    path: state_dir.to_owned(),
+                    pid: lines.next().and_then(|line| line.trim().parse().ok()),
+                    socket: lines.next().map(PathBuf::from),
+                });
             }
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
         }
         // As above: a full disk must not keep a supervisor from starting.
+        let mut content = format!("{}\n", std::process::id()).into_bytes();
+        if let Some(socket) = socket {
+            content.extend(socket.as_os_str().as_bytes());
+            content.push(b'\n');
+        }
         let _ = file
             .set_len(0)
             .and_then(|()| file.seek(SeekFrom::Start(0)))
-            .and_then(|_| writeln!(file, "{}", std::process::id()));
+            .and_then(|_| file.write_all(&content));
         Ok(Self { _file: file })
     }
 }

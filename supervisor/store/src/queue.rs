@@ -45,20 +45,22 @@ const IDLE_LANES: usize = 64;
 pub(super) struct Progress {
     /// The execution with a checkpoint of which a part is written.
     pub(super) staging: Option<ExecutionId>,
-    /// Pages of it that are written.
+    /// Pages of it that are written, or pieces of a deletion that are done.
     pub(super) pages: usize,
     /// Of these, the numbers of those that are gone or replace a version.
     pub(super) replacing: Vec<u64>,
     /// What is written of its content (bytes).
     pub(super) bytes: usize,
-    /// The last page that was copied, of a state that is copied in pieces.
+    /// The last page that was copied, if a state is copied; -1 before the first one.
     pub(super) copied_page: Option<i64>,
+    /// How many writes of an import are done, or will be with the last piece.
+    pub(super) staged_writes: Option<usize>,
 }
 
 impl Progress {
-    /// Whether the pages of a state were copied by earlier turns.
+    /// Whether the batch writes the state of a new execution in pieces, and there is a placeholder of that.
     pub(super) fn is_copied(&self) -> bool {
-        self.copied_page.is_some()
+        self.copied_page.is_some() || self.staged_writes.is_some()
     }
 }
 
@@ -71,6 +73,7 @@ pub(super) struct QueuedBatch {
     content_bytes: usize,
     /// It may be written in pieces.
     in_pieces: bool,
+    import: Option<ExecutionId>,
     /// It copies a state, in pieces if that is large.
     is_copy: bool,
     /// What this turn may write of it, if not all (bytes).
@@ -112,6 +115,20 @@ impl QueuedBatch {
                 _ => [None, None],
             })
             .flatten()
+    }
+
+    /// The new execution of which it writes the state in pieces.
+    fn makes(&self) -> Option<ExecutionId> {
+        let copied = |write: &Write| match write {
+            Write::CheckpointCopy { to, .. } => Some(*to),
+            _ => None,
+        };
+        self.import.or_else(|| self.batch.0.iter().find_map(copied))
+    }
+
+    /// The new execution that it writes with its states in pieces.
+    pub(super) fn import(&self) -> Option<ExecutionId> {
+        self.import
     }
 
     pub(super) fn is_copy(&self) -> bool {
@@ -180,13 +197,17 @@ impl LaneQueue {
     /// Takes the first small batch that need not wait for the checkpoints before it, which are written in pieces: it is about other
     /// executions. Small batches keep their order.
     fn pass(&mut self, most: usize) -> Option<QueuedBatch> {
-        let mut large = Vec::new();
+        let (mut large, mut made) = (Vec::new(), Vec::new());
         let index = self.jobs.iter().position(|job| {
             large.extend(job.states_of());
+            made.extend(job.makes());
             !job.is_large()
         })?;
         let job = self.jobs.get(index)?;
-        let may_pass = job.cost() <= most && !large.iter().any(|execution| job.batch.follows(*execution));
+        // Deleting what is being made ends that.
+        let ends = matches!(&job.batch.0[..], [Write::RunDelete { id }] if made.contains(id));
+        let follows = large.iter().any(|execution| job.batch.follows(*execution));
+        let may_pass = job.cost() <= most && (ends || !follows);
         if may_pass { self.jobs.remove(index) } else { None }
     }
 }
@@ -363,7 +384,8 @@ impl Queue {
         if state.closed {
             return Err(StoreError::Closed);
         }
-        let in_pieces = content_bytes > TURN_BYTES && is_divisible(&batch);
+        let import = imported(&batch).filter(|_| content_bytes > TURN_BYTES);
+        let in_pieces = import.is_some() || (content_bytes > TURN_BYTES && is_divisible(&batch));
         let is_copy = batch.0.iter().any(|write| matches!(write, Write::CheckpointCopy { .. }));
         let job = QueuedBatch {
             batch,
@@ -371,6 +393,7 @@ impl Queue {
             lane: lane.clone(),
             content_bytes,
             in_pieces,
+            import,
             is_copy,
             allowance: 0,
             done,
@@ -496,6 +519,17 @@ fn is_divisible(batch: &Batch) -> bool {
     batch.0.iter().filter(has_pages).count() == 1 && !batch.0.iter().any(begins)
 }
 
+/// The execution that a batch creates together with states of it.
+fn imported(batch: &Batch) -> Option<ExecutionId> {
+    batch.0.iter().find_map(|write| match write {
+        Write::Checkpoint(checkpoint) => {
+            let begins = |write: &Write| matches!(write, Write::ExecutionStarted { execution, .. } if execution.id == checkpoint.execution);
+            batch.0.iter().any(begins).then_some(checkpoint.execution)
+        }
+        _ => None,
+    })
+}
+
 /// About what a batch takes in the database file (bytes).
 fn file_bytes(batch: &Batch) -> u64 {
     let size = |write: &Write| match write {
@@ -510,7 +544,7 @@ fn bytes(batch: &Batch) -> usize {
     batch.0.iter().map(write_bytes).sum()
 }
 
-fn write_bytes(write: &Write) -> usize {
+pub(super) fn write_bytes(write: &Write) -> usize {
     match write {
         Write::Events(events) => {
             events.iter().map(|event| 64 + event.payload.output_bytes() as usize).sum::<usize>()
@@ -519,7 +553,7 @@ fn write_bytes(write: &Write) -> usize {
             execution.input.as_ref().map_or(0, String::len)
                 + execution.args.as_str().len()
                 + execution.env.as_str().len()
-                + execution.result.as_ref().map_or(0, |json| json.as_str().len())
+                + execution.result.as_ref().map_or(0, vm_system_protocol::model::ResultValue::bytes)
                 + execution.error.as_ref().map_or(0, |error| error.message.len())
         }
         Write::Checkpoint(checkpoint) => usize::try_from(checkpoint.bytes()).unwrap_or(usize::MAX),

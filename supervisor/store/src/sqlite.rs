@@ -64,6 +64,8 @@ impl Durability {
 pub struct StoreOptions {
     /// Folder of the lock file, and of the database by default. Created (0700) if missing.
     pub state_dir: PathBuf,
+    /// Where the supervisor listens; the lock file names it.
+    pub socket: Option<PathBuf>,
     /// The database file; none = `vm-system.db` in the state directory.
     pub database: Option<PathBuf>,
     /// What a commit survives.
@@ -81,6 +83,7 @@ impl StoreOptions {
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
         Self {
             state_dir: state_dir.into(),
+            socket: None,
             database: None,
             durability: Durability::Full,
             busy_timeout: Duration::from_secs(5),
@@ -148,7 +151,7 @@ impl SqliteStore {
         let path = options.path();
         let StoreOptions { state_dir, durability, busy_timeout, retention, accepts_damage, .. } = options;
         open::make_folder(&state_dir)?;
-        let lock = StoreLock::acquire(&state_dir)?;
+        let lock = StoreLock::acquire(&state_dir, options.socket.as_deref())?;
         let saved = beside(&path, saved_copy::ENDING);
         if saved.exists() {
             if !path.exists() {

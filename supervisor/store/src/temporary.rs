@@ -52,7 +52,7 @@ fn sweep(parent: &Path, age: Duration) {
     for path in ours.map(|entry| entry.path()) {
         if is_old_folder_of_ours(&path, age)
             // Held until the folder is deleted: two sweeps do not work on the same folder.
-            && let Ok(_lock) = StoreLock::acquire(&path)
+            && let Ok(_lock) = StoreLock::acquire(&path, None)
         {
             let _ = std::fs::remove_dir_all(&path);
         }
@@ -94,10 +94,10 @@ mod tests {
         };
         let (left, used, other) =
             (make(&format!("{PREFIX}left")), make(&format!("{PREFIX}used")), make("other"));
-        let _lock = StoreLock::acquire(&used).expect("the lock is free");
+        let _lock = StoreLock::acquire(&used, None).expect("the lock is free");
         let young = TemporaryFolder::make_in(parent.path(), SWEEP_AGE).expect("writable");
         assert!(left.exists(), "its process may be about to lock it");
-        let _lock_of_young = StoreLock::acquire(young.path()).expect("the lock is free");
+        let _lock_of_young = StoreLock::acquire(young.path(), None).expect("the lock is free");
         let _next = TemporaryFolder::make_in(parent.path(), Duration::ZERO).expect("writable");
         assert_eq!(
             [left, used, other, young.path().to_owned()].map(|path| path.exists()),

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
-use vm_system_protocol::broker::{BrokerReply, FromBroker, FsReply, ToBroker};
+use vm_system_protocol::broker::{BrokerReply, DatabaseReply, FromBroker, FsReply, ToBroker};
 use vm_system_protocol::codec;
 use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
 use vm_system_sandbox::process;
@@ -42,13 +42,25 @@ fn misbehave(behaviour: &str, channel: &mut File) -> std::io::Result<()> {
         _ => {}
     }
     // From here on behind walls that pass the supervisor's check.
-    let ready = vm_system_sandbox::privileges::drop_all()
-        .and_then(|()| vm_system_sandbox::seccomp::install(vm_system_sandbox::seccomp::table_broker::TABLE));
-    ready?;
+    let writes = behaviour.starts_with("writes");
+    if writes {
+        // As the honest one does before it opens files by name.
+        nix::unistd::fchdir(process::inherited(4)?)?;
+    }
+    let rows = vm_system_sandbox::seccomp::table_broker::rows(writes, writes);
+    vm_system_sandbox::privileges::drop_all().and_then(|()| vm_system_sandbox::seccomp::install(&rows))?;
     send(channel, &FromBroker::Ready)?;
     loop {
         let call = receive_call(channel)?;
         match behaviour {
+            "writes in a call" => return write_for_ever(),
+            "writes after a call" => {
+                let reply = Ok(BrokerReply::Database(DatabaseReply::Done));
+                send(channel, &FromBroker::Reply { call, reply })?;
+                // The supervisor counts once after the reply.
+                receive_call(channel).ok();
+                return write_for_ever();
+            }
             "never answers" => return wait_for_the_end(channel),
             "exits in a call" => process::exit_now(3),
             "sends garbage" => channel.write_all(&[4, 0, 0, 0, 9, 9, 9, 9])?,
@@ -70,6 +82,16 @@ fn misbehave(behaviour: &str, channel: &mut File) -> std::io::Result<()> {
             _ => send(channel, &FromBroker::Reply { call, reply: Ok(BrokerReply::Fs(FsReply::Bool(true))) })?,
         }
     }
+}
+
+/// Files of 1 MiB, one after the other.
+fn write_for_ever() -> std::io::Result<()> {
+    let bytes = vec![1; 1 << 20];
+    for number in 0_u64.. {
+        let mut file = File::create(number.to_string())?;
+        file.write_all(&bytes)?;
+    }
+    Ok(())
 }
 
 fn send(channel: &mut File, message: &FromBroker) -> std::io::Result<()> {

@@ -51,7 +51,7 @@ fn serve(channel: &OwnedFd) -> std::io::Result<()> {
 }
 
 fn opened(call: u64) -> FromFilesAgent {
-    FromFilesAgent::Opened { call, device: 1, inode: 1 }
+    FromFilesAgent::Opened { call, device: 1, inode: 1, handle: None }
 }
 
 fn misbehave(channel: &OwnedFd, behaviour: &str, order: &ToFilesAgent) -> std::io::Result<()> {

@@ -13,7 +13,7 @@ use vm_system_protocol::durable::{
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, PACKET_BYTES, WORKER_MESSAGE_BYTES};
-use vm_system_protocol::model::{ConsoleLevel, EventPayload};
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, ResultValue};
 use vm_system_protocol::packet::{Reassembler, packets};
 use vm_system_protocol::worker::{
     Done, FromWorker, HostReply, HostRequest, Outcome, ToWorker, Usage, WorkerEvent,
@@ -165,7 +165,8 @@ impl Worker {
     fn disobey(&mut self, order: ToDurable) -> Option<()> {
         match order {
             ToDurable::Compile { source, .. } => {
-                return self.send_durable(FromDurable::Compiled { code: source.into_bytes() });
+                return self
+                    .send_durable(FromDurable::Compiled { code: source.into_bytes(), typescript: false });
             }
             ToDurable::Load { code, .. } => {
                 self.program = (String::from_utf8(code).ok()?, 0);
@@ -216,7 +217,7 @@ impl Worker {
     }
 
     fn done(&mut self, execution: ExecutionId) -> Option<()> {
-        self.send(&done(execution, Vec::new(), None))
+        self.send(&done(execution, Vec::new()))
     }
 
     fn misbehave(&mut self, how: &str, execution: ExecutionId) -> Option<()> {
@@ -233,10 +234,12 @@ impl Worker {
             }
             "output of a command" => {
                 let payload = EventPayload::Stdout { text: "forged".to_owned() };
-                self.send(&done(execution, vec![WorkerEvent { at_us: 0, payload }], None))
+                self.send(&done(execution, vec![WorkerEvent { at_us: 0, payload }]))
             }
             "started twice" => self.send(&FromWorker::Started { heap_bytes: 1 }),
-            "an unrequested adoption" => self.send(&FromWorker::Adopted { last_committed: 0 }),
+            "an unrequested adoption" => {
+                self.send(&FromWorker::Adopted { nonce: 0, last_sent: 0, running: None, finished: None })
+            }
             "ends twice" => {
                 self.done(execution)?;
                 self.done(execution)
@@ -260,7 +263,7 @@ impl Worker {
             }
             "garbage" => self.bytes(&[250; 100]),
             "bytes behind the message" => {
-                let mut bytes = encode(&done(execution, Vec::new(), None), WORKER_MESSAGE_BYTES).ok()?;
+                let mut bytes = encode(&done(execution, Vec::new()), WORKER_MESSAGE_BYTES).ok()?;
                 bytes.push(0);
                 self.bytes(&bytes)
             }
@@ -276,8 +279,9 @@ impl Worker {
             "an empty piece" => self.raw(&[0; 16]),
             "a packet above the cap" => self.raw(&vec![0; PACKET_BYTES + 1]),
             "a result that is no JSON" => {
-                let result = JsonText::from_untrusted("{not json".to_owned());
-                self.send(&done(execution, Vec::new(), Some(result)))
+                let value = ResultValue::of_json(JsonText::from_untrusted("{not json".to_owned()));
+                let payload = EventPayload::Value(value);
+                self.send(&done(execution, vec![WorkerEvent { at_us: 0, payload }]))
             }
             "descriptors" => self.descriptors(execution),
             "more events than allowed" => loop {
@@ -314,7 +318,7 @@ impl Worker {
             // "honest", or a probe of the escape suite
             how => {
                 let report = vm_system_tests::escape::obey(how);
-                self.send(&done(execution, report.iter().map(|text| event(text)).collect(), None))
+                self.send(&done(execution, report.iter().map(|text| event(text)).collect()))
             }
         }
     }
@@ -459,19 +463,18 @@ impl Worker {
                 _ => text("let pass"),
             });
         }
-        self.send(&done(execution, vec![event(&replies.join(" "))], None))
+        self.send(&done(execution, vec![event(&replies.join(" "))]))
     }
 
     /// Sends a descriptor; if the kernel refuses it at the sender, the worker reports that and continues.
     fn descriptors(&mut self, execution: ExecutionId) -> Option<()> {
         self.seq += 1;
-        let bytes =
-            encode(&done(execution, vec![event("with a descriptor")], None), WORKER_MESSAGE_BYTES).ok()?;
+        let bytes = encode(&done(execution, vec![event("with a descriptor")]), WORKER_MESSAGE_BYTES).ok()?;
         for packet in packets(self.seq, &bytes) {
             let fds = [self.channel.as_fd()];
             if socket::send(&self.channel, &[&packet], &fds, Wait::Yes).is_err() {
                 self.seq -= 1;
-                return self.send(&done(execution, vec![event("refused by the kernel")], None));
+                return self.send(&done(execution, vec![event("refused by the kernel")]));
             }
         }
         Some(())
@@ -490,16 +493,10 @@ fn first_piece(seq: u64) -> Vec<u8> {
 }
 
 fn event(text: &str) -> WorkerEvent {
-    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: text.to_owned() };
+    let payload = EventPayload::console(ConsoleLevel::Log, text.to_owned());
     WorkerEvent { at_us: 0, payload }
 }
 
-fn done(execution: ExecutionId, events: Vec<WorkerEvent>, result: Option<JsonText>) -> FromWorker {
-    FromWorker::Done(Box::new(Done {
-        execution,
-        events,
-        outcome: Outcome::Ok,
-        result,
-        usage: Usage::default(),
-    }))
+fn done(execution: ExecutionId, events: Vec<WorkerEvent>) -> FromWorker {
+    FromWorker::Done(Box::new(Done { execution, events, outcome: Outcome::Ok, usage: Usage::default() }))
 }

@@ -335,8 +335,9 @@ pub(super) const ROWS: &[EscapeAttempt] = &[
         64,
         "crashes at every start",
         &[],
-        &[Evidence::Later(
-            "creating sessions that fail at once is bounded by the shares of owners only, not by their rate",
+        &[Evidence::Test(
+            "tests/tests/hostile_worker.rs",
+            "workers_that_die_at_every_start_are_not_started_for_ever",
         )],
     ),
     attempt(

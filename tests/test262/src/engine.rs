@@ -74,7 +74,8 @@ impl Engine for Cvm {
     fn run(&self, prelude: &str, source: &str) -> ScriptRun {
         let script =
             if prelude.is_empty() { source.to_owned() } else { format!("{HOST}{prelude}\n{source}") };
-        let options = CompileOptions { filename: "test.js".to_owned(), typescript: false };
+        let options =
+            CompileOptions { filename: "test.js".to_owned(), typescript: false, plain_script: true };
         let program = match compile(&script, &options) {
             Ok(program) => program,
             Err(errors) => {

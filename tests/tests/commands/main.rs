@@ -6,17 +6,20 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vm_system_protocol::model::{CapabilityKind, Session};
+use std::time::{Duration, Instant};
+use vm_system_protocol::control::Op;
+use vm_system_protocol::model::{CapabilityKind, ExecutionStatus};
 use vm_system_tests::as_both;
 use vm_system_tests::daemon::DaemonOptions;
-use vm_system_tests::place::{UNPRIVILEGED_UID, User};
+use vm_system_tests::place::User;
 use vm_system_tests::program::{self, COMMAND_PROBE};
 use vm_system_tests::rights::Bench;
-use vm_system_tests::skip;
+use vm_system_tests::{observe, skip, watch};
 
 as_both!(
     commands_run_in_a_jail_of_their_own,
     commands_reach_no_socket_file_and_learn_nothing_of_the_host,
+    a_command_ends_with_its_execution_and_with_its_session,
     ordinary_programs_run
 );
 
@@ -39,28 +42,8 @@ mod cases {
             .flat_map(|(name, path)| ["--allow-exec".to_owned(), format!("{name}={}", path.display())]);
         let options = DaemonOptions { arguments: arguments.collect(), ..DaemonOptions::default() };
         let mut bench = Bench::with(user, &["fs", "exec"], &options);
-        if User::can_be_switched() {
-            // Commands are not run as root.
-            let worktree = bench.daemon.place.worktree();
-            std::os::unix::fs::chown(worktree, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID))
-                .expect("chown");
-            bench.as_user = Some(UNPRIVILEGED_UID.to_string());
-        }
+        bench.use_files_unprivileged();
         bench
-    }
-
-    /// A session in which a command runs; `None` where the machine refuses user namespaces.
-    fn session_with_commands(bench: &mut Bench) -> Option<Session> {
-        let session = bench.session();
-        let first =
-            "try { require('exec').run('sh', ['-c', 'echo ok']).stdout } catch (error) { error.message }";
-        let said = bench.eval(&session, first);
-        if said.contains("user namespace") {
-            skip("namespaces", &format!("this machine refuses user namespaces: {said}"));
-            return None;
-        }
-        assert_eq!(said, "'ok\\n'");
-        Some(session)
     }
 
     pub(super) fn commands_are_not_run_as_root() {
@@ -169,7 +152,7 @@ mod cases {
         let mut bench = with_commands(user, &[("sh", PathBuf::from("/bin/sh")), ("probe", probe.clone())]);
         bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh","probe"]}"#);
         bench.row(CapabilityKind::Fs, "write", "{}");
-        let Some(session) = session_with_commands(&mut bench) else { return bench.end() };
+        let Some(session) = bench.session_with_commands() else { return bench.end() };
         let worktree = bench.daemon.place.worktree();
         let (datagram, stream) = (worktree.join("datagram"), worktree.join("stream"));
         let listening = UnixDatagram::bind(&datagram).expect("a socket of the host");
@@ -210,6 +193,47 @@ mod cases {
         bench.end();
     }
 
+    pub(super) fn a_command_ends_with_its_execution_and_with_its_session(user: User) {
+        let mut bench = with_commands(user, &[("sh", PathBuf::from("/bin/sh"))]);
+        // Longer than the test waits.
+        bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh"],"timeout_ms":50000}"#);
+        let Some(session) = bench.session_with_commands() else { return bench.end() };
+        for end in ["cancel", "agent", "close"] {
+            let marker = format!("a-command-to-{end}-{}", std::process::id());
+            let code = format!("require('exec').run('sh', ['-c', 'sleep 90; : {marker}'])");
+            let execution = bench.client.start(&session, &code);
+            let mut found = Vec::new();
+            watch::until(
+                || {
+                    found = observe::with_argument(bench.daemon.pid(), &format!("sleep 90; : {marker}"));
+                    !found.is_empty()
+                },
+                || format!("{marker}: no command"),
+            );
+            let since = Instant::now();
+            if end == "close" {
+                bench.client.close(&session);
+            } else {
+                if end == "agent" {
+                    for agent in observe::in_mode(bench.daemon.pid(), "files-agent") {
+                        agent.kill().expect("killed");
+                    }
+                }
+                bench.client.op(Op::ExecCancel { execution: execution.id.to_string() }).expect("cancelled");
+                assert_eq!(bench.client.until_final(&execution).status, ExecutionStatus::Cancelled);
+            }
+            observe::all_end(&found);
+            assert!(since.elapsed() < Duration::from_secs(30), "{end}: it ended at its timeout");
+            if end != "close" {
+                assert_eq!(
+                    bench.eval(&session, "require('exec').run('sh', ['-c', 'echo next']).stdout"),
+                    "'next\\n'"
+                );
+            }
+        }
+        bench.end();
+    }
+
     /// Each script uses what sessions need of a program, removes what it made and prints `ok`.
     const SCRIPTS: &[(&str, &str, &str, &[&str])] = &[
         ("bash", "shell.sh", include_str!("shell.sh"), &[]),
@@ -232,7 +256,7 @@ mod cases {
         let row = json!({ "commands": names, "timeout_ms": 50_000, "memory_mb": 1024, "processes": 64 });
         bench.row(CapabilityKind::Module, "exec", &row.to_string());
         bench.row(CapabilityKind::Fs, "write", "{}");
-        let Some(session) = session_with_commands(&mut bench) else { return bench.end() };
+        let Some(session) = bench.session_with_commands() else { return bench.end() };
         for (program, file, script, others) in SCRIPTS {
             let missing = std::iter::once(program).chain(*others).find(|name| installed(name).is_none());
             if let Some(missing) = missing {

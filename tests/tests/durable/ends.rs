@@ -1,11 +1,13 @@
 //! What is kept of an execution that has ended.
 
 use super::{ended, prompt};
-use vm_system_protocol::control::{DurableOp, ErrorCode};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op};
+use vm_system_protocol::model::Run;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::User;
 use vm_system_tests::programs::{code, id, result};
+use vm_system_tests::watch;
 
 #[test]
 fn an_ended_execution_keeps_the_states_of_its_pauses_and_no_other() {
@@ -50,4 +52,45 @@ fn an_ended_execution_keeps_the_states_of_its_pauses_and_no_other() {
         assert_eq!(code(client.run_op(fork)), ErrorCode::NotFound);
     }
     daemon.stop();
+}
+
+#[test]
+fn a_copy_of_a_large_state_ends_when_what_it_makes_is_deleted_or_cancelled() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let source = "const kept = []; for (let i = 0; i < 5000; i++) kept.push(String(i).padEnd(10000, 'x'));
+        CC('how?'); function main() { return kept.length; }";
+    let from = id(&client.begin(source, "large"));
+    for end in ["delete", "cancel"] {
+        let mut other = daemon.client();
+        let fork = DurableOp::Fork { execution: from.clone(), checkpoint: None, name: Some(end.to_owned()) };
+        let copying = std::thread::spawn(move || other.run_op(fork));
+        let mut found = None;
+        watch::until(
+            || {
+                found = runs(&mut client).into_iter().find(|run| id(run) != from).map(|run| id(&run));
+                found.is_some()
+            },
+            || "no execution is seen that is being made".to_owned(),
+        );
+        let made = found.expect("seen");
+        let seen = client.get_run(&made).execution;
+        assert_eq!(seen.error.map(|error| error.code).as_deref(), Some("INCOMPLETE"));
+        if end == "delete" {
+            client.run_op(DurableOp::RunDelete { execution: made.clone() }).expect("deleted");
+        } else {
+            client.op(Op::ExecCancel { execution: made.clone() }).expect("cancelled");
+        }
+        assert_eq!(code(copying.join().expect("it replies")), ErrorCode::ExecutionNotFound, "{end}");
+        assert_eq!(runs(&mut client).len(), 1, "nothing is left of it");
+    }
+    assert_eq!(result(&client.submit("large", "so").expect("taken")), "5000");
+    daemon.stop();
+}
+
+fn runs(client: &mut Client) -> Vec<Run> {
+    match client.durable(DurableOp::RunList { program: None, page: ListPage::first(10) }) {
+        Ok(DurableReply::Runs(runs)) => runs,
+        other => panic!("{other:?}"),
+    }
 }

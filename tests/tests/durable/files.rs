@@ -63,7 +63,7 @@ fn an_exported_execution_continues_in_another_daemon() {
     let fields = [("content-type", "application/json")];
     let copy = http.request("POST", "/api/v1/imports/execution?name=copy", &fields, Some(&ended));
     assert_eq!(copy.status, 201, "{}", copy.text());
-    assert_eq!((&copy.json()["status"], &copy.json()["result"]["total"]), (&"ok".into(), &34.into()));
+    assert_eq!((&copy.json()["status"], &copy.json()["result"]["json"]["total"]), (&"ok".into(), &34.into()));
     let again = http.get("/api/v1/executions/copy/export");
     assert_eq!((again.status, again.field("content-type")), (200, Some("application/json")));
     assert_eq!(again.json()[0]["header"]["kind"], "execution");

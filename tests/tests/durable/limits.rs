@@ -52,8 +52,8 @@ fn bytes_that_a_program_wrote_count_for_the_whole_execution() {
     super::until_task(&mut client, &run, "restarted?");
     drop(client);
     let (place, family) = daemon.kill();
-    vm_system_tests::observe::all_end(&family);
     let daemon = Daemon::start_with(place, &cold());
+    vm_system_tests::observe::all_end(&family);
     let mut client = daemon.client();
     client.submit(&run, "yes").expect("taken");
     super::until_task(&mut client, &run, "another answer?");

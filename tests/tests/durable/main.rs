@@ -10,7 +10,7 @@ mod zygote;
 use std::time::Instant;
 use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, Op, Reply};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, EventPayload, ExecutionStatus, Limits, Run, Settings};
+use vm_system_protocol::model::{Engine, EventPayload, ExecutionStatus, Limits, ResultValue, Run, Settings};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -107,7 +107,7 @@ fn a_program_pauses_inside_an_expression_and_resumes_there() {
     let run = client.submit(&id, "3").expect("taken");
     assert_eq!(result(&run), "{\"total\":34}");
     assert_eq!(console(&mut client, &id), ["begin a,b", "sum 34"]);
-    assert_eq!(client.task(&id).result.as_ref().map(JsonText::as_str), Some("{\"total\":34}"));
+    assert_eq!(client.task(&id).result.as_ref().and_then(ResultValue::json_text), Some("{\"total\":34}"));
     assert_eq!(code(client.submit(&id, "5")), ErrorCode::TaskNotPending);
     assert!(client.tasks().is_empty());
     daemon.stop();
@@ -128,8 +128,8 @@ fn an_execution_that_waits_holds_no_process_and_survives_a_kill_of_everything() 
     assert_eq!(prompt(&client.submit("held", "4").expect("taken")), "second?");
     drop(client);
     let (place, family) = daemon.kill();
-    observe::all_end(&family);
     let daemon = Daemon::start_with(place, &cold());
+    observe::all_end(&family);
     let mut client = daemon.client();
     assert_eq!(prompt(&client.get_run("held")), "second?");
     let ended = client.submit("held", "3").expect("taken");
@@ -170,8 +170,8 @@ fn a_computing_program_resumes_from_its_last_checkpoint_after_everything_was_kil
     let _ = request;
     drop((client, other));
     let (place, family) = daemon.kill();
-    observe::all_end(&family);
     let daemon = Daemon::start_with(place, &options);
+    observe::all_end(&family);
     let mut client = daemon.client();
     let run = settled(&mut client, &id);
     assert_eq!(prompt(&run), "what next?");
@@ -249,8 +249,8 @@ fn expired_task_gets_its_default_also_while_nothing_runs() {
     let run = client.begin(source, "late");
     drop(client);
     let (place, family) = daemon.kill();
-    observe::all_end(&family);
     let daemon = Daemon::start_with(place, &cold());
+    observe::all_end(&family);
     let mut client = daemon.client();
     let run = ended(&mut client, &id(&run));
     assert_eq!(result(&run), "{\"first\":{\"n\":1},\"second\":\"CCTimeoutError\"}");
@@ -384,8 +384,8 @@ fn a_repeated_answer_after_a_kill_is_no_error_in_the_log() {
     }
     drop((client, other));
     let (place, family) = daemon.kill();
-    observe::all_end(&family);
     let daemon = Daemon::start_with(place, &cold());
+    observe::all_end(&family);
     let mut client = daemon.client();
     let request = client.send_with_key(submit, Some("key"));
     let (_, reply) = client.response(request);

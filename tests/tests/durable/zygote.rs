@@ -100,8 +100,8 @@ fn a_killed_daemon_leaves_no_zygote_and_its_programs_continue_with_another() {
     drop(client);
     let (place, family) = daemon.kill();
     observe::all_end(&[zygote]);
-    observe::all_end(&family);
     let daemon = Daemon::start_with(place, &super::cold());
+    observe::all_end(&family);
     assert_eq!(zygotes(&daemon), [], "it is not needed yet");
     let mut client = daemon.client();
     assert_eq!(prompt(&client.submit("held", "4").expect("taken")), "second?");

@@ -7,7 +7,6 @@ use std::time::Instant;
 use vm_system_protocol::control::{
     DurableOp, DurableReply, ErrorCode, GivenAnswer, NewRun, Op, OpError, Reply,
 };
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CheckpointInfo, Event, EventPayload, ExecutionStatus, Run};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::SeededRandom;
@@ -196,7 +195,12 @@ impl Agent {
     fn compare(&mut self, program: &Known, run: &Run) {
         let about = format!("{program:?}\n{run:?}");
         assert_eq!(run.execution.status, ExecutionStatus::Ok, "{about}");
-        let result = run.execution.result.as_ref().and_then(JsonText::to_value).expect("a result");
+        let result = run
+            .execution
+            .result
+            .as_ref()
+            .and_then(|result| result.json.as_ref()?.to_value())
+            .expect("a result");
         let got: Vec<String> = serde_json::from_value(result).expect("texts");
         assert_eq!(got.len(), program.steps.len() + 1, "{about}");
         assert_eq!(got[program.steps.len()], "by default");

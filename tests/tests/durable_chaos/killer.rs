@@ -146,11 +146,7 @@ impl Killer {
 
     fn kill_everything(&mut self) {
         self.everything += 1;
-        let (place, family) = self.daemon.take().expect("there is one").kill();
-        for process in &family {
-            kill(process);
-        }
-        observe::all_end(&family);
+        let place = self.daemon.take().expect("there is one").kill_everything();
         self.start(place);
     }
 

@@ -21,7 +21,7 @@ fn rest_forks_with_and_without_a_body_and_repeats_its_response_for_a_key() {
         assert_eq!(fork["runtime_meta"]["forked_from"], parent.as_str());
         let body = json!({ "session_id": fork["id"], "input": "x + 1" });
         let ran = http.post("/api/v1/executions/repl", &body).json();
-        assert_eq!(ran["result"], 21, "{ran}");
+        assert_eq!(ran["result"]["json"], 21, "{ran}");
     }
     for (body, code) in [
         (json!({ "count": 0 }), "VALIDATION_ERROR"),

@@ -4,7 +4,7 @@
 use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use vm_system_tests::daemon::Daemon;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::{Http, Response};
 use vm_system_tests::place::User;
 use vm_system_tests::watch;
@@ -115,6 +115,31 @@ fn the_newer_generation_needs_no_session() {
 }
 
 #[test]
+fn methods_of_the_older_generation_do_not_exist_in_the_newer_one() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for method in ["initialize", "resources/subscribe", "resources/unsubscribe", "ping", "no/such"] {
+        for params in [json!({ "_meta": meta }), json!({ "_meta": meta, "uri": "vm://executions/e" })] {
+            let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": &params });
+            let name = params["uri"].as_str().map(|uri| ("mcp-name", uri));
+            let version = ("mcp-protocol-version", "2026-07-28");
+            let fields: Vec<_> = [version, ("mcp-method", method)].into_iter().chain(name).collect();
+            let (response, reply) = post(&mut http, &fields, &message);
+            assert_eq!(
+                (response.status, &reply["error"]["code"]),
+                (404, &json!(-32_601)),
+                "{method}: {reply}"
+            );
+        }
+    }
+}
+
+#[test]
 fn agents_without_sessions_have_a_current_execution_only_under_a_name() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
@@ -155,9 +180,16 @@ fn rules_of_the_listener_hold_for_agents() {
     refused(&mut tcp, &[("origin", "http://evil.example")], 403);
     refused(&mut daemon.http(), &[("authorization", "Bearer wrong")], 401);
     let mut alice = daemon.http().bearer(ALICE);
-    let large = "x".repeat(2 << 20);
+    let large = "x".repeat(16 << 20);
     let response = alice.request("POST", "/mcp", &[ACCEPT], Some(&json!({ "large": large }).to_string()));
     assert_eq!(response.status, 413);
+    let refused: Value = serde_json::from_str(&response.text()).expect("JSON");
+    assert_eq!(
+        (&refused["jsonrpc"], &refused["error"]["code"]),
+        (&json!("2.0"), &json!(-32_600)),
+        "{refused}"
+    );
+    assert!(refused["error"]["message"].as_str().is_some_and(|why| why.contains("16777216")), "{refused}");
     let mut alice = daemon.http().bearer(ALICE);
     let (response, _) = post(&mut alice, &[], &tool("list_programs", &json!({})));
     assert_eq!(response.status, 400, "a call without a session");
@@ -235,4 +267,90 @@ fn owners_have_shares_of_the_sessions_and_idle_ones_make_way() {
     for token in [ALICE, ROOT] {
         session(&mut daemon.http().bearer(token));
     }
+}
+
+#[test]
+fn messages_up_to_16_mib_are_read() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let id = session(&mut http);
+    let source = format!("function main() {{ return '{}'.length; }}", "x".repeat(900_000));
+    let loaded = call(&mut http, &id, "load", &json!({ "programId": "p", "source": source }));
+    assert_ne!(loaded["isError"], true, "{loaded}");
+    let source = "function main() { return CC('?').length; }";
+    call(&mut http, &id, "load", &json!({ "programId": "q", "source": source }));
+    call(&mut http, &id, "start", &json!({ "programId": "q", "executionId": "e" }));
+    let done = call(&mut http, &id, "submitTask", &json!({ "result": "x".repeat(6 << 20) }));
+    assert_eq!(done["structuredContent"]["result"], 6 << 20, "{done}");
+}
+
+#[test]
+fn sessions_continue_after_a_restart_of_the_daemon() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let (one, ended) = (session(&mut http), session(&mut http));
+    let source = "function main() { return CC('first?') + CC('second?'); }";
+    call(&mut http, &one, "load", &json!({ "programId": "p", "source": source }));
+    call(&mut http, &one, "start", &json!({ "programId": "p", "executionId": "e" }));
+    assert_eq!(http.request("DELETE", "/mcp", &[("mcp-session-id", &ended)], None).status, 204);
+    let gone = |http: &mut Http, id: &str| {
+        let (refused, _) = post(http, &[("mcp-session-id", id)], &tool("list_programs", &json!({})));
+        assert_eq!(refused.status, 404, "{}", refused.text());
+    };
+    gone(&mut http, &ended);
+    let place = daemon.stop();
+
+    let daemon = Daemon::start_with(place, &DaemonOptions::default());
+    let mut http = daemon.http();
+    // Without a new handshake, with the current execution of the session.
+    assert_eq!(call(&mut http, &one, "getTask", &json!({}))["content"][0]["text"], "first?");
+    call(&mut http, &one, "submitTask", &json!({ "result": "a" }));
+    let subscribe = json!({ "jsonrpc": "2.0", "id": 3, "method": "resources/subscribe", "params": { "uri": "vm://executions/e" } });
+    let (subscribed, reply) = post(&mut http, &[("mcp-session-id", &one)], &subscribe);
+    assert_eq!((subscribed.status, &reply["result"]), (200, &json!({})), "{reply}");
+    let forged = format!("{}A", &one[..one.len() - 1]);
+    if forged != one {
+        gone(&mut http, &forged);
+    }
+    let ended = http.request("DELETE", "/mcp", &[("mcp-session-id", &one)], None);
+    assert_eq!(ended.status, 204, "{}", ended.text());
+    gone(&mut http, &one);
+}
+
+#[test]
+fn concurrent_requests_continue_a_session_together() {
+    let daemon = Daemon::start(User::AsStarted);
+    let id = session(&mut daemon.http());
+    let daemon = Daemon::start_with(daemon.stop(), &DaemonOptions::default());
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (daemon, id) = (&daemon, &id);
+            scope.spawn(move || {
+                // Requests at the same time have different ids.
+                let mut message = tool("server_info", &json!({}));
+                message["id"] = json!(number);
+                let (response, reply) = post(&mut daemon.http(), &[("mcp-session-id", id)], &message);
+                assert_eq!(reply["result"]["structuredContent"]["name"], "vm-system", "{}", response.text());
+            });
+        }
+    });
+}
+
+#[test]
+fn a_session_lists_the_sets_of_tools_that_its_address_names() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let id = session(&mut http);
+    let mut listed = |query: &str| {
+        let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {} });
+        post_to(&mut http, &format!("/mcp{query}"), &[("mcp-session-id", &id)], &list).1
+    };
+    let count = |reply: &Value| reply["result"]["tools"].as_array().map(Vec::len);
+    assert_eq!(count(&listed("")), Some(10));
+    assert_eq!(count(&listed("?toolsets=branch")), Some(13));
+    let unknown = listed("?toolsets=nonsense");
+    assert!(
+        unknown["error"]["message"].as_str().is_some_and(|why| why.contains("the sets are")),
+        "{unknown}"
+    );
 }

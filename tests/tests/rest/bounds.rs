@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
-use vm_system_api::control::{PeerPolicy, ServerState};
+use vm_system_api::control::{OwnUser, PeerPolicy, ServerState};
 use vm_system_api::rest::{self, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
 use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{Health, Op, OpError, Reply};
@@ -82,7 +82,7 @@ fn execution() -> Execution {
 }
 
 fn event(seq: u64) -> Event {
-    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "x".repeat(10_000) };
+    let payload = EventPayload::console(ConsoleLevel::Log, "x".repeat(10_000));
     Event { execution_id: ExecutionId::from_bytes([1; 16]), seq, ts: Timestamp(0), payload }
 }
 
@@ -118,11 +118,13 @@ impl Scene {
             let unix = UnixListener::bind(&socket).expect("a socket");
             let options = RestOptions {
                 tokens: Arc::new(TokenBook::empty()),
-                peers: PeerPolicy::new(nix::unistd::geteuid().as_raw(), 4_711, None),
+                peers: PeerPolicy::new(OwnUser::Person(nix::unistd::geteuid().as_raw()), 4_711, None),
                 require_token: false,
                 allowed_hosts: Vec::new(),
+                allowed_origins: Vec::new(),
                 ui,
                 limits,
+                session_key: [0; 32],
             };
             let listeners = Listeners { unix, tcp: Vec::new() };
             tokio::spawn(rest::serve(listeners, fake.clone(), options, state.clone()))

@@ -105,7 +105,9 @@ impl Description {
             return self.holds(&self.0["components"]["schemas"][name], value);
         }
         for choice in ["oneOf", "anyOf"] {
-            if let Some(schemas) = schema.get(choice).and_then(Value::as_array) {
+            // Beside properties, the choice is which of them are required.
+            let schemas = schema.get(choice).filter(|_| schema.get("properties").is_none());
+            if let Some(schemas) = schemas.and_then(Value::as_array) {
                 let fits = schemas.iter().any(|schema| self.holds(schema, value).is_ok());
                 return if fits { Ok(()) } else { Err(format!("{value} matches no schema of {choice}")) };
             }

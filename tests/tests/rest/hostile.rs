@@ -59,6 +59,11 @@ fn invalid_http_is_refused_or_the_connection_closed() {
         assert!(status.is_none_or(|status| (400..500).contains(&status)), "{what}: {status:?}");
         assert_eq!(daemon.http().get(HEALTH).status, 200, "after {what}");
     }
+    // Small enough for the buffer of a connection, which grows beyond its limit.
+    for (bytes, expected) in [(30_000, 200), (40_000, 431)] {
+        let head = format!("GET {HEALTH} HTTP/1.1\r\nHost: localhost\r\nX-A: {}\r\n\r\n", "x".repeat(bytes));
+        assert_eq!(raw(&daemon, head.as_bytes()), Some(expected), "a field of {bytes} bytes");
+    }
     // Both a length and chunks: the chunks are the body, and the connection is closed after it.
     let smuggled = request(
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/v1/runtime HTTP/1.1\r\nHost: localhost\r\n\r\n",

@@ -16,11 +16,11 @@ fn first_response_is_repeated_after_the_daemon_was_killed_and_keys_belong_to_the
     let first = daemon.http().request("POST", TEMPLATES, &key, Some(&body));
     assert_eq!(first.status, 201, "{}", first.text());
     let (place, family) = daemon.kill();
-    observe::all_end(&family);
     people::write_book(&place, &people::book(&["alice"]));
     let tokens = place.path("tokens.toml").to_string_lossy().into_owned();
     let arguments = vec!["--tokens".to_owned(), tokens];
     let daemon = Daemon::start_with(place, &DaemonOptions { arguments, ..DaemonOptions::default() });
+    observe::all_end(&family);
     let again = daemon.http().request("POST", TEMPLATES, &key, Some(&body));
     assert_eq!((again.status, again.json()), (201, first.json()));
     let alice = daemon.http().bearer(people::ALICE).request("POST", TEMPLATES, &key, Some(&body));

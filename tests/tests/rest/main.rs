@@ -1,6 +1,7 @@
 //! The REST API of the real daemon, over real sockets.
 
 mod agents;
+mod answers;
 mod bounds;
 mod contract;
 mod described;

@@ -57,7 +57,7 @@ fn one_of_two_answers_to_a_task_is_refused() {
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 7, "{statuses:?}");
-    assert_eq!(submit(&mut http, &id, &json!({ "result": 3 }))["result"], 32);
+    assert_eq!(submit(&mut http, &id, &json!({ "result": 3 }))["result"]["json"], 32);
     drop(http);
     daemon.stop();
 }
@@ -80,7 +80,7 @@ fn rewound_execution_has_its_task_and_its_name_again() {
     let old = http.get(&format!("/api/v1/executions/{}", first["id"].as_str().expect("an id"))).json();
     assert_eq!(old["status"], "cancelled");
     submit(&mut http, "story", &json!({ "result": "5" }));
-    assert_eq!(submit(&mut http, "story", &json!({ "result": "6" }))["result"], 65);
+    assert_eq!(submit(&mut http, "story", &json!({ "result": "6" }))["result"]["json"], 65);
     drop(http);
     daemon.stop();
 }

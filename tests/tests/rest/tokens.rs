@@ -148,8 +148,9 @@ fn own_address() -> Option<std::net::IpAddr> {
 #[test]
 fn foreign_host_names_and_origins_are_refused() {
     let place = TestDir::new(User::AsStarted);
-    let config =
-        "[http]\nlisten = [\"127.0.0.1:0\"]\nallowed_hosts = [\"vm.example\", \"192.0.2.7\"]".to_owned();
+    let config = "[http]\nlisten = [\"127.0.0.1:0\"]\nallowed_hosts = [\"vm.example\", \"192.0.2.7\"]\n\
+         allowed_origins = [\"http://localhost:5173\"]"
+        .to_owned();
     let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
     let address = daemon.addresses()[0];
     let status =
@@ -180,7 +181,8 @@ fn foreign_host_names_and_origins_are_refused() {
     assert_eq!(absolute.status, 403, "the target goes before Host");
     let host = address.to_string();
     assert_eq!(status(&[("origin", &format!("http://{host}"))]), 200);
-    for origin in ["http://evil.example", "null", "http://localhost:1"] {
+    assert_eq!(status(&[("origin", "http://localhost:5173")]), 200, "a page of an allowed origin");
+    for origin in ["http://evil.example", "null", "http://localhost:1", "https://localhost:5173"] {
         assert_eq!(status(&[("origin", origin)]), 403, "{origin}");
     }
     // Without an origin: links, pictures and forms of a page with GET.

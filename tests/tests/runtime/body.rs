@@ -9,7 +9,7 @@ use vm_system_protocol::durable::{Cause, FromDurable, Stop, ToDurable};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::WORKER_MESSAGE_BYTES;
-use vm_system_protocol::model::{ConsoleLevel, EventPayload, JsType};
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, JsType, ResultValue};
 use vm_system_protocol::packet::pieces;
 use vm_system_protocol::worker::{
     Done, Execute, FromWorker, HostReply, HostRequest, Outcome, ToWorker, Usage, WorkerEvent,
@@ -127,21 +127,25 @@ fn called(job: &Execute, link: &mut Link, request: HostRequest) -> Done {
 }
 
 fn console(at_us: u64, text: &str) -> WorkerEvent {
-    WorkerEvent { at_us, payload: EventPayload::Console { level: ConsoleLevel::Log, text: text.to_owned() } }
+    WorkerEvent { at_us, payload: EventPayload::console(ConsoleLevel::Log, text.to_owned()) }
 }
 
 fn value(job: &Execute, text: &str) -> Done {
     let json = JsonText::from_untrusted(format!("{text:?}"));
-    let payload =
-        EventPayload::Value { kind: JsType::String, preview: text.to_owned(), json: Some(json.clone()) };
+    let payload = EventPayload::Value(ResultValue {
+        kind: JsType::String,
+        preview: text.to_owned(),
+        json: Some(json),
+        truncated: false,
+        full_bytes: None,
+    });
     let mut done = ended(job, Outcome::Ok);
     done.events.push(WorkerEvent { at_us: 1, payload });
-    done.result = Some(json);
     done
 }
 
 fn ended(job: &Execute, outcome: Outcome) -> Done {
-    Done { execution: job.execution, events: Vec::new(), outcome, result: None, usage: Usage::default() }
+    Done { execution: job.execution, events: Vec::new(), outcome, usage: Usage::default() }
 }
 
 /// Overflows the stack.
@@ -163,10 +167,14 @@ fn violate(job: &Execute, number: u32, link: &Link) {
         1 => vec![FromWorker::Events { execution: unknown, events: vec![console(0, "x")] }],
         2 => vec![FromWorker::Events { execution, events: Vec::new() }],
         3 => vec![FromWorker::Events { execution, events: vec![of_the_system] }],
-        4 => vec![FromWorker::Done(Box::new(Done { result: Some(broken), ..ended(job, Outcome::Ok) }))],
+        4 => {
+            let payload = EventPayload::Value(ResultValue::of_json(broken));
+            let events = vec![WorkerEvent { at_us: 0, payload }];
+            vec![FromWorker::Done(Box::new(Done { events, ..ended(job, Outcome::Ok) }))]
+        }
         5 => vec![call.clone(), call],
         6 => vec![FromWorker::HostCall { execution, call: 7, request: exists }],
-        7 => vec![FromWorker::Adopted { last_committed: 0 }],
+        7 => vec![FromWorker::Adopted { nonce: 0, last_sent: 0, running: None, finished: None }],
         8 => return transmit(link, 9, &FromWorker::Events { execution, events: vec![console(0, "x")] }),
         _ => {
             let _ = socket::send(link.socket(), &[&[0xff; 100]], &[], socket::Wait::Yes);

@@ -4,7 +4,6 @@ use crate::cases;
 use crate::world::{World, repl, run_file};
 use std::os::unix::fs::symlink;
 use vm_system_protocol::control::ErrorCode;
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionStatus;
 
 cases! {
@@ -20,7 +19,7 @@ async fn run_file_reads_beneath_the_worktree_only() {
     world.write("scripts/app.js", "echo:from a file");
     symlink("/etc/passwd", world.worktree.path().join("outside.js")).expect("a link");
     let ran = world.execute(run_file(session, "./scripts/app.js")).await.expect("runs");
-    assert_eq!(ran.result, Some(JsonText::from_untrusted("\"from a file\"".to_owned())));
+    assert_eq!(ran.result_json(), Some("\"from a file\""));
     assert_eq!((ran.path.as_deref(), ran.input), (Some("scripts/app.js"), None));
     for (path, code) in [
         ("/etc/passwd", ErrorCode::InvalidPath),
@@ -61,7 +60,7 @@ async fn modules_are_found_by_the_resolver() {
     let session = world.session_with(|policy| policy.settings.resolver.roots = vec!["lib".to_owned()]).await;
     world.write("lib/tool.js", "the tool");
     let found = world.run(session, "require:tool").await.expect("runs");
-    assert_eq!(found.result, Some(JsonText::from_untrusted("\"lib/tool.js=the tool\"".to_owned())));
+    assert_eq!(found.result_json(), Some("\"lib/tool.js=the tool\""));
     let missing = world.run(session, "require:nothing").await.expect("runs");
     assert_eq!(missing.status, ExecutionStatus::Error);
     assert_eq!(missing.error.expect("an error").message, "MODULE_NOT_FOUND");
@@ -74,7 +73,7 @@ async fn fs_calls_need_the_module_and_get_their_reply() {
     let with = world.session().await;
     let without = world.session_with(|policy| policy.modules.clear()).await;
     let answer = world.run(with, "exists:a.txt").await.expect("runs");
-    assert_eq!(answer.result, Some(JsonText::from_untrusted("\"Bool(true)\"".to_owned())), "{answer:?}");
+    assert_eq!(answer.result_json(), Some("\"Bool(true)\""), "{answer:?}");
     let denied = world.run(without, "exists:a.txt").await.expect("runs");
     assert_eq!(denied.error.expect("an error").message, "MODULE_NOT_ALLOWED");
     world.end().await;

@@ -39,13 +39,14 @@ async fn endless(world: &World, policy: Arc<PolicySnapshot>) -> StartProgram {
             owner: owner.clone(),
             session: Arc::new(session_record(session, TEMPLATE, "", at)),
             policy: Arc::clone(&policy),
+            worktree: None,
         },
         Write::ExecutionStarted { name: None, execution: Arc::new(record.clone()) },
         Write::ProgramRun { execution: id, program, version: 1 },
     ];
     let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation };
     let identity = Arc::new(RunIdentity { owner, name: None, program, version: 1, program_name: None });
-    StartProgram { record, identity, policy, worktree_path: String::new(), fresh }
+    StartProgram { record, identity, policy, worktree_path: String::new(), worktree: None, fresh }
 }
 
 async fn a_program_over_its_time_is_killed_while_the_store_accepts_nothing() {

@@ -6,7 +6,6 @@ use nix::sys::signal::Signal;
 use std::time::Duration;
 use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::ids::{SessionId, StartupFileId, TemplateId};
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, SessionStatus, StartupFile, StartupMode};
 use vm_system_runtime::RuntimeApi;
 
@@ -33,7 +32,7 @@ async fn a_session_keeps_its_variables_until_it_is_closed() {
     let session = world.session().await;
     world.run(session, "set:42").await.expect("runs");
     let got = world.run(session, "get").await.expect("runs");
-    assert_eq!(got.result, Some(JsonText::from_untrusted("\"42\"".to_owned())));
+    assert_eq!(got.result_json(), Some("\"42\""));
     assert_eq!(world.stored(session).await.status, SessionStatus::Ready);
     let pid = world.inspect(session).await.pid;
     let closed = world.runtime.close_session(session).await.expect("closes").expect("was live");
@@ -154,7 +153,7 @@ async fn startup_files_run_before_the_session_is_ready() {
         })
         .await;
     let got = world.run(session, "get").await.expect("runs");
-    assert_eq!(got.result, Some(JsonText::from_untrusted("\"from the first\"".to_owned())));
+    assert_eq!(got.result_json(), Some("\"from the first\""));
     world.end().await;
 }
 

@@ -60,6 +60,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
     let config = RuntimeConfig {
         keeper_per_owner: false,
         spawn: SpawnConfig::embedded(),
+        kept: Vec::new(),
         brokers: BrokerConfig::default(),
         roots: Roots::of_this_process().expect("a root"),
         worktree_clients: WorktreeClients::new(|_| WorktreeClient::Administrator),
@@ -132,7 +133,7 @@ impl World {
     /// Another session of the same jail still works.
     pub(crate) async fn assert_unharmed(&self, sibling: SessionId) {
         let execution = self.run(sibling, "echo:unharmed").await.expect("the sibling replies");
-        assert_eq!(execution.result, Some(JsonText::from_untrusted("\"unharmed\"".to_owned())));
+        assert_eq!(execution.result_json(), Some("\"unharmed\""));
     }
 
     /// Starts an execution and waits until its first event is stored.

@@ -69,7 +69,7 @@ impl WorkerBody for Obedient {
 
 fn done(job: &Execute, message: String) -> Done {
     let outcome = Outcome::Exception { message };
-    Done { execution: job.execution, events: Vec::new(), outcome, result: None, usage: Usage::default() }
+    Done { execution: job.execution, events: Vec::new(), outcome, usage: Usage::default() }
 }
 
 fn obey(job: &Execute, link: &mut Link) -> String {
@@ -116,7 +116,7 @@ fn obey(job: &Execute, link: &mut Link) -> String {
             let bytes: usize = rest.parse().unwrap_or(0);
             let text = "x".repeat(1000);
             for at_us in 0..(bytes / 1000) as u64 {
-                let payload = EventPayload::Console { level: ConsoleLevel::Log, text: text.clone() };
+                let payload = EventPayload::console(ConsoleLevel::Log, text.clone());
                 link.emit(WorkerEvent { at_us, payload });
             }
             "flooded".to_owned()

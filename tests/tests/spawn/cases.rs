@@ -13,26 +13,23 @@ use crate::zygotes::{
     exited_reserve_zygote_is_replaced_before_it_is_needed, exited_zygote_harms_no_session,
     exited_zygote_is_replaced_by_its_reserve, workers_of_programs_share_a_zygote_that_the_first_one_starts,
 };
+use std::collections::HashMap;
 use std::future::Future;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
-use vm_system_protocol::codec::{decode, encode};
-use vm_system_protocol::hello::Hello;
-use vm_system_protocol::keeper::{FromKeeper, ToKeeper};
-use vm_system_protocol::packet::{Reassembler, pieces};
 use vm_system_protocol::worker::{FromWorker, ToWorker};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::SELF;
 use vm_system_sandbox::step::Layer;
 use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
 use vm_system_spawn::{
-    SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerChannelError, WorkerExit, WorkerKind,
+    AdoptedWorker, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerChannelError, WorkerExit,
+    WorkerKind, kept_jails,
 };
 use vm_system_tests::skip;
-use vm_system_tests::watch::{self, Watch};
+use vm_system_tests::watch;
 
 type Case = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -68,7 +65,8 @@ cases! {
     prestarted_workers_are_bounded,
     exit_of_the_keeper_ends_all_its_processes,
     all_processes_exit_with_an_embedded_supervisor,
-    a_new_supervisor_with_the_token_adopts_everything,
+    a_new_supervisor_adopts_everything,
+    a_keeper_that_refuses_the_token_is_ended,
     jail_without_a_supervisor_ends_after_the_grace,
     shutdown_leaves_no_process,
     a_hundred_workers_run_at_the_same_time,
@@ -270,9 +268,8 @@ pub(crate) async fn until(holds: impl FnMut() -> bool) {
 /// A jail that can be adopted; the directory is deleted with the guard.
 pub(crate) async fn adoptable(grace: Duration) -> (tempfile::TempDir, SpawnConfig, Spawner) {
     let directory = tempfile::tempdir().expect("dir");
-    let socket_path = Some(directory.path().join("keeper-1.sock"));
-    let config =
-        SpawnConfig { socket_path, token: [9; 32], reserve_zygote: true, grace, ..SpawnConfig::embedded() };
+    let keepers = Some(directory.path().to_owned());
+    let config = SpawnConfig { keepers, reserve_zygote: true, grace, ..SpawnConfig::embedded() };
     let (spawner, _events) = Spawner::start(config.clone()).await.expect("a jail");
     (directory, config, spawner)
 }
@@ -307,103 +304,78 @@ async fn all_processes_exit_with_an_embedded_supervisor() {
     }
 }
 
-fn send(keeper: &OwnedFd, message: &ToKeeper) {
-    let bytes = encode(message, 1 << 15).expect("encodes");
-    socket::send(keeper, &[&bytes], &[], socket::Wait::Yes).expect("send");
-}
-
-fn receive(keeper: &OwnedFd) -> (FromKeeper, Vec<OwnedFd>) {
-    let mut buffer = vec![0; 1 << 15];
-    let got = socket::receive(keeper, &mut buffer, socket::Wait::Yes).expect("receive");
-    (decode(&buffer[..got.len]).expect("a message"), got.fds)
-}
-
-async fn a_new_supervisor_with_the_token_adopts_everything() {
-    let (_directory, config, spawner) = adoptable(Duration::from_mins(1)).await;
-    let path = config.socket_path.expect("adoptable");
-    let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
+async fn a_new_supervisor_adopts_everything() {
+    let (directory, config, spawner) = adoptable(Duration::from_mins(1)).await;
+    let connect = || async { kept_jails(directory.path(), config.sandbox).await.expect("a folder") };
     let mut worker = started(&spawner, 1).await;
-    let exited = started(&spawner, 2).await;
+    let (exited, unknown) = (started(&spawner, 2).await, started(&spawner, 3).await);
     worker.sender.send(&start(1)).await.expect("start");
     next(&mut worker).await.expect("started");
-    // While the supervisor is connected, other connections get nothing.
-    let early = socket::connect_to(&path).expect("connect");
-    assert_eq!(socket::receive(&early, &mut [0; 64], socket::Wait::Yes).map_or(0, |got| got.len), 0);
+    let zygote = PidFd::open(spawner.zygote_pids()[0]).expect("zygote");
+    // While a supervisor is connected, another one gets nothing, and harms nothing.
+    assert!(connect().await.is_empty(), "the keeper has a supervisor");
     exited.process.kill().expect("kill");
     exited.process.exited().await;
-    drop((worker, exited, spawner));
-    // The tasks that hold the channel end when the runtime polls them next.
-    let mut watch = Watch::begin();
-    let successor = loop {
-        let successor = socket::connect_to(&path).expect("connect");
-        let mut buffer = [0; 64];
-        let got = socket::receive(&successor, &mut buffer, socket::Wait::Yes).map_or(0, |got| got.len);
-        if got > 0 {
-            assert!(Hello::from_packet(&buffer[..got]).is_ok());
-            break successor;
-        }
-        watch.pause_async(|| "no hello from the keeper".to_owned()).await;
+    let strange = PidFd::open(unknown.process.pid()).expect("worker");
+    spawner.leave();
+    drop((worker, exited, unknown, spawner));
+
+    let mut kept = connect().await;
+    let kept = kept.pop().expect("the keeper waits");
+    let owners = [1, 2].map(|number| (session(number), OWNER.to_owned())).into();
+    let adopted = kept.adopt(&config, &owners).await.expect("adopted");
+    until(|| !zygote.is_alive() && !strange.is_alive()).await;
+    let mut workers: HashMap<_, _> = adopted.workers.into_iter().collect();
+    assert_eq!(workers.len(), 2);
+    let AdoptedWorker::Exited(WorkerExit::Signaled(libc::SIGKILL)) =
+        workers.remove(&session(2)).expect("kept")
+    else {
+        panic!("it was killed meanwhile")
     };
-    let proven = socket::peer(&successor).and_then(|peer| peer.pid()).expect("peer");
-    assert_eq!(proven, keeper.pid().expect("pid"), "the kernel vouches for the keeper");
-    send(&successor, &ToKeeper::Token { token: [9; 32] });
-    assert_eq!(receive(&successor).0, FromKeeper::Peer { accepted: true });
-    send(&successor, &ToKeeper::List);
-    let (mut channels, mut zygotes, mut records) = (Vec::new(), 0, Vec::new());
-    loop {
-        match receive(&successor) {
-            (FromKeeper::ZygoteRecord { .. }, fds) => {
-                assert_eq!(fds.len(), 3, "channel, pidfd, listener");
-                zygotes += 1;
-            }
-            (FromKeeper::Records { records: some, last }, fds) => {
-                records.extend(some);
-                channels.extend(fds);
-                if last {
-                    break;
-                }
-            }
-            other => panic!("{other:?}"),
-        }
-    }
-    assert!(zygotes >= 1);
-    let record = |number: u8| records.iter().find(|record| record.session == session(number)).expect("kept");
-    assert_eq!((records.len(), record(1).wait_status, record(2).wait_status), (2, None, Some(libc::SIGKILL)));
-    assert_eq!(channels.len(), 2, "descriptors of the living only");
-    adopt(&channels[0]);
-    send(&successor, &ToKeeper::Shutdown);
+    let AdoptedWorker::Running(mut worker) = workers.remove(&session(1)).expect("kept") else {
+        panic!("it runs")
+    };
+    worker.sender.send(&ToWorker::Adopt { last_committed: 0, nonce: 7 }).await.expect("adopt");
+    let reply = FromWorker::Adopted { nonce: 7, last_sent: 1, running: None, finished: None };
+    // Its unacknowledged message, which may also be in the queue still, is sent again.
+    while next(&mut worker).await.expect("a reply").message != reply {}
+    let again = next(&mut worker).await.expect("the message again");
+    assert_eq!((again.seq, again.message), (1, FromWorker::Started { heap_bytes: 1 }));
+    assert_eq!(obey(&mut worker, "echo:on").await.expect("done"), "on");
+    // The jail ends with its supervisor's last handle, and leaves no file.
+    let keeper = PidFd::open(adopted.spawner.keeper_pid()).expect("keeper");
+    drop((worker, adopted.spawner, adopted.events));
     until(|| !keeper.is_alive()).await;
+    assert_eq!(std::fs::read_dir(directory.path()).expect("folder").count(), 0);
 }
 
-/// The worker sends its unacknowledged message again: the reply to `Start`.
-fn adopt(channel: &OwnedFd) {
-    let bytes = encode(&ToWorker::Adopt { last_committed: 0 }, 1 << 15).expect("encodes");
-    for (header, piece) in pieces(1, &bytes) {
-        socket::send(channel, &[&header, piece], &[], socket::Wait::Yes).expect("send");
-    }
-    let mut incoming = Reassembler::new(1 << 15);
-    incoming.accept_any();
-    let mut receive = || {
-        let mut buffer = vec![0; 1 << 16];
-        let mut ready = socket::PollSet::with_capacity(1);
-        ready.add(channel);
-        ready.wait(Some(Duration::from_secs(10))).expect("poll");
-        let got = socket::receive(channel, &mut buffer, socket::Wait::No).expect("a message");
-        let message = incoming.push(&buffer[..got.len]).expect("in order").expect("complete");
-        (message.seq, decode::<FromWorker>(&message.bytes).expect("decodes"))
-    };
-    assert_eq!(receive().1, FromWorker::Adopted { last_committed: 0 });
-    assert_eq!(receive(), (1, FromWorker::Started { heap_bytes: 1 }));
+/// The keeper's file with this extension.
+fn address(folder: &Path, extension: &str) -> PathBuf {
+    let files = std::fs::read_dir(folder).expect("folder").map(|entry| entry.expect("readable").path());
+    let mut files = files.filter(|path| path.extension().is_some_and(|end| end == extension));
+    files.next().expect("an address")
+}
+
+async fn a_keeper_that_refuses_the_token_is_ended() {
+    let (directory, config, spawner) = adoptable(Duration::from_mins(1)).await;
+    let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
+    spawner.leave();
+    drop(spawner);
+    std::fs::write(address(directory.path(), "token"), [7; 32]).expect("write");
+    assert!(kept_jails(directory.path(), config.sandbox).await.expect("a folder").is_empty());
+    until(|| !keeper.is_alive()).await;
+    assert_eq!(std::fs::read_dir(directory.path()).expect("folder").count(), 0);
 }
 
 async fn jail_without_a_supervisor_ends_after_the_grace() {
-    let (_directory, config, spawner) = adoptable(Duration::from_millis(200)).await;
+    let (directory, _config, spawner) = adoptable(Duration::from_millis(200)).await;
     let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
     let worker = started(&spawner, 1).await;
     let pidfd = PidFd::open(worker.process.pid()).expect("worker");
+    spawner.leave();
     drop((worker, spawner));
     // A connection without the token does not extend the grace.
-    let unauthorized = socket::connect_to(config.socket_path.as_ref().expect("adoptable")).expect("connect");
+    let unauthorized = socket::connect_to(&address(directory.path(), "sock")).expect("connect");
     let _ = socket::send(&unauthorized, &[b"nonsense"], &[], socket::Wait::Yes);
     until(|| !keeper.is_alive() && !pidfd.is_alive()).await;
 }

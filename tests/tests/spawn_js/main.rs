@@ -93,7 +93,7 @@ fn host_reply(request: &HostRequest) -> HostReply {
 fn text(payload: &EventPayload) -> String {
     match payload {
         EventPayload::Console { text, .. } => text.clone(),
-        EventPayload::Value { preview, .. } => preview.clone(),
+        EventPayload::Value(value) => value.preview.clone(),
         EventPayload::Exception { message, .. } => message.clone(),
         other => format!("{other:?}"),
     }

@@ -36,8 +36,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "benches",
         &[
-            "protocol", "sandbox", "cvm", "worker", "broker", "record", "store", "spawn", "daemon", "cli",
-            "tests",
+            "protocol", "sandbox", "cvm", "worker", "broker", "record", "store", "spawn", "runtime",
+            "daemon", "cli", "tests",
         ],
     ),
     ("fuzz", &["protocol", "cvm", "record", "policy", "core", "store", "spawn", "runtime", "ops", "api"]),

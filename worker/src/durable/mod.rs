@@ -15,7 +15,7 @@ use clock::SegmentClock;
 use std::collections::BTreeMap;
 use vm_system_cvm::{
     CompileError, CompileOptions, CompiledProgram, HostResult, PauseAnswer, StateConfig, VmLimits, VmState,
-    compile, frames, globals, resume_host, resume_pause, set_variable,
+    compile, frames, globals, has_typescript, resume_host, resume_pause, set_variable,
 };
 use vm_system_protocol::durable::{
     CODE_BYTES, Cause, DurableLimits, FromDurable, Segment, TaskAnswer, ToDurable,
@@ -186,24 +186,32 @@ fn engine_answer(answer: TaskAnswer) -> PauseAnswer {
     }
 }
 
-/// Compiles a text. Without a `typescript` flag the text is JavaScript if it compiles as such, else TypeScript.
+/// Compiles a text. Without a `typescript` flag the text is JavaScript, unless it compiles only as TypeScript and has syntax of
+/// TypeScript: that compiler also accepts texts that are neither.
 fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDurable {
     let attempt = |typescript| {
-        let options = CompileOptions { filename: file_name.to_owned(), typescript };
-        compile(source, &options).map_err(|errors| errors.0)
+        let options = CompileOptions { filename: file_name.to_owned(), typescript, plain_script: false };
+        compile(source, &options).map(|program| (program, typescript)).map_err(|errors| errors.0)
     };
     let result = match typescript {
         Some(typescript) => attempt(typescript),
-        None => attempt(false).or_else(|script| {
-            // The attempt with the later first error has the more useful message.
-            attempt(true).map_err(|typed| if place(&typed) >= place(&script) { typed } else { script })
+        None => attempt(false).or_else(|script| match attempt(true) {
+            Ok(program) if has_typescript(source) => Ok(program),
+            // A text that is TypeScript, with something that programs do not have; else the attempt with the later first error
+            // has the more useful message.
+            Err(typed)
+                if typed.iter().all(CompileError::is_unsupported) || place(&typed) >= place(&script) =>
+            {
+                Err(typed)
+            }
+            _ => Err(script),
         }),
     };
     match result {
-        Ok(program) => {
+        Ok((program, typescript)) => {
             let code = program.encode();
             if code.len() <= CODE_BYTES {
-                return FromDurable::Compiled { code };
+                return FromDurable::Compiled { code, typescript };
             }
             let message = format!("the compiled program has {} bytes, more than {CODE_BYTES}", code.len());
             FromDurable::NotCompiled(vec![Diagnostic { message, line: 1, column: 1, snippet: String::new() }])
@@ -247,9 +255,9 @@ fn view(program: &CompiledProgram, state: &mut VmState) -> ProgramState {
         list
     };
     let globals = shown(globals(program, state));
-    let frames = frames(program, state)
+    let (frames, more_frames) = frames(program, state, VIEW_FRAMES);
+    let frames = frames
         .into_iter()
-        .take(VIEW_FRAMES)
         .map(|frame| {
             let mut source_line = frame.source_line;
             output::cut(&mut source_line, SNIPPET_BYTES);
@@ -262,5 +270,5 @@ fn view(program: &CompiledProgram, state: &mut VmState) -> ProgramState {
             }
         })
         .collect();
-    ProgramState { frames, globals }
+    ProgramState { frames, more_frames, globals }
 }

@@ -2,9 +2,9 @@
 
 use super::send;
 use crate::link::Link;
-use vm_system_cvm::{ConsoleLine, Level};
+use vm_system_cvm::Level;
 use vm_system_protocol::durable::FromDurable;
-use vm_system_protocol::limits::{EVENT_BATCH_BYTES, EVENT_TEXT_BYTES};
+use vm_system_protocol::limits::EVENT_BATCH_BYTES;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload};
 use vm_system_protocol::worker::WorkerEvent;
 
@@ -19,16 +19,15 @@ pub(super) struct EventBatch {
 }
 
 impl EventBatch {
-    /// Adds a line; a line that is too long for an event is cut.
-    pub(super) fn take(&mut self, mut line: ConsoleLine, at_us: u64, link: &mut Link) {
-        cut(&mut line.text, EVENT_TEXT_BYTES);
-        let level = match line.level {
+    /// Adds a piece of a line ([`console_piece`](vm_system_protocol::model::console_piece)).
+    pub(super) fn take(&mut self, level: Level, text: &str, more: bool, at_us: u64, link: &mut Link) {
+        let level = match level {
             Level::Log => ConsoleLevel::Log,
             Level::Warn => ConsoleLevel::Warn,
             Level::Error => ConsoleLevel::Error,
             Level::Debug => ConsoleLevel::Debug,
         };
-        self.push(EventPayload::Console { level, text: line.text }, at_us, link);
+        self.push(EventPayload::Console { level, text: text.to_owned(), more }, at_us, link);
     }
 
     /// Adds an event.

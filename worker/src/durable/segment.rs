@@ -8,7 +8,7 @@ use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, Segment,
 };
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::EventPayload;
+use vm_system_protocol::model::{EventPayload, console_piece};
 
 /// Instructions of one slice; console lines are collected after each, which bounds their memory.
 const SLICE: u64 = 2_048;
@@ -42,10 +42,19 @@ impl Machine {
             let steps = self.clock.steps_until_checkpoint(state.steps());
             let outcome = run(program, state, steps.clamp(1, SLICE));
             for line in state.take_output() {
-                if let Some(end) = self.clock.take_event(line.text.len()) {
-                    return Some(Cause::Ended(end));
+                let mut rest = line.text.as_str();
+                loop {
+                    let (piece, behind) = rest.split_at(console_piece(rest).len());
+                    if let Some(end) = self.clock.take_event(piece.len()) {
+                        return Some(Cause::Ended(end));
+                    }
+                    let more = !behind.is_empty();
+                    output.take(line.level, piece, more, self.clock.elapsed_us(), link);
+                    if !more {
+                        break;
+                    }
+                    rest = behind;
                 }
-                output.take(line, self.clock.elapsed_us(), link);
             }
             match outcome {
                 RunOutcome::OutOfFuel => {}

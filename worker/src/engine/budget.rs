@@ -130,6 +130,11 @@ impl ExecutionBudget {
         self.tasks.get()
     }
 
+    /// The rest of `max_output_kb` (bytes).
+    pub(super) fn output_left(&self) -> u64 {
+        self.output_left.get()
+    }
+
     /// Counts an event with this much text; `false`: it exceeds a limit, and the execution has to stop.
     pub(super) fn take_event(&self, bytes: u64) -> bool {
         let (events, output) = (self.events_left.get(), self.output_left.get());

@@ -1,13 +1,12 @@
 //! Owns `console`: the output of each method, in Node's format, as events.
 
 use super::budget::now;
-use super::inspect::{Inspector, cut};
+use super::inspect::{Inspector, cut, cut_to};
 use super::state::SharedState;
 use super::{preview, table};
 use rquickjs::{Coerced, Ctx, Result, Value};
 use std::collections::HashMap;
-use vm_system_protocol::limits::EVENT_TEXT_BYTES;
-use vm_system_protocol::model::{ConsoleLevel, EventPayload};
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, console_piece};
 
 /// A method of `console`.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +49,8 @@ pub(super) const METHODS: [(&str, ConsoleMethod); 20] = [
     ("profile", ConsoleMethod::CountReset),
 ];
 
+/// Longest text of one call (bytes); longer ones are cut and marked. `max_output_kb` is mostly lower.
+const TEXT_BYTES: usize = 64 << 20;
 /// Longest label of a counter or timer (characters), and how many there may be.
 const LABEL_UNITS: usize = 256;
 const LABELS: usize = 1_000;
@@ -72,23 +73,25 @@ pub(super) fn call<'js>(
     arguments: &[Value<'js>],
 ) -> Result<()> {
     let inspector = Inspector::new(ctx, state);
+    let most = text_limit(state);
+    let format = |arguments: &[Value<'js>]| format(&inspector, arguments, most);
     let first = || arguments.first().cloned().unwrap_or_else(|| Value::new_undefined(ctx.clone()));
     match method {
-        ConsoleMethod::Write(level) => write(ctx, state, level, format(&inspector, arguments)),
-        ConsoleMethod::Dir => write(ctx, state, ConsoleLevel::Log, inspector.inspect(&first())),
+        ConsoleMethod::Write(level) => write(ctx, state, level, format(arguments)),
+        ConsoleMethod::Dir => write(ctx, state, ConsoleLevel::Log, cut(inspector.inspect(&first()))),
         ConsoleMethod::Assert => {
             if is_truthy(&first()) {
                 return Ok(());
             }
             let text = match arguments.get(1) {
                 None => "Assertion failed".to_owned(),
-                Some(_) => format!("Assertion failed: {}", format(&inspector, &arguments[1..])),
+                Some(_) => format!("Assertion failed: {}", format(&arguments[1..])),
             };
             write(ctx, state, ConsoleLevel::Error, text)
         }
         ConsoleMethod::Group => {
             if !arguments.is_empty() {
-                write(ctx, state, ConsoleLevel::Log, format(&inspector, arguments))?;
+                write(ctx, state, ConsoleLevel::Log, format(arguments))?;
             }
             let mut console = state.console.borrow_mut();
             console.groups = (console.groups + 1).min(GROUPS);
@@ -100,12 +103,12 @@ pub(super) fn call<'js>(
             Ok(())
         }
         ConsoleMethod::Table => {
-            let text = table::table(&inspector, &first(), arguments.get(1))
-                .unwrap_or_else(|| format(&inspector, arguments));
+            let text =
+                table::table(&inspector, &first(), arguments.get(1)).map_or_else(|| format(arguments), cut);
             write(ctx, state, ConsoleLevel::Log, text)
         }
         ConsoleMethod::Trace => {
-            let message = format(&inspector, arguments);
+            let message = format(arguments);
             let error = rquickjs::Exception::from_message(ctx.clone(), "")?;
             let stack = inspector.error_stack(error.as_object()).unwrap_or_default();
             let frames = stack.find("\n    at ").map_or("", |at| &stack[at..]);
@@ -170,7 +173,7 @@ fn labelled<'js>(
             let mut text = format!("{label}: {}", duration(now().saturating_sub(started)));
             if let Some(rest) = arguments.get(1..).filter(|rest| !rest.is_empty()) {
                 text.push(' ');
-                text.push_str(&format(inspector, rest));
+                text.push_str(&format(inspector, rest, text_limit(state)));
             }
             write(ctx, state, ConsoleLevel::Log, text)
         }
@@ -204,13 +207,45 @@ fn duration(nanoseconds: u64) -> String {
 /// Sends a text, indented by the open groups.
 fn write(ctx: &Ctx<'_>, state: &SharedState, level: ConsoleLevel, text: String) -> Result<()> {
     let groups = state.console.borrow().groups;
+    let most = text_limit(state);
     let text = if groups == 0 {
         text
     } else {
         let indentation = "  ".repeat(groups);
-        format!("{indentation}{}", text.replace('\n', &format!("\n{indentation}")))
+        let mut indented = String::new();
+        for line in text.split_inclusive('\n') {
+            indented.push_str(&indentation);
+            indented.push_str(line);
+            if indented.len() > most {
+                break;
+            }
+        }
+        if text.is_empty() || text.ends_with('\n') {
+            indented.push_str(&indentation);
+        }
+        indented
     };
-    state.emit(ctx, EventPayload::Console { level, text: cut(text) })
+    print(ctx, state, level, &cut_to(text, most))
+}
+
+/// Longest text of a call now: one byte more than the execution may still print, which ends it.
+pub(super) fn text_limit(state: &SharedState) -> usize {
+    usize::try_from(state.budget.output_left()).unwrap_or(usize::MAX).saturating_add(1).clamp(100, TEXT_BYTES)
+}
+
+/// Sends a text, in several events if it is too long for one.
+pub(super) fn print(ctx: &Ctx<'_>, state: &SharedState, level: ConsoleLevel, text: &str) -> Result<()> {
+    let mut rest = text;
+    loop {
+        let (piece, behind) = rest.split_at(console_piece(rest).len());
+        let more = !behind.is_empty();
+        state.emit(ctx, EventPayload::Console { level, text: piece.to_owned(), more })?;
+        if !more {
+            return Ok(());
+        }
+        state.budget.check();
+        rest = behind;
+    }
 }
 
 fn is_truthy(value: &Value<'_>) -> bool {
@@ -229,17 +264,17 @@ fn is_truthy(value: &Value<'_>) -> bool {
     true
 }
 
-/// `util.format`.
-fn format<'js>(inspector: &Inspector<'js>, arguments: &[Value<'js>]) -> String {
+/// `util.format`; strings are cut to `most` bytes, objects to the limit of an event.
+fn format<'js>(inspector: &Inspector<'js>, arguments: &[Value<'js>], most: usize) -> String {
     let mut text = String::new();
     let mut rest = arguments;
     if let Some(template) = arguments.first().and_then(Value::as_string) {
-        let template = inspector.string(template);
+        let template = inspector.text(template, most);
         rest = &arguments[1..];
         if rest.is_empty() {
             return template;
         }
-        let used = substitute(inspector, &template, rest, &mut text);
+        let used = substitute(inspector, &template, rest, &mut text, most);
         rest = &rest[used..];
         if !rest.is_empty() {
             text.push(' ');
@@ -249,12 +284,12 @@ fn format<'js>(inspector: &Inspector<'js>, arguments: &[Value<'js>]) -> String {
         if index > 0 {
             text.push(' ');
         }
-        if text.len() > EVENT_TEXT_BYTES {
+        if text.len() > most {
             break;
         }
         match argument.as_string() {
-            Some(string) => text.push_str(&inspector.string(string)),
-            None => text.push_str(&inspector.inspect(argument)),
+            Some(string) => text.push_str(&inspector.text(string, most)),
+            None => text.push_str(&cut(inspector.inspect(argument))),
         }
     }
     text
@@ -266,6 +301,7 @@ fn substitute<'js>(
     template: &str,
     arguments: &[Value<'js>],
     text: &mut String,
+    most: usize,
 ) -> usize {
     let mut used = 0;
     let mut characters = template.chars().peekable();
@@ -279,8 +315,8 @@ fn substitute<'js>(
                 characters.next();
                 text.push('%');
             }
-            Some(directive) if used < arguments.len() && text.len() <= EVENT_TEXT_BYTES => {
-                match directive_text(inspector, *directive, &arguments[used]) {
+            Some(directive) if used < arguments.len() && text.len() <= most => {
+                match directive_text(inspector, *directive, &arguments[used], most) {
                     Some(replacement) => {
                         characters.next();
                         used += 1;
@@ -295,12 +331,17 @@ fn substitute<'js>(
     used
 }
 
-fn directive_text<'js>(inspector: &Inspector<'js>, directive: char, argument: &Value<'js>) -> Option<String> {
+fn directive_text<'js>(
+    inspector: &Inspector<'js>,
+    directive: char,
+    argument: &Value<'js>,
+    most: usize,
+) -> Option<String> {
     Some(match directive {
         's' => match argument.as_string() {
-            Some(string) => inspector.string(string),
-            None if argument.is_object() => inspector.inspect_to_depth(argument, 0),
-            None => inspector.inspect(argument),
+            Some(string) => inspector.text(string, most),
+            None if argument.is_object() => cut(inspector.inspect_to_depth(argument, 0)),
+            None => cut(inspector.inspect(argument)),
         },
         'd' | 'i' | 'f' => {
             if argument.is_big_int() && directive != 'f' {
@@ -311,9 +352,9 @@ fn directive_text<'js>(inspector: &Inspector<'js>, directive: char, argument: &V
             inspector.inspect(&Value::new_number(inspector.ctx().clone(), number))
         }
         'j' => preview::json(inspector, argument)
-            .map_or_else(|| inspector.inspect(argument), |json| json.as_str().to_owned()),
-        'o' => inspector.inspect_to_depth(argument, 4),
-        'O' => inspector.inspect(argument),
+            .map_or_else(|| cut(inspector.inspect(argument)), |json| json.as_str().to_owned()),
+        'o' => cut(inspector.inspect_to_depth(argument, 4)),
+        'O' => cut(inspector.inspect(argument)),
         'c' => String::new(),
         _ => return None,
     })

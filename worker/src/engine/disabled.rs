@@ -18,10 +18,11 @@ pub(super) fn apply(ctx: &Ctx<'_>, state: &SharedState, names: &[String]) -> Res
     let back: Vec<String> = withdrawn.keys().filter(|name| !names.contains(name)).cloned().collect();
     for name in back {
         let Some(places) = withdrawn.remove(&name) else { continue };
-        for (owner, key, value) in places {
-            let (owner, value): (Object, Value) = (owner.restore(ctx)?, value.restore(ctx)?);
+        let define = state.captured_function(ctx, "defineOwn")?;
+        for (owner, key, descriptor) in places {
+            let (owner, descriptor): (Object, Value) = (owner.restore(ctx)?, descriptor.restore(ctx)?);
             if !owner.contains_key(key.as_str())? {
-                super::natives::define_hidden(&owner, &key, value)?;
+                let _: Value = define.call((owner, key, descriptor))?;
             }
         }
     }
@@ -40,10 +41,15 @@ pub(super) fn apply(ctx: &Ctx<'_>, state: &SharedState, names: &[String]) -> Res
             }
         }
         let mut places = Vec::new();
+        // The descriptor, not the value: what is evaluated on first use is not evaluated here.
+        let own = state.captured_function(ctx, "ownDescriptor")?;
         for (owner, key) in owners {
-            let value: Value = owner.get(key.as_str())?;
+            let descriptor: Value = own.call((owner.clone(), key.as_str()))?;
+            if descriptor.is_undefined() {
+                continue;
+            }
             owner.remove(key.as_str())?;
-            places.push((Persistent::save(ctx, owner), key, Persistent::save(ctx, value)));
+            places.push((Persistent::save(ctx, owner), key, Persistent::save(ctx, descriptor)));
         }
         withdrawn.insert(name.clone(), places);
     }

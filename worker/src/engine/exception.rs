@@ -18,6 +18,27 @@ pub(super) struct Described {
     pub(super) stack: String,
 }
 
+/// Globals that scripts of other platforms expect, and why there are none.
+const ABSENT: &[(&str, &str)] = &[
+    ("WebAssembly", "sessions run JavaScript only"),
+    ("fetch", "sessions have no network"),
+    ("XMLHttpRequest", "sessions have no network"),
+    ("WebSocket", "sessions have no network"),
+    ("Worker", "a session has one thread"),
+];
+
+/// Says of a global that does not exist why it does not.
+fn with_hint(message: String) -> String {
+    let missing = |name: &str| {
+        message.strip_prefix("ReferenceError: ").and_then(|rest| rest.strip_suffix(" is not defined"))
+            == Some(name)
+    };
+    match ABSENT.iter().find(|(name, _)| missing(name)) {
+        Some((_, reason)) => format!("{message}: {reason}"),
+        None => message,
+    }
+}
+
 /// Describes a thrown value.
 pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<'js>) -> Described {
     let inspector = Inspector::new(ctx, state);
@@ -32,7 +53,9 @@ pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<
                 let frames = stack.find("\n    at ").map_or("", |at| &stack[at..]);
                 format!("{message}{frames}")
             };
-            Described { message: inspect::cut(message), stack: inspect::cut(stack) }
+            let shown = with_hint(message.clone());
+            let stack = stack.replacen(&message, &shown, 1);
+            Described { message: inspect::cut(shown), stack: inspect::cut(stack) }
         }
         None => Described {
             message: inspect::cut(format!("Uncaught {}", inspector.inspect(thrown))),

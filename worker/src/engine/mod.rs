@@ -5,7 +5,7 @@
 //! loop), `budget` (limits), `state` (what callbacks share), `source` (declarations that persist, TypeScript),
 //! `modules` (`import`, `require`, host modules), `library` (libraries that the zygote evaluates for all sessions), `console`,
 //! `inspect` and `preview` (values as text and JSON), `exception` and `position` (stacks with positions of the original text),
-//! `natives` and `prelude/` (globals).
+//! `natives` and `prelude/` (globals), `platform` (globals that are evaluated on first use).
 //!
 //! Invariants: values are inspected without running code of the script; every soft limit leaves the session usable;
 //! `unsafe` is in `sys` alone.
@@ -20,6 +20,7 @@ mod inspect;
 mod library;
 mod modules;
 mod natives;
+mod platform;
 mod position;
 mod preload;
 mod preview;

@@ -8,7 +8,7 @@ use super::timers::{QueuedCallback, delay_ms};
 use super::{codec, console, exception, sys};
 use rquickjs::function::{Opt, Rest};
 use rquickjs::{Array, Coerced, Ctx, Function, Object, Persistent, Result, Value};
-use vm_system_protocol::model::{ConsoleLevel, EventPayload};
+use vm_system_protocol::model::ConsoleLevel;
 
 fn task<'js>(ctx: &Ctx<'js>, callback: Function<'js>, arguments: &Array<'js>) -> Result<QueuedCallback> {
     let arguments = (0..arguments.len())
@@ -122,11 +122,11 @@ fn process<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> R
     for (name, level) in [("stdout", ConsoleLevel::Log), ("stderr", ConsoleLevel::Error)] {
         let shared = state.clone();
         let write = move |ctx: Ctx<'js>, text: rquickjs::String<'js>| {
-            let mut text = Inspector::new(&ctx, &shared).string(&text);
+            let mut text = Inspector::new(&ctx, &shared).text(&text, console::text_limit(&shared));
             if text.ends_with('\n') {
                 text.pop();
             }
-            shared.emit(&ctx, EventPayload::Console { level, text })
+            console::print(&ctx, &shared, level, &text)
         };
         natives.set(name, Function::new(ctx.clone(), write)?)?;
     }

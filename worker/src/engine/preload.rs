@@ -2,7 +2,7 @@
 //! sessions.
 
 use super::state::{Intrinsics, SharedState};
-use super::{modules, natives, run, sys, task};
+use super::{modules, natives, platform, run, sys, task};
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Module, Object, Persistent, Runtime};
 use std::rc::Rc;
@@ -79,6 +79,7 @@ fn install(ctx: &Ctx<'_>, state: &SharedState) -> rquickjs::Result<()> {
     let natives = natives::natives(ctx, state)?;
     modules::install_natives(ctx, state, &natives)?;
     task::install(ctx, state, &natives)?;
+    platform::install_natives(ctx, state, &natives)?;
     let core: Function = prelude(ctx, "vm:core", include_str!("prelude/core.js"))?;
     let captured: Object = core.call((natives.clone(),))?;
     for (name, source) in [
@@ -93,6 +94,7 @@ fn install(ctx: &Ctx<'_>, state: &SharedState) -> rquickjs::Result<()> {
         let part: Function = prelude(ctx, name, source)?;
         let _: rquickjs::Value = part.call((natives.clone(), captured.clone()))?;
     }
+    platform::install(&captured)?;
     *state.intrinsics.borrow_mut() = Some(Intrinsics::new(ctx, captured)?);
     modules::install(ctx, state)?;
     // One evaluation, so that the lazily created data of parser and compiler is shared as well.

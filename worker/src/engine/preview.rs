@@ -1,13 +1,20 @@
 //! Owns results as events: the name of a value's type, its text, and its JSON if that represents the value completely.
 //! Runs no code of the script: a value with `toJSON`, getters or proxies has no JSON.
 
-use super::inspect::{Inspector, ObjectClass, cut};
+use super::inspect::{Inspector, ObjectClass, cut, is_cut};
 use super::sys::{self, Property};
 use rquickjs::{Coerced, Object, Value};
 use std::fmt::Write;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::limits::{EVENT_JSON_DEPTH, EVENT_TEXT_BYTES};
-use vm_system_protocol::model::{EventPayload, JsType};
+use vm_system_protocol::limits::{EVENT_JSON_BYTES, EVENT_JSON_DEPTH};
+use vm_system_protocol::model::{JsType, ResultValue};
+
+/// Most values that are visited for the JSON of one value: as many as fit the longest JSON, at two bytes each.
+const VISITS: usize = EVENT_JSON_BYTES / 2;
+/// JSON up to this size is counted, also if it is too long to be kept (bytes).
+const COUNTED_BYTES: u64 = 64 << 20;
+/// Code units of a string that are copied at a time.
+const STRING_UNITS: usize = 64 << 10;
 
 /// JavaScript's name of a value's type.
 pub(super) fn js_type(inspector: &Inspector<'_>, value: &Value<'_>) -> JsType {
@@ -36,33 +43,70 @@ pub(super) fn js_type(inspector: &Inspector<'_>, value: &Value<'_>) -> JsType {
     }
 }
 
-/// The `value` event of a result.
-pub(super) fn event<'js>(
-    inspector: &Inspector<'js>,
-    value: &Value<'js>,
-    json: Option<JsonText>,
-) -> EventPayload {
-    EventPayload::Value { kind: js_type(inspector, value), preview: cut(inspector.inspect(value)), json }
+/// A result as its event has it; `output_left` is the rest of the output limit (bytes).
+pub(super) fn result<'js>(inspector: &Inspector<'js>, value: &Value<'js>, output_left: u64) -> ResultValue {
+    let kind = js_type(inspector, value);
+    let preview = cut(inspector.inspect(value));
+    let most = usize::try_from(output_left).unwrap_or(usize::MAX).saturating_sub(preview.len());
+    let mut writer = Writer::new(inspector, most.min(EVENT_JSON_BYTES));
+    let whole = writer.value(value, EVENT_JSON_DEPTH).is_some();
+    let size = whole.then_some(writer.size);
+    let json = writer.kept().filter(|_| whole);
+    let truncated = is_cut(&preview) || writer.is_too_much || (whole && json.is_none());
+    ResultValue { kind, preview, json, truncated, full_bytes: size.filter(|_| truncated) }
 }
 
 /// The JSON that represents a value completely, if there is one of limited size.
 pub(super) fn json<'js>(inspector: &Inspector<'js>, value: &Value<'js>) -> Option<JsonText> {
-    let mut writer = Writer { inspector, text: String::new(), inside: Vec::new() };
+    let mut writer = Writer::new(inspector, EVENT_JSON_BYTES);
     writer.value(value, EVENT_JSON_DEPTH)?;
-    Some(JsonText::from_untrusted(writer.text))
+    writer.kept()
 }
 
 struct Writer<'a, 'js> {
     inspector: &'a Inspector<'js>,
+    /// The text, as long as it is not longer than `most`; then it is only counted.
     text: String,
+    most: usize,
+    /// Length of the whole text so far (bytes).
+    size: u64,
+    visits: usize,
+    /// The value is too large even to be counted.
+    is_too_much: bool,
     /// The objects that contain the current one: a cycle has no JSON.
     inside: Vec<usize>,
 }
 
-impl<'js> Writer<'_, 'js> {
+impl<'a, 'js> Writer<'a, 'js> {
+    fn new(inspector: &'a Inspector<'js>, most: usize) -> Self {
+        let (text, inside) = (String::new(), Vec::new());
+        Self { inspector, text, most, size: 0, visits: 0, is_too_much: false, inside }
+    }
+
+    /// The text, unless it is too long.
+    fn kept(&mut self) -> Option<JsonText> {
+        let text = std::mem::take(&mut self.text);
+        (text.len() as u64 == self.size).then(|| JsonText::from_untrusted(text))
+    }
+
+    fn push(&mut self, text: &str) {
+        self.size += text.len() as u64;
+        if self.size <= self.most as u64 {
+            self.text.push_str(text);
+        } else {
+            self.text = String::new();
+        }
+    }
+
+    fn too_much(&mut self) -> Option<()> {
+        self.is_too_much = true;
+        None
+    }
+
     fn value(&mut self, value: &Value<'js>, levels: usize) -> Option<()> {
-        if self.text.len() > EVENT_TEXT_BYTES {
-            return None;
+        self.visits += 1;
+        if self.visits > VISITS || self.size > COUNTED_BYTES {
+            return self.too_much();
         }
         if let Some(object) = value.as_object() {
             let levels = levels.checked_sub(1)?;
@@ -89,38 +133,42 @@ impl<'js> Writer<'_, 'js> {
                 return None;
             }
             let text = self.inspector.primitive(value);
-            self.text.push_str(&text);
+            self.push(&text);
             return Some(());
         }
         match value.as_bool() {
-            Some(true) => self.text.push_str("true"),
-            Some(false) => self.text.push_str("false"),
-            None if value.is_null() => self.text.push_str("null"),
+            Some(true) => self.push("true"),
+            Some(false) => self.push("false"),
+            None if value.is_null() => self.push("null"),
             None => return None,
         }
         Some(())
     }
 
     fn string(&mut self, string: &rquickjs::String<'js>) -> Option<()> {
-        let (units, more) = self.inspector.units(string, EVENT_TEXT_BYTES);
-        if more {
-            return None;
-        }
-        self.text.push('"');
-        for character in char::decode_utf16(units) {
-            match character.ok()? {
-                '"' => self.text.push_str("\\\""),
-                '\\' => self.text.push_str("\\\\"),
-                '\n' => self.text.push_str("\\n"),
-                '\r' => self.text.push_str("\\r"),
-                '\t' => self.text.push_str("\\t"),
-                control @ '\0'..='\u{1f}' => {
-                    let _ = write!(self.text, "\\u{:04x}", u32::from(control));
-                }
-                other => self.text.push(other),
+        self.push("\"");
+        let mut piece = String::new();
+        for units in self.inspector.slices(string, STRING_UNITS) {
+            if self.size > COUNTED_BYTES {
+                return self.too_much();
             }
+            piece.clear();
+            for character in char::decode_utf16(units) {
+                match character.ok()? {
+                    '"' => piece.push_str("\\\""),
+                    '\\' => piece.push_str("\\\\"),
+                    '\n' => piece.push_str("\\n"),
+                    '\r' => piece.push_str("\\r"),
+                    '\t' => piece.push_str("\\t"),
+                    control @ '\0'..='\u{1f}' => {
+                        let _ = write!(piece, "\\u{:04x}", u32::from(control));
+                    }
+                    other => piece.push(other),
+                }
+            }
+            self.push(&piece);
         }
-        self.text.push('"');
+        self.push("\"");
         Some(())
     }
 
@@ -137,43 +185,42 @@ impl<'js> Writer<'_, 'js> {
 
     fn array(&mut self, array: &Object<'js>, levels: usize) -> Option<()> {
         let length = self.inspector.own_data(array, "length")?.as_number()? as usize;
-        // Each element takes at least two bytes.
-        if length > EVENT_TEXT_BYTES / 2 {
-            return None;
+        if length > VISITS {
+            return self.too_much();
         }
         // `length` and the elements, nothing else.
         if sys::own_keys(array, sys::Keys::All, 0).ok()?.1 != length + 1 {
             return None;
         }
-        self.text.push('[');
+        self.push("[");
         for index in 0..length {
             if index > 0 {
-                self.text.push(',');
+                self.push(",");
             }
             self.property(array, &Value::new_number(self.inspector.ctx().clone(), index as f64), levels)?;
         }
-        self.text.push(']');
+        self.push("]");
         Some(())
     }
 
     fn object(&mut self, object: &Object<'js>, levels: usize) -> Option<()> {
-        self.text.push('{');
-        let (keys, count) = sys::own_keys(object, sys::Keys::All, EVENT_TEXT_BYTES / 4).ok()?;
+        self.push("{");
+        let (keys, count) = sys::own_keys(object, sys::Keys::All, VISITS).ok()?;
         if keys.len() < count {
-            return None;
+            return self.too_much();
         }
         for (index, key) in keys.into_iter().enumerate() {
             if key.is_symbol() {
                 return None;
             }
             if index > 0 {
-                self.text.push(',');
+                self.push(",");
             }
             self.string(&key.get::<Coerced<rquickjs::String>>().ok()?.0)?;
-            self.text.push(':');
+            self.push(":");
             self.property(object, &key, levels)?;
         }
-        self.text.push('}');
+        self.push("}");
         Some(())
     }
 

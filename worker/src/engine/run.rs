@@ -13,7 +13,7 @@ use super::state::SharedState;
 use super::{exception, modules, preview, sys};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Error, Promise, Result, Value};
-use vm_system_protocol::json::JsonText;
+use vm_system_protocol::control::INTERACTIVE_INPUT;
 use vm_system_protocol::model::{EventPayload, ExecutionKind};
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::worker::{Execute, Outcome, SourceFormat, WorkerEvent};
@@ -25,7 +25,6 @@ const DISCARDED_JOBS: usize = 50_000_000;
 pub(super) struct ExecutionEnd {
     pub(super) events: Vec<WorkerEvent>,
     pub(super) outcome: Outcome,
-    pub(super) result: Option<JsonText>,
 }
 
 /// The result of evaluating the text, before the event loop.
@@ -131,6 +130,12 @@ fn evaluate<'js>(
         SourceFormat::Script => script(ctx, state, job, source, FileMap::default()),
         SourceFormat::TypeScript => {
             let stripped = strip(ctx, state, job, false)?;
+            // As in TypeScript, except `.cts`, which is CommonJS.
+            let is_common_js =
+                job.file_name.rsplit_once('.').is_some_and(|(_, extension)| extension == "cts");
+            if stripped.is_module && !is_common_js {
+                return module(ctx, state, job, &stripped.text, stripped.map);
+            }
             script(ctx, state, job, &stripped.text, stripped.map)
         }
         SourceFormat::Module => module(ctx, state, job, source, FileMap::default()),
@@ -276,15 +281,17 @@ fn finish<'js>(
     result: std::result::Result<Value<'js>, Failure<'js>>,
 ) -> ExecutionEnd {
     let mut events = Vec::new();
-    let mut json = None;
     let at = || state.budget.elapsed_us();
     let outcome = match result {
         Ok(value) => {
             let inspector = Inspector::new(ctx, state);
-            json = preview::json(&inspector, &value);
             let exit = if job.kind == ExecutionKind::Repl { 0 } else { exit_code(ctx, state) };
-            if job.kind == ExecutionKind::Repl {
-                let payload = preview::event(&inspector, &value, json.clone());
+            if job.kind == ExecutionKind::Repl && job.file_name == INTERACTIVE_INPUT {
+                remember(ctx, state, &value);
+            }
+            if exit == 0 {
+                let result = preview::result(&inspector, &value, state.budget.output_left());
+                let payload = EventPayload::Value(result);
                 if state.budget.take_event(payload.output_bytes()) {
                     events.push(WorkerEvent { at_us: at(), payload });
                 }
@@ -314,7 +321,7 @@ fn finish<'js>(
             Outcome::SyntaxError { message }
         }
     };
-    ExecutionEnd { events, outcome, result: json }
+    ExecutionEnd { events, outcome }
 }
 
 fn stopped(stop: StopReason) -> Outcome {
@@ -323,6 +330,15 @@ fn stopped(stop: StopReason) -> Outcome {
         StopReason::Interrupted => Outcome::Interrupted,
         StopReason::Exit(0) => Outcome::Ok,
         StopReason::Exit(code) => Outcome::Exit { code },
+    }
+}
+
+/// Keeps the value for `_`; without memory for that, there is no `_`.
+fn remember<'js>(ctx: &Ctx<'js>, state: &SharedState, value: &Value<'js>) {
+    let kept: Result<()> =
+        state.captured_function(ctx, "remember").and_then(|remember| remember.call((value.clone(),)));
+    if kept.is_err() {
+        drop(ctx.catch());
     }
 }
 

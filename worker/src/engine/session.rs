@@ -58,12 +58,6 @@ impl JsSession {
             heap_bytes: sys::heap_bytes() as u64,
             heap_peak_bytes: sys::heap_peak() as u64,
         };
-        Done {
-            execution: job.execution,
-            events: ended.events,
-            outcome: ended.outcome,
-            result: ended.result,
-            usage,
-        }
+        Done { execution: job.execution, events: ended.events, outcome: ended.outcome, usage }
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct EngineState {
     pub(super) constants: RefCell<HashSet<String>>,
     /// Functions that were captured before any script ran.
     pub(super) intrinsics: RefCell<Option<Intrinsics>>,
-    /// Intrinsics that the policy disables: the location of each, and its value.
+    /// Intrinsics that the policy disables: the location of each, and its descriptor.
     pub(super) withdrawn: RefCell<HashMap<String, Vec<Withdrawn>>>,
     /// `process.env` or `process.argv` may hold values of an earlier run.
     pub(super) run_set: Cell<bool>,
@@ -52,7 +52,7 @@ pub(super) struct EngineState {
     pub(super) session_started: Cell<u64>,
 }
 
-/// Object, key and value of a property that the policy removed.
+/// Object, key and descriptor of a property that the policy removed.
 pub(super) type Withdrawn = (Persistent<Object<'static>>, String, Persistent<Value<'static>>);
 
 /// Functions of the language captured before a script could replace them, and the numbers of QuickJS's classes.

@@ -3,7 +3,7 @@
 
 use super::inside::Begin;
 use super::send_message;
-use super::table::{KeptProcesses, KeptWorker, KeptZygote};
+use super::table::{KeptProcesses, KeptWorker};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use vm_system_protocol::codec::decode;
@@ -43,7 +43,7 @@ struct Keeper {
 pub(super) fn run(setup: Setup) -> ! {
     let Setup { control, adoption, begin, exits, zygote: (inner_pid, pidfd), layers } = setup;
     let mut table = KeptProcesses::default();
-    table.keep_zygote(FIRST_ZYGOTE, KeptZygote { inner_pid, pidfd, rest: Vec::new() });
+    table.keep_zygote(FIRST_ZYGOTE, inner_pid, pidfd);
     let buffer = vec![0; KEEPER_MESSAGE_BYTES];
     let mut keeper =
         Keeper { begin, adoption, exits, table, supervisor: Ok(control), candidate: None, buffer };
@@ -95,11 +95,10 @@ impl Keeper {
         Ok(Some(candidate.map_or(left, |candidate| candidate.min(left))))
     }
 
-    fn report(&mut self, message: &FromKeeper) {
-        if let Ok(supervisor) = &self.supervisor
-            && send_message(supervisor, message, &[]).is_err()
-        {
-            self.supervisor = Err(Instant::now());
+    fn report(&self, message: &FromKeeper) {
+        if let Ok(supervisor) = &self.supervisor {
+            // A closed channel is noticed when it is read: its last order may be to end.
+            let _ = send_message(supervisor, message, &[]);
         }
     }
 
@@ -116,7 +115,15 @@ impl Keeper {
         let Ok(supervisor) = &self.supervisor else { return Ok(()) };
         let got = match socket::receive(supervisor, &mut self.buffer, socket::Wait::No) {
             Ok(got) if got.len > 0 => got,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(()),
+            // The second one once, if the supervisor has closed its end without reading all reports; its orders follow.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    std::io::ErrorKind::WouldBlock | std::io::ErrorKind::ConnectionReset
+                ) =>
+            {
+                return Ok(());
+            }
             // The supervisor is gone. Without a grace the jail ends now.
             _ => {
                 self.supervisor = Err(Instant::now());
@@ -152,14 +159,21 @@ impl Keeper {
                 }
             }
             ToKeeper::KeepZygote { zygote, inner_pid } => {
-                if let (Some(channel), Some(pidfd)) = (fds.next(), fds.next()) {
-                    let rest = std::iter::once(channel).chain(fds).collect();
-                    self.table.keep_zygote(zygote, KeptZygote { inner_pid, pidfd: PidFd::from(pidfd), rest });
-                    self.report(&FromKeeper::KeptZygote { zygote });
+                if let Some(pidfd) = fds.next().map(PidFd::from)
+                    && !has_ended(&pidfd)
+                {
+                    self.table.keep_zygote(zygote, inner_pid, pidfd);
+                }
+                if let Some(listener) = fds.next() {
+                    self.table.keep_listener(listener);
                 }
             }
             ToKeeper::Forget { session } => self.table.forget(session),
-            ToKeeper::List => self.report_all(),
+            ToKeeper::List => {
+                // Those that run no code have exited: their channels were closed with the supervisor.
+                self.table.kill_zygotes();
+                self.report_all();
+            }
             ToKeeper::Shutdown => return Err(End),
             ToKeeper::Token { .. } | ToKeeper::Begin { .. } => {}
         }
@@ -176,23 +190,15 @@ impl Keeper {
         }
     }
 
-    fn report_all(&mut self) {
-        let Ok(supervisor) = &self.supervisor else { return };
-        if self.try_report_all(supervisor).is_err() {
-            self.supervisor = Err(Instant::now());
+    fn report_all(&self) {
+        if let Ok(supervisor) = &self.supervisor {
+            let _ = self.try_report_all(supervisor);
         }
     }
 
     fn try_report_all(&self, supervisor: &OwnedFd) -> std::io::Result<()> {
-        for (number, zygote) in self.table.zygotes() {
-            let Some((channel, listener)) = zygote.rest.split_first() else { continue };
-            let fds: Vec<BorrowedFd<'_>> = [channel.as_fd(), zygote.pidfd.as_fd()]
-                .into_iter()
-                .chain(listener.iter().map(OwnedFd::as_fd))
-                .collect();
-            let message = FromKeeper::ZygoteRecord { zygote: number, inner_pid: zygote.inner_pid };
-            send_message(supervisor, &message, &fds)?;
-        }
+        let listener: Vec<BorrowedFd<'_>> = self.table.listener().into_iter().map(OwnedFd::as_fd).collect();
+        send_message(supervisor, &FromKeeper::Listener, &listener)?;
         let mut workers = self.table.workers();
         loop {
             let (mut records, mut fds) = (Vec::new(), Vec::new());

@@ -19,20 +19,13 @@ pub(super) struct KeptWorker {
     pub(super) wait_status: Option<i32>,
 }
 
-/// A kept zygote. Of the first one the keeper has only the pidfd until the supervisor hands over the rest.
-#[derive(Debug)]
-pub(super) struct KeptZygote {
-    pub(super) inner_pid: u32,
-    pub(super) pidfd: PidFd,
-    /// Channel and listener, as far as they were handed over.
-    pub(super) rest: Vec<OwnedFd>,
-}
-
 /// Everything kept.
 #[derive(Debug, Default)]
 pub(super) struct KeptProcesses {
     workers: BTreeMap<SessionId, KeptWorker>,
-    zygotes: BTreeMap<u32, KeptZygote>,
+    zygotes: BTreeMap<u32, PidFd>,
+    /// Of the filter of all processes of the jail, except the keeper; kept longer than the zygote that installed it.
+    listener: Option<OwnedFd>,
     running: BTreeMap<u32, ExitedRole>,
     unknown_exits: VecDeque<(u32, i32)>,
 }
@@ -50,10 +43,18 @@ impl KeptProcesses {
         self.workers.insert(session, worker);
     }
 
-    /// Keeps a zygote, or further descriptors of one that is already known.
-    pub(super) fn keep_zygote(&mut self, number: u32, zygote: KeptZygote) {
-        self.running.insert(zygote.inner_pid, ExitedRole::Zygote(number));
-        self.zygotes.insert(number, zygote);
+    /// Keeps a zygote, which may be known already.
+    pub(super) fn keep_zygote(&mut self, number: u32, inner_pid: u32, pidfd: PidFd) {
+        self.running.insert(inner_pid, ExitedRole::Zygote(number));
+        self.zygotes.insert(number, pidfd);
+    }
+
+    pub(super) fn keep_listener(&mut self, listener: OwnedFd) {
+        self.listener = Some(listener);
+    }
+
+    pub(super) fn listener(&self) -> Option<&OwnedFd> {
+        self.listener.as_ref()
     }
 
     /// Removes a worker.
@@ -101,18 +102,19 @@ impl KeptProcesses {
         })
     }
 
-    /// All running zygotes.
-    pub(super) fn zygotes(&self) -> impl Iterator<Item = (u32, &KeptZygote)> {
-        self.zygotes.iter().map(|(number, zygote)| (*number, zygote))
+    /// Kills all zygotes.
+    pub(super) fn kill_zygotes(&self) {
+        for pidfd in self.zygotes.values() {
+            // The process may have exited already.
+            let _ = pidfd.kill();
+        }
     }
 
     /// Kills every process that is kept.
     pub(super) fn kill_all(&self) {
-        let workers =
-            self.workers.values().filter(|worker| worker.wait_status.is_none()).map(|worker| &worker.pidfd);
-        for pidfd in workers.chain(self.zygotes.values().map(|zygote| &zygote.pidfd)) {
-            // The process may have exited already.
-            let _ = pidfd.kill();
+        self.kill_zygotes();
+        for worker in self.workers.values().filter(|worker| worker.wait_status.is_none()) {
+            let _ = worker.pidfd.kill();
         }
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use vm_system_protocol::broker::{DirEntry, FileKind, FileStat, FsReply, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionKind, JsType, Limits, Resolver};
+use vm_system_protocol::model::{
+    ConsoleLevel, EventPayload, ExecutionKind, JsType, Limits, Resolver, ResultValue,
+};
 use vm_system_protocol::worker::{
     Done, Execute, HostError, HostReply, HostRequest, Outcome, Policy, SourceFormat, Start, WorkerEvent,
 };
@@ -248,7 +250,7 @@ impl Engine {
     pub(crate) fn value(&mut self, source: &str) -> String {
         let done = self.repl(source);
         match done.events.last().map(|event| &event.payload) {
-            Some(EventPayload::Value { preview, .. }) if done.outcome == Outcome::Ok => preview.clone(),
+            Some(EventPayload::Value(value)) if done.outcome == Outcome::Ok => value.preview.clone(),
             _ => panic!("{source}: {:?} {:?}", done.outcome, done.events),
         }
     }
@@ -300,11 +302,16 @@ pub(crate) fn exception_of(done: &Done) -> Option<(String, String)> {
 
 pub(crate) fn value_of(done: &Done) -> Option<(JsType, String, Option<String>)> {
     done.events.iter().find_map(|event| match &event.payload {
-        EventPayload::Value { kind, preview, json } => {
+        EventPayload::Value(ResultValue { kind, preview, json, .. }) => {
             Some((*kind, preview.clone(), json.as_ref().map(|json| json.as_str().to_owned())))
         }
         _ => None,
     })
+}
+
+/// The JSON of the value; panics if there is none.
+pub(crate) fn json_of(done: &Done) -> String {
+    value_of(done).and_then(|value| value.2).unwrap_or_else(|| panic!("{:?} {:?}", done.outcome, done.events))
 }
 
 /// Default limits with generous times, changed by `change`.

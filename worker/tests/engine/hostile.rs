@@ -3,6 +3,7 @@
 use crate::harness::{Engine, value_of};
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{EventPayload, ExecutionKind};
+use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::worker::{Outcome, SourceFormat};
 
 /// Values with hooks that count their calls.
@@ -140,13 +141,64 @@ fn work_for_huge_values_is_bounded_by_their_text() {
 }
 
 #[test]
-fn a_long_text_is_cut_and_marked() {
+fn a_long_text_is_printed_whole_in_several_events() {
     let mut engine = Engine::new();
+    engine.policy.limits.max_output_kb = 16_384;
+    // A surrogate pair and a character of two bytes are at every possible boundary.
+    for unit in ["é", "a\u{1F600}", "\u{1F600}"] {
+        engine.logs(&format!(
+            "const t = '{unit}'.repeat(400_000); console.log(t, t); console.log('b'); process.stdout.write(t)"
+        ));
+        let whole = unit.repeat(400_000);
+        let mut lines = vec![String::new()];
+        for event in &engine.memory.events {
+            let EventPayload::Console { text, more, .. } = event else { panic!("{event:?}") };
+            assert!(text.len() <= EVENT_TEXT_BYTES);
+            lines.last_mut().expect("a line").push_str(text);
+            if !more {
+                lines.push(String::new());
+            }
+        }
+        assert!(lines == [format!("{whole} {whole}"), "b".to_owned(), whole, String::new()], "{unit}");
+    }
+    engine.policy.limits.max_output_kb = 600;
+    let done = engine.repl("console.log('x'.repeat(1_000_000))");
+    assert_eq!(done.outcome, Outcome::Limit(LimitKind::Output));
+    assert_eq!(engine.console().concat().len(), 2 * EVENT_TEXT_BYTES, "the pieces within the limit");
     engine.policy.limits.max_output_kb = 4_096;
-    engine.logs("console.log('é'.repeat(1_000_000)); console.log('b')");
-    let texts = engine.console();
-    assert!(texts[0].len() <= EVENT_TEXT_BYTES && texts[0].ends_with("... [cut: too long]"));
-    assert_eq!(texts[1], "b");
+    engine.logs("console.log(Array(100).fill('x'.repeat(9_000)))");
+    assert!(engine.console()[0].ends_with("... [cut: too long]"), "an inspected value is cut and marked");
+}
+
+#[test]
+fn a_value_that_is_cut_says_so_with_its_size() {
+    let mut engine = Engine::new();
+    let mut value = |kb, source: &str| {
+        engine.policy.limits.max_output_kb = kb;
+        let done = engine.repl(source);
+        match done.events.last().map(|event| &event.payload) {
+            Some(EventPayload::Value(value)) => value.clone(),
+            _ => panic!("{source}: {:?}", done.outcome),
+        }
+    };
+    let whole = value(512, "'x'.repeat(200_000)");
+    assert!(!whole.truncated && whole.full_bytes.is_none() && whole.json.is_some());
+    let cut = value(512, "'x'.repeat(600_000)");
+    assert_eq!((cut.truncated, cut.full_bytes, cut.json), (true, Some(600_002), None));
+    let kept = value(8_192, "'é'.repeat(2_000_000)");
+    assert_eq!((kept.truncated, kept.full_bytes), (false, None));
+    assert_eq!(kept.json.map(|json| json.as_str().len()), Some(4_000_002));
+    let too_long = value(8_192, "'é'.repeat(3_000_000)");
+    assert_eq!((too_long.truncated, too_long.full_bytes, too_long.json), (true, Some(6_000_002), None));
+    let numbers = value(8_192, "Array(1_000_000).fill(10)");
+    assert_eq!((numbers.truncated, numbers.json.map(|json| json.as_str().len())), (false, Some(3_000_001)));
+    let shared = value(512, "let a = [1]; for (let i = 0; i < 60; i++) a = [a, a]; a");
+    assert_eq!((shared.truncated, shared.full_bytes, shared.json), (true, None, None), "too many to count");
+    let preview = value(8_192, "Array(100).fill('x'.repeat(9_000))");
+    assert_eq!((preview.truncated, preview.full_bytes), (true, Some(900_301)), "only the preview is cut");
+    assert!(preview.json.is_some());
+    let map = value(512, "new Map([[1, 2]])");
+    assert!(!map.truncated && map.json.is_none());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `import` and `require` of files, host modules, and `fs`.
 
-use crate::harness::{Engine, exception_of};
+use crate::harness::{Engine, exception_of, json_of};
 use vm_system_protocol::worker::{HostRequest, Outcome};
 
 #[test]
@@ -35,7 +35,7 @@ fn require_is_relative_to_the_requiring_file() {
         import: false,
     }));
     let done = engine.script("app/run.js", "[require('./part').name, require.main === module, __filename]");
-    assert_eq!(done.result.expect("json").as_str(), "[\"app/part\",true,\"app/run.js\"]");
+    assert_eq!(json_of(&done), "[\"app/part\",true,\"app/run.js\"]");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Random declarations against a model, and random values against JavaScript's own view of them.
 
-use crate::harness::{Engine, value_of};
+use crate::harness::{Engine, json_of, value_of};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
@@ -171,8 +171,7 @@ proptest! {
         prop_assert_eq!(engine.value("console.log(value); console.log('%s %o %j %d', value, value, value, value); console.table(value); calls"), "0");
         if let Some(json) = json {
             let done = engine.repl("JSON.stringify(value)");
-            let text = done.result.expect("a string has JSON");
-            let text = text.to_value().and_then(|value| value.as_str().map(str::to_owned)).expect("a string");
+            let text: String = serde_json::from_str(&json_of(&done)).expect("a string");
             prop_assert_eq!(json, text);
         }
     }

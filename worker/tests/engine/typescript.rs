@@ -1,6 +1,6 @@
 //! TypeScript: types are removed, run-time syntax stays, lines stay correct.
 
-use crate::harness::{Engine, exception_of};
+use crate::harness::{Engine, exception_of, json_of};
 use vm_system_protocol::model::ExecutionKind;
 use vm_system_protocol::worker::{Outcome, SourceFormat};
 
@@ -28,7 +28,7 @@ await Promise.resolve();
     );
     assert_eq!(done.outcome, Outcome::Ok, "{:?}", done.events);
     assert_eq!(engine.console(), ["3 shape 0 Blue g 0 5"]);
-    assert_eq!(done.result.expect("json").as_str(), "[\"shape\",4]");
+    assert_eq!(json_of(&done), "[\"shape\",4]");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Results: type names, previews, and JSON only if it represents the value completely.
 
-use crate::harness::{Engine, value_of};
+use crate::harness::{Engine, json_of, value_of};
 use vm_system_protocol::model::{ExecutionKind, JsType};
 use vm_system_protocol::worker::SourceFormat;
 
@@ -64,18 +64,18 @@ fn json_is_complete_or_absent() {
     ] {
         let done = engine.repl(source);
         assert_eq!(value_of(&done).expect("a value").2.as_deref(), json, "{source}");
-        assert_eq!(done.result.as_ref().map(vm_system_protocol::json::JsonText::as_str), json, "{source}");
     }
 }
 
 #[test]
-fn a_file_has_a_result_and_no_value_event() {
+fn a_file_ends_with_a_value_event_too() {
     let mut engine = Engine::new();
-    let done = engine.script("a.js", "({ total: 3 })");
-    assert!(value_of(&done).is_none());
-    assert_eq!(done.result.expect("json").as_str(), "{\"total\":3}");
+    assert_eq!(json_of(&engine.script("a.js", "({ total: 3 })")), "{\"total\":3}");
     let done = engine.run(ExecutionKind::RunFile, "a.json", SourceFormat::Json, "{\"n\": 1}");
-    assert_eq!(done.result.expect("json").as_str(), "{\"n\":1}");
+    assert_eq!(json_of(&done), "{\"n\":1}");
+    let done = engine.run(ExecutionKind::RunFile, "a.mjs", SourceFormat::Module, "1");
+    assert_eq!(value_of(&done).map(|value| (value.0, value.2)), Some((JsType::Undefined, None)));
+    assert!(value_of(&engine.script("a.js", "process.exitCode = 3; 1")).is_none());
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn arguments_and_environment_belong_to_one_run() {
         "a.js",
         "[args.n, __ARGS__ === args, process.env.HOME, process.argv, Object.isFrozen(process.env)]",
     );
-    assert_eq!(done.result.expect("json").as_str(), "[3,true,\"/w\",[\"vm-system\",\"a.js\"],true]");
+    assert_eq!(json_of(&done), "[3,true,\"/w\",[\"vm-system\",\"a.js\"],true]");
     engine.args = "{}".to_owned();
     engine.env.clear();
     assert_eq!(
@@ -96,7 +96,7 @@ fn arguments_and_environment_belong_to_one_run() {
     );
     assert_eq!(engine.value("var args = 5; args"), "5");
     engine.args = "{\"n\":4}".to_owned();
-    assert_eq!(engine.script("b.js", "args.n").result.expect("json").as_str(), "4");
+    assert_eq!(json_of(&engine.script("b.js", "args.n")), "4");
     engine.args = "{}".to_owned();
     assert_eq!(engine.value("args"), "5");
 }

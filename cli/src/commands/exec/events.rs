@@ -91,8 +91,8 @@ fn line(event: &Event) -> String {
         EventPayload::InputEcho { text } | EventPayload::Stdout { text } | EventPayload::Stderr { text } => {
             text.clone()
         }
-        EventPayload::Console { level, text } => format!("[{level}] {text}"),
-        EventPayload::Value { kind, preview, .. } => format!("[{kind}] {preview}"),
+        EventPayload::Console { level, text, .. } => format!("[{level}] {text}"),
+        EventPayload::Value(value) => format!("[{}] {}", value.kind, value.preview),
         EventPayload::Exception { message, .. } => message.clone(),
         EventPayload::System { message, level } => format!("[{level}] {message}"),
         EventPayload::Task { prompt, .. } => prompt.clone(),

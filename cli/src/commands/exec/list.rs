@@ -2,6 +2,7 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::lists::ListArgs;
 use crate::output::Rows;
 use vm_system_protocol::control::{ListPage, Op, Reply};
 use vm_system_protocol::model::Execution;
@@ -12,18 +13,19 @@ pub struct Args {
     /// Id, unique beginning of an id, or name
     #[arg(value_name = "SESSION")]
     session: String,
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    limit: u32,
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 /// Longest source in a table (characters).
 const SOURCE_CHARS: usize = 48;
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let reply =
-        context.call(Op::ExecList { session: args.session, page: ListPage::first(args.limit) }).await?;
-    let executions = expect_reply!(reply, Reply::Executions(executions) => executions);
+    let part = async |last: Option<&Execution>, limit| {
+        let op = Op::ExecList { session: args.session.clone(), page: ListPage::behind(last, limit) };
+        Ok(expect_reply!(context.call(op).await?, Reply::Executions(executions) => executions))
+    };
+    let executions = args.list.collect(part).await?;
     context.out.list(&executions, "No executions.", || {
         let mut rows = Rows::new(["ID", "KIND", "STATUS", "STARTED", "MS", "SOURCE"]);
         for execution in &executions {

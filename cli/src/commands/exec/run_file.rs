@@ -30,6 +30,9 @@ pub struct Args {
     /// Return as soon as it runs, with the execution's id
     #[arg(long)]
     no_wait: bool,
+    /// Print the execution's id, status and metrics on stderr at the end
+    #[arg(long, conflicts_with = "no_wait")]
+    verbose: bool,
     #[command(flatten)]
     idempotency: IdempotencyArgs,
 }
@@ -46,6 +49,6 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         return start::and_leave(context, new, key).await;
     }
     let interrupts = Interrupts::listen()?;
-    let output = ScriptOutput::new(context.out.style, ShowValues::Never);
+    let output = ScriptOutput::new(context.out.style, ShowValues::Never).verbose(args.verbose);
     start::to_its_end(context, context.daemon(), &interrupts, new, key, &output).await
 }

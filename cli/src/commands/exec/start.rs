@@ -7,25 +7,47 @@ use crate::client::CallError;
 use crate::commands::program::show;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
-use crate::script_output::{ScriptOutput, exit_code};
+use crate::script_output::{ScriptOutput, exit_code, note_truncation};
 use crate::signals::Interrupts;
 use std::time::Duration;
-use vm_system_protocol::control::{DurableReply, NewExecution, Op, Reply};
-use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{Execution, Run};
+use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer, NewExecution, Op, Reply};
+use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::model::{Event, Execution, Run};
 
 /// Interval between queries for the running execution, if Ctrl-C came before the execution's first event.
 const QUERY_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Where an execution has come to.
+pub(crate) enum ExecutionStop {
+    Ended(Box<Execution>),
+    /// It waits for the answer to a task.
+    Waits(Box<Run>),
+}
 
 /// Runs code and prints its output as it arrives (tables), or the whole record at the end; returns the exit code.
 pub(crate) async fn to_its_end(
     context: &Context,
     backend: &Backend,
     interrupts: &Interrupts,
-    mut new: NewExecution,
+    new: NewExecution,
     key: Option<String>,
     output: &ScriptOutput,
 ) -> Result<u8, CliError> {
+    match to_its_stop(context, backend, interrupts, new, key, output).await? {
+        ExecutionStop::Ended(execution) => ended(context, interrupts, &execution, output),
+        ExecutionStop::Waits(run) => at_task(context, backend, &run).await,
+    }
+}
+
+/// Runs code and prints its output as it arrives (tables).
+pub(crate) async fn to_its_stop(
+    context: &Context,
+    backend: &Backend,
+    interrupts: &Interrupts,
+    mut new: NewExecution,
+    key: Option<String>,
+    output: &ScriptOutput,
+) -> Result<ExecutionStop, CliError> {
     new.wait = true;
     new.follow = context.out.is_table();
     let session = new.session.clone();
@@ -43,21 +65,110 @@ pub(crate) async fn to_its_end(
         result = &mut call => result,
         () = &mut give_up => return Err(CliError::silent(interrupts.exit_code())),
     };
-    let execution = match result {
-        Ok(Reply::Execution(execution)) => execution,
-        Ok(Reply::Durable(DurableReply::Run(run))) => return at_task(context, backend, &run).await,
-        Ok(other) => return Err(unexpected(&other)),
+    match result {
+        Ok(Reply::Execution(execution)) => Ok(ExecutionStop::Ended(execution)),
+        Ok(Reply::Durable(DurableReply::Run(run))) => Ok(ExecutionStop::Waits(run)),
+        Ok(other) => Err(unexpected(&other)),
         Err(CallError::Lost(why)) => match output.execution() {
-            Some(id) => resume(backend, id, output, why).await?,
-            None => return Err(explain(CallError::Lost(why))),
+            Some(id) => Ok(ExecutionStop::Ended(resume(backend, id, output, why).await?)),
+            None => Err(explain(CallError::Lost(why))),
         },
-        Err(error) => return Err(explain(error)),
+        Err(error) => Err(explain(error)),
+    }
+}
+
+/// Answers the task of an execution and prints its output up to its next stop.
+pub(crate) async fn answered(
+    backend: &Backend,
+    interrupts: &Interrupts,
+    (execution, task): (ExecutionId, Option<TaskId>),
+    answer: String,
+    output: &ScriptOutput,
+) -> Result<ExecutionStop, CliError> {
+    let execution = execution.to_string();
+    let op = Op::Durable(DurableOp::TaskSubmit {
+        execution: execution.clone(),
+        task: task.map(|task| task.to_string()),
+        result: GivenAnswer::Typed(answer),
+        wait: true,
+    });
+    let call = backend.call(op, None);
+    tokio::pin!(call);
+    let reply = tokio::select! {
+        biased;
+        reply = &mut call => reply?,
+        () = interrupts.next() => {
+            backend.call(Op::ExecCancel { execution: execution.clone() }, None).await?;
+            call.await?
+        }
     };
-    let code = if context.out.is_table() {
-        output.end(&execution)
+    let run = expect_reply!(reply, Reply::Durable(DurableReply::Run(run)) => run);
+    further(backend, &execution, output, |events| output.events(events)).await?;
+    Ok(if run.execution.status.is_final() {
+        ExecutionStop::Ended(Box::new(run.execution))
     } else {
-        context.out.result(&execution, String::new)?;
-        exit_code(&execution)
+        ExecutionStop::Waits(run)
+    })
+}
+
+/// Cancels an execution that waits, and prints the rest of its output.
+pub(crate) async fn cancelled(
+    backend: &Backend,
+    execution: ExecutionId,
+    output: &ScriptOutput,
+) -> Result<Box<Execution>, CliError> {
+    let execution = execution.to_string();
+    backend.call(Op::ExecCancel { execution: execution.clone() }, None).await?;
+    // Returns when it has ended.
+    let op =
+        Op::ExecEvents { execution: execution.clone(), after_seq: output.last_seq(), limit: 0, follow: true };
+    let rest =
+        backend.call_following(op, None, &mut |events| output.events(&events)).await.map_err(explain)?;
+    output.events(&expect_reply!(rest, Reply::Events(rest) => rest))?;
+    let reply = backend.call(Op::ExecGet { execution }, None).await?;
+    Ok(expect_reply!(reply, Reply::Execution(execution) => execution))
+}
+
+/// Reads all further events, in parts: one reply has a limited size.
+async fn further(
+    backend: &Backend,
+    execution: &str,
+    output: &ScriptOutput,
+    take: impl Fn(&[Event]) -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    loop {
+        let after_seq = output.last_seq();
+        let op = Op::ExecEvents { execution: execution.to_owned(), after_seq, limit: 0, follow: false };
+        let events = expect_reply!(backend.call(op, None).await?, Reply::Events(events) => events);
+        if events.is_empty() {
+            return Ok(());
+        }
+        take(&events)?;
+    }
+}
+
+/// Skips the events up to now: they are not printed.
+pub(crate) async fn skip(backend: &Backend, execution: &str, output: &ScriptOutput) -> Result<(), CliError> {
+    let pass = |events: &[Event]| {
+        events.iter().for_each(|event| output.skip_to(event.seq));
+        Ok(())
+    };
+    further(backend, execution, output, pass).await
+}
+
+/// Reports the end of an execution whose output was printed; returns the exit code.
+pub(crate) fn ended(
+    context: &Context,
+    interrupts: &Interrupts,
+    execution: &Execution,
+    output: &ScriptOutput,
+) -> Result<u8, CliError> {
+    let code = if context.out.is_table() {
+        output.end(execution)
+    } else {
+        context.out.result(execution, String::new)?;
+        note_truncation(execution);
+        exit_code(execution)
     };
     Ok(if code == exit::INTERRUPTED { interrupts.exit_code() } else { code })
 }

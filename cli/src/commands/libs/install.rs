@@ -25,6 +25,9 @@ pub struct Args {
     /// The library's global variable [default: as in the catalog, else none]
     #[arg(long, value_name = "NAME")]
     global: Option<String>,
+    /// Do not check that it loads by itself: it may need other libraries of its template
+    #[arg(long)]
+    unchecked: bool,
 }
 
 pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
@@ -34,7 +37,8 @@ pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         (None, Some(package)) => from_package(npm::fetch(package)?, entry)?,
         (None, None) => return Err(CliError::usage("a package or a --file is missing")),
     };
-    let library = send(context, NewLibrary { global: args.global, ..library }).await?;
+    let library =
+        send(context, NewLibrary { global: args.global, unchecked: args.unchecked, ..library }).await?;
     context.out.done(&library, &installed_line(&library, &file), &library.name)?;
     Ok(exit::OK)
 }
@@ -44,7 +48,7 @@ pub(super) fn from_package(package: Package, entry: Option<&str>) -> Result<(New
     let Package { name: id, version, .. } = &package;
     let (id, version) = (id.clone(), version.clone());
     let (file, source) = package.into_source(entry)?;
-    Ok((NewLibrary { id, version, global: None, source }, file))
+    Ok((NewLibrary { id, version, global: None, source, unchecked: false }, file))
 }
 
 fn from_file(
@@ -69,7 +73,7 @@ fn from_file(
     };
     let source = String::from_utf8(read(file, LIBRARY_BYTES)?)
         .map_err(|_| CliError::new(exit::FAILED, format!("{shown} is not UTF-8 text")))?;
-    Ok((NewLibrary { id, version, global: None, source }, shown))
+    Ok((NewLibrary { id, version, global: None, source, unchecked: false }, shown))
 }
 
 /// `my-lib-1.2.3.js` → `my-lib`, `1.2.3`.

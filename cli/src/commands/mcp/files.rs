@@ -10,6 +10,13 @@ use vm_system_api::mcp::FileRefusal;
 /// Environment variable with more folders, separated by colons; its name is that of the original system.
 const ENVIRONMENT: &str = "CVM_SANDBOX_PATHS";
 
+/// The existing folders of the environment variable.
+pub(super) fn of_environment() -> Vec<PathBuf> {
+    let named = std::env::var_os(ENVIRONMENT).unwrap_or_default();
+    // Missing folders are no error.
+    std::env::split_paths(&named).filter(|path| path.is_absolute() && path.is_dir()).collect()
+}
+
 /// The folders.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -20,12 +27,8 @@ impl Files {
     /// The named folders, else the current one and those of the environment variable.
     pub(crate) fn new(named: Vec<PathBuf>) -> Result<Self, CliError> {
         let folders = if named.is_empty() {
-            let others = std::env::var_os(ENVIRONMENT).unwrap_or_default();
-            let mut folders: Vec<PathBuf> =
-                std::env::split_paths(&others).filter(|path| path.is_absolute()).collect();
+            let mut folders = of_environment();
             folders.extend(std::env::current_dir());
-            // Missing folders of the environment are no error.
-            folders.retain(|path| path.is_dir());
             folders
         } else {
             named

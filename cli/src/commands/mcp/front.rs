@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
-use vm_system_api::mcp::{self, CLIENT_CHARS, Extensions, FileRefusal, McpBackend, McpClient, VerbFuture};
+use vm_system_api::mcp::{
+    self, CLIENT_CHARS, Extensions, FileRefusal, McpBackend, McpClient, ToolSets, VerbFuture,
+};
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
@@ -21,7 +23,7 @@ const TRIES: usize = 3;
 
 /// The backend of one agent.
 pub(super) struct StdioFront {
-    client: Option<String>,
+    client: McpClient,
     places: Vec<PathBuf>,
     starter: Option<Arc<Starter>>,
     files: Files,
@@ -39,7 +41,7 @@ pub(crate) fn key_of_client(name: &str) -> Result<String, CliError> {
 
 impl StdioFront {
     pub(super) fn new(
-        client: Option<String>,
+        (client, toolsets): (Option<String>, ToolSets),
         places: Vec<PathBuf>,
         starter: Option<Starter>,
         files: Files,
@@ -51,7 +53,7 @@ impl StdioFront {
             None => format!("run {}", Uuid::new_v4()),
         };
         Ok(Self {
-            client: Some(client),
+            client: McpClient { caller: None, key: Some(client), toolsets },
             places,
             starter: starter.map(Arc::new),
             files,
@@ -121,7 +123,7 @@ fn op_error(error: &CliError) -> OpError {
 
 impl McpBackend for StdioFront {
     fn client(&self, _: &Extensions) -> Result<McpClient, String> {
-        Ok(McpClient { caller: None, key: self.client.clone() })
+        Ok(self.client.clone())
     }
 
     fn perform<'a>(

@@ -2,8 +2,9 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::lists::ListArgs;
 use crate::output::Rows;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{AuditRecord, Op, Reply};
 
 /// Arguments of `ops audit`.
 #[derive(Debug, clap::Args)]
@@ -11,14 +12,18 @@ pub struct Args {
     /// Only entries with a smaller sequence number, for the next page
     #[arg(long, value_name = "SEQ")]
     before: Option<u64>,
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    limit: u32,
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let reply = context.call(Op::AuditList { before: args.before, limit: args.limit }).await?;
-    let records = expect_reply!(reply, Reply::Audit(records) => records);
+    let part = async |last: Option<&AuditRecord>, limit| {
+        let before = last.map_or(args.before, |last| Some(last.seq));
+        Ok(
+            expect_reply!(context.call(Op::AuditList { before, limit }).await?, Reply::Audit(records) => records),
+        )
+    };
+    let records = args.list.collect(part).await?;
     context.out.list(&records, "The audit log is empty.", || {
         let mut rows = Rows::new(["SEQ", "AT", "OWNER", "API", "VERB", "SUBJECT", "OUTCOME"]);
         for record in &records {

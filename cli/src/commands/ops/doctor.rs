@@ -41,7 +41,7 @@ pub(super) fn layers(layers: &[SandboxLayer]) -> String {
     for layer in layers {
         rows.row([layer.name.clone(), word(layer.in_force), word(layer.required), layer.detail.clone()]);
     }
-    rows.finish("No walls.")
+    rows.finish("No walls.", None)
 }
 
 fn findings(findings: &[HostFinding]) -> String {
@@ -49,7 +49,7 @@ fn findings(findings: &[HostFinding]) -> String {
     for finding in findings {
         rows.row([finding.name.clone(), word(finding.works), word(finding.required), finding.detail.clone()]);
     }
-    rows.finish("No findings.")
+    rows.finish("No findings.", None)
 }
 
 fn word(yes: bool) -> String {

@@ -2,10 +2,36 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::parse;
+use std::time::{Duration, Instant};
 use vm_system_protocol::control::{Op, Reply};
 
-pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
-    let health = expect_reply!(context.call(Op::Health).await?, Reply::Health(health) => health);
+/// Interval between attempts to connect.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Arguments of `ops health`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Wait until the daemon responds, if it is starting: 500ms, 10s, 2m [without a value: 60s]
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, num_args = 0..=1, require_equals = true,
+          default_missing_value = "60s")]
+    wait_ready: Option<Duration>,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let until = args.wait_ready.map(|time| Instant::now() + time);
+    let reply = loop {
+        match context.call(Op::Health).await {
+            Err(error)
+                if matches!(error.exit_code(), exit::NO_DAEMON | exit::BUSY)
+                    && until.is_some_and(|until| Instant::now() < until) =>
+            {
+                tokio::time::sleep(PAUSE).await;
+            }
+            reply => break reply?,
+        }
+    };
+    let health = expect_reply!(reply, Reply::Health(health) => health);
     context.out.details(&health)?;
     Ok(exit::OK)
 }

@@ -38,5 +38,5 @@ fn table(info: &RuntimeInfo) -> String {
             zygote.libraries.join(","),
         ]);
     }
-    [facts.finish(""), doctor::layers(&info.sandbox), zygotes.finish("No zygotes.")].join("\n\n")
+    [facts.finish("", None), doctor::layers(&info.sandbox), zygotes.finish("No zygotes.", None)].join("\n\n")
 }

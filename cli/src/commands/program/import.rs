@@ -27,6 +27,9 @@ pub struct Args {
     /// Executions: the folder whose files the program may use [default: no files]
     #[arg(long, value_name = "PATH")]
     worktree_path: Option<PathBuf>,
+    /// For administrators: use the folder with the rights of this user (name or number) instead of your own
+    #[arg(long, value_name = "USER", requires = "worktree_path")]
+    as_user: Option<String>,
     #[command(flatten)]
     idempotency: IdempotencyArgs,
 }
@@ -43,6 +46,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         program_name: args.program_name,
         template: args.template_id,
         worktree_path: args.worktree_path.as_deref().map(crate::paths::worktree).transpose()?,
+        as_user: args.as_user,
     };
     let reply = call(context, DurableOp::ImportBegin(Box::new(new)), None).await?;
     let import = expect_reply!(reply, DurableReply::Importing(import) => import);

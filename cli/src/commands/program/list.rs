@@ -3,21 +3,24 @@
 use super::call;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::lists::ListArgs;
 use crate::output::Rows;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
+use vm_system_protocol::model::Program;
 
 /// Arguments of `program list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// At most this many [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    limit: Option<u32>,
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let reply =
-        call(context, DurableOp::ProgramList(ListPage { limit: args.limit, after: None }), None).await?;
-    let programs = expect_reply!(reply, DurableReply::Programs(programs) => programs);
+    let part = async |last: Option<&Program>, limit| {
+        let reply = call(context, DurableOp::ProgramList(ListPage::behind(last, limit)), None).await?;
+        Ok(expect_reply!(reply, DurableReply::Programs(programs) => programs))
+    };
+    let programs = args.list.collect(part).await?;
     context.out.list(&programs, "No programs.", || {
         let mut rows = Rows::new(["ID", "NAME", "VERSION", "MODIFIED"]);
         for program in &programs {

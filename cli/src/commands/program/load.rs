@@ -42,7 +42,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     } else {
         load(context, &args.file, args.name, key).await?
     };
-    let line = format!("Loaded program: {} version {} (ID: {})", program.name, program.version, program.id);
+    let language = if program.typescript == Some(true) { "TypeScript" } else { "JavaScript" };
+    let (name, version, id) = (&program.name, program.version, program.id);
+    let line = format!("Loaded program: {name} version {version}, {language} (ID: {id})");
     context.out.done(&program, &line, &program.id.to_string())?;
     Ok(exit::OK)
 }

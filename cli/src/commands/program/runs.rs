@@ -3,8 +3,10 @@
 use super::{call, show};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::lists::ListArgs;
 use crate::output::Rows;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
+use vm_system_protocol::model::Run;
 
 /// Arguments of `program runs`.
 #[derive(Debug, clap::Args)]
@@ -12,15 +14,16 @@ pub struct Args {
     /// Only executions of this program
     #[arg(value_name = "PROGRAM")]
     program: Option<String>,
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    limit: u32,
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let op = DurableOp::RunList { program: args.program, page: ListPage::first(args.limit) };
-    let reply = call(context, op, None).await?;
-    let runs = expect_reply!(reply, DurableReply::Runs(runs) => runs);
+    let part = async |last: Option<&Run>, limit| {
+        let op = DurableOp::RunList { program: args.program.clone(), page: ListPage::behind(last, limit) };
+        Ok(expect_reply!(call(context, op, None).await?, DurableReply::Runs(runs) => runs))
+    };
+    let runs = args.list.collect(part).await?;
     context.out.list(&runs, "No executions of programs.", || {
         let mut rows = Rows::new(["ID", "NAME", "PROGRAM", "STATUS", "STARTED"]);
         for run in &runs {

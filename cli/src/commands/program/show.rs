@@ -41,8 +41,8 @@ fn text(run: &Run, stack: &str) -> String {
         let _ = writeln!(text, "Program: {} version {version}", escape::for_message(&program(run)));
     }
     let _ = writeln!(text, "Status: {}", execution.status);
-    if let Some(result) = &execution.result {
-        let _ = writeln!(text, "Result: {}", escape::for_message(result.as_str()));
+    if let Some(json) = execution.result_json() {
+        let _ = writeln!(text, "Result: {}", escape::for_message(json));
     }
     if let Some(error) = &execution.error {
         let _ = writeln!(text, "Error: {} ({})", escape::for_message(&error.message), error.code);

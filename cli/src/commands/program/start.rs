@@ -37,6 +37,9 @@ pub struct Args {
     /// The folder whose files the program may use [default: no files]
     #[arg(long, value_name = "PATH")]
     worktree_path: Option<PathBuf>,
+    /// For administrators: use the folder with the rights of this user (name or number) instead of your own
+    #[arg(long, value_name = "USER", requires = "worktree_path")]
+    as_user: Option<String>,
     /// Answer the program's tasks on the terminal
     #[arg(long, conflicts_with = "answers")]
     interactive: bool,
@@ -66,6 +69,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         env: args.env.unwrap_or_default().0,
         template: args.template_id,
         worktree_path,
+        as_user: args.as_user,
         wait,
     };
     let run = call_run(context, DurableOp::ProgramStart(Box::new(new)), key).await?;
@@ -127,8 +131,8 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
         }
     }
     if run.execution.status.is_final() && context.out.is_table() && !context.out.quiet {
-        if let Some(result) = run.execution.result.as_ref().filter(|result| result.as_str() != "null") {
-            context.out.write(&format!("{}\n", result.as_str()))?;
+        if let Some(result) = run.execution.result_json().filter(|json| *json != "null") {
+            context.out.write(&format!("{result}\n"))?;
         }
         if let Some(error) = &run.execution.error {
             context.out.note(&format!("error: {} ({})", error.message, error.code));

@@ -44,6 +44,9 @@ fn text(state: &ProgramState, running: bool) -> String {
         let _ = writeln!(text, "    {}", escape::for_message(frame.source_line.trim()));
         variables(&mut text, &frame.variables);
     }
+    if state.more_frames > 0 {
+        let _ = writeln!(text, "… {} more calls, further out", state.more_frames);
+    }
     if !state.globals.is_empty() {
         text.push_str("globals\n");
         variables(&mut text, &state.globals);

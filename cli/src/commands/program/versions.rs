@@ -3,8 +3,10 @@
 use super::call;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::lists::ListArgs;
 use crate::output::Rows;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
+use vm_system_protocol::model::ProgramVersion;
 
 /// Arguments of `program versions`.
 #[derive(Debug, clap::Args)]
@@ -12,15 +14,17 @@ pub struct Args {
     /// Name, id, or unique beginning of an id
     #[arg(value_name = "PROGRAM")]
     program: String,
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    limit: u32,
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let op = DurableOp::ProgramVersions { program: args.program, page: ListPage::first(args.limit) };
-    let reply = call(context, op, None).await?;
-    let versions = expect_reply!(reply, DurableReply::Versions(versions) => versions);
+    let part = async |last: Option<&ProgramVersion>, limit| {
+        let page = ListPage::behind(last, limit);
+        let op = DurableOp::ProgramVersions { program: args.program.clone(), page };
+        Ok(expect_reply!(call(context, op, None).await?, DurableReply::Versions(versions) => versions))
+    };
+    let versions = args.list.collect(part).await?;
     context.out.list(&versions, "No versions.", || {
         let mut rows = Rows::new(["VERSION", "LOADED", "SOURCE HASH"]);
         for version in &versions {

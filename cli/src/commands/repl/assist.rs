@@ -1,9 +1,10 @@
 //! Help while typing: continuation of incomplete input, and completion of names.
 //!
-//! Names are those of the language and those that were declared in this shell; the session is never queried, since reading a
-//! property may run code.
+//! Names are those of the language, those that were declared in this shell, and properties, which an execution in the
+//! session finds (`properties`).
 
 use super::complete_input::is_incomplete;
+use super::properties::Properties;
 use rustyline::Context;
 use rustyline::completion::Completer;
 use rustyline::highlight::Highlighter;
@@ -112,18 +113,24 @@ const NAMES: &[&str] = &[
 ];
 
 /// Dot commands.
-const DOTS: &[&str] = &[".editor", ".exit", ".help", ".load"];
+const DOTS: &[&str] = &[".answer", ".cancel", ".editor", ".exit", ".help", ".load", ".save"];
 
 /// Most names that are remembered for completion, so that generated input cannot fill the memory.
 const LEARNED: usize = 10_000;
 
 /// Completes names and detects incomplete input.
-#[derive(Default)]
 pub(super) struct Assist {
     declared: BTreeSet<String>,
+    properties: Properties,
+    /// The next line is an answer, which is complete as it is.
+    pub(super) expects_answer: bool,
 }
 
 impl Assist {
+    pub(super) fn new(properties: Properties) -> Self {
+        Self { declared: BTreeSet::new(), properties, expects_answer: false }
+    }
+
     /// Remembers names that the input declares.
     pub(super) fn learn(&mut self, text: &str) {
         let mut words = text.split(|c: char| !is_name(c)).filter(|word| !word.is_empty());
@@ -152,6 +159,10 @@ impl Assist {
         let known = NAMES.iter().copied().chain(dots).filter(|name| name.starts_with(word));
         let declared = self.declared.iter().map(String::as_str).filter(|name| name.starts_with(word));
         let mut candidates: Vec<String> = known.chain(declared).map(str::to_owned).collect();
+        if let Some((object, name)) = word.rsplit_once('.') {
+            let found = self.properties.of(object).into_iter().filter(|property| property.starts_with(name));
+            candidates.extend(found.map(|property| format!("{object}.{property}")));
+        }
         candidates.sort();
         candidates.dedup();
         (start, candidates)
@@ -172,7 +183,7 @@ impl Completer for Assist {
 
 impl Validator for Assist {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let incomplete = is_incomplete(context.input());
+        let incomplete = !self.expects_answer && is_incomplete(context.input());
         Ok(if incomplete { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
     }
 }
@@ -189,7 +200,7 @@ mod tests {
 
     #[test]
     fn names_of_the_language_and_of_this_shell_are_completed() {
-        let mut assist = Assist::default();
+        let mut assist = Assist::new(Properties::none());
         assist.learn("const total = 1; function tally() {}\nclass Töne {}");
         assert_eq!(assist.candidates("x = Math.ro", 11), (4, vec!["Math.round".to_owned()]));
         assert_eq!(assist.candidates("ta", 2), (0, vec!["tally".to_owned()]));

@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use crate::context::Context;
-use crate::error::CliError;
+use crate::error::{CliError, exit};
 use crate::read::read_file;
 use std::path::Path;
 
@@ -12,15 +12,25 @@ pub(super) enum Dot {
     Help,
     Exit,
     Load(String),
+    Save(String),
     Editor,
+    /// The answer to the pending task.
+    Answer(String),
+    /// Cancels the execution that waits.
+    Cancel,
     Unknown(String),
 }
 
 const HELP: &str = "\
+.answer TEXT  answer the question (CC) that is pending; so does a line at its prompt
+.cancel       cancel the execution that waits for the answer
 .editor       type or paste several lines; Ctrl-D runs them
 .exit         leave (so does Ctrl-D)
 .help         show this help
 .load FILE    run the text of a file as input
+.save FILE    write the inputs of this shell to a new file
+_             the value of the last input
+Tab           complete names, and the properties of variables
 Ctrl-C        cancel the running code; while typing, drop the line
 Incomplete input continues on the next line. Declarations are kept.
 ";
@@ -38,6 +48,9 @@ impl Dot {
             ("help", _) => Self::Help,
             ("exit", _) => Self::Exit,
             ("editor", _) => Self::Editor,
+            ("answer", text) => Self::Answer(text.to_owned()),
+            ("cancel", _) => Self::Cancel,
+            ("save", file) if !file.is_empty() => Self::Save(file.to_owned()),
             ("load", file) if !file.is_empty() => Self::Load(file.to_owned()),
             _ => Self::Unknown(text.to_owned()),
         })
@@ -48,6 +61,16 @@ impl Dot {
         match self {
             Self::Help => context.out.write(HELP)?,
             Self::Exit => {}
+            Self::Answer(_) | Self::Cancel => {
+                CliError::usage("no question is pending").print(context.out.style);
+            }
+            Self::Save(file) => match input.write_inputs(Path::new(&file)) {
+                Ok(count) => context.out.note(&format!("wrote {count} inputs to {file}")),
+                Err(error) => {
+                    CliError::new(exit::FAILED, format!("cannot write {file}: {error}"))
+                        .print(context.out.style);
+                }
+            },
             Self::Editor => return input.editor(),
             Self::Load(file) => match read_file(Path::new(&file)) {
                 Ok(text) => return Ok(Some(text)),
@@ -72,6 +95,9 @@ mod tests {
         assert_eq!(Dot::parse(" .exit "), Some(Dot::Exit));
         assert_eq!(Dot::parse(".load a b.js"), Some(Dot::Load("a b.js".to_owned())));
         assert_eq!(Dot::parse(".load"), Some(Dot::Unknown(".load".to_owned())));
+        assert_eq!(Dot::parse(".answer  two words "), Some(Dot::Answer("two words".to_owned())));
+        assert_eq!(Dot::parse(".cancel"), Some(Dot::Cancel));
+        assert_eq!(Dot::parse(".save a.js"), Some(Dot::Save("a.js".to_owned())));
         assert_eq!(Dot::parse(".5 + 1"), None);
         assert_eq!(Dot::parse("a.b"), None);
         assert_eq!(Dot::parse(".map(x)\n.filter(y)"), None);

@@ -2,6 +2,7 @@
 
 use super::assist::Assist;
 use super::complete_input::Scanner;
+use super::properties::Properties;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::read::read_line;
@@ -9,7 +10,7 @@ use rustyline::config::Configurer as _;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
@@ -25,37 +26,40 @@ pub(super) enum Line {
 
 /// The source of input.
 pub(super) enum Input {
-    Terminal { editor: Box<Editor<Assist, FileHistory>>, history: Option<PathBuf> },
-    Pipe,
+    Terminal { editor: Box<Editor<Assist, FileHistory>>, history: Option<PathBuf>, inputs: Vec<String> },
+    Pipe { inputs: Vec<String> },
 }
 
 impl Input {
     /// A terminal if stdin is one.
-    pub(super) fn open(context: &Context) -> Result<Self, CliError> {
+    pub(super) fn open(context: &Context, properties: Properties) -> Result<Self, CliError> {
         if !io::stdin().is_terminal() {
-            return Ok(Self::Pipe);
+            return Ok(Self::Pipe { inputs: Vec::new() });
         }
         let config = Config::builder().auto_add_history(false).build();
         let mut editor = Editor::with_history(config, FileHistory::new()).map_err(|error| broken(&error))?;
         editor.set_max_history_size(HISTORY).map_err(|error| broken(&error))?;
-        editor.set_helper(Some(Assist::default()));
+        editor.set_helper(Some(Assist::new(properties)));
         let history = context.environment.history_file();
         if let Some(file) = &history {
             // There is no history file at the first start.
             let _ = editor.load_history(file);
         }
-        Ok(Self::Terminal { editor: Box::new(editor), history })
+        Ok(Self::Terminal { editor: Box::new(editor), history, inputs: Vec::new() })
     }
 
     pub(super) fn is_terminal(&self) -> bool {
         matches!(self, Self::Terminal { .. })
     }
 
-    /// The next complete input.
-    pub(super) fn next(&mut self) -> Result<Line, CliError> {
+    /// The next complete input, or one line as the answer to a task.
+    pub(super) fn next(&mut self, answer: bool) -> Result<Line, CliError> {
         match self {
             Self::Terminal { editor, .. } => loop {
-                match editor.readline("> ") {
+                if let Some(assist) = editor.helper_mut() {
+                    assist.expects_answer = answer;
+                }
+                match editor.readline(if answer { "answer> " } else { "> " }) {
                     Ok(text) => {
                         let _ = editor.add_history_entry(&text);
                         return Ok(Line::Text(text));
@@ -65,7 +69,7 @@ impl Input {
                     Err(error) => return Err(broken(&error)),
                 }
             },
-            Self::Pipe => next_of_pipe(),
+            Self::Pipe { .. } => next_of_pipe(answer),
         }
     }
 
@@ -73,7 +77,8 @@ impl Input {
     pub(super) fn editor(&mut self) -> Result<Option<String>, CliError> {
         let Self::Terminal { editor, .. } = self else { return Ok(None) };
         let mut text = String::new();
-        let assist = std::mem::take(editor.helper_mut().expect("a terminal has its helper from the start"));
+        let helper = editor.helper_mut().expect("a terminal has its helper from the start");
+        let assist = std::mem::replace(helper, Assist::new(Properties::none()));
         editor.set_helper(None);
         let result = loop {
             match editor.readline("… ") {
@@ -90,8 +95,13 @@ impl Input {
         result
     }
 
-    /// Remembers names for completion.
+    /// Remembers an input: for `.save`, and its names for completion.
     pub(super) fn learn(&mut self, text: &str) {
+        let (Self::Terminal { inputs, .. } | Self::Pipe { inputs }) = self;
+        let bytes: usize = inputs.iter().map(String::len).sum();
+        if bytes + text.len() <= CONTROL_FRAME_BYTES {
+            inputs.push(text.to_owned());
+        }
         if let Self::Terminal { editor, .. } = self
             && let Some(assist) = editor.helper_mut()
         {
@@ -99,9 +109,19 @@ impl Input {
         }
     }
 
+    /// Writes the inputs to a file that does not exist; returns their number.
+    pub(super) fn write_inputs(&self, file: &Path) -> io::Result<usize> {
+        let (Self::Terminal { inputs, .. } | Self::Pipe { inputs }) = self;
+        let mut text = inputs.iter().map(|input| input.trim_end()).collect::<Vec<_>>().join("\n");
+        text.push('\n');
+        let mut new = std::fs::OpenOptions::new().write(true).create_new(true).open(file)?;
+        new.write_all(text.as_bytes())?;
+        Ok(inputs.len())
+    }
+
     /// Writes the history, readable only by the user.
     pub(super) fn save(&mut self) {
-        if let Self::Terminal { editor, history: Some(file) } = self
+        if let Self::Terminal { editor, history: Some(file), .. } = self
             && let Err(error) =
                 private(file).and_then(|()| editor.save_history(file).map_err(io::Error::other))
         {
@@ -119,7 +139,7 @@ fn private(file: &Path) -> io::Result<()> {
 }
 
 /// Reads lines until the input is complete.
-fn next_of_pipe() -> Result<Line, CliError> {
+fn next_of_pipe(answer: bool) -> Result<Line, CliError> {
     let mut text = String::new();
     let mut scanner = Scanner::default();
     loop {
@@ -132,7 +152,7 @@ fn next_of_pipe() -> Result<Line, CliError> {
             _ if text.len() > CONTROL_FRAME_BYTES => {
                 return Err(CliError::usage("the input is too large"));
             }
-            _ if !scanner.is_incomplete() => return Ok(Line::Text(text)),
+            _ if answer || !scanner.is_incomplete() => return Ok(Line::Text(text)),
             _ => {}
         }
     }

@@ -4,6 +4,7 @@ use crate::args::SandboxArg;
 use crate::backend::Backend;
 use crate::commands::serve::failure;
 use crate::error::{CliError, exit};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_daemon::Embedded;
@@ -57,7 +58,21 @@ pub(crate) fn settings(timeout: Duration, memory_mb: u32) -> Settings {
 pub(crate) fn current_folder() -> Result<String, CliError> {
     let folder = std::env::current_dir()
         .map_err(|error| CliError::new(exit::FAILED, format!("cannot read the current folder: {error}")))?;
-    folder.into_os_string().into_string().map_err(|path| {
-        CliError::usage(format!("the current folder's name must be UTF-8: {}", path.to_string_lossy()))
-    })
+    in_utf8(folder, "the current folder's name")
+}
+
+/// A folder that the user named, in the same form.
+pub(crate) fn existing_folder(folder: &Path) -> Result<String, CliError> {
+    let found = std::fs::canonicalize(folder).map_err(|error| CliError::file(folder.display(), &error))?;
+    if !found.is_dir() {
+        return Err(CliError::usage(format!("{} is not a folder", folder.display())));
+    }
+    in_utf8(found, "the folder's name")
+}
+
+fn in_utf8(folder: PathBuf, what: &str) -> Result<String, CliError> {
+    folder
+        .into_os_string()
+        .into_string()
+        .map_err(|path| CliError::usage(format!("{what} must be UTF-8: {}", path.to_string_lossy())))
 }

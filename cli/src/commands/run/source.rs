@@ -8,19 +8,21 @@ use crate::error::{CliError, exit};
 use crate::read::{read_file, read_stdin};
 use crate::script_output::ShowValues;
 use std::path::{Component, Path, PathBuf};
+use vm_system_protocol::control::{NewExecution, TYPESCRIPT_INPUT};
 use vm_system_protocol::model::ExecutionKind;
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Script {
     source: Source,
+    typescript: bool,
     argv: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     Code(String),
-    Stdin,
+    Stdin(String),
     File(PathBuf),
 }
 
@@ -34,35 +36,85 @@ pub(super) struct Sent {
 }
 
 impl Script {
-    /// With `-e` all positional arguments belong to the script.
+    /// `words`: the file and its arguments, or with code only arguments. The `--` that separates a file from its arguments is no
+    /// argument.
     pub(super) fn from_args(
-        eval: Option<&str>,
-        file: Option<&str>,
-        args: &[String],
+        eval: Option<String>,
+        words: &[String],
+        typescript: bool,
     ) -> Result<Self, CliError> {
-        let own = args.iter().cloned();
-        match (eval, file) {
-            (Some(code), first) => Ok(Self {
-                source: Source::Code(code.to_owned()),
-                argv: first.map(str::to_owned).into_iter().chain(own).collect(),
-            }),
-            (None, Some("-")) => Ok(Self { source: Source::Stdin, argv: own.collect() }),
-            (None, Some(file)) => Ok(Self { source: Source::File(file.into()), argv: own.collect() }),
-            (None, None) => Err(CliError::usage("a file, or code with -e, is missing")),
+        if let Some(code) = eval {
+            return Ok(Self { source: Source::Code(code), typescript, argv: words.to_vec() });
+        }
+        let [file, rest @ ..] = words else {
+            return Err(CliError::usage("a file, or code with -e, is missing"));
+        };
+        let argv = rest.strip_prefix(&["--".to_owned()][..]).unwrap_or(rest).to_vec();
+        if file == "-" {
+            return Ok(Self { source: Source::Stdin(read_stdin()?), typescript, argv });
+        }
+        if typescript {
+            return Err(CliError::usage("--ts is for -e and for `-`: the name of a file says its kind")
+                .with_hint("give the file the extension .ts"));
+        }
+        Ok(Self { source: Source::File(file.into()), typescript, argv })
+    }
+
+    /// The file, if it is one.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match &self.source {
+            Source::File(file) => Some(file),
+            Source::Code(_) | Source::Stdin(_) => None,
+        }
+    }
+
+    /// What to do about a syntax error if the text looks like a module or like TypeScript and runs as something else.
+    pub(super) fn syntax_hint(&self) -> Option<&'static str> {
+        let (text, file) = match &self.source {
+            Source::Code(text) | Source::Stdin(text) => (text.clone(), None),
+            Source::File(file) => (read_file(file).ok()?, Some(file)),
+        };
+        let is_script = file.is_none_or(|file| {
+            file.extension().is_none_or(|name| name == "js" || name == "cjs" || name == "cts")
+        });
+        if is_script
+            && has_line_of(&text, &["import ", "import{", "import\"", "import'", "export ", "export{"])
+        {
+            return Some(match file {
+                Some(_) => {
+                    "hint: `import` and `export` are allowed only in modules, and this file is a script: rename it to .mjs or .ts"
+                }
+                None => {
+                    "hint: `import` and `export` are allowed only in modules: write `await import(\"…\")` or `require(\"…\")`, \
+                     give --ts, or run a .mjs file"
+                }
+            });
+        }
+        let is_typed = has_line_of(&text, &["interface ", "type ", "enum ", "declare "])
+            || [": number", ": string", ": boolean", ": any", ": unknown", ": void", " as "]
+                .iter()
+                .any(|word| text.contains(word));
+        match file {
+            None if is_typed && !self.typescript => Some("hint: if it is TypeScript, give --ts"),
+            Some(_) if is_typed && is_script => {
+                Some("hint: if it is TypeScript, give the file the extension .ts")
+            }
+            _ => None,
         }
     }
 
     pub(super) fn show_values(&self) -> ShowValues {
         match self.source {
             Source::Code(_) => ShowValues::Defined,
-            Source::Stdin | Source::File(_) => ShowValues::Never,
+            Source::Stdin(_) | Source::File(_) => ShowValues::Never,
         }
     }
 
     /// For a session whose worktree is `folder`.
     pub(super) fn for_folder(self, folder: &str) -> Result<Sent, CliError> {
         if let Source::File(file) = &self.source
-            && let Some(path) = beneath(Path::new(folder), file)
+            && let Ok(current) = std::env::current_dir()
+            && let Some(path) = beneath(Path::new(folder), &current.join(file))
         {
             // Reports a problem with the file under the name that the user gave.
             let refused = |error| CliError::file(file.display(), &error);
@@ -81,14 +133,14 @@ impl Script {
 
     /// For a session whose worktree is unknown: the content is sent.
     pub(super) fn for_session(self) -> Result<Sent, CliError> {
-        let Self { source, argv } = self;
+        let Self { source, typescript, argv } = self;
         let repl = |code| {
-            let new = new_execution(String::new(), code);
-            Sent { kind: new.kind, input: new.input, path: None, argv: argv.clone() }
+            let NewExecution { kind, input, path, .. } =
+                new_execution(String::new(), code, typescript.then_some(TYPESCRIPT_INPUT));
+            Sent { kind, input, path, argv: argv.clone() }
         };
         match source {
-            Source::Code(code) => Ok(repl(code)),
-            Source::Stdin => Ok(repl(read_stdin()?)),
+            Source::Code(code) | Source::Stdin(code) => Ok(repl(code)),
             Source::File(file) => {
                 let text = read_file(&file)?;
                 let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -98,31 +150,30 @@ impl Script {
     }
 }
 
-/// Whether a script has a line with `import` or `export`.
-pub(super) fn is_module_by_mistake(file: &str) -> bool {
-    let path = Path::new(file);
-    let is_script = path.extension().is_some_and(|extension| extension == "js" || extension == "cjs");
-    is_script
-        && read_file(path).is_ok_and(|text| {
-            let mut lines = text.lines().map(str::trim_start);
-            lines.any(|line| ["import ", "import{", "export "].iter().any(|word| line.starts_with(word)))
-        })
+/// Whether a line begins with one of these words.
+fn has_line_of(text: &str, words: &[&str]) -> bool {
+    text.lines().map(str::trim_start).any(|line| words.iter().any(|word| line.starts_with(word)))
 }
 
-/// The file's path relative to the folder, if it is beneath the folder by its path text.
+/// Which folder a script can read. `outside`: a script that is not in it.
+pub(super) fn folder_hint(folder: &str, outside: Option<&Path>) -> String {
+    let reads = format!("hint: the script can read files and modules of {folder} only");
+    let Some(own) = outside.and_then(Path::parent) else { return format!("{reads} (--worktree DIR)") };
+    format!("{reads}; `--worktree {}` gives it its own folder instead", own.display())
+}
+
+/// The path of a file, given from the root, relative to the folder, if it is beneath the folder by its path text.
 fn beneath(folder: &Path, file: &Path) -> Option<String> {
-    let relative = if file.is_absolute() { file.strip_prefix(folder).ok()? } else { file };
-    let mut parts = Vec::new();
-    for component in relative.components() {
+    let mut whole = PathBuf::new();
+    for component in file.components() {
         match component {
-            Component::Normal(part) => parts.push(part.to_str()?),
             Component::CurDir => {}
-            _ => {
-                parts.pop()?;
-            }
+            Component::ParentDir => drop(whole.pop()),
+            other => whole.push(other),
         }
     }
-    (!parts.is_empty()).then(|| parts.join("/"))
+    let relative = whole.strip_prefix(folder).ok()?.to_str()?;
+    (!relative.is_empty()).then(|| relative.to_owned())
 }
 
 #[cfg(test)]
@@ -130,7 +181,7 @@ mod tests {
     use super::*;
 
     fn path(file: &str) -> Option<String> {
-        beneath(Path::new("/srv/tree"), Path::new(file))
+        beneath(Path::new("/srv/tree"), &Path::new("/srv/tree").join(file))
     }
 
     #[test]
@@ -147,11 +198,22 @@ mod tests {
         }
     }
 
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
     #[test]
-    fn with_code_every_positional_argument_is_the_scripts() {
-        let args = ["b".to_owned()];
-        let script = Script::from_args(Some("1"), Some("a"), &args).unwrap();
-        assert_eq!(script.argv, ["a", "b"]);
+    fn with_code_every_word_is_an_argument() {
+        let script = Script::from_args(Some("1".to_owned()), &words(&["a", "--", "b"]), false).unwrap();
+        assert_eq!(script.argv, ["a", "--", "b"]);
         assert_eq!(script.show_values(), ShowValues::Defined);
+    }
+
+    #[test]
+    fn one_separator_behind_a_file_is_dropped() {
+        let argv = |given: &[&str]| Script::from_args(None, &words(given), false).unwrap().argv;
+        assert_eq!(argv(&["f.js", "-e", "a", "--"]), ["-e", "a", "--"]);
+        assert_eq!(argv(&["f.js", "--", "--", "a"]), ["--", "a"]);
+        assert!(Script::from_args(None, &words(&["f.js"]), true).is_err(), "a file has its own kind");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::lists::ListArgs;
 use crate::output::Rows;
 use crate::parse;
 use vm_system_protocol::control::{ListPage, Op, Reply, SessionFilter};
@@ -22,18 +23,22 @@ pub struct Args {
     /// Only sessions of this engine; `cvm`: sessions of programs, which are otherwise left out
     #[arg(long, value_name = "ENGINE", value_parser = parse::engine())]
     engine: Option<Engine>,
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let filter = SessionFilter {
-        status: args.status,
-        template: args.template_id,
-        workspace_id: args.workspace_id,
-        engine: args.engine,
-        page: ListPage::default(),
+    let part = async |last: Option<&Session>, limit| {
+        let filter = SessionFilter {
+            status: args.status,
+            template: args.template_id.clone(),
+            workspace_id: args.workspace_id.clone(),
+            engine: args.engine,
+            page: ListPage::behind(last, limit),
+        };
+        Ok(expect_reply!(context.call(Op::SessionList(filter)).await?, Reply::Sessions(sessions) => sessions))
     };
-    let reply = context.call(Op::SessionList(filter)).await?;
-    let sessions = expect_reply!(reply, Reply::Sessions(sessions) => sessions);
+    let sessions = args.list.collect(part).await?;
     context.out.list(&sessions, "No sessions.", || {
         if args.engine == Some(Engine::Cvm) {
             return of_programs(&sessions);

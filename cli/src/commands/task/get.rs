@@ -5,6 +5,7 @@ use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::escape;
 use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::TaskStatus;
 
 /// Arguments of `task get`.
@@ -38,7 +39,8 @@ fn text(status: &TaskStatus, stack: &str) -> String {
             format!("Error: {} ({})\n{stack}", escape::for_message(&error.message), error.code)
         }
         (Some(result), None) => {
-            format!("Execution completed with result: {}", escape::for_message(result.as_str()))
+            let json = result.json.as_ref().map_or(result.preview.as_str(), JsonText::as_str);
+            format!("Execution completed with result: {}", escape::for_message(json))
         }
         (None, None) => format!("Execution is {}", status.status),
     }

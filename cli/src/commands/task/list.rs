@@ -3,6 +3,7 @@
 use crate::commands::program::{call, show};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::lists::ListArgs;
 use crate::output::Rows;
 use std::collections::HashMap;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply};
@@ -15,14 +16,16 @@ const PROMPT_CHARS: usize = 60;
 /// Arguments of `task list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    limit: u32,
+    #[command(flatten)]
+    list: ListArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let reply = call(context, DurableOp::TaskList(ListPage::first(args.limit)), None).await?;
-    let tasks = expect_reply!(reply, DurableReply::Tasks(tasks) => tasks);
+    let part = async |last: Option<&Task>, limit| {
+        let reply = call(context, DurableOp::TaskList(ListPage::behind(last, limit)), None).await?;
+        Ok(expect_reply!(reply, DurableReply::Tasks(tasks) => tasks))
+    };
+    let tasks = args.list.collect(part).await?;
     let sources = if context.out.is_table() { sources(context, &tasks).await? } else { HashMap::new() };
     context.out.list(&tasks, "No pending tasks.", || {
         let mut rows = Rows::new(["TASK", "EXECUTION", "NAME", "PROGRAM", "CREATED", "DEADLINE", "PROMPT"]);

@@ -2,13 +2,18 @@
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::lists::ListArgs;
 use crate::output::Rows;
 use vm_system_protocol::control::{ListPage, Op, Reply};
+use vm_system_protocol::model::Template;
 
-pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
-    let reply =
-        context.call(Op::TemplateList { page: ListPage::default(), built_in: !context.out.quiet }).await?;
-    let templates = expect_reply!(reply, Reply::Templates(list) => list);
+pub(crate) async fn run(context: &Context, list: ListArgs) -> Result<u8, CliError> {
+    let part = async |last: Option<&Template>, limit| {
+        let built_in = !context.out.quiet;
+        let op = Op::TemplateList { page: ListPage::behind(last, limit), built_in };
+        Ok(expect_reply!(context.call(op).await?, Reply::Templates(list) => list))
+    };
+    let templates = list.collect(part).await?;
     context.out.list(&templates, "No templates.", || {
         let mut rows = Rows::new(["ID", "NAME", "ENGINE", "MODULES", "LIBRARIES", "CREATED"]);
         for template in &templates {

@@ -11,11 +11,12 @@
 mod tests;
 
 use super::prelude::Prelude;
-use super::realm;
+use super::{ids, realm};
 use crate::heap::Heap;
 use crate::heap::base::Base;
 use crate::ops::Instruction;
 use crate::value::Value;
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 /// The generations that are kept as bytes, each with its checksum; the index is the number less one. Append only.
@@ -40,6 +41,29 @@ pub(crate) struct Generation {
     pub code: Vec<Instruction>,
     /// Values of the prelude's constants
     pub consts: Vec<Value>,
+}
+
+/// Names that a program may use without declaring them.
+#[derive(Debug)]
+pub(crate) struct GlobalNames {
+    /// Global variables
+    pub globals: HashSet<String>,
+    /// Methods of the objects that are the host's, by the object's name
+    pub of_host: [(&'static str, HashSet<String>); 2],
+}
+
+/// The names of the newest generation.
+pub(crate) fn newest_names() -> &'static GlobalNames {
+    static NAMES: OnceLock<GlobalNames> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let heap = Heap::over(&newest().base, u64::MAX);
+        let names = |object| {
+            let keys = heap.obj(object).props.iter().filter(|p| !heap.key_is_symbol(p.key));
+            keys.filter_map(|p| p.key.as_cell()).map(|text| heap.str(text).to_utf8()).collect()
+        };
+        let of_host = [("console", names(ids::CONSOLE)), ("fs", names(ids::FS))];
+        GlobalNames { globals: names(ids::GLOBAL), of_host }
+    })
 }
 
 /// The generation that new programs are compiled for.

@@ -23,10 +23,22 @@ pub enum Transport {
     Loopback,
 }
 
+/// The user as which a supervisor runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnUser {
+    /// A person, who is an administrator.
+    Person(u32),
+    /// The user of a service, as which also its brokers and commands run: no client. Root is none.
+    Service(u32),
+}
+
 /// Which peers are accepted, and as which principal.
 #[derive(Debug, Clone)]
 pub struct PeerPolicy {
-    own_uid: u32,
+    /// The administrator besides root.
+    administrator: Option<u32>,
+    /// The user of a service.
+    service: Option<u32>,
     /// Users that are never accepted, such as the workers' user: a process that has escaped from its jail must not reach an
     /// API.
     refused_uids: Vec<u32>,
@@ -36,22 +48,33 @@ pub struct PeerPolicy {
 }
 
 impl PeerPolicy {
-    /// The policy of a supervisor that runs as `own_uid`, with workers that run as `worker_uid`, and the group of its sockets.
-    pub fn new(own_uid: u32, worker_uid: u32, group: Option<u32>) -> Self {
-        let refused_uids = [OVERFLOW_UID, worker_uid].into_iter().filter(|uid| *uid != own_uid).collect();
-        Self { own_uid, refused_uids, group, users: Arc::default() }
+    /// The policy of a supervisor with workers that run as `worker_uid`, and the group of its sockets.
+    pub fn new(own_user: OwnUser, worker_uid: u32, group: Option<u32>) -> Self {
+        let (administrator, service) = match own_user {
+            OwnUser::Person(uid) => (Some(uid), None),
+            OwnUser::Service(uid) => (None, Some(uid)),
+        };
+        let service_user = service.filter(|uid| *uid != 0);
+        let refused = [Some(OVERFLOW_UID), Some(worker_uid), service_user].into_iter().flatten();
+        let refused_uids = refused.filter(|uid| Some(*uid) != administrator).collect();
+        Self { administrator, service, refused_uids, group, users: Arc::default() }
     }
 
-    /// Whether a local user is an administrator: root, or the supervisor's own user.
+    /// Whether a local user is an administrator: root, or the person who runs the supervisor.
     pub fn is_administrator(&self, uid: u32) -> bool {
-        uid == 0 || uid == self.own_uid
+        uid == 0 || Some(uid) == self.administrator
+    }
+
+    /// Whether a local user is never accepted.
+    pub fn is_refused(&self, uid: u32) -> bool {
+        self.refused_uids.contains(&uid)
     }
 
     /// Has the share of a peer's connection before the peer is identified: an administrator is known without a lookup, and a user
     /// who was found before has a share apart from all that were not.
     pub fn holder(&self, uid: Option<u32>) -> Holder {
         match uid {
-            Some(uid) if self.is_administrator(uid) && !self.refused_uids.contains(&uid) => {
+            Some(uid) if self.is_administrator(uid) && !self.is_refused(uid) => {
                 Holder::Administrator(Owner::of_uid(uid))
             }
             Some(uid) if self.users.is_known(uid) => Holder::Owner(Owner::of_uid(uid)),
@@ -68,7 +91,13 @@ impl PeerPolicy {
         transport: Transport,
     ) -> Result<Caller, String> {
         let uid = uid.ok_or("the kernel does not report your user")?;
-        if self.refused_uids.contains(&uid) {
+        if self.is_refused(uid) {
+            if Some(uid) == self.service {
+                return Err(format!(
+                    "uid {uid} may not use this socket: the service, its brokers and its commands run as this user; root \
+                     administers it (`service` in the file of --config)"
+                ));
+            }
             return Err(format!("uid {uid} may not use this socket"));
         }
         let owner = Owner::of_uid(uid);
@@ -187,8 +216,8 @@ mod tests {
     const NO_ENTRY: u32 = 3_999_999_999;
 
     #[tokio::test]
-    async fn root_and_the_supervisors_own_user_are_administrators_and_others_are_not() {
-        let policy = PeerPolicy::new(990, 990, None);
+    async fn root_and_the_person_who_runs_the_supervisor_are_administrators_and_others_are_not() {
+        let policy = PeerPolicy::new(OwnUser::Person(990), 990, None);
         for (uid, admin) in [(0, true), (990, true), (DAEMON, false)] {
             let caller = Caller { owner: Owner::of_uid(uid), admin, api: "control" };
             assert_eq!(policy.judge("control", Some(uid), Transport::Unix).await, Ok(caller));
@@ -197,12 +226,29 @@ mod tests {
 
     #[tokio::test]
     async fn workers_and_unknown_peers_are_refused() {
-        let policy = PeerPolicy::new(0, 777, None);
+        let policy = PeerPolicy::new(OwnUser::Service(0), 777, None);
         let refused = Err("uid 777 may not use this socket".to_owned());
         assert_eq!(policy.judge("control", Some(777), Transport::Unix).await, refused);
         for uid in [Some(OVERFLOW_UID), None, Some(NO_ENTRY)] {
             assert!(policy.judge("control", uid, Transport::Unix).await.is_err(), "{uid:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_user_of_a_service_is_refused_and_root_administers_it() {
+        for service in [990, OVERFLOW_UID, DAEMON] {
+            let policy = PeerPolicy::new(OwnUser::Service(service), service, Some(service));
+            for transport in [Transport::Unix, Transport::Loopback] {
+                let refused = policy.judge("control", Some(service), transport).await.expect_err("a service");
+                assert!(refused.contains("may not use this socket: the service"), "{refused}");
+                let root = policy.judge("control", Some(0), transport).await;
+                assert!(root.is_ok_and(|caller| caller.admin), "{service}");
+            }
+            assert_eq!(policy.holder(Some(service)), Holder::Unidentified);
+        }
+        // A service of root, with workers of another user.
+        let policy = PeerPolicy::new(OwnUser::Service(0), 777, None);
+        assert!(policy.judge("control", Some(0), Transport::Unix).await.is_ok_and(|caller| caller.admin));
     }
 
     #[tokio::test]
@@ -239,7 +285,7 @@ mod tests {
         let user = Identity::of_user(DAEMON).expect("NSS works").expect("a system user");
         let (member, outsider) = (user.ids.gid, 3_999_999_999);
         for (group, accepted) in [(Some(member), true), (Some(outsider), false), (None, false)] {
-            let policy = PeerPolicy::new(990, 777, group);
+            let policy = PeerPolicy::new(OwnUser::Person(990), 777, group);
             assert_eq!(
                 policy.judge("control", Some(DAEMON), Transport::Loopback).await.is_ok(),
                 accepted,

@@ -166,7 +166,7 @@ mod tests {
             execution_id: ExecutionId::from_bytes([1; 16]),
             seq,
             ts: Timestamp(0),
-            payload: EventPayload::Console { level: ConsoleLevel::Log, text: "x".repeat(bytes) },
+            payload: EventPayload::console(ConsoleLevel::Log, "x".repeat(bytes)),
         }
     }
 

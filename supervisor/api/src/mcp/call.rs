@@ -1,6 +1,7 @@
 //! One call of a tool: its arguments, the verbs that it runs, progress notifications of a long call, cancellation by the client.
 
 use super::confirm::{ConfirmationSubject, Confirmations};
+use super::evaluations::Evaluations;
 use super::output::ToolError;
 use super::{McpBackend, McpClient};
 use rmcp::RoleServer;
@@ -22,6 +23,7 @@ pub(super) struct ToolCall<'a> {
     pub(super) backend: &'a dyn McpBackend,
     pub(super) client: McpClient,
     pub(super) confirmations: &'a Confirmations,
+    pub(super) evaluations: &'a Evaluations,
     pub(super) context: &'a RequestContext<RoleServer>,
     pub(super) arguments: JsonObject,
 }

@@ -3,11 +3,14 @@
 //! created it: requests of other owners are refused.
 
 mod errors;
+mod sessions;
+
+pub use sessions::SessionKey;
 
 use super::{CLIENT_CHARS, McpBackend, McpClient, McpServer, VerbFuture, key_of_client};
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::request::Parts;
-use axum::http::{Method, Request, Response, StatusCode};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 use errors::NoSession;
 use http_body_util::Full;
 use rmcp::model::Extensions;
@@ -15,10 +18,11 @@ use rmcp::transport::streamable_http_server::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
-use std::collections::{HashMap, HashSet};
+use sessions::{Handshakes, SessionClaim, SessionIds};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use vm_system_ops::Caller;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_record::Owner;
@@ -30,9 +34,17 @@ pub(crate) const PATH: &str = "/mcp";
 const SESSIONS: ShareLimits = ShareLimits { per_owner: 64, ..ShareLimits::of(512) };
 /// A session without requests for this long is closed.
 const IDLE: Duration = Duration::from_hours(2);
+/// Ended sessions of earlier daemons that are remembered, so that they are not restored again.
+const ENDED: usize = 4_096;
+/// Largest body of a message (bytes): as over standard streams.
+const BODY_BYTES: usize = 16 << 20;
+/// Bodies above the limit of the REST API that are handled at a time: they occupy memory.
+const LARGE_BODIES: ShareLimits = ShareLimits { per_owner: 8, ..ShareLimits::of(32) };
 const SESSION_HEADER: &str = "mcp-session-id";
 /// Query parameter that names a client; distinguishes the clients of one owner.
 const CLIENT_PARAMETER: &str = "client";
+/// Query parameter with the sets of tools that are listed.
+const TOOLSETS_PARAMETER: &str = "toolsets";
 
 /// Runs one verb of one caller.
 pub(crate) type VerbFn = dyn Fn(Caller, Op) -> VerbFuture<'static, Result<Reply, OpError>> + Send + Sync;
@@ -42,99 +54,227 @@ pub(crate) struct McpHttp {
     service: StreamableHttpService<McpServer, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
     shares: Arc<Shares>,
-    sessions: Mutex<HashMap<String, AgentSession>>,
+    large_bodies: Arc<Shares>,
+    ids: SessionIds,
+    handshakes: Arc<Handshakes>,
+    sessions: Mutex<AgentSessions>,
+}
+
+/// Sessions by their id within this daemon.
+#[derive(Default)]
+struct AgentSessions {
+    live: HashMap<String, AgentSession>,
+    /// Sessions of earlier daemons that have ended, oldest first.
+    ended: VecDeque<String>,
+}
+
+impl AgentSessions {
+    fn end(&mut self, inner: &str) {
+        if self.live.remove(inner).is_some_and(|session| session.is_restored) {
+            self.ended.push_back(inner.to_owned());
+            if self.ended.len() > ENDED {
+                self.ended.pop_front();
+            }
+        }
+    }
 }
 
 /// The owner of a session, and its share, which orders the sessions by their last request.
 struct AgentSession {
     owner: Owner,
     share: Share,
+    /// An earlier daemon created it.
+    is_restored: bool,
+    /// Cancelled when the handshake was made, or repeated with the first request to a restored session. Others wait for that: the
+    /// service accepts their messages before it has repeated the handshake.
+    ready: CancellationToken,
 }
 
 impl McpHttp {
-    /// Sessions end when `closing` is cancelled.
-    pub(crate) fn new(perform: Arc<VerbFn>, body_bytes: usize, closing: CancellationToken) -> Self {
+    /// Sessions end when `closing` is cancelled; a later daemon with the same `key` continues them.
+    pub(crate) fn new(perform: Arc<VerbFn>, key: SessionKey, closing: CancellationToken) -> Self {
         let server = McpServer::new(Arc::new(HttpBackend { perform }));
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(IDLE);
         let manager = Arc::new(manager);
+        let handshakes = Arc::new(Handshakes::default());
         // Names, origins and sizes were checked by the HTTP listener.
-        let config = StreamableHttpServerConfig::default()
+        let mut config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()
-            .with_max_request_body_bytes(body_bytes)
+            .with_max_request_body_bytes(usize::MAX)
             .with_cancellation_token(closing);
+        config.session_store = Some(Arc::clone(&handshakes) as _);
         let service =
             StreamableHttpService::new(move || Ok(server.for_another()), Arc::clone(&manager), config);
         let shares = Shares::new("sessions of agents over HTTP", "agents", SESSIONS);
-        Self { service, manager, shares, sessions: Mutex::default() }
+        let large_bodies = Shares::new("large messages of agents over HTTP", "agents", LARGE_BODIES);
+        let (ids, sessions) = (SessionIds::new(key), Mutex::default());
+        Self { service, manager, shares, large_bodies, ids, handshakes, sessions }
+    }
+
+    /// The largest body of this request, and the share that a body above `usual` needs until it is handled.
+    pub(crate) fn body_limit(
+        &self,
+        caller: &Caller,
+        body: &impl HttpBody,
+        usual: usize,
+    ) -> Result<(usize, Option<Share>), Box<Response<Body>>> {
+        if body.size_hint().upper().is_some_and(|bytes| bytes <= usual as u64) {
+            return Ok((usual, None));
+        }
+        match self.large_bodies.take(&caller.holder()) {
+            Ok(share) => Ok((BODY_BYTES.max(usual), Some(share))),
+            Err(why) => Err(Box::new(errors::without_session(NoSession::TooMany(why), &[]))),
+        }
+    }
+
+    /// The response to a body above [`McpHttp::body_limit`].
+    pub(crate) fn too_large(bytes: usize) -> Response<Body> {
+        errors::too_large(bytes)
     }
 
     /// Handles one request of a caller; `body` is complete.
     pub(crate) async fn answer(&self, caller: Caller, mut parts: Parts, body: Bytes) -> Response<Body> {
         let owner = caller.owner.clone();
-        let session = parts.headers.get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
-        let admitted = match &session {
-            Some(id) => self.used(id, &owner).await.map(|()| None),
-            None if parts.method == Method::POST && begins(&body) => self.begin(&caller).await.map(Some),
+        let id = parts.headers.get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
+        let (mut begun, mut restoring) = (None, None);
+        let admitted = match &id {
+            Some(id) => match self.ids.check(&owner, id) {
+                Some(claim) => self.used(&claim, &caller).await.map(|guard| {
+                    restoring = guard;
+                    Some(claim.inner)
+                }),
+                None => Err(NoSession::Unknown),
+            },
+            None if parts.method == Method::POST && begins(&body) => self.begin(&caller).await.map(|share| {
+                begun = Some(share);
+                None
+            }),
             None => Ok(None),
         };
-        let share = match admitted {
-            Ok(share) => share,
+        let inner = match admitted {
+            Ok(inner) => inner,
             Err(why) => return errors::without_session(why, &body),
         };
+        if let Some(value) = inner.as_deref().and_then(|inner| HeaderValue::from_str(inner).ok()) {
+            parts.headers.insert(SESSION_HEADER, value);
+        }
         let ends = parts.method == Method::DELETE;
         parts.extensions.insert(caller);
         let request = Request::from_parts(parts, Full::new(body.clone()));
         let mut response = self.service.handle(request).await;
-        let new_id = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
-        match (session, new_id, share) {
-            (None, Some(id), Some(share)) => {
-                share.idle();
-                self.lock().insert(id.to_owned(), AgentSession { owner, share });
+        if let (Some(inner), Some(guard)) = (&inner, restoring) {
+            self.handshakes.take(inner);
+            drop(guard);
+        }
+        let new = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let shown = match (new, id) {
+            (None, _) => None,
+            (Some(_), Some(id)) => Some(id),
+            (Some(new), None) => {
+                self.handshakes.take(&new).map(|begun| self.ids.sign(&owner, &new, &begun)).inspect(|_| {
+                    if let Some(share) = begun {
+                        share.idle();
+                        let ready = CancellationToken::new();
+                        ready.cancel();
+                        let session = AgentSession { owner, share, is_restored: false, ready };
+                        self.lock().live.insert(new, session);
+                    }
+                })
             }
-            (Some(id), ..) if ends => {
-                self.lock().remove(&id);
-                if response.status() == StatusCode::ACCEPTED {
-                    // The session has ended, and clients treat 202 as a failure.
-                    *response.status_mut() = StatusCode::NO_CONTENT;
-                }
+        };
+        if let Some(value) = shown.and_then(|id| HeaderValue::from_str(&id).ok()) {
+            response.headers_mut().insert(SESSION_HEADER, value);
+        }
+        if ends && let Some(inner) = inner {
+            self.lock().end(&inner);
+            if response.status() == StatusCode::ACCEPTED {
+                // The session has ended, and clients treat 202 as a failure.
+                *response.status_mut() = StatusCode::NO_CONTENT;
             }
-            _ => {}
         }
         errors::readable(response, &body).await
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, AgentSession>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, AgentSessions> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that the session exists and belongs to this owner; notes its use.
-    async fn used(&self, id: &str, owner: &Owner) -> Result<(), NoSession> {
-        match self.lock().get(id).filter(|session| session.owner == *owner) {
-            Some(session) => session.share.idle(),
-            None => return Err(NoSession::Unknown),
+    /// Checks that the session exists, or continues one of an earlier daemon; notes its use. The guard is dropped when the request
+    /// was passed on.
+    async fn used(&self, claim: &SessionClaim, caller: &Caller) -> Result<Option<DropGuard>, NoSession> {
+        let inner = &claim.inner;
+        if let Some(ready) = self.note_use(inner, &caller.owner) {
+            return self.when_ready(inner, ready).await;
         }
-        if matches!(self.manager.has_session(&Arc::from(id)).await, Ok(true)) {
-            return Ok(());
+        if claim.is_ours || self.lock().ended.contains(inner) {
+            return Err(NoSession::Unknown);
         }
-        self.lock().remove(id);
+        let share = self.begin(caller).await?;
+        share.idle();
+        let token = CancellationToken::new();
+        let faster = {
+            let mut sessions = self.lock();
+            let faster = sessions.live.get(inner).map(|session| session.ready.clone());
+            if faster.is_none() {
+                self.handshakes.put(inner, claim.handshake());
+                let (owner, ready) = (caller.owner.clone(), token.clone());
+                let session = AgentSession { owner, share, is_restored: true, ready };
+                sessions.live.insert(inner.clone(), session);
+            }
+            faster
+        };
+        if let Some(ready) = faster {
+            return self.when_ready(inner, ready).await;
+        }
+        tracing::debug!(owner = %caller.owner, "the session of an agent is continued");
+        Ok(Some(token.drop_guard()))
+    }
+
+    /// Notes the use of a session, if this owner has it.
+    fn note_use(&self, inner: &str, owner: &Owner) -> Option<CancellationToken> {
+        let sessions = self.lock();
+        let session = sessions.live.get(inner).filter(|session| session.owner == *owner)?;
+        session.share.idle();
+        Some(session.ready.clone())
+    }
+
+    async fn when_ready(
+        &self,
+        inner: &str,
+        ready: CancellationToken,
+    ) -> Result<Option<DropGuard>, NoSession> {
+        ready.cancelled().await;
+        if matches!(self.manager.has_session(&Arc::from(inner)).await, Ok(true)) {
+            return Ok(None);
+        }
+        self.lock().end(inner);
         Err(NoSession::Unknown)
     }
 
     /// A share for a new session; closes the sessions that have made way for it.
     async fn begin(&self, caller: &Caller) -> Result<Share, NoSession> {
-        // Sessions that ended by themselves are not in the manager.
-        let live: HashSet<String> =
-            self.manager.sessions.read().await.keys().map(ToString::to_string).collect();
         let (share, evicted) = {
             let mut sessions = self.lock();
-            sessions.retain(|id, _| live.contains(id));
+            // Sessions that ended by themselves are not in the manager; if it is busy, they are found the next time.
+            if let Ok(live) = self.manager.sessions.try_read() {
+                let ready = sessions.live.iter().filter(|(_, session)| session.ready.is_cancelled());
+                let gone = ready.filter(|(id, _)| !live.contains_key(id.as_str()));
+                let gone: Vec<String> = gone.map(|(id, _)| id.clone()).collect();
+                for id in &gone {
+                    sessions.end(id);
+                }
+            }
             let share = self.shares.take(&caller.holder());
-            let evicted = sessions.extract_if(|_, session| session.share.is_evicted());
-            (share, evicted.collect::<Vec<_>>())
+            let evicted = sessions.live.iter().filter(|(_, session)| session.share.is_evicted());
+            let evicted: Vec<String> = evicted.map(|(id, _)| id.clone()).collect();
+            for id in &evicted {
+                sessions.end(id);
+            }
+            (share, evicted)
         };
-        for (id, AgentSession { owner, .. }) in evicted {
-            tracing::info!(%owner, "the least recently used session of an agent is closed for a new one");
+        for id in evicted {
+            tracing::info!("the least recently used session of an agent is closed for a new one");
             if let Err(error) = self.manager.close_session(&Arc::from(id.as_str())).await {
                 tracing::debug!(%error, "a session did not close");
             }
@@ -164,8 +304,11 @@ impl McpBackend for HttpBackend {
         let parts = beside.get::<Parts>().ok_or_else(no_caller)?;
         let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(no_caller)?;
         let query = parts.uri.query().unwrap_or_default();
-        let named = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == CLIENT_PARAMETER);
-        let client = if let Some((_, name)) = named {
+        let parameter = |wanted: &str| {
+            form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == wanted).map(|(_, value)| value)
+        };
+        let toolsets = parameter(TOOLSETS_PARAMETER).map(|names| names.parse()).transpose()?;
+        let client = if let Some(name) = parameter(CLIENT_PARAMETER) {
             let invalid =
                 || format!("`{CLIENT_PARAMETER}` in the address: a name has 1 to {CLIENT_CHARS} characters");
             Some(key_of_client(&name).ok_or_else(invalid)?)
@@ -173,7 +316,7 @@ impl McpBackend for HttpBackend {
             let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
             session.map(|id| format!("session {id}"))
         };
-        Ok(McpClient { caller: Some(caller), key: client })
+        Ok(McpClient { caller: Some(caller), key: client, toolsets: toolsets.unwrap_or_default() })
     }
 
     fn perform<'a>(

@@ -12,6 +12,8 @@ pub(super) const TEXT_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub(super) struct ToolOutput {
     text: String,
+    /// Further texts, for hosts that show nothing but texts.
+    more: Vec<String>,
     data: Value,
     is_error: bool,
 }
@@ -19,14 +21,32 @@ pub(super) struct ToolOutput {
 impl ToolOutput {
     /// A text, and the same as data that match the tool's schema.
     pub(super) fn new(text: impl Into<String>, data: &impl Serialize) -> Self {
-        Self { text: text.into(), data: json!(data), is_error: false }
+        Self { text: text.into(), more: Vec::new(), data: json!(data), is_error: false }
     }
 
     /// The text is the data as JSON.
     pub(super) fn json(data: &impl Serialize) -> Self {
         let data = json!(data);
         let text = serde_json::to_string_pretty(&data).unwrap_or_default();
-        Self { text, data, is_error: false }
+        Self { text, more: Vec::new(), data, is_error: false }
+    }
+
+    /// A further text, after the others.
+    pub(super) fn and(mut self, text: impl Into<String>) -> Self {
+        self.more.push(text.into());
+        self
+    }
+
+    /// The outcome of what the tool did, as a further text. A failure is the first text, and marks the result as an error.
+    pub(super) fn with_outcome(mut self, outcome: Result<String, String>) -> Self {
+        match outcome {
+            Ok(text) => self.and(text),
+            Err(text) => {
+                self.is_error = true;
+                let done = std::mem::replace(&mut self.text, text);
+                self.and(done)
+            }
+        }
     }
 
     /// A string field of the data.
@@ -80,6 +100,10 @@ impl ToolError {
 impl From<OpError> for ToolError {
     fn from(error: OpError) -> Self {
         let mut message = error.message;
+        if let Some(next) = next_step(error.code) {
+            message.push_str(". ");
+            message.push_str(next);
+        }
         // The hint is the source line with a caret below.
         if error.code == ErrorCode::CompileError
             && let Some(hint) = &error.hint
@@ -91,11 +115,30 @@ impl From<OpError> for ToolError {
     }
 }
 
+/// What an agent can do about a failure, in terms of tools.
+fn next_step(code: ErrorCode) -> Option<&'static str> {
+    Some(match code {
+        ErrorCode::ProgramNotFound => "list_programs shows the loaded programs; load adds one.",
+        ErrorCode::ExecutionNotFound => "list_executions shows the executions; start begins one.",
+        ErrorCode::SessionNotFound => "list_sessions shows the sessions; session_create creates one.",
+        ErrorCode::TemplateNotFound => "Without templateId the session has default limits.",
+        ErrorCode::TaskNotPending => "getTask shows the status, and the task if one is pending.",
+        ErrorCode::AnswerInvalid => "Submit an answer that matches; getTask shows the task and its schema.",
+        ErrorCode::SessionNotReady => "Create another session with session_create.",
+        ErrorCode::SessionBusy => {
+            "Wait until its execution has ended; if that waits for an answer, submitTask submits it, and cancel ends it."
+        }
+        ErrorCode::CapacityExceeded => "Try again later.",
+        _ => return None,
+    })
+}
+
 /// The result in the form of the protocol.
 pub(super) fn result(outcome: Result<ToolOutput, ToolError>) -> CallToolResult {
     match outcome {
-        Ok(ToolOutput { text, data, is_error }) => {
-            let content = vec![ContentBlock::text(cut(text))];
+        Ok(ToolOutput { text, more, data, is_error }) => {
+            let texts = std::iter::once(text).chain(more);
+            let content = texts.map(|text| ContentBlock::text(cut(text))).collect();
             let mut result =
                 if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
             result.structured_content = Some(data);

@@ -59,3 +59,29 @@ fn absent_not_null(schema: &mut Schema) {
         *object = some;
     }
 }
+
+/// The schema without descriptions: an agent reads all schemas at once, and names of results speak for themselves. The docs have
+/// the descriptions.
+pub(super) fn undescribed(mut schema: JsonObject) -> JsonObject {
+    schema.remove("description");
+    for (name, part) in &mut schema {
+        match part {
+            // Here the keys are names of fields.
+            Value::Object(fields) if name == "properties" => {
+                for field in fields.values_mut() {
+                    strip(field);
+                }
+            }
+            part => strip(part),
+        }
+    }
+    schema
+}
+
+fn strip(part: &mut Value) {
+    match part {
+        Value::Object(object) => *object = undescribed(std::mem::take(object)),
+        Value::Array(parts) => parts.iter_mut().for_each(strip),
+        _ => {}
+    }
+}

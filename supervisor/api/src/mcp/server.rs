@@ -2,6 +2,7 @@
 
 use super::call::ToolCall;
 use super::confirm::Confirmations;
+use super::evaluations::Evaluations;
 use super::output::{self, ToolError};
 use super::watch::{self, Watches};
 use super::{McpBackend, McpClient, background, prompts, resources, tools};
@@ -11,12 +12,12 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CreateTaskResult, CustomRequest, CustomResult,
     ErrorCode, ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
     GetTaskResult, Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
     ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
     UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use vm_system_protocol::control::{DurableOp, ErrorCode as Code};
 use vm_system_runtime::shares::Shares;
@@ -25,7 +26,8 @@ use vm_system_runtime::shares::Shares;
 const INSTRUCTIONS: &str = "Programs that give you tasks and keep their state until you answer. Load one (load or \
     loadFile), start it, then repeat: getTask returns the pending task, you do the work, submitTask submits the answer. \
     An execution has ended when `state` is COMPLETED or ERROR. Its state is on disk: you may continue after a second or \
-    a month. session_* tools run JavaScript in a sandbox.";
+    a month. session_* tools run JavaScript in a sandbox. Further sets of tools can be listed: branch (rewind, fork), \
+    admin, plans, sessions.";
 
 /// Methods that are served: for these, wrong parameters are not reported as an unknown method.
 const KNOWN_METHODS: &[&str] = &[
@@ -46,11 +48,15 @@ const KNOWN_METHODS: &[&str] = &[
     "tools/list",
 ];
 
+/// Those that the newer generation of the protocol does not have.
+const OLDER_METHODS: &[&str] = &["initialize", "resources/subscribe", "resources/unsubscribe"];
+
 /// One server for one or many clients. Cheap to clone.
 #[derive(Clone)]
 pub struct McpServer {
     backend: Arc<dyn McpBackend>,
     confirmations: Arc<Confirmations>,
+    evaluations: Arc<Evaluations>,
     watches: Arc<Watches>,
     shares: Arc<Shares>,
 }
@@ -64,7 +70,13 @@ impl std::fmt::Debug for McpServer {
 impl McpServer {
     /// A server over the backend of one transport.
     pub fn new(backend: Arc<dyn McpBackend>) -> Self {
-        Self { backend, confirmations: Arc::default(), watches: Arc::default(), shares: watch::shares() }
+        Self {
+            backend,
+            confirmations: Arc::default(),
+            evaluations: Arc::default(),
+            watches: Arc::default(),
+            shares: watch::shares(),
+        }
     }
 
     /// The same server for another client, with subscriptions of its own.
@@ -85,6 +97,7 @@ impl McpServer {
             backend: self.backend.as_ref(),
             client: self.client(&context.extensions)?,
             confirmations: &self.confirmations,
+            evaluations: &self.evaluations,
             context,
             arguments,
         })
@@ -136,9 +149,10 @@ impl ServerHandler for McpServer {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let offered = tools::TOOLS.iter().filter(|row| self.offered(row));
+        let sets = self.client(&context.extensions)?.toolsets;
+        let offered = tools::TOOLS.iter().filter(|row| self.offered(row) && row.is_in(&sets));
         Ok(ListToolsResult::with_all_items(offered.map(tools::ToolRow::listed).collect()))
     }
 
@@ -243,10 +257,13 @@ impl ServerHandler for McpServer {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method: String = request.method.chars().take(100).collect();
-        if KNOWN_METHODS.contains(&method.as_str()) {
+        let is_newer =
+            context.protocol_version().is_some_and(|version| version >= ProtocolVersion::NO_INITIALIZE);
+        let is_removed = is_newer && OLDER_METHODS.contains(&method.as_str());
+        if !is_removed && KNOWN_METHODS.contains(&method.as_str()) {
             // The method exists, its parameters are invalid.
             let why = format!("Invalid parameters of {method}");
             return Err(ErrorData::invalid_params(why, Some(json!({ "method": method }))));
@@ -296,7 +313,15 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let call = self.call(&context, JsonObject::new())?;
-        Ok(resources::read(&call, &request.uri).await.map_err(refused)?.into())
+        let read = resources::read(&call, &request.uri).await;
+        let read = read.map_err(|failure| {
+            let mut error = refused(failure);
+            if let Some(Value::Object(data)) = &mut error.data {
+                data.insert("uri".to_owned(), Value::from(cut_uri(&request.uri)));
+            }
+            error
+        })?;
+        Ok(read.into())
     }
 }
 

@@ -6,12 +6,12 @@ use serde::Serialize;
 use serde_json::Value;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, Run, Session, SessionStatus, Task,
-    TaskStatus, Variable,
+    Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, ProgramState, ResultValue, Run,
+    Session, SessionStatus, Task, TaskStatus, Variable,
 };
 
 /// Longest prompt in a response (bytes).
-pub(super) const PROMPT_BYTES: usize = 128 * 1024;
+const PROMPT_BYTES: usize = 128 * 1024;
 /// Longest result in a response (bytes of JSON).
 pub(super) const RESULT_BYTES: usize = 128 * 1024;
 /// Longest value of a variable in a response (bytes).
@@ -103,7 +103,7 @@ impl ExecutionView {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TaskStatusView {
     /// Name of the execution, or its id if it has none
-    execution_id: String,
+    pub(super) execution_id: String,
     /// Id of the execution
     id: String,
     /// AWAITING_COGNITIVE_RESULT: `task` needs an answer
@@ -119,6 +119,38 @@ pub(super) struct TaskStatusView {
     /// The task that it waits for
     #[serde(skip_serializing_if = "Option::is_none")]
     task: Option<TaskView>,
+    #[serde(flatten)]
+    pub(super) output: Option<OutputView>,
+    /// With `stack`: calls in progress, innermost first
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stack: Option<Vec<String>>,
+}
+
+/// Console output of an execution.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct OutputView {
+    /// Console output after `after`
+    output: Vec<String>,
+    /// Pass it as `after` to get newer output only
+    next: u64,
+    /// There is more output: call again with `next` as `after`
+    more_output: bool,
+}
+
+impl OutputView {
+    pub(super) fn new(output: Vec<String>, next: u64, more_output: bool) -> Self {
+        Self { output, next, more_output }
+    }
+
+    /// As text.
+    pub(super) fn text(&self) -> String {
+        if self.output.is_empty() {
+            return format!("Output: none (next: after={})", self.next);
+        }
+        let more = if self.more_output { "there is more: " } else { "next: " };
+        format!("Output:\n{}\n[{more}after={}]", self.output.join("\n"), self.next)
+    }
 }
 
 impl TaskStatusView {
@@ -132,6 +164,8 @@ impl TaskStatusView {
             result: ResultView::of(status.result.as_ref()),
             error: status.error.as_ref().map(ErrorView::of),
             task: status.task.as_ref().map(TaskView::of),
+            output: None,
+            stack: None,
         }
     }
 }
@@ -148,8 +182,8 @@ struct ResultView {
 }
 
 impl ResultView {
-    fn of(result: Option<&JsonText>) -> Self {
-        match result {
+    fn of(result: Option<&ResultValue>) -> Self {
+        match result.and_then(|result| result.json.as_ref()) {
             Some(result) if result.as_str().len() > RESULT_BYTES => {
                 Self { result: None, truncated: Some(true) }
             }
@@ -277,6 +311,16 @@ pub(super) fn variables(variables: &[Variable]) -> Vec<VariableView> {
     shown.collect()
 }
 
+/// The calls in progress, innermost first, as lines.
+pub(super) fn stack(state: &ProgramState) -> Vec<String> {
+    let calls = state.frames.iter().map(|frame| {
+        let name = if frame.function.is_empty() { "(top level)" } else { &frame.function };
+        format!("{name} {}:{} {}", frame.line, frame.column, frame.source_line.trim())
+    });
+    let more = (state.more_frames > 0).then(|| format!("… {} more calls, further out", state.more_frames));
+    calls.chain(more).collect()
+}
+
 /// A session of the JavaScript engine.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -345,7 +389,8 @@ pub(super) fn line(event: &Event) -> Option<&str> {
 
 /// Console lines that fit one response, the sequence number of the last event that was used, and whether these are all.
 pub(super) fn lines(events: &[Event], after: u64, most: usize) -> (Vec<String>, u64, bool) {
-    let (mut lines, mut next, mut bytes) = (Vec::new(), after, 0);
+    let (mut lines, mut next, mut bytes) = (Vec::<String>::new(), after, 0);
+    let mut is_continued = false;
     for event in events {
         if let Some(text) = line(event) {
             // The first line is always included (shortened), or no client could get past it.
@@ -353,7 +398,12 @@ pub(super) fn lines(events: &[Event], after: u64, most: usize) -> (Vec<String>, 
                 return (lines, next, false);
             }
             bytes += text.len();
-            lines.push(shortened(text, most).unwrap_or(text).to_owned());
+            let text = shortened(text, most).unwrap_or(text);
+            match lines.last_mut() {
+                Some(last) if is_continued => last.push_str(text),
+                _ => lines.push(text.to_owned()),
+            }
+            is_continued = matches!(event.payload, EventPayload::Console { more: true, .. });
         }
         next = event.seq;
     }

@@ -227,6 +227,7 @@ fn hash_of(run: &Run) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ToolSets;
     use super::{McpClient, WATCHED_BY_OWNER, holder, shares};
     use vm_system_ops::Caller;
     use vm_system_record::Owner;
@@ -237,6 +238,7 @@ mod tests {
         let client = |owner: &str, client: usize| McpClient {
             caller: Some(Caller { owner: Owner::new(owner), admin: true, api: "mcp" }),
             key: Some(format!("session {client}")),
+            toolsets: ToolSets::default(),
         };
         let taken = |owner: &str, number: usize| shares.take(&holder(&client(owner, number)));
         let slots: Vec<_> = (0..WATCHED_BY_OWNER).map(|number| taken("a", number)).collect();

@@ -61,6 +61,7 @@ pub(super) async fn import_execution(
         program_name: text("program_name")?,
         template: text("template_id")?,
         worktree_path: text("worktree_path")?,
+        as_user: text("as_user")?,
     };
     import(request, new, upload).await
 }

@@ -8,7 +8,9 @@ use super::gate;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
+use axum::http::header::{self, HeaderValue};
 use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -17,11 +19,17 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 use vm_system_protocol::control::ErrorCode;
 use vm_system_runtime::shares::{Share, ShareRefusal};
+
+/// The rest of a refused request's body is read up to this size (bytes), and for this long.
+const DRAINED_BYTES: usize = 16 << 20;
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// State that all connections share.
 #[derive(Clone)]
@@ -45,8 +53,19 @@ where
             async move {
                 slot.busy();
                 let public = gate::is_public(request.uri().path());
-                let response =
-                    gate::handle(&shared.app, &shared.routes, (&peer, &slot), request.map(Body::new)).await;
+                let unread = Unread::default();
+                // Reading would make this client send its body.
+                let may_drain = !request.headers().contains_key(header::EXPECT);
+                let request =
+                    request.map(|body| Body::new(RequestBody { body: Some(body), unread: unread.clone() }));
+                let mut response = gate::handle(&shared.app, &shared.routes, (&peer, &slot), request).await;
+                if let Some(body) = unread.take() {
+                    // Without its slot, if another client needs it.
+                    slot.idle();
+                    if !may_drain || !drain(body).await {
+                        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    }
+                }
                 if public {
                     // A client without a token must not occupy a slot by reading slowly.
                     slot.idle();
@@ -80,6 +99,73 @@ where
             }
         }
     }
+}
+
+/// The body of a request that nobody has read to its end.
+#[derive(Clone, Default)]
+struct Unread(Arc<Mutex<Option<Incoming>>>);
+
+impl Unread {
+    fn take(&self) -> Option<Incoming> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The body of a request; when it is dropped before its end, the rest is unread.
+struct RequestBody {
+    body: Option<Incoming>,
+    unread: Unread,
+}
+
+impl http_body::Body for RequestBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(body).poll_frame(context));
+        if matches!(frame, None | Some(Err(_))) {
+            self.body = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(http_body::Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), http_body::Body::size_hint)
+    }
+}
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        if let Some(body) = self.body.take().filter(|body| !http_body::Body::is_end_stream(body)) {
+            *self.unread.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+        }
+    }
+}
+
+/// Reads the rest of the body of a request that was refused early, so that the client gets the response, and its next request
+/// on this connection is served. Returns whether the end was reached.
+async fn drain(mut body: Incoming) -> bool {
+    if http_body::Body::size_hint(&body).lower() > DRAINED_BYTES as u64 {
+        return false;
+    }
+    let to_the_end = async {
+        let mut left = DRAINED_BYTES;
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else { return false };
+            let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, Bytes::len)) else { return false };
+            left = rest;
+        }
+        true
+    };
+    timeout(DRAIN, to_the_end).await.unwrap_or(false)
 }
 
 /// The body of a response; when it is dropped, the connection is idle again.

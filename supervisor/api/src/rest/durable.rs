@@ -2,9 +2,9 @@
 
 use super::envelope::{RestError, RestResult, created, json, ok};
 use super::executions::{unless_misspelt, variables};
-use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required};
+use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole};
 use super::pages;
-use super::programs::{durable, part};
+use super::programs::durable;
 use super::request::{RestRequest, unexpected};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,8 @@ pub(super) struct ProgramRunBody {
     template_id: Option<String>,
     /// The folder whose files the program may use; absent: none.
     worktree_path: Option<String>,
+    /// For administrators: the user with whose rights the folder is used, a name or a number; absent: the caller's own.
+    as_user: Option<String>,
 }
 
 /// An answer to a task.
@@ -54,6 +56,7 @@ pub(super) struct VariableBody {
     /// Any JSON.
     value: Option<Box<RawValue>>,
     /// Index in the state's `frames`; 0, the innermost, if absent.
+    #[serde(deserialize_with = "whole")]
     frame: Option<u32>,
 }
 
@@ -62,6 +65,7 @@ pub(super) struct VariableBody {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RewindBody {
     /// `seq` of a checkpoint.
+    #[serde(deserialize_with = "whole")]
     checkpoint: Option<u64>,
 }
 
@@ -75,6 +79,7 @@ fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Box<RawV
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ForkBody {
     /// `seq` of a checkpoint; absent: the current state.
+    #[serde(deserialize_with = "whole")]
     checkpoint: Option<u64>,
     /// A name for the new execution.
     name: Option<String>,
@@ -108,6 +113,7 @@ pub(super) async fn start(
         env: variables(body.env.unwrap_or_default())?,
         template: body.template_id.map(|template| id("template_id", &template)).transpose()?,
         worktree_path: body.worktree_path,
+        as_user: body.as_user,
         wait,
     };
     let status = if wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
@@ -195,11 +201,9 @@ pub(super) async fn tasks(request: RestRequest, params: QueryParams) -> RestResu
     if params.one("status")?.is_some_and(|status| status != "pending") {
         return Err(RestError::invalid("status must be pending: other tasks are not listed"));
     }
-    let page = part(&params)?;
+    let page = pages::requested(&params, pages::MOST)?;
     match durable(&request, DurableOp::TaskList(page)).await? {
-        DurableReply::Tasks(tasks) => {
-            pages::response(page.limit, &tasks, |last| (last.created_at, *last.id.as_bytes()))
-        }
+        DurableReply::Tasks(tasks) => pages::response(page, &tasks),
         other => Err(unexpected(&Reply::Durable(other))),
     }
 }

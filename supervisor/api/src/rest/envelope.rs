@@ -30,6 +30,10 @@ impl RestError {
         Self { status, code, message: message.into(), details: None, challenge: false }
     }
 
+    pub(super) fn is_too_large(&self) -> bool {
+        self.status == StatusCode::PAYLOAD_TOO_LARGE
+    }
+
     /// 400 `VALIDATION_ERROR`: a field, an id or a parameter.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::ValidationError.as_str(), message)

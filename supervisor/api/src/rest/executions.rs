@@ -100,12 +100,9 @@ pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResul
     }
     let session = params.one("session_id")?.ok_or_else(|| RestError::invalid("session_id is missing"))?;
     let session = id("session_id", session)?;
-    let mut page = pages::requested(&params)?;
-    page.limit = Some(page.limit.unwrap_or(DEFAULT_LIMIT));
+    let page = pages::requested(&params, DEFAULT_LIMIT)?;
     match request.op(Op::ExecList { session, page }).await? {
-        Reply::Executions(executions) => {
-            pages::response(page.limit, &executions, |last| (last.started_at, *last.id.as_bytes()))
-        }
+        Reply::Executions(executions) => pages::response(page, &executions),
         other => Err(unexpected(&other)),
     }
 }
@@ -163,9 +160,10 @@ pub(super) async fn events(
 ) -> RestResult {
     let after_seq = params.number("after_seq", 0)?.unwrap_or_default();
     let limit = params.number("limit", 1)?.unwrap_or_default();
+    let last_event_id = sse::last_event_id(&headers)?;
     let found = find(&request, &execution).await?;
     if sse::is_requested(&headers) {
-        let after_seq = sse::last_event_id(&headers)?.unwrap_or(after_seq);
+        let after_seq = last_event_id.unwrap_or(after_seq);
         return sse::stream(request, &found, after_seq, headers.contains_key("last-event-id"));
     }
     let op = Op::ExecEvents { execution: found.id.to_string(), after_seq, limit, follow: false };

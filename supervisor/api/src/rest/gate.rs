@@ -3,6 +3,7 @@
 
 use super::auth::{self, RestPeer};
 use super::envelope::{RefusalCode, RestError};
+use super::representation::Accepted;
 use super::{API, App, PREFIX, ui};
 use crate::mcp;
 use axum::Router;
@@ -55,13 +56,15 @@ pub(super) async fn handle(
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
     async move {
         let seen = Seen::default();
-        let mut response = match pass(app, routes, (peer, slot), request, &seen).await {
+        let accepted = Accepted::by(&request);
+        let response = match pass(app, routes, (peer, slot), request, &seen).await {
             Ok(response) => response,
             Err(problem) => problem.into_response(),
         };
         if let Some(refusal) = refusal(&method, &path, peer, seen, &response) {
             app.verbs.refused(refusal).await;
         }
+        let mut response = accepted.form(response).await;
         log(&method, &path, &response, begin);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, id);
@@ -87,6 +90,12 @@ async fn pass(
     mut request: Request<Body>,
     seen: &Seen,
 ) -> Result<Response<Body>, RestError> {
+    let limit = app.options.limits.head_bytes;
+    if head_bytes(&request) > limit {
+        // The parser's buffer may grow beyond its limit.
+        let why = format!("target and fields of the request have more than {limit} bytes");
+        return Err(RestError::request(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why));
+    }
     let authority = authority(request.headers(), request.uri())?;
     if let Some(server) = peer.tcp_server() {
         let host = authority
@@ -98,7 +107,7 @@ async fn pass(
         }
     }
     let path = request.uri().path();
-    same_origin(request.headers(), authority, is_public(path))?;
+    same_origin(request.headers(), authority, &app.options.allowed_origins, is_public(path))?;
     if app.state.closing.is_cancelled() {
         return Err(RestError::stopping());
     }
@@ -122,6 +131,13 @@ async fn pass(
         Ok(response) => Ok(response),
         Err(never) => match never {},
     }
+}
+
+/// About what a request has in front of its body (bytes).
+fn head_bytes(request: &Request<Body>) -> usize {
+    let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    fields.fold(target, |sum, field| sum + field)
 }
 
 /// The client's request id if it is valid, else a new one.
@@ -179,8 +195,14 @@ fn host_of(authority: &str) -> Option<&str> {
 }
 
 /// A browser sends the origin of the page that makes the request, and without it at least whether the page is of the same origin
-/// (`Sec-Fetch-Site`, W3C Fetch Metadata); only pages of this listener are accepted. The files of a web UI may be linked to.
-fn same_origin(headers: &HeaderMap, authority: Option<&str>, is_public: bool) -> Result<(), RestError> {
+/// (`Sec-Fetch-Site`, W3C Fetch Metadata); only pages of this listener and of the allowed origins are accepted: a development
+/// server that passes requests on does not change their origin. The files of a web UI may be linked to.
+fn same_origin(
+    headers: &HeaderMap,
+    authority: Option<&str>,
+    allowed: &[String],
+    is_public: bool,
+) -> Result<(), RestError> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let accepted = if let Some(origin) = origins.next() {
         let page = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, page)| page);
@@ -188,7 +210,9 @@ fn same_origin(headers: &HeaderMap, authority: Option<&str>, is_public: bool) ->
             (Some(page), Some(authority)) => page.eq_ignore_ascii_case(authority),
             _ => false,
         };
-        ours && origins.next().is_none()
+        let is_allowed =
+            || allowed.iter().any(|allowed| origin.as_bytes().eq_ignore_ascii_case(allowed.as_bytes()));
+        (ours || is_allowed()) && origins.next().is_none()
     } else {
         let mut sites = headers.get_all(SEC_FETCH_SITE).iter();
         is_public || sites.all(|site| site == "same-origin" || site == "none")
@@ -196,7 +220,9 @@ fn same_origin(headers: &HeaderMap, authority: Option<&str>, is_public: bool) ->
     if accepted {
         Ok(())
     } else {
-        Err(RestError::forbidden("requests from pages of another origin are refused"))
+        Err(RestError::forbidden(
+            "requests from pages of another origin are refused (the operator lists origins in `allowed_origins`)",
+        ))
     }
 }
 
@@ -301,18 +327,33 @@ mod tests {
         let (origin, site) = (|value| ("origin", value), |value| ("sec-fetch-site", value));
         let ours = origin("http://localhost:3210");
         for good in [&[][..], &[ours], &[site("none")], &[site("same-origin")], &[ours, site("cross-site")]] {
-            assert!(same_origin(&with(good), host, false).is_ok(), "{good:?}");
+            assert!(same_origin(&with(good), host, &[], false).is_ok(), "{good:?}");
         }
-        for bad in ["null", "http://evil.example", "http://localhost", "localhost:3210", ""] {
+        let good = "http://localhost:5173";
+        let allowed = [good.to_owned()];
+        for bad in [
+            "null",
+            "http://evil.example",
+            "http://localhost",
+            "localhost:3210",
+            "",
+            "https://localhost:5173",
+            "http://localhost:51730",
+            "http://localhost:5173/",
+        ] {
             for is_public in [false, true] {
-                assert!(same_origin(&with(&[origin(bad)]), host, is_public).is_err(), "{bad}");
+                assert!(same_origin(&with(&[origin(bad)]), host, &allowed, is_public).is_err(), "{bad}");
             }
         }
         for bad in ["cross-site", "same-site", ""] {
-            assert!(same_origin(&with(&[site(bad)]), host, false).is_err(), "{bad}");
-            assert!(same_origin(&with(&[site(bad)]), host, true).is_ok(), "a link to the web UI");
+            assert!(same_origin(&with(&[site(bad)]), host, &allowed, false).is_err(), "{bad}");
+            assert!(same_origin(&with(&[site(bad)]), host, &allowed, true).is_ok(), "a link to the web UI");
         }
-        assert!(same_origin(&with(&[origin("http://localhost")]), None, false).is_err());
+        assert!(same_origin(&with(&[origin("http://localhost")]), None, &[], false).is_err());
+        for good in ["http://localhost:5173", "HTTP://Localhost:5173"] {
+            assert!(same_origin(&with(&[origin(good)]), host, &allowed, false).is_ok(), "{good}");
+        }
+        assert!(same_origin(&with(&[origin(good), origin(good)]), host, &allowed, false).is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use std::str::FromStr;
@@ -127,6 +128,48 @@ pub(super) fn object(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonT
     }
 }
 
+/// A whole number; JSON Schema counts `14.0` as one.
+pub(super) fn whole<'de, N, D>(number: D) -> Result<Option<N>, D::Error>
+where
+    N: TryFrom<i128>,
+    D: serde::Deserializer<'de>,
+{
+    let Some(number) = Option::<serde_json::Number>::deserialize(number)? else { return Ok(None) };
+    let whole = whole_number(&number).and_then(|whole| N::try_from(whole).ok());
+    whole
+        .map(Some)
+        .ok_or_else(|| serde::de::Error::custom(format!("{number} is not a whole number in range")))
+}
+
+fn whole_number(number: &serde_json::Number) -> Option<i128> {
+    match number.as_i128() {
+        Some(whole) => Some(whole),
+        // Larger ones are not exact.
+        None => number
+            .as_f64()
+            .filter(|float| float.fract() == 0.0 && float.abs() < 9e15)
+            .map(|float| float as i128),
+    }
+}
+
+/// A part of the settings, an object, with whole numbers as integers.
+pub(super) fn settings(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonText>, RestError> {
+    fn integers(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Number(number) if number.is_f64() => {
+                if let Some(whole) = whole_number(number).and_then(|whole| i64::try_from(whole).ok()) {
+                    *number = whole.into();
+                }
+            }
+            serde_json::Value::Object(members) => members.values_mut().for_each(integers),
+            _ => {}
+        }
+    }
+    let Some(mut value) = object(field, raw)?.and_then(|text| text.to_value()) else { return Ok(None) };
+    integers(&mut value);
+    Ok(Some(JsonText::from_value(&value)))
+}
+
 /// Removes the white space between the tokens of valid JSON.
 fn compact(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
@@ -173,7 +216,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for PathSegments<T> 
     }
 }
 
-/// The parameters of a query. Unknown ones are ignored (browsers and caches add some).
+/// The parameters of a query; unknown ones were refused before (`routes`).
 pub(super) struct QueryParams(Vec<(String, String)>);
 
 impl FromRequestParts<Arc<App>> for QueryParams {
@@ -275,6 +318,24 @@ mod tests {
         }
         assert!(!params("wait=false").flag("wait", true).expect("fine"));
         assert!(params("wait=perhaps").flag("wait", true).is_err());
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_with_a_fraction_of_zero() {
+        let read = |text: &str| {
+            let mut json = serde_json::Deserializer::from_str(text);
+            whole::<u32, _>(&mut json).map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            (read("14"), read("14.0"), read("1.4e1"), read("null")),
+            (Ok(Some(14)), Ok(Some(14)), Ok(Some(14)), Ok(None))
+        );
+        for bad in ["14.5", "-1", "-1.0", "4294967296", "1e300", "\"14\""] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        let raw = RawValue::from_string("{\"cpu_ms\":7.0,\"x\":{\"y\":1.5}}".to_owned()).expect("json");
+        let text = settings("limits", Some(&raw)).expect("an object").expect("given");
+        assert_eq!(text.as_str(), "{\"cpu_ms\":7,\"x\":{\"y\":1.5}}");
     }
 
     #[test]

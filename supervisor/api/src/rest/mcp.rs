@@ -1,7 +1,7 @@
 //! The MCP API within the HTTP listener: the same rules about names, origins, tokens and sizes.
 
 use super::envelope::RestError;
-use super::{App, RestOptions, input};
+use super::{App, RestLimits, RestOptions, input};
 use crate::control::ServerState;
 use crate::mcp::VerbFuture;
 use crate::mcp::http::{McpHttp, VerbFn};
@@ -39,7 +39,7 @@ pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, state: 
                 })
             })
         });
-    McpHttp::new(perform, options.limits.body_bytes, state.closing.clone())
+    McpHttp::new(perform, options.session_key, state.closing.clone())
 }
 
 /// Handles one request of an identified caller.
@@ -49,6 +49,16 @@ pub(super) async fn answer(
     request: Request<Body>,
 ) -> Result<Response<Body>, RestError> {
     let (parts, body) = request.into_parts();
-    let body = input::collect(body, &app.options.limits).await?;
-    Ok(app.mcp.answer(caller, parts, body).await)
+    let limits = &app.options.limits;
+    let (body_bytes, share) = match app.mcp.body_limit(&caller, &body, limits.body_bytes) {
+        Ok(allowed) => allowed,
+        Err(refused) => return Ok(*refused),
+    };
+    let body = match input::collect(body, &RestLimits { body_bytes, ..limits.clone() }).await {
+        Err(error) if error.is_too_large() => return Ok(McpHttp::too_large(body_bytes)),
+        body => body?,
+    };
+    let response = app.mcp.answer(caller, parts, body).await;
+    drop(share);
+    Ok(response)
 }

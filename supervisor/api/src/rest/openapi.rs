@@ -1,8 +1,43 @@
 //! The description of the REST API (OpenAPI 3.1): `docs/openapi.json`, written by hand and served unchanged. Tests compare it with
 //! the routes, and with every request and response of the contract (`tests/tests/rest/contract.rs`).
 
+use axum::http::Method;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// The description as text.
 pub const TEXT: &str = include_str!("../../../../docs/openapi.json");
+
+/// Names of the query parameters of each route that has any (`GET /sessions`).
+static QUERY_PARAMETERS: LazyLock<HashMap<String, Vec<String>>> = LazyLock::new(|| {
+    let document: Value = serde_json::from_str(TEXT).unwrap_or_default();
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let operations = paths.flat_map(|(path, item)| {
+        let methods = item.as_object().into_iter().flatten();
+        methods.map(move |(method, operation)| (format!("{} {path}", method.to_uppercase()), operation))
+    });
+    let named = |parameter: &Value| {
+        let parameter = match parameter["$ref"].as_str().and_then(|to| to.strip_prefix('#')) {
+            Some(to) => document.pointer(to).unwrap_or(&Value::Null),
+            None => parameter,
+        };
+        let name = parameter["name"].as_str().filter(|_| parameter["in"] == "query");
+        name.map(str::to_owned)
+    };
+    let names = |operation: &Value| {
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        parameters.filter_map(named).collect()
+    };
+    operations.map(|(route, operation)| (route, names(operation))).collect()
+});
+
+/// Names of the query parameters of a route.
+pub(super) fn query_parameters(method: &Method, path: &str) -> Vec<&'static str> {
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let names = QUERY_PARAMETERS.get(&format!("{method} {path}")).into_iter().flatten();
+    names.map(String::as_str).collect()
+}
 
 #[cfg(test)]
 mod tests {
@@ -27,12 +62,18 @@ mod tests {
     }
 
     #[test]
+    fn parameters_of_a_route_are_those_of_its_query() {
+        assert_eq!(query_parameters(&Method::GET, "/programs/{program}"), ["version"]);
+        assert_eq!(query_parameters(&Method::HEAD, "/templates"), ["built_in", "limit", "cursor"]);
+        assert!(query_parameters(&Method::GET, "/health").is_empty());
+    }
+
+    #[test]
     fn every_reference_leads_somewhere() {
         let document: serde_json::Value = serde_json::from_str(TEXT).expect("json");
-        let schemas = document["components"]["schemas"].as_object().expect("schemas");
-        for reference in TEXT.split("\"$ref\": \"#/components/schemas/").skip(1) {
-            let name = reference.split('"').next().unwrap_or_default();
-            assert!(schemas.contains_key(name), "{name}");
+        for reference in TEXT.split("\"$ref\": \"#/components/").skip(1) {
+            let place = reference.split('"').next().unwrap_or_default();
+            assert!(document.pointer(&format!("/components/{place}")).is_some(), "{place}");
         }
     }
 

@@ -4,7 +4,7 @@ use super::envelope::{RestError, RestResult, ok};
 use super::input::QueryParams;
 use axum::http::{HeaderName, HeaderValue};
 use serde::Serialize;
-use vm_system_protocol::control::{ListCursor, ListPage};
+use vm_system_protocol::control::{ListCursor, ListPage, Listed};
 use vm_system_protocol::time::Timestamp;
 
 /// Cursor of the next part of a list; absent after the last part.
@@ -12,25 +12,24 @@ const NEXT: HeaderName = HeaderName::from_static("x-next-cursor");
 /// Below this length a response was not cut to fit a frame (bytes).
 const SURELY_WHOLE: usize = 1 << 20;
 
-/// The requested part of a list.
-pub(super) fn requested(params: &QueryParams) -> Result<ListPage, RestError> {
-    let limit = params.number("limit", 1)?;
+/// Most elements of a part; a client that requests more gets these, and the cursor of the next part.
+pub(super) const MOST: u32 = 1_000;
+
+/// The requested part of a list; without a `limit` at most `otherwise` elements.
+pub(super) fn requested(params: &QueryParams, otherwise: u32) -> Result<ListPage, RestError> {
+    let limit = params.number("limit", 1)?.unwrap_or(otherwise).min(MOST);
     let after = params.one("cursor")?.map(parse).transpose()?;
-    Ok(ListPage { limit, after })
+    Ok(ListPage { limit: Some(limit), after })
 }
 
 /// The response with a part of a list, and the cursor of the next part if there may be more.
-pub(super) fn response<T: Serialize>(
-    limit: Option<u32>,
-    items: &[T],
-    position: impl Fn(&T) -> (Timestamp, [u8; 16]),
-) -> RestResult {
+pub(super) fn response<T: Serialize + Listed>(page: ListPage, items: &[T]) -> RestResult {
     let mut response = ok(&items)?;
-    let full = limit.is_some_and(|limit| items.len() >= limit as usize);
+    let full = page.limit.is_some_and(|limit| items.len() >= limit as usize);
     let length = http_body::Body::size_hint(response.body()).exact();
     let whole = !full && length.is_some_and(|length| length < SURELY_WHOLE as u64);
     if let Some(last) = items.last().filter(|_| !whole) {
-        let (at, id) = position(last);
+        let ListCursor { at, id } = last.position();
         // Digits and hyphens only.
         if let Ok(cursor) = HeaderValue::from_str(&format!("{}.{}", at.0, uuid::Uuid::from_bytes(id))) {
             response.headers_mut().insert(NEXT, cursor);

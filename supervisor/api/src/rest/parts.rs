@@ -1,7 +1,7 @@
 //! Routes of the parts of a template: capabilities, startup files, modules, libraries.
 
 use super::envelope::{RestError, RestResult, created, ok};
-use super::input::{JsonBody, PathSegments, id, object, required};
+use super::input::{JsonBody, PathSegments, id, object, required, whole};
 use super::request::{RestRequest, unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -29,6 +29,7 @@ pub(super) struct StartupFileBody {
     /// Relative to the session's worktree.
     path: Option<String>,
     /// Lower runs first (default 0).
+    #[serde(deserialize_with = "whole")]
     order_index: Option<i64>,
     /// `eval` (default), or `import` if the template's `runtime.esm` is true.
     mode: Option<String>,

@@ -7,11 +7,8 @@ use super::request::{RestRequest, unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, PlanText, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, Op, PlanText, Reply};
 use vm_system_protocol::ids::ProgramId;
-
-/// Default number of rows in a list.
-const DEFAULT_LIMIT: u32 = 1_000;
 
 /// A new program; under the name of an existing one, its next version.
 #[derive(Debug, Default, Deserialize)]
@@ -37,19 +34,11 @@ pub(super) async fn durable(request: &RestRequest, op: DurableOp) -> Result<Dura
     }
 }
 
-/// The requested part of a list.
-pub(super) fn part(params: &QueryParams) -> Result<ListPage, RestError> {
-    let page = pages::requested(params)?;
-    Ok(ListPage { limit: Some(page.limit.unwrap_or(DEFAULT_LIMIT)), ..page })
-}
-
 /// Programs, newest first, without sources.
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
-    let page = part(&params)?;
+    let page = pages::requested(&params, pages::MOST)?;
     match durable(&request, DurableOp::ProgramList(page)).await? {
-        DurableReply::Programs(programs) => {
-            pages::response(page.limit, &programs, |last| (last.created_at, *last.id.as_bytes()))
-        }
+        DurableReply::Programs(programs) => pages::response(page, &programs),
         other => Err(unexpected(&Reply::Durable(other))),
     }
 }
@@ -105,11 +94,9 @@ pub(super) async fn versions(
     PathSegments(program): PathSegments<String>,
     params: QueryParams,
 ) -> RestResult {
-    let page = part(&params)?;
+    let page = pages::requested(&params, pages::MOST)?;
     match durable(&request, DurableOp::ProgramVersions { program, page }).await? {
-        DurableReply::Versions(versions) => pages::response(page.limit, &versions, |last| {
-            (last.created_at, u128::from(last.version).to_be_bytes())
-        }),
+        DurableReply::Versions(versions) => pages::response(page, &versions),
         other => Err(unexpected(&Reply::Durable(other))),
     }
 }
@@ -139,11 +126,9 @@ pub(super) async fn executions(
 
 /// Executions of one program, or of all.
 pub(super) async fn runs(request: &RestRequest, program: Option<String>, params: &QueryParams) -> RestResult {
-    let page = part(params)?;
+    let page = pages::requested(params, pages::MOST)?;
     match durable(request, DurableOp::RunList { program, page }).await? {
-        DurableReply::Runs(runs) => pages::response(page.limit, &runs, |last| {
-            (last.execution.started_at, *last.execution.id.as_bytes())
-        }),
+        DurableReply::Runs(runs) => pages::response(page, &runs),
         other => Err(unexpected(&Reply::Durable(other))),
     }
 }

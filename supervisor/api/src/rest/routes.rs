@@ -1,19 +1,25 @@
 //! The table of routes. `docs/openapi.json` describes each of them; a test in `openapi` compares the two.
 
 use super::envelope::RestError;
-use super::{App, PREFIX, archives, durable, executions, parts, programs, runtime, sessions, templates};
+use super::{
+    App, PREFIX, archives, durable, executions, openapi, parts, programs, runtime, sessions, templates,
+};
 use axum::Router;
+use axum::extract::{MatchedPath, Request};
 use axum::handler::Handler;
+use axum::http::{Method, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, on};
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 
-type Method = (&'static str, MethodFilter);
-const GET: Method = ("GET", MethodFilter::GET);
-const POST: Method = ("POST", MethodFilter::POST);
-const PUT: Method = ("PUT", MethodFilter::PUT);
-const PATCH: Method = ("PATCH", MethodFilter::PATCH);
-const DELETE: Method = ("DELETE", MethodFilter::DELETE);
+type NamedMethod = (&'static str, MethodFilter);
+const GET: NamedMethod = ("GET", MethodFilter::GET);
+const POST: NamedMethod = ("POST", MethodFilter::POST);
+const PUT: NamedMethod = ("PUT", MethodFilter::PUT);
+const PATCH: NamedMethod = ("PATCH", MethodFilter::PATCH);
+const DELETE: NamedMethod = ("DELETE", MethodFilter::DELETE);
 
 /// Routes with their handlers.
 pub(super) struct Table {
@@ -23,7 +29,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    fn with<H, T>(mut self, (name, filter): Method, path: &str, handler: H) -> Self
+    fn with<H, T>(mut self, (name, filter): NamedMethod, path: &str, handler: H) -> Self
     where
         H: Handler<T, Arc<App>>,
         T: 'static,
@@ -99,12 +105,43 @@ pub(super) fn table() -> Table {
         .with(POST, "/executions/{execution_id}/fork", durable::branch_off)
 }
 
+/// Refuses query parameters that the description does not have for a route.
+async fn known_parameters(request: Request, next: Next) -> Result<Response, RestError> {
+    if let Some(query) = request.uri().query()
+        && let Some(path) = request.extensions().get::<MatchedPath>()
+    {
+        let path = path.as_str().strip_prefix(PREFIX).unwrap_or_default();
+        let known = openapi::query_parameters(request.method(), path);
+        let names = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
+        if let Some(unknown) = names.into_iter().find(|name| !known.contains(&name.as_ref())) {
+            let shown: String = unknown.chars().take(100).collect();
+            let all = if known.is_empty() {
+                "it has none".to_owned()
+            } else {
+                format!("it has {}", known.join(", "))
+            };
+            let message = format!("this resource has no query parameter {shown:?} ({all})");
+            return Err(RestError::invalid(message));
+        }
+    }
+    Ok(next.run(request).await)
+}
+
+/// A method that a resource does not have; the response to `OPTIONS` names those that it has, in the header `Allow`.
+async fn other_method(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    RestError::method().into_response()
+}
+
 /// The router for all connections.
 pub(super) fn service(app: Arc<App>) -> TowerToHyperService<Router> {
     let routes = table()
         .router
+        .route_layer(middleware::from_fn(known_parameters))
         .fallback(|| async { RestError::no_route() })
-        .method_not_allowed_fallback(|| async { RestError::method() });
+        .method_not_allowed_fallback(other_method);
     let whole =
         Router::new().nest(PREFIX, routes).fallback(|| async { RestError::no_route() }).with_state(app);
     TowerToHyperService::new(whole)

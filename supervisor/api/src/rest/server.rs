@@ -1,5 +1,6 @@
 //! Accepts connections, each served in a separate task, until the server is closed.
 
+use super::RestLimits;
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
 use super::{App, RestOptions, routes};
@@ -38,7 +39,7 @@ pub async fn serve(
     let slots = Shares::new(
         "HTTP connections",
         "http_connections",
-        within_descriptors(options.limits.connections, 2),
+        within_descriptors(options.limits.connections, RestLimits::default().connections, 2),
     );
     let mcp = super::mcp::mount(&verbs, &options, &state);
     let app = Arc::new(App { verbs, options, mcp, state: state.clone() });

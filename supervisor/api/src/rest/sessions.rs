@@ -1,7 +1,7 @@
 //! Routes of sessions.
 
 use super::envelope::{RestError, RestResult, created, json, ok};
-use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required};
+use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole};
 use super::pages;
 use super::request::{RestRequest, unexpected};
 use axum::http::StatusCode;
@@ -26,8 +26,10 @@ pub(super) struct SessionBody {
     /// For people.
     name: Option<String>,
     /// Not longer than the template's (seconds).
+    #[serde(deserialize_with = "whole")]
     ttl_s: Option<u32>,
     /// Not longer than the template's (seconds).
+    #[serde(deserialize_with = "whole")]
     idle_timeout_s: Option<u32>,
 }
 
@@ -70,13 +72,11 @@ pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResul
         template: params.one("template_id")?.map(|text| id("template_id", text)).transpose()?,
         workspace_id: params.one("workspace_id")?.map(str::to_owned),
         engine: params.name("engine", &engines)?,
-        page: pages::requested(&params)?,
+        page: pages::requested(&params, pages::MOST)?,
     };
-    let limit = filter.page.limit;
+    let page = filter.page;
     match request.op(Op::SessionList(filter)).await? {
-        Reply::Sessions(sessions) => {
-            pages::response(limit, &sessions, |last| (last.created_at, *last.id.as_bytes()))
-        }
+        Reply::Sessions(sessions) => pages::response(page, &sessions),
         other => Err(unexpected(&other)),
     }
 }
@@ -121,6 +121,7 @@ pub(super) async fn inspect(request: RestRequest, PathSegments(session): PathSeg
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SessionForkBody {
     /// Number of new sessions (1 to 64, default 1).
+    #[serde(deserialize_with = "whole")]
     count: Option<u32>,
 }
 

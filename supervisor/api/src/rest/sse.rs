@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use vm_system_protocol::ids::ExecutionId;
     use vm_system_protocol::json::JsonText;
-    use vm_system_protocol::model::{ConsoleLevel, EventPayload, JsType};
+    use vm_system_protocol::model::{ConsoleLevel, EventPayload, ResultValue};
     use vm_system_protocol::time::Timestamp;
 
     #[test]
@@ -177,11 +177,11 @@ mod tests {
             execution_id: ExecutionId::from_bytes([1; 16]),
             seq: 7,
             ts: Timestamp(0),
-            payload: EventPayload::Console { level: ConsoleLevel::Log, text },
+            payload: EventPayload::console(ConsoleLevel::Log, text),
         };
         let json = JsonText::from_untrusted("[1,\n\ndata: 2\r]".replace("data: ", ""));
-        let value = EventPayload::Value { kind: JsType::Array, preview: String::new(), json: Some(json) };
-        let forged = Event { payload: value, ..event.clone() };
+        let value = ResultValue::of_json(json);
+        let forged = Event { payload: EventPayload::Value(value), ..event.clone() };
         let written = String::from_utf8(written(&[event, forged]).to_vec()).expect("text");
         let blocks: Vec<&str> = written.split_terminator("\n\n").collect();
         assert_eq!(blocks.len(), 2);

@@ -1,7 +1,7 @@
 //! Routes of templates.
 
 use super::envelope::{RestError, RestResult, created, ok};
-use super::input::{JsonBody, PathSegments, QueryParams, id, object, required};
+use super::input::{JsonBody, PathSegments, QueryParams, id, required, settings};
 use super::pages;
 use super::request::{RestRequest, unexpected};
 use serde::{Deserialize, Serialize};
@@ -36,11 +36,9 @@ pub(super) struct TemplatePatch {
 
 /// Templates, newest first.
 pub(super) async fn list(request: RestRequest, params: QueryParams) -> RestResult {
-    let (page, built_in) = (pages::requested(&params)?, params.flag("built_in", false)?);
+    let (page, built_in) = (pages::requested(&params, pages::MOST)?, params.flag("built_in", false)?);
     match request.op(Op::TemplateList { page, built_in }).await? {
-        Reply::Templates(templates) => {
-            pages::response(page.limit, &templates, |last| (last.created_at, *last.id.as_bytes()))
-        }
+        Reply::Templates(templates) => pages::response(page, &templates),
         other => Err(unexpected(&other)),
     }
 }
@@ -76,7 +74,7 @@ pub(super) async fn update(
     let template = id("template_id", &template)?;
     let mut parts = Vec::new();
     for (field, raw) in [("limits", &body.limits), ("resolver", &body.resolver), ("runtime", &body.runtime)] {
-        if let Some(text) = object(field, raw.as_deref())? {
+        if let Some(text) = settings(field, raw.as_deref())? {
             parts.push(format!("\"{field}\":{}", text.as_str()));
         }
     }

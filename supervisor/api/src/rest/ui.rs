@@ -4,6 +4,7 @@
 
 use super::envelope::RestError;
 use super::executions::accepts;
+use super::representation::is_known;
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
 use axum::http::request::Parts;
@@ -50,8 +51,8 @@ pub(super) async fn answer(ui: Option<&UiDir>, request: &Parts) -> Result<Respon
         file.or_else(|| if may_fall_back { open(&folder, START_PAGE) } else { None })
     });
     let file = found.await.ok().flatten().ok_or_else(RestError::no_route)?;
-    let known =
-        request.headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == file.tag.as_bytes());
+    let known = request.headers.get_all(header::IF_NONE_MATCH);
+    let known = HeaderValue::from_str(&file.tag).is_ok_and(|tag| is_known(known, &tag));
     let mut response = Response::new(if known { Body::empty() } else { Body::from(file.bytes) });
     if known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -70,7 +71,7 @@ pub(super) async fn answer(ui: Option<&UiDir>, request: &Parts) -> Result<Respon
 fn open(folder: &Worktree, path: &str) -> Option<File> {
     let path = clean_relative(path).ok()?;
     let (bytes, modified) = folder.read_bytes(&path, FILE_BYTES).ok()?;
-    let tag = format!("\"{:x}-{modified:x}\"", bytes.len());
+    let tag = format!("W/\"{:x}-{modified:x}\"", bytes.len());
     Some(File { bytes, kind: kind(&path), tag })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
-use vm_system_api::control::{self, ControlLimits, PeerPolicy, ServerState, frame};
+use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerState, frame};
 use vm_system_ops::{Caller, VerbHandler, VerbRequest};
 use vm_system_protocol::codec::{Decode, Encode};
 use vm_system_protocol::control::{
@@ -117,7 +117,7 @@ fn event(seq: u64) -> Event {
         execution_id: ExecutionId::from_bytes([7; 16]),
         seq,
         ts: Timestamp(0),
-        payload: EventPayload::Console { level: ConsoleLevel::Log, text: "x".repeat(4_000) },
+        payload: EventPayload::console(ConsoleLevel::Log, "x".repeat(4_000)),
     }
 }
 
@@ -131,12 +131,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        Self::with(PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533, None))
+        Self::with(PeerPolicy::new(OwnUser::Person(nix::unistd::geteuid().as_raw()), 65_533, None))
     }
 
     pub(crate) fn refusing_us() -> Self {
         let own = nix::unistd::geteuid().as_raw();
-        Self::with(PeerPolicy::new(own + 1, own, None))
+        Self::with(PeerPolicy::new(OwnUser::Person(own + 1), own, None))
     }
 
     fn with(peers: PeerPolicy) -> Self {

@@ -214,18 +214,42 @@ pub(crate) fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, Stri
     }
 }
 
-/// An answer as it was typed: JSON, or a string that need not be quoted where the schema requires a string.
+/// An answer as it was typed: JSON, also in a fence of Markdown, or a string that need not be quoted where the schema names one.
 fn typed(answer: &str, schema: &Value) -> Result<String, String> {
     let bare = || {
         let text = Value::from(answer);
-        let has_requests = schema.get("type").is_some_and(|name| name == "string");
-        has_requests.then(|| Schema::fits(schema, &text).map(|()| text.to_string()))
+        names_strings(schema).then(|| Schema::fits(schema, &text).map(|()| text.to_string()))
     };
-    match serde_json::from_str::<Value>(answer) {
+    let parsed = serde_json::from_str::<Value>(answer);
+    let parsed =
+        parsed.or_else(|error| fenced(answer).and_then(|text| serde_json::from_str(text).ok()).ok_or(error));
+    match parsed {
         Ok(value) => match Schema::fits(schema, &value) {
             Ok(()) => Ok(value.to_string()),
             Err(why) => bare().and_then(Result::ok).ok_or(why),
         },
         Err(error) => bare().unwrap_or_else(|| Err(format!("it is not JSON: {error}"))),
     }
+}
+
+/// The content of an answer that is one fenced block of Markdown: three backticks, a word, a line, the content, three backticks.
+fn fenced(answer: &str) -> Option<&str> {
+    let inside = answer.trim().strip_prefix("```")?.strip_suffix("```")?;
+    let (word, content) = inside.split_once('\n')?;
+    (word.trim().chars().all(char::is_alphanumeric) && !content.contains("```")).then_some(content)
+}
+
+/// Whether a schema says that a string is an answer. A schema that only does not exclude strings (`{"required": ["a"]}`) does
+/// not: there, text that is not JSON is a mistake.
+fn names_strings(schema: &Value) -> bool {
+    let is_string = |kind: &Value| kind == "string";
+    let by_type = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().any(is_string),
+        kind => is_string(kind),
+    };
+    let choices = |name: &str| schema[name].as_array().into_iter().flatten();
+    by_type
+        || schema["const"].is_string()
+        || choices("enum").any(Value::is_string)
+        || choices("anyOf").chain(choices("oneOf")).any(names_strings)
 }

@@ -246,6 +246,9 @@ pub enum DurableRefusal {
     /// No worker could be started.
     #[error("no worker: {0}")]
     NoWorker(String),
+    /// The user whose rights use its worktree does not exist any more.
+    #[error("{0}")]
+    OwnerGone(String),
     /// The store refused the write.
     #[error("{0}")]
     Storage(String),

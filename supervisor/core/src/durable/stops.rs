@@ -11,7 +11,7 @@ use vm_system_protocol::durable::{
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{DURABLE_PAGE_BYTES, DURABLE_ROW_BYTES};
-use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
+use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus, ResultValue};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::WorkerEvent;
@@ -267,7 +267,7 @@ impl DurableMachine {
                 if !result.is_valid() {
                     return Err("a result that is not JSON");
                 }
-                self.record.result = Some(result.clone());
+                self.record.result = Some(ResultValue::of_json(result.clone()));
                 (ExecutionStatus::Ok, None)
             }
             End::Threw { message, .. } => {

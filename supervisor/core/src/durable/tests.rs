@@ -102,7 +102,7 @@ impl Worker {
             ToDurable::Answer { answer: TaskAnswer::Text(text), .. } => {
                 self.answers.push(text.clone());
                 self.effect_done = false;
-                let payload = EventPayload::Console { level: ConsoleLevel::Log, text: text.clone() };
+                let payload = EventPayload::console(ConsoleLevel::Log, text.clone());
                 let mut sent = vec![FromDurable::Events(vec![WorkerEvent { at_us: 1, payload }])];
                 sent.extend(self.next());
                 sent
@@ -545,7 +545,7 @@ impl World {
         assert!(self.resuming.is_empty(), "seed {seed}: a caller never gets a reply");
         let used: Vec<String> = self.rows.tasks.iter().filter_map(|task| task.answer.clone()).collect();
         assert_eq!(used.len() as u64, TASKS, "seed {seed}");
-        let result = record.result.as_ref().map_or("", JsonText::as_str);
+        let result = record.result_json().unwrap_or_default();
         assert_eq!(
             result,
             format!("\"{}\"", used.join(",")),

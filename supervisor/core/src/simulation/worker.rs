@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use vm_system_protocol::broker::FsRequest;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ConsoleLevel, EventPayload, JsType};
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, JsType, ResultValue};
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::worker::{Done, FromWorker, HostRequest, Outcome, ToWorker, Usage, WorkerEvent};
 use vm_system_testkit::SeededRandom;
@@ -42,6 +42,8 @@ pub(super) struct SimulatedWorker {
     interrupted: bool,
     started: bool,
     adopted: bool,
+    /// The last execution that ended.
+    finished: Option<ExecutionId>,
     pub(super) exited: Option<WorkerExitStatus>,
     pub(super) acked: u64,
     pub(super) lied: bool,
@@ -60,6 +62,7 @@ impl SimulatedWorker {
             interrupted: false,
             started: false,
             adopted: false,
+            finished: None,
             exited: None,
             acked: 0,
             lied: false,
@@ -118,7 +121,7 @@ impl SimulatedWorker {
                 self.acked = seq;
                 self.kept.retain(|(kept, _)| *kept > seq);
             }
-            ToWorker::Adopt { last_committed } => {
+            ToWorker::Adopt { last_committed, nonce } => {
                 if last_committed < self.acked {
                     return Err(format!(
                         "Adopt {last_committed} below the acknowledged number {}",
@@ -127,7 +130,9 @@ impl SimulatedWorker {
                 }
                 self.adopted = true;
                 self.kept.retain(|(kept, _)| *kept > last_committed);
-                self.sent.push_back((0, FromWorker::Adopted { last_committed }));
+                let running = self.script.as_ref().map(|script| script.execution);
+                let (last_sent, finished) = (self.next_seq - 1, self.finished);
+                self.sent.push_back((0, FromWorker::Adopted { nonce, last_sent, running, finished }));
                 self.sent.extend(self.kept.iter().cloned());
             }
             ToWorker::Shutdown => self.exit(WorkerExitStatus::Exited(0)),
@@ -226,6 +231,7 @@ impl SimulatedWorker {
 
     fn finish(&mut self, execution: ExecutionId, outcome: Outcome) {
         self.script = None;
+        self.finished = Some(execution);
         self.send(done(execution, outcome));
     }
 
@@ -237,11 +243,13 @@ impl SimulatedWorker {
             WorkerEvent { at_us: u64::MAX, payload: EventPayload::Stdout { text: "x".to_owned() } };
         let broken = WorkerEvent {
             at_us: 0,
-            payload: EventPayload::Value {
+            payload: EventPayload::Value(ResultValue {
                 kind: JsType::Object,
                 preview: String::new(),
                 json: Some(JsonText::from_untrusted("{".to_owned())),
-            },
+                truncated: false,
+                full_bytes: None,
+            }),
         };
         match rng.below(15) {
             13 => self.send(FromWorker::Forked { order: self.fork.unwrap_or(rng.below(4)) }),
@@ -268,7 +276,12 @@ impl SimulatedWorker {
                 self.next_seq += 1 + rng.below(3);
                 self.send(FromWorker::Started { heap_bytes: 0 });
             }
-            8 => self.send(FromWorker::Adopted { last_committed: rng.below(9) }),
+            8 => self.send(FromWorker::Adopted {
+                nonce: rng.below(9),
+                last_sent: rng.below(9),
+                running: None,
+                finished: None,
+            }),
             9 => {
                 let request = HostRequest::Fs(FsRequest::Exists { path: String::new() });
                 self.send(FromWorker::HostCall { execution: current, call: u64::MAX, request });
@@ -305,20 +318,21 @@ fn script(rng: &mut SeededRandom) -> VecDeque<Move> {
 
 fn print(at_us: u64, rng: &mut SeededRandom) -> WorkerEvent {
     let text = "x".repeat(rng.below(9) as usize);
-    WorkerEvent { at_us, payload: EventPayload::Console { level: ConsoleLevel::Log, text } }
+    WorkerEvent { at_us, payload: EventPayload::console(ConsoleLevel::Log, text) }
 }
 
 fn done(execution: ExecutionId, outcome: Outcome) -> FromWorker {
-    let value = EventPayload::Value {
+    let value = EventPayload::Value(ResultValue {
         kind: JsType::Number,
         preview: "1".to_owned(),
         json: Some(JsonText::from_untrusted("1".to_owned())),
-    };
+        truncated: false,
+        full_bytes: None,
+    });
     FromWorker::Done(Box::new(Done {
         execution,
         events: vec![WorkerEvent { at_us: 5, payload: value }],
         outcome,
-        result: Some(JsonText::from_untrusted("1".to_owned())),
         usage: Usage { cpu_us: u64::MAX, heap_bytes: u64::MAX, heap_peak_bytes: u64::MAX },
     }))
 }

@@ -16,7 +16,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, SourceFormat, Start};
-use vm_system_record::Owner;
+use vm_system_record::{Owner, RunningExecutionRow};
 use vm_system_testkit::SeededRandom;
 
 /// What may go wrong in a history.
@@ -103,6 +103,7 @@ fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> SessionSpec {
             execution_id: None,
         },
         owner: Owner::new("uid:0"),
+        worktree: None,
         snapshot: Arc::new(crate::tests::snapshot()),
         start: Start { session: id, limits: policy.wire.limits.clone(), random_seed: [0; 32], console: true },
         startup,
@@ -529,12 +530,14 @@ impl World {
             return;
         }
         let running = self.database.running().map(|stored| AdoptedExecution {
-            record: stored.record.clone(),
+            row: RunningExecutionRow {
+                execution: stored.record.clone(),
+                events: stored.events,
+                output_bytes: stored.output_bytes,
+                last_event_at: stored.last_ts,
+                task: self.database.last_task(stored.record.id).cloned(),
+            },
             policy: Arc::clone(&self.policy),
-            events: stored.events,
-            output_bytes: stored.output_bytes,
-            last_ts: stored.last_ts,
-            task: self.database.last_task(stored.record.id).cloned(),
         });
         self.note(|| "the supervisor exits".to_owned());
         self.checks.forget(&self.database);
@@ -544,8 +547,15 @@ impl World {
         self.fork = None;
         self.adopted = true;
         let mut out = Vec::new();
-        self.machine =
-            SessionMachine::adopt(self.spec.clone(), self.database.worker_seq, running, self.now, &mut out);
+        self.next_token += 1;
+        let nonce = self.next_token;
+        self.machine = SessionMachine::adopt(
+            self.spec.clone(),
+            (self.database.worker_seq, nonce),
+            running,
+            self.now,
+            &mut out,
+        );
         self.carry_out(out);
     }
 }

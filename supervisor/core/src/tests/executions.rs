@@ -208,11 +208,15 @@ fn cpu_time_is_judged_by_the_kernels_clock() {
 }
 
 #[test]
-fn result_above_the_output_limit_is_dropped_with_a_note() {
-    let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.max_output_kb = 1));
-    let result = JsonText::from_untrusted(format!("\"{}\"", "x".repeat(2_000)));
-    bench.on_worker_message(FromWorker::Done(Box::new(Done { result: Some(result), ..done(Outcome::Ok) })));
-    let ended = bench.ended();
-    assert_eq!((ended.status, ended.result), (ExecutionStatus::Ok, None));
-    assert_eq!(ended.metrics.events, 2, "the echo and the note");
+fn result_is_the_value_event_at_the_end_of_an_execution_without_an_error() {
+    let value = ResultValue::of_json(JsonText::from_untrusted("[1]".to_owned()));
+    let event = WorkerEvent { at_us: 0, payload: EventPayload::Value(value.clone()) };
+    let with = |events, outcome| {
+        let mut bench = Bench::running();
+        bench.on_worker_message(FromWorker::Done(Box::new(Done { events, ..done(outcome) })));
+        bench.ended().result
+    };
+    assert_eq!(with(vec![printed(0, "x"), event.clone()], Outcome::Ok), Some(value));
+    assert_eq!(with(vec![event.clone(), printed(0, "x")], Outcome::Ok), None);
+    assert_eq!(with(vec![event], Outcome::Exit { code: 1 }), None);
 }

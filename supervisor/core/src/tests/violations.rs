@@ -7,8 +7,13 @@ fn message_that_no_honest_worker_sends_is_a_violation() {
     let stranger = ExecutionId::from_bytes([9; 16]);
     let event = |payload| vec![WorkerEvent { at_us: 0, payload }];
     let broken = JsonText::from_untrusted("{\"a\":".to_owned());
-    let broken_value =
-        EventPayload::Value { kind: JsType::Object, preview: String::new(), json: Some(broken.clone()) };
+    let broken_value = EventPayload::Value(ResultValue {
+        kind: JsType::Object,
+        preview: String::new(),
+        json: Some(broken),
+        truncated: false,
+        full_bytes: None,
+    });
     let exists = || HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() });
     let lies: Vec<(&str, FromWorker)> = vec![
         ("Started twice", FromWorker::Started { heap_bytes: 0 }),
@@ -35,8 +40,8 @@ fn message_that_no_honest_worker_sends_is_a_violation() {
                 events: event(EventPayload::Stderr { text: String::new() }),
             },
         ),
-        ("json", FromWorker::Events { execution: EXECUTION, events: event(broken_value) }),
-        ("result", FromWorker::Done(Box::new(Done { result: Some(broken), ..done(Outcome::Ok) }))),
+        ("json", FromWorker::Events { execution: EXECUTION, events: event(broken_value.clone()) }),
+        ("result", FromWorker::Done(Box::new(Done { events: event(broken_value), ..done(Outcome::Ok) }))),
         (
             "done of an unknown execution",
             FromWorker::Done(Box::new(Done { execution: stranger, ..done(Outcome::Ok) })),
@@ -44,7 +49,7 @@ fn message_that_no_honest_worker_sends_is_a_violation() {
         ("pids", FromWorker::Done(Box::new(done(Outcome::Limit(LimitKind::Pids))))),
         ("exit 0", FromWorker::Done(Box::new(done(Outcome::Exit { code: 0 })))),
         ("call 2 first", FromWorker::HostCall { execution: EXECUTION, call: 2, request: exists() }),
-        ("Adopted", FromWorker::Adopted { last_committed: 0 }),
+        ("Adopted", FromWorker::Adopted { nonce: 0, last_sent: 0, running: None, finished: None }),
     ];
     for (name, lie) in lies {
         let mut bench = Bench::running();

@@ -77,11 +77,16 @@ pub(super) struct ExecutionPart {
     pub(super) started_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ended_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(super) result: Option<JsonText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<ExecutionError>,
     pub(super) metrics: Metrics,
+}
+
+/// A field that is there has a value, also if that is `null`.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<JsonText>, D::Error> {
+    JsonText::deserialize(deserializer).map(Some)
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -96,7 +101,7 @@ pub(super) struct CheckpointPart {
 #[serde(deny_unknown_fields)]
 pub(super) struct TaskPart {
     pub(super) prompt: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(super) schema: Option<JsonText>,
     pub(super) attempts: u32,
     pub(super) created_at: Timestamp,
@@ -111,7 +116,7 @@ pub(super) struct TaskPart {
     pub(super) checkpoint: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) retries: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub(super) fallback: Option<JsonText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) first_attempt_at: Option<Timestamp>,

@@ -137,7 +137,7 @@ impl Ops {
                 env: execution.env.clone(),
                 started_at: execution.started_at,
                 ended_at: execution.ended_at,
-                result: execution.result.clone(),
+                result: execution.result.as_ref().and_then(|result| result.json.clone()),
                 error: execution.error.clone(),
                 metrics: execution.metrics,
             }),

@@ -80,6 +80,11 @@ impl Imports {
         Ok(hash.finalize().into())
     }
 
+    /// Drops a file that is not used, if it is still there.
+    pub(crate) fn forget(&self, caller: &Caller, import: &str) {
+        drop(self.take(caller, import));
+    }
+
     /// Drops idle files; returns how many are left.
     fn forget_idle(&self) -> usize {
         let mut staged = self.lock();
@@ -387,7 +392,7 @@ impl Reader {
         let newest = self.file.checkpoints.last().map_or(0, |last| last.seq);
         let version = (page.page, page.checkpoint);
         let behind = self.file.pages.last_key_value().is_none_or(|(last, _)| *last < version);
-        if !behind || page.page > bounds::COUNT_MAX || !(1..=newest).contains(&page.checkpoint) {
+        if !behind || page.page >= bounds::PAGE_END || !(1..=newest).contains(&page.checkpoint) {
             return Err("pages are out of order, or belong to no checkpoint".to_owned());
         }
         let bytes = page.bytes.map(|bytes| bytes.0);

@@ -3,7 +3,7 @@
 
 use super::archive::{CheckpointPart, ExecutionPart, TaskPart, VersionPart};
 use super::import::ImportFile;
-use super::programs::{compile_error, format_of};
+use super::programs::format_of;
 use super::{checked_name, refused};
 use crate::errors::{invalid, not_found, stored};
 use crate::{Ops, VerbCall, now};
@@ -15,7 +15,7 @@ use vm_system_core::durable::{DurableRefusal, fresh_record, session_record, task
 use vm_system_protocol::control::{DurableReply, ErrorCode, NewImport, OpError};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Event, Execution, ExecutionStatus, SessionStatus};
+use vm_system_protocol::model::{Event, Execution, ExecutionStatus, ResultValue, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_record::{
     Checkpoint, Entity, NewProgramVersion, Owner, Rejection, Scope, StoreError, TaskOutcome, TaskRow, Write,
@@ -46,9 +46,7 @@ impl Ops {
         }
         let mut writes = Vec::with_capacity(file.versions.len());
         for version in file.versions {
-            let compiled =
-                self.durables()?.compile(version.source.clone(), name.clone(), None, owner).await?;
-            let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
+            let code = self.compile_exported(&version.source, &name, owner).await?;
             let id = ProgramId::from_uuid(call.subject);
             writes.push(program_version(owner, id, &name, version, code));
         }
@@ -71,7 +69,7 @@ impl Ops {
         let name = name.map(|name| checked_name("execution", name)).transpose()?.map(str::to_owned);
         self.is_no_id(call, name.as_deref()).await?;
         let worktree_path = new.worktree_path.clone().unwrap_or_default();
-        self.may_use(call, &worktree_path).await?;
+        let worktree = self.may_use(call, &worktree_path, new.as_user.clone()).await?;
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
         let code = version.code.take().map(|code| code.0).unwrap_or_default();
         if !checkpoints.is_empty() {
@@ -89,6 +87,7 @@ impl Ops {
                 owner: call.caller.owner.clone(),
                 session: Arc::new(session_record(session, template, &worktree_path, at)),
                 policy: Arc::new(policy),
+                worktree,
             },
             Write::ExecutionStarted {
                 name,
@@ -146,9 +145,7 @@ impl Ops {
         let name = checked_name("program", name)?;
         let Some(known) = self.own_program(owner, name).await? else {
             let id = ProgramId::from_uuid(Uuid::now_v7());
-            let compiled =
-                self.durables()?.compile(version.source.clone(), name.to_owned(), None, owner).await?;
-            let compiled = compiled.map_err(|diagnostics| compile_error(name, &diagnostics))?;
+            let compiled = self.compile_exported(&version.source, name, owner).await?;
             let own = (compiled != code).then(|| {
                 let (source, created_at) = (version.source.clone(), version.created_at);
                 let (source_hash, format) = (version.source_hash.clone(), version.format);
@@ -236,7 +233,7 @@ fn record(
     let mut record =
         fresh_record(id, session, from.status, from.args.clone(), from.env.clone(), from.started_at);
     record.ended_at = from.ended_at;
-    record.result.clone_from(&from.result);
+    record.result = from.result.clone().map(ResultValue::of_json);
     record.error.clone_from(&from.error);
     record.metrics = from.metrics;
     // The next event gets the next number.

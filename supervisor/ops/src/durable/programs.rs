@@ -7,13 +7,23 @@ use sha2::{Digest as _, Sha256};
 use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError};
 use vm_system_protocol::ids::ProgramId;
 use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
-use vm_system_record::{NewProgramVersion, ProgramRow, Scope, Write};
+use vm_system_record::{NewProgramVersion, Owner, ProgramRow, Scope, Write};
+use vm_system_runtime::CompiledSource;
 use vm_system_spawn::libraries::hex;
 
 /// The recorded format of compiled code; the code itself contains its version.
 const CODE_FORMAT: u32 = 1;
 /// The recorded format of the built-in program that walks through a plan: callers can recognize it without its source.
 pub(super) const WALK_FORMAT: u32 = 2;
+
+/// Whether a name is that of a file with TypeScript (true) or JavaScript (false).
+fn language_of(name: &str) -> Option<bool> {
+    match name.rsplit_once('.')?.1 {
+        "ts" | "mts" | "cts" => Some(true),
+        "js" | "mjs" | "cjs" => Some(false),
+        _ => None,
+    }
+}
 
 /// The recorded format for a source.
 pub(super) fn format_of(source: &str) -> u32 {
@@ -38,8 +48,10 @@ impl Ops {
         }
         self.check_quota(call)?;
         let owner = call.caller.owner.clone();
+        let typescript = typescript.or_else(|| language_of(&name));
         let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript, &owner).await?;
-        let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
+        let CompiledSource { code, typescript } =
+            compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
         let format = format_of(&source);
         let version = NewProgramVersion {
             owner: owner.clone(),
@@ -58,7 +70,29 @@ impl Ops {
         let row = self.store.program_by_name(&Scope::Owner(owner), &name).await.map_err(stored)?;
         let row =
             row.ok_or_else(|| OpError::new(ErrorCode::Conflict, "the program was deleted in the meantime"))?;
-        Ok(DurableReply::Program(Box::new(shown(*row, None))))
+        let program = Program { typescript: Some(typescript), ..shown(*row, None) };
+        Ok(DurableReply::Program(Box::new(program)))
+    }
+
+    /// Compiles the source of an export, which does not say its language.
+    pub(super) async fn compile_exported(
+        &self,
+        source: &str,
+        name: &str,
+        owner: &Owner,
+    ) -> Result<Vec<u8>, OpError> {
+        let compile = |typescript| async move {
+            self.durables()?
+                .compile(source.to_owned(), name.to_owned(), typescript, owner)
+                .await
+                .map_err(OpError::from)
+        };
+        let diagnostics = match compile(None).await? {
+            Ok(compiled) => return Ok(compiled.code),
+            Err(diagnostics) => diagnostics,
+        };
+        let typescript = compile(Some(true)).await?;
+        typescript.map(|compiled| compiled.code).map_err(|_| compile_error(name, &diagnostics))
     }
 
     pub(super) async fn program_list(
@@ -145,6 +179,7 @@ fn shown(row: ProgramRow, source: Option<String>) -> Program {
         created_at: row.created_at,
         modified_at: row.modified_at,
         source,
+        typescript: None,
     }
 }
 

@@ -4,7 +4,7 @@ use super::programs::WALK_FORMAT;
 use super::{checked_name, must_be_cvm, refused, run_reply, shown, task_view};
 use crate::audit::line_of;
 use crate::built_in::BUILT_IN;
-use crate::errors::stored;
+use crate::errors::{invalid, stored};
 use crate::sessions::worktree;
 use crate::{Ops, VerbCall, fitting, now, page, redact};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use vm_system_core::durable::{DurableRefusal, Fresh, fresh_record, session_recor
 use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, NewRun, OpError, ProgramCounts};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, ExecutionStatus, Run};
-use vm_system_record::{Page, PolicySnapshot, Write};
+use vm_system_protocol::model::{Engine, ExecutionStatus, ResultValue, Run};
+use vm_system_record::{Page, PolicySnapshot, RecordedWorktree, Write};
 use vm_system_runtime::{RunIdentity, StartProgram};
 
 /// Most rows of a list.
@@ -34,7 +34,7 @@ impl Ops {
         self.is_no_id(call, name).await?;
         super::super::executions::check_program_inputs(&new.args, &new.env)?;
         let (wait, worktree_path) = (new.wait, new.worktree_path.unwrap_or_default());
-        self.may_use(call, &worktree_path).await?;
+        let worktree = self.may_use(call, &worktree_path, new.as_user).await?;
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
         self.check_quota(call)?;
         let at = now();
@@ -47,6 +47,7 @@ impl Ops {
                 owner: call.caller.owner.clone(),
                 session: Arc::new(session_record(session, template, &worktree_path, at)),
                 policy: Arc::clone(&policy),
+                worktree: worktree.clone(),
             },
             Write::ExecutionStarted { name: name.map(str::to_owned), execution: Arc::new(record.clone()) },
             Write::ProgramRun { execution: id, program: program.id, version: program.version },
@@ -61,7 +62,9 @@ impl Ops {
         });
         let (seed, _) = Uuid::new_v4().as_u64_pair();
         let fresh = Fresh { args: new.args, env: new.env, seed, creation };
-        let start = StartProgram { record, identity: Arc::clone(&identity), policy, worktree_path, fresh };
+        let identity_of_start = Arc::clone(&identity);
+        let start =
+            StartProgram { record, identity: identity_of_start, policy, worktree_path, worktree, fresh };
         let result = self.durables()?.run(start, wait).await.map_err(|why| refused(&why, id));
         if result.is_err() {
             self.audit(call, id, &result).await;
@@ -69,14 +72,24 @@ impl Ops {
         Ok(run_reply(result?, &identity))
     }
 
-    /// Whether the caller may use this folder for an execution's files; empty = none.
-    pub(super) async fn may_use(&self, call: &VerbCall<'_>, worktree_path: &str) -> Result<(), OpError> {
+    /// What is recorded of the folder that the caller names for an execution's files; empty = none.
+    pub(super) async fn may_use(
+        &self,
+        call: &VerbCall<'_>,
+        worktree_path: &str,
+        as_user: Option<String>,
+    ) -> Result<Option<Arc<RecordedWorktree>>, OpError> {
         if worktree_path.is_empty() {
-            return Ok(());
+            return match as_user {
+                Some(_) => Err(invalid("as_user is only for the files of a worktree").with_hint(
+                    "name the folder: --worktree-path (`worktree_path`; `worktree` of an MCP tool)",
+                )),
+                None => Ok(None),
+            };
         }
         self.may_choose_worktree(call)?;
         worktree(worktree_path)?;
-        Ok(self.durables()?.check_worktree(worktree_path.into(), &call.caller.owner).await?)
+        Ok(self.durables()?.check_worktree(worktree_path.into(), &call.caller.owner, as_user).await?)
     }
 
     /// The template of an execution, and its current content.
@@ -196,6 +209,6 @@ fn weight(run: &Run) -> usize {
     let execution = &run.execution;
     768 + execution.args.as_str().len()
         + execution.env.as_str().len()
-        + execution.result.as_ref().map_or(0, |json| json.as_str().len())
+        + execution.result.as_ref().map_or(0, ResultValue::bytes)
         + execution.error.as_ref().map_or(0, |error| error.message.len())
 }

@@ -9,8 +9,10 @@ use vm_system_core::durable::{DurableRefusal, fresh_record, session_record};
 use vm_system_protocol::control::{DurableReply, ErrorCode, OpError};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{CheckpointInfo, ExecutionStatus};
-use vm_system_record::{Entity, Rejection, RunRow, Scope, StoreError, TaskRow, Write};
+use vm_system_protocol::model::{
+    CheckpointInfo, ConsoleLevel, Event, EventPayload, ExecutionStatus, Metrics,
+};
+use vm_system_record::{CheckpointRow, Entity, Rejection, RunRow, Scope, StoreError, TaskRow, Write};
 
 /// Largest value of a variable (bytes of JSON).
 const VALUE_BYTES: usize = 8 << 20;
@@ -166,14 +168,32 @@ impl Ops {
         let record = fresh_record(id, session_id, status, from.args.clone(), from.env.clone(), at);
         let old_session = session.session;
         let made = session_record(session_id, old_session.template_id, &old_session.worktree_path, at);
-        writes.push(Write::SessionInsert { owner: old.row.owner.clone(), session: Arc::new(made), policy });
+        // The same folder with the rights of the same user.
+        let (owner, worktree) = (old.row.owner.clone(), session.worktree);
+        writes.push(Write::SessionInsert { owner, session: Arc::new(made), policy, worktree });
         writes.push(Write::ExecutionStarted { name, execution: Arc::new(record) });
         writes.push(Write::ProgramRun { execution: id, program: old.program, version: old.version });
         writes.push(Write::CheckpointCopy { from: from.id, checkpoint: seq, to: id, at });
+        let origin = Event {
+            execution_id: id,
+            seq: 1,
+            ts: at,
+            payload: EventPayload::System {
+                message: format!(
+                    "a branch of execution {} at checkpoint {seq}: the output before it is that execution's",
+                    from.id
+                ),
+                level: ConsoleLevel::Info,
+            },
+        };
+        let output_bytes = origin.payload.output_bytes();
+        writes.push(Write::Events(Arc::from([origin])));
+        let metrics = Metrics { events: 1, output_bytes, ..Metrics::default() };
+        writes.push(Write::RunProgress { id, status, metrics });
         let mut rests = waits;
         if waits {
             let stored_task = self.store.task_of(from.id, Some(seq)).await.map_err(stored)?;
-            let stored_task = stored_task.ok_or_else(|| no_checkpoint(seq))?;
+            let stored_task = stored_task.ok_or_else(|| no_checkpoint(seq, &[]))?;
             rests = stored_task.deadline.is_none();
             writes.push(Write::TaskInsert(Box::new(TaskRow {
                 id: TaskId::from_uuid(Uuid::now_v7()),
@@ -202,20 +222,27 @@ impl Ops {
             Some(_) => self.store.checkpoints(id).await,
             None => self.store.last_checkpoint(id).await,
         };
-        let found = rows.map_err(stored)?.into_iter().find(|row| wanted.is_none_or(|seq| row.seq == seq));
+        let rows = rows.map_err(stored)?;
+        let found = rows.iter().find(|row| wanted.is_none_or(|seq| row.seq == seq));
         let row = found.ok_or_else(|| match wanted {
-            Some(seq) => no_checkpoint(seq),
+            Some(seq) => no_checkpoint(seq, &rows),
             None => OpError::new(ErrorCode::NotFound, "the execution has no checkpoint")
                 .with_hint("one that ended without a pause keeps its result and its output only"),
         })?;
         if wanted.is_some() && row.cause == "end" {
             return Err(invalid("the execution has ended at this checkpoint: it cannot continue from there"));
         }
-        Ok((row.seq, row.cause))
+        Ok((row.seq, row.cause.clone()))
     }
 }
 
-fn no_checkpoint(seq: u64) -> OpError {
-    OpError::new(ErrorCode::NotFound, format!("there is no checkpoint {seq}"))
+/// `stored` are those that exist, in order.
+fn no_checkpoint(seq: u64, stored: &[CheckpointRow]) -> OpError {
+    let range = match stored {
+        [] => String::new(),
+        [first, .., last] => format!(": those from {} to {} are stored", first.seq, last.seq),
+        [one] => format!(": only {} is stored", one.seq),
+    };
+    OpError::new(ErrorCode::NotFound, format!("there is no checkpoint {seq}{range}"))
         .with_hint("`vm-system program checkpoints` lists the stored checkpoints")
 }

@@ -20,6 +20,7 @@ use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, Write};
 use vm_system_runtime::{CreateSession, Follower, ForkSession, RuntimeError};
+use vm_system_spawn::Library;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{BoxFuture, Faults, StoreHandle, open_temporary};
 
@@ -100,7 +101,8 @@ impl Fake {
         if failed {
             session.status = SessionStatus::Crashed;
         }
-        let write = Write::SessionInsert { owner: owner.clone(), session: Arc::new(session.clone()), policy };
+        let made = Arc::new(session.clone());
+        let write = Write::SessionInsert { owner: owner.clone(), session: made, policy, worktree: None };
         self.store.apply(write).await.map_err(RuntimeError::Store)?;
         if failed {
             return Err(RuntimeError::Refused(Refusal::StartupFailed("setup.js: boom".to_owned())));
@@ -123,8 +125,8 @@ impl Fake {
         for id in request.children {
             let session = Session { id, name: None, ..row.session.clone() };
             let (owner, policy) = (row.owner.clone(), Arc::clone(&snapshot));
-            let insert =
-                Write::SessionInsert { owner: owner.clone(), session: Arc::new(session.clone()), policy };
+            let made = Arc::new(session.clone());
+            let insert = Write::SessionInsert { owner: owner.clone(), session: made, policy, worktree: None };
             self.store.apply(insert).await.map_err(RuntimeError::Store)?;
             self.script().live.insert(id, owner);
             sessions.push(session);
@@ -212,7 +214,7 @@ impl Fake {
 }
 
 pub(super) fn line(execution_id: ExecutionId, seq: u64) -> Event {
-    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: format!("line {seq}") };
+    let payload = EventPayload::console(ConsoleLevel::Log, format!("line {seq}"));
     Event { execution_id, seq, ts: Timestamp(5), payload }
 }
 
@@ -222,6 +224,14 @@ impl RuntimeApi for Fake {
     }
     fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {
         Box::pin(self.fork(request))
+    }
+    fn check_library(
+        &self,
+        _owner: Owner,
+        library: Library,
+    ) -> BoxFuture<'_, Result<Result<(), String>, RuntimeError>> {
+        let broken = library.id.starts_with("broken");
+        Box::pin(async move { Ok(if broken { Err("it throws".to_owned()) } else { Ok(()) }) })
     }
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {
         Box::pin(self.close(id))

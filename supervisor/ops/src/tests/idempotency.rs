@@ -225,6 +225,7 @@ async fn answer_under_a_key_is_never_submitted_to_the_next_task() {
             owner: alice().owner,
             session: Arc::new(session_record(session, template, "", at)),
             policy: Arc::new(policy),
+            worktree: None,
         },
         Write::ExecutionStarted { name: None, execution: Arc::new(record) },
         Write::ProgramVersion(Box::new(version)),

@@ -28,7 +28,7 @@ fn add_library(template: &str, name: &str) -> Op {
 
 fn library(id: &str, version: &str, source: &str) -> Op {
     let (id, version, source) = (id.to_owned(), version.to_owned(), source.to_owned());
-    Op::LibraryInstall(Box::new(NewLibrary { id, version, global: None, source }))
+    Op::LibraryInstall(Box::new(NewLibrary { id, version, global: None, source, unchecked: false }))
 }
 
 async fn get(bench: &OpsBench, template: &str) -> TemplateDetail {
@@ -208,6 +208,20 @@ async fn only_administrators_install_and_remove() {
 }
 
 #[tokio::test]
+async fn a_library_that_does_not_load_is_not_installed_unless_that_is_wanted() {
+    let bench = OpsBench::new();
+    let error = as_admin(&bench, library("broken", "1.0.0", "throw 1")).await.expect_err("it does not load");
+    assert_eq!(error.code, ErrorCode::StartupFailed);
+    assert!(error.message.contains("broken-1.0.0") && error.message.contains("it throws"), "{error:?}");
+    assert!(error.hint.expect("what to do").contains("--unchecked"));
+    assert!(!catalog(&bench).await.iter().any(|library| library.id == "broken"));
+    let Op::LibraryInstall(new) = library("broken", "1.0.0", "throw 1") else { panic!("another verb") };
+    let nevertheless = Op::LibraryInstall(Box::new(NewLibrary { unchecked: true, ..*new }));
+    as_admin(&bench, nevertheless).await.expect("installed");
+    assert!(catalog(&bench).await.iter().any(|library| library.id == "broken"));
+}
+
+#[tokio::test]
 async fn catalog_shows_what_is_installed_and_what_could_be() {
     let bench = OpsBench::new();
     assert_eq!(catalog(&bench).await.len(), 6);
@@ -238,6 +252,7 @@ async fn invalid_libraries_are_refused() {
         assert_eq!(error.code, ErrorCode::ValidationError, "{id} {version}");
     }
     let with_global = NewLibrary {
+        unchecked: false,
         id: "a".to_owned(),
         version: "1.0.0".to_owned(),
         global: Some("a b".to_owned()),

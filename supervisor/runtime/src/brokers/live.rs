@@ -5,6 +5,7 @@ use super::channel::{BrokerChannelError, Channel};
 use super::{AllowedCall, BrokerConfig};
 use crate::files_agents::FilesChild;
 use crate::shares::Holder;
+use crate::workspaces::OpenWorkspace;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -20,7 +21,9 @@ use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::socket;
-use vm_system_spawn::broker::{BrokerFiles, start_command, start_database_broker, start_file_broker};
+use vm_system_spawn::broker::{
+    BrokerFiles, DatabaseFiles, start_command, start_database_broker, start_file_broker,
+};
 use vm_system_spawn::child::ChildProcess;
 use vm_system_spawn::{CommandGroup, OwnerGroup};
 
@@ -45,6 +48,9 @@ pub(super) enum BrokerFailure {
     /// No reply within the deadline.
     #[error("it did not reply within {0} ms")]
     Late(u128),
+    /// Its files take more than an honest broker writes.
+    #[error("its databases, or those of its owner, are larger than [databases] permits")]
+    Excessive,
 }
 
 /// A broker process: our own child, or one of the worktree's files agent.
@@ -97,6 +103,8 @@ pub(super) struct ConnectedBroker {
     calls: u64,
     /// Its owner's group, or the group of its command; none without groups.
     group: BrokerGroup,
+    /// The databases that it serves.
+    workspace: Option<Arc<OpenWorkspace>>,
 }
 
 /// What keeps the group of a process while the process is used.
@@ -108,21 +116,42 @@ enum BrokerGroup {
 }
 
 impl ConnectedBroker {
-    /// Starts the process for a call of files or databases; usable after [`ConnectedBroker::ready`].
-    pub(super) async fn start(config: &BrokerConfig, call: &AllowedCall) -> Result<Self, BrokerFailure> {
+    /// Starts the process for calls of files; usable after [`ConnectedBroker::ready`].
+    pub(super) async fn start_for_files(
+        config: &BrokerConfig,
+        call: &AllowedCall,
+    ) -> Result<Self, BrokerFailure> {
         let (channel, theirs) = channel(config)?;
-        let process = if let BrokerCall::Database { .. } = call.request {
-            let workspace = call.workspaces.open(&call.workspace, config.service_ids)?;
-            let (user, workspace) = (config.service_ids.into(), workspace.as_ref().map(AsFd::as_fd));
-            start_database_broker(&config.program, &user, theirs.as_fd(), workspace).map(BrokerProcess::Own)
-        } else {
-            let process = FilesProcess::Broker { write: call.write };
-            start_for_files(call, process, &theirs, |files| {
-                start_file_broker(&config.program, call.write, theirs.as_fd(), files)
-            })
-            .await
-        };
-        Ok(Self { process: process?, channel, calls: 0, group: BrokerGroup::None })
+        let process = FilesProcess::Broker { write: call.write };
+        let process = start_for_files(call, process, &theirs, |files| {
+            start_file_broker(&config.program, call.write, theirs.as_fd(), files)
+        });
+        Ok(Self::new(process.await?, channel))
+    }
+
+    /// Starts the process for calls of databases; usable after [`ConnectedBroker::ready`].
+    pub(super) fn start_for_databases(
+        config: &BrokerConfig,
+        workspace: Option<Arc<OpenWorkspace>>,
+    ) -> Result<Self, BrokerFailure> {
+        let (channel, theirs) = channel(config)?;
+        let user = config.service_ids.into();
+        let folder = workspace.as_ref().map(|workspace| workspace.folder());
+        let files = folder.as_ref().zip(workspace.as_ref()).map(|(folder, workspace)| DatabaseFiles {
+            workspace: folder.as_fd(),
+            max_bytes: workspace.limits().workspace_bytes,
+        });
+        let process = start_database_broker(&config.program, &user, theirs.as_fd(), files)?;
+        Ok(Self { workspace, ..Self::new(BrokerProcess::Own(process), channel) })
+    }
+
+    fn new(process: BrokerProcess, channel: Channel) -> Self {
+        Self { process, channel, calls: 0, group: BrokerGroup::None, workspace: None }
+    }
+
+    /// The databases that it serves, if they have files.
+    pub(super) fn workspace(&self) -> Option<Arc<OpenWorkspace>> {
+        self.workspace.clone()
     }
 
     /// Starts the process of one command. It installs the walls around the command, not around itself, and fails closed.
@@ -134,7 +163,7 @@ impl ConnectedBroker {
         let process = start_for_files(call, FilesProcess::Command, &theirs, |files| {
             start_command(&config.program, theirs.as_fd(), files)
         });
-        Ok(Self { process: process.await?, channel, calls: 0, group: BrokerGroup::None })
+        Ok(Self::new(process.await?, channel))
     }
 
     /// Waits until the process of a command is ready for its call, and in a group of its own.

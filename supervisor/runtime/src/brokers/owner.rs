@@ -6,11 +6,12 @@
 //!      └──────────────────┴── dead, late, wrong, unused ◀───┘      session ended: kill, reap, leave
 //! ```
 
+use super::databases;
 use super::live::{BrokerFailure, ConnectedBroker};
 use super::{AllowedCall, BrokerKind, CallFailure, Shared, broker_error};
+use crate::recent_failures::RecentFailures;
 use crate::shares::Share;
 use crate::worktree::Worktree;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,11 +21,6 @@ use tokio_util::sync::CancellationToken;
 use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::worker::HostError;
-
-/// A broker that failed this often …
-const FAILURES: usize = 5;
-/// … within this time is not started again before the oldest failure is past it.
-const FAILURE_WINDOW: Duration = Duration::from_mins(1);
 
 /// A killed process is waited for as long as this before its session goes on.
 const EXIT_PATIENCE: Duration = Duration::from_secs(1);
@@ -58,7 +54,9 @@ pub(super) struct BrokerTask {
     command: Option<ConnectedBroker>,
     /// What the running broker was started for: the worktree, and whether its walls permit changing files. `None` for databases.
     files: Option<(Worktree, bool)>,
-    failures: VecDeque<Instant>,
+    failures: RecentFailures,
+    /// The end of the last call.
+    last_use: Instant,
     /// The slot of the call in progress; a process that does not end keeps it.
     slot: Option<Arc<Share>>,
 }
@@ -77,7 +75,8 @@ impl BrokerTask {
             broker: None,
             command: None,
             files: None,
-            failures: VecDeque::new(),
+            failures: RecentFailures::default(),
+            last_use: Instant::now(),
             slot: None,
         }
     }
@@ -86,13 +85,14 @@ impl BrokerTask {
     pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<BrokerJob>) {
         let stop = self.stop.clone();
         loop {
+            let pause = self.pause();
             tokio::select! {
                 () = stop.cancelled() => break,
                 job = jobs.recv() => {
                     let Some(job) = job else { break };
                     tokio::select! {
                         () = stop.cancelled() => break,
-                        () = self.serve(job) => {}
+                        () = self.serve(job) => self.last_use = Instant::now(),
                     }
                 }
                 why = exit_of(&mut self.broker) => {
@@ -100,10 +100,12 @@ impl BrokerTask {
                     self.broker = None;
                     self.note_failure(&why);
                 }
-                () = sleep(self.shared.config.idle) => {
-                    if self.shared.retire((self.session, self.kind), &jobs) {
+                () = sleep(pause) => {
+                    let is_unused = self.last_use.elapsed() >= self.shared.config.idle;
+                    if is_unused && self.shared.retire((self.session, self.kind), &jobs) {
                         break;
                     }
+                    self.count_files().await;
                 }
             }
         }
@@ -116,15 +118,27 @@ impl BrokerTask {
             BrokerJob::Call(work) => work,
             BrokerJob::ExecutionEnded => return self.execution_ended().await,
         };
-        let Work { call, responder } = *work;
+        let Work { call, mut responder } = *work;
         if responder.is_closed() {
             return;
         }
+        let writes = databases::may_write(&call.request);
         let shared = Arc::clone(&self.shared);
         let slot = timeout(shared.config.call_deadline, shared.calls.wait(&call.holder, 1)).await;
         let result = if let Ok(Some(slot)) = slot {
             self.slot = Some(Arc::new(slot));
-            self.serve_call(call).await
+            match call.request {
+                BrokerCall::Exec { .. } => tokio::select! {
+                    result = self.run_command(call) => result,
+                    // The execution is being ended, and its command with it.
+                    () = responder.closed() => {
+                        self.discard_command().await;
+                        self.slot = None;
+                        return;
+                    }
+                },
+                _ => self.serve_call(call).await,
+            }
         } else {
             let refusal = shared.calls.refusal(&call.holder);
             Err(CallFailure::Unanswered(HostError {
@@ -135,6 +149,26 @@ impl BrokerTask {
         self.slot = None;
         // The send fails if the execution has ended: no caller waits.
         let _ = responder.send(result);
+        if writes {
+            self.count_files().await;
+        }
+    }
+
+    /// Until the broker is unused, or its files are to be counted.
+    fn pause(&self) -> Duration {
+        let rest = self.shared.config.idle.saturating_sub(self.last_use.elapsed());
+        let has_files = self.broker.as_ref().is_some_and(|broker| broker.workspace().is_some());
+        if has_files { rest.min(databases::IDLE) } else { rest }
+    }
+
+    /// Counts the files of a broker for databases, and ends it if it has written more than it may.
+    async fn count_files(&mut self) {
+        let Some(workspace) = self.broker.as_ref().and_then(ConnectedBroker::workspace) else { return };
+        let usage = databases::count(&workspace).await;
+        if usage.is_some_and(|usage| usage.is_excessive()) {
+            self.note_failure(&BrokerFailure::Excessive.to_string());
+            self.discard().await;
+        }
     }
 
     async fn execution_ended(&mut self) {
@@ -145,11 +179,8 @@ impl BrokerTask {
         }
     }
 
-    async fn serve_call(&mut self, call: AllowedCall) -> BrokerResult {
+    async fn serve_call(&mut self, mut call: AllowedCall) -> BrokerResult {
         let shared = Arc::clone(&self.shared);
-        if let BrokerCall::Exec { .. } = call.request {
-            return self.run_command(call).await;
-        }
         let is_for_another = self
             .files
             .as_ref()
@@ -164,8 +195,21 @@ impl BrokerTask {
         let Some(broker) = &mut self.broker else {
             return Err(CallFailure::Unanswered(broker_error("the broker has exited")));
         };
-        let failure = match broker.exchange(&shared.config, call.execution, call.request).await {
-            Ok(reply) => return reply.map_err(CallFailure::Refused),
+        let workspace = broker.workspace();
+        let limited = workspace.as_ref().and_then(|open| databases::set_growth(&mut call.request, open));
+        let exchange = broker.exchange(&shared.config, call.execution, call.request);
+        let replied = match &workspace {
+            Some(workspace) => tokio::select! {
+                replied = exchange => replied,
+                failure = databases::watch(workspace) => Err(failure),
+            },
+            None => exchange.await,
+        };
+        let failure = match replied {
+            Ok(reply) => {
+                let explain = |error| databases::explain(error, limited.as_ref());
+                return reply.map_err(|error| CallFailure::Refused(explain(error)));
+            }
             Err(failure) => failure,
         };
         self.note_failure(&failure.to_string());
@@ -180,14 +224,19 @@ impl BrokerTask {
     }
 
     async fn start(&mut self, call: &AllowedCall) -> Result<(), HostError> {
-        while self.failures.front().is_some_and(|at| at.elapsed() > FAILURE_WINDOW) {
-            self.failures.pop_front();
-        }
-        if self.failures.len() >= FAILURES {
+        if self.failures.are_too_many() {
             return Err(broker_error("the broker failed 5 times within a minute; try again later"));
         }
         let shared = Arc::clone(&self.shared);
-        let started = match ConnectedBroker::start(&shared.config, call).await {
+        let started = match self.kind {
+            BrokerKind::Files => ConnectedBroker::start_for_files(&shared.config, call).await,
+            BrokerKind::Databases => {
+                let service_user = shared.config.service_ids;
+                let workspace = databases::open(&call.workspaces, &call.workspace, service_user).await?;
+                ConnectedBroker::start_for_databases(&shared.config, workspace)
+            }
+        };
+        let started = match started {
             Ok(broker) => {
                 self.files = match self.kind {
                     BrokerKind::Files => Some((call.worktree.clone(), call.write)),
@@ -247,7 +296,7 @@ impl BrokerTask {
 
     fn note_failure(&mut self, why: &str) {
         tracing::warn!(session = %self.session, why, "broker failed");
-        self.failures.push_back(Instant::now());
+        self.failures.add(Instant::now());
     }
 
     /// Ends the process, if there is one.

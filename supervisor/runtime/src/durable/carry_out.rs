@@ -47,7 +47,8 @@ impl RunTask {
     fn reserve_pages(&mut self, machine: &DurableMachine) -> Option<Input> {
         let gathered = (machine.gathered_bytes(), machine.gathered_most());
         let stored = self.writes.is_empty();
-        self.pages.adjust(&self.durables.page_budget, gathered, stored).map(|change| match change {
+        let of = (&self.durables.page_budget, &self.holder);
+        self.pages.adjust(of, gathered, stored).map(|change| match change {
             Change::Waits => Input::Stalled,
             Change::Continues => Input::Continues,
         })
@@ -92,7 +93,11 @@ impl RunTask {
     }
 
     fn start(&mut self, machine: &DurableMachine, context: &ProgramContext, from: LoadFrom) {
-        let whole = self.whole.take().filter(|(seq, _)| from == LoadFrom::Checkpoint(*seq));
+        let mut whole = self.whole.take().filter(|(seq, _)| from == LoadFrom::Checkpoint(*seq));
+        if self.durables.slots.is_full_for(&self.holder) {
+            // It waits for other executions of its owner: those of others are woken meanwhile, and its state is read later.
+            (self.permit, whole) = (None, None);
+        }
         let order = Order {
             pages: whole.map(|(_, pages)| pages),
             execution: self.execution,

@@ -10,21 +10,25 @@ use crate::RuntimeError;
 use crate::brokers::{AllowedCall, CallFailure};
 use crate::memory::{Reservation, largest_reply};
 use crate::shares::Holder;
+use crate::specs::timestamp;
 use crate::task::{FilesError, RuntimeContext};
 use crate::workspaces::{WorkspaceKey, Workspaces};
-use crate::worktree::Worktree;
+use crate::worktree::{Worktree, WorktreeError};
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 use vm_system_core::durable::{HostCallRequest, REFILL_MS};
 use vm_system_policy::{EffectivePolicy, HostUsage, Permit, SessionUsage, judge};
 use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest, WriteMode};
+use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
 use vm_system_protocol::worker::HostRequest;
+use vm_system_record::{AuditEntry, RecordedWorktree, Write};
 
 /// Longest time of a list, without the call for the last folder.
 const LIST: Duration = Duration::from_mins(1);
@@ -84,11 +88,18 @@ pub(super) async fn call(
         Some(Value::Array(args)) => args,
         _ => Vec::new(),
     };
-    let path = PathBuf::from(&context.worktree);
-    let worktree = match shared.open_worktree(path, &context.owner, None).await {
+    let opened = match &context.recorded {
+        Some(recorded) => shared.reopen_worktree(recorded, &context.owner).await,
+        None => shared.open_worktree(PathBuf::from(&context.worktree), &context.owner, None).await,
+    };
+    let worktree = match opened {
         Err(RuntimeError::ShuttingDown) => return stopping().await,
+        Err(RuntimeError::Worktree(WorktreeError::OwnerGone(why))) => {
+            return Err(format!("{}: {why}", ErrorCode::OwnerGone));
+        }
         opened => opened.map_err(|error| format!("the worktree cannot be used: {error}"))?,
     };
+    report_change(&shared, execution, &context, &worktree).await;
     let holder = shared.holder(&context.owner);
     let files = Files { shared, execution, session, worktree, context, used, reservation, holder };
     let result = match work.call.name.as_str() {
@@ -98,6 +109,34 @@ pub(super) async fn call(
         other => return Err(format!("fs.{other} is not available")),
     };
     Ok(JsonText::from_value(&result))
+}
+
+/// Reports once that another folder is at the recorded place. Its files are used: the rights decide, not which folder it is.
+async fn report_change(
+    shared: &RuntimeContext,
+    execution: ExecutionId,
+    context: &ProgramContext,
+    worktree: &Worktree,
+) {
+    let handle = |recorded: Option<&Arc<RecordedWorktree>>| recorded.and_then(|found| found.handle.clone());
+    let (then, now) = (handle(context.recorded.as_ref()), handle(worktree.recorded()));
+    let changed = then.zip(now).is_some_and(|(then, now)| then != now);
+    if !changed || context.reported.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let (owner, path) = (&context.owner, &context.worktree);
+    tracing::warn!(%execution, %owner, %path, "another folder is at the place of a program's worktree");
+    let entry = AuditEntry {
+        at: timestamp(),
+        owner: owner.clone(),
+        door: "supervisor".to_owned(),
+        verb: "worktree open".to_owned(),
+        subject: execution.to_string(),
+        outcome: "FOLDER_CHANGED".to_owned(),
+    };
+    if let Err(error) = shared.store.of(owner).apply(Write::Audit(Box::new(entry))).await {
+        tracing::warn!(%execution, %error, "the changed folder is not in the audit log");
+    }
 }
 
 /// The supervisor is stopping: the program gets no result, and repeats the call when it resumes.

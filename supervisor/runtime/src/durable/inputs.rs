@@ -2,21 +2,21 @@
 
 use super::ProgramWorker;
 use super::live::{QueuedRequest, RunRequest, lock};
-use super::task::{RunTask, RunWorker, Woken};
+use super::task::{ProgramContext, RunTask, RunWorker, Woken};
 use super::worker::{LoadedWorker, WorkerStartError};
 use crate::link::{LinkEvent, WorkerLink};
 use crate::task::fault;
 use crate::writes::WriteOutcome;
 use vm_system_core::WorkerExitStatus;
 use vm_system_core::WriteId;
-use vm_system_core::durable::{DurableInput as Input, Unstored};
+use vm_system_core::durable::{DurableInput as Input, DurableRefusal, Unstored};
 use vm_system_protocol::worker::FromWorker;
 use vm_system_record::{Entity, Rejection, StoreError};
 use vm_system_spawn::{Received, WorkerChannelError, WorkerExit};
 
 impl RunTask {
     /// None: no input for the machine.
-    pub(super) fn input(&mut self, woken: Woken) -> Option<Input> {
+    pub(super) fn input(&mut self, woken: Woken, context: &ProgramContext) -> Option<Input> {
         Some(match woken {
             Woken::QueuedRequest(None) | Woken::Stop => Input::Stop,
             Woken::QueuedRequest(Some(command))
@@ -24,6 +24,15 @@ impl RunTask {
             {
                 self.early = Some(command);
                 return None;
+            }
+            // Before the answer is used up: without its files the program would fail.
+            Woken::QueuedRequest(Some(QueuedRequest {
+                request: RunRequest::Submit { .. },
+                responder,
+                ..
+            })) if let Some(why) = &context.user_gone => {
+                let _ = responder.send(Err(DurableRefusal::OwnerGone(why.clone())));
+                Input::Wake { token: None }
             }
             Woken::QueuedRequest(Some(command)) => self.command(command),
             Woken::Started(started) => self.started(started),
@@ -47,6 +56,8 @@ impl RunTask {
             }
             Woken::Written(outcome) => self.written(outcome),
             Woken::Tick => Input::Tick,
+            // A warm worker is of use to those that wait only if they may have its slot.
+            Woken::Pressure if !self.durables.slots.is_wanted_of(&self.holder) => return None,
             Woken::Pressure => Input::Pressure,
         })
     }

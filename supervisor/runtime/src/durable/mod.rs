@@ -30,9 +30,11 @@ mod task;
 mod worker;
 
 pub use live::RunIdentity;
+pub use single_request::CompiledSource;
 
 use super::api::RuntimeError;
 use super::link::LastReceived;
+use super::shares::{ShareLimits, Shares};
 use super::task::RuntimeContext;
 use live::{LiveRun, QueuedRequest, RunRequest};
 use std::collections::HashMap;
@@ -48,7 +50,9 @@ use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
-use vm_system_record::{Owner as Principal, PolicySnapshot, StoreError, TemplateRow, Write};
+use vm_system_record::{
+    Owner as Principal, PolicySnapshot, RecordedWorktree, StoreError, TemplateRow, Write,
+};
 use vm_system_spawn::WorkerProcess;
 
 /// Configuration of durable executions.
@@ -91,14 +95,21 @@ pub struct StartProgram {
     pub policy: Arc<PolicySnapshot>,
     /// Empty = no files.
     pub worktree_path: String,
+    /// As [`Durables::check_worktree`] has returned it.
+    pub worktree: Option<Arc<RecordedWorktree>>,
     /// Start parameters.
     pub fresh: Fresh,
 }
 
-/// Compilations at a time: a long one leaves the other slot free for short ones.
-const COMPILATIONS: usize = 2;
+/// Compilations at a time. One owner alone has two: a long one leaves the other free for short ones.
+const COMPILATIONS: usize = 4;
 /// Inspections at a time: restoring a large state is slow.
 const INSPECTIONS: usize = 4;
+
+/// Shares without a reserve: administrators have no more need of it than others.
+fn unreserved(what: &'static str, most: usize) -> Arc<Shares> {
+    Shares::new(what, "durable", ShareLimits { reserved: 0, ..ShareLimits::of(most) })
+}
 
 /// A program's running worker.
 #[derive(Debug, Clone)]
@@ -116,20 +127,19 @@ pub struct Durables {
     live: Mutex<HashMap<ExecutionId, LiveRun>>,
     following: follow::Following,
     code: Mutex<code::Codes>,
-    slots: Arc<Semaphore>,
+    /// Workers.
+    slots: Arc<Shares>,
     starts: Arc<Semaphore>,
     wakes: Arc<Semaphore>,
-    /// Bounds the compilations at a time.
-    compilations: Semaphore,
-    /// Bounds the inspections at a time.
-    inspections: Semaphore,
+    compilations: Arc<Shares>,
+    inspections: Arc<Shares>,
     /// Running workers, for inspection and signals.
     workers: Mutex<HashMap<SessionId, ProgramWorker>>,
     /// Use of limits by executions without an owner task that wait for a task with a deadline; kept as long as this
     /// daemon runs.
     spent: Mutex<HashMap<ExecutionId, (Spent, HostUsage)>>,
     /// The memory budget for pages that are not stored yet.
-    page_budget: pages::PageBudget,
+    page_budget: Arc<Shares>,
     /// An execution waits for a worker: warm workers are to be released.
     pressure: Notify,
     /// Wakes the alarm: there are new rows for it.
@@ -147,12 +157,12 @@ impl Durables {
             workers: Mutex::default(),
             spent: Mutex::default(),
             code: Mutex::default(),
-            slots: Arc::new(Semaphore::new(config.workers.max(1))),
+            slots: Shares::new("workers of programs", "durable", ShareLimits::of(config.workers.max(1))),
             starts: Arc::new(Semaphore::new(config.starts.max(1))),
             wakes: Arc::new(Semaphore::new(2 * config.starts.max(1))),
-            compilations: Semaphore::new(COMPILATIONS),
-            inspections: Semaphore::new(INSPECTIONS),
-            page_budget: pages::PageBudget::new(),
+            compilations: unreserved("compilations", COMPILATIONS),
+            inspections: unreserved("inspections", INSPECTIONS),
+            page_budget: unreserved("MiB of pages", pages::BUDGET_MIB),
             pressure: Notify::new(),
             alarm: Notify::new(),
             stop: CancellationToken::new(),
@@ -170,7 +180,7 @@ impl Durables {
         file_name: String,
         typescript: Option<bool>,
         owner: &Principal,
-    ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
+    ) -> Result<Result<CompiledSource, Vec<Diagnostic>>, RuntimeError> {
         single_request::compile(self, owner, source, file_name, typescript).await
     }
 
@@ -181,7 +191,15 @@ impl Durables {
         let id = start.record.id;
         let program = (start.identity.program, start.identity.version);
         let owner = start.identity.owner.clone();
-        let context = task::ProgramContext { program, worktree: start.worktree_path, owner, policy };
+        let context = task::ProgramContext {
+            program,
+            worktree: start.worktree_path,
+            recorded: start.worktree,
+            user_gone: None,
+            reported: Arc::default(),
+            owner,
+            policy,
+        };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
         let (responder, response) = oneshot::channel();
         let command = QueuedRequest::new(RunRequest::Start { wait }, responder);
@@ -259,9 +277,16 @@ impl Durables {
         live::lock(&self.workers).get(&session).cloned()
     }
 
-    /// Whether an owner's programs may use a folder; otherwise the error would come with the first file call, perhaps days later.
-    pub async fn check_worktree(&self, path: PathBuf, owner: &Principal) -> Result<(), RuntimeError> {
-        self.shared.open_worktree(path, owner, None).await.map(|_| ())
+    /// What is recorded of a folder that an owner's program is to use; an administrator's with the rights of the user `as_user`. An
+    /// error now would otherwise come with the first file call, perhaps days later.
+    pub async fn check_worktree(
+        &self,
+        path: PathBuf,
+        owner: &Principal,
+        as_user: Option<String>,
+    ) -> Result<Option<Arc<RecordedWorktree>>, RuntimeError> {
+        let opened = self.shared.open_worktree(path, owner, as_user).await?;
+        Ok(opened.recorded().cloned())
     }
 
     /// Sessions of programs that have a process now.

@@ -2,34 +2,24 @@
 //! that sends more has reserved all that it may send, or nothing is received from it until it has: no worker waits for a
 //! reservation while it holds memory that others wait for.
 
+use crate::shares::{Holder, Share, Shares};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Pages that every worker may have sent (bytes).
 const FREE_BYTES: u64 = 4 << 20;
-/// All others together (MiB). One execution may have more than this alone, if its limits allow it.
-const BUDGET_MIB: u32 = 1_024;
+/// All others together (MiB), shared out by owner. One execution may have more than this alone, if its limits allow it.
+pub(super) const BUDGET_MIB: usize = 1_024;
 
-type Acquiring = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
-
-/// The budget of all executions.
-#[derive(Debug)]
-pub(super) struct PageBudget(Arc<Semaphore>);
+type Acquiring = Pin<Box<dyn Future<Output = Option<Share>> + Send>>;
 
 /// The reservation of one execution.
 #[derive(Default)]
 pub(super) struct PageReservation {
-    held: Option<OwnedSemaphorePermit>,
+    held: Option<Share>,
     /// The pending reservation.
     pub(super) acquiring: Option<Acquiring>,
-}
-
-impl PageBudget {
-    pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(BUDGET_MIB as usize)))
-    }
 }
 
 /// Whether the worker's messages are received.
@@ -45,12 +35,12 @@ impl PageReservation {
     /// To be called after each step with the gathered bytes and their upper bound, and whether earlier pages are stored.
     pub(super) fn adjust(
         &mut self,
-        budget: &PageBudget,
+        (budget, holder): (&Arc<Shares>, &Holder),
         (gathered, most): (u64, u64),
         stored: bool,
     ) -> Option<Change> {
         if gathered > FREE_BYTES {
-            return self.needs(budget, most).then_some(Change::Waits);
+            return self.needs((budget, holder), most).then_some(Change::Waits);
         }
         if !stored {
             return None;
@@ -61,16 +51,15 @@ impl PageReservation {
     }
 
     /// Reserves this many bytes; true if it begins to wait.
-    fn needs(&mut self, budget: &PageBudget, most: u64) -> bool {
+    fn needs(&mut self, (budget, holder): (&Arc<Shares>, &Holder), most: u64) -> bool {
         if self.held.is_some() || self.acquiring.is_some() {
             return false;
         }
-        let mebibytes = u32::try_from(most.div_ceil(1 << 20)).unwrap_or(u32::MAX).min(BUDGET_MIB);
-        let semaphore = Arc::clone(&budget.0);
-        self.held = Arc::clone(&semaphore).try_acquire_many_owned(mebibytes).ok();
+        let mebibytes = usize::try_from(most.div_ceil(1 << 20)).unwrap_or(usize::MAX);
+        self.held = budget.take_at_once(holder, mebibytes);
         if self.held.is_none() {
-            self.acquiring =
-                Some(Box::pin(async move { semaphore.acquire_many_owned(mebibytes).await.ok() }));
+            let (budget, holder) = (Arc::clone(budget), holder.clone());
+            self.acquiring = Some(Box::pin(async move { budget.wait(&holder, mebibytes).await }));
         }
         self.is_waiting()
     }
@@ -80,7 +69,7 @@ impl PageReservation {
     }
 
     /// The reservation succeeded.
-    pub(super) fn has(&mut self, held: Option<OwnedSemaphorePermit>) {
+    pub(super) fn has(&mut self, held: Option<Share>) {
         (self.held, self.acquiring) = (held, None);
     }
 
@@ -92,49 +81,68 @@ impl PageReservation {
 
 #[cfg(test)]
 mod tests {
-    use super::{BUDGET_MIB, Change, FREE_BYTES, PageBudget, PageReservation};
+    use super::{BUDGET_MIB, Change, FREE_BYTES, PageReservation};
+    use crate::durable::unreserved;
+    use crate::shares::Holder;
+    use vm_system_record::Owner;
+
+    fn owner(name: &str) -> Holder {
+        Holder::new(Owner::new(name), false)
+    }
 
     #[tokio::test]
     async fn worker_is_resumed_when_its_pages_are_stored_while_it_waits_for_memory() {
-        let budget = PageBudget::new();
+        let budget = unreserved("MiB of pages", BUDGET_MIB);
+        let of = (&budget, &owner("a"));
         let [mut first, mut second] = [(); 2].map(|()| PageReservation::default());
         let (more, most) = (FREE_BYTES + 1, u64::MAX);
-        assert_eq!(first.adjust(&budget, (more, most), true), None, "there is enough memory");
-        assert_eq!(second.adjust(&budget, (more, most), true), Some(Change::Waits));
-        assert_eq!(second.adjust(&budget, (more, most), true), None, "it waits already");
-        assert_eq!(second.adjust(&budget, (0, most), false), None, "not stored yet");
-        assert_eq!(
-            second.adjust(&budget, (0, most), true),
-            Some(Change::Continues),
-            "its time is counted again"
-        );
-        assert_eq!(second.adjust(&budget, (0, most), true), None);
+        assert_eq!(first.adjust(of, (more, most), true), None, "there is enough memory");
+        assert_eq!(second.adjust(of, (more, most), true), Some(Change::Waits));
+        assert_eq!(second.adjust(of, (more, most), true), None, "it waits already");
+        assert_eq!(second.adjust(of, (0, most), false), None, "not stored yet");
+        assert_eq!(second.adjust(of, (0, most), true), Some(Change::Continues), "its time is counted again");
+        assert_eq!(second.adjust(of, (0, most), true), None);
     }
 
     #[tokio::test]
     async fn worker_that_cannot_reserve_everything_holds_nothing_and_is_next() {
-        let budget = PageBudget::new();
-        let half = u64::from(BUDGET_MIB / 2 + 1) << 20;
+        let budget = unreserved("MiB of pages", BUDGET_MIB);
+        let (one, other) = ((&budget, &owner("a")), (&budget, &owner("b")));
+        let half = ((BUDGET_MIB / 2 + 1) << 20) as u64;
         let [mut first, mut second, mut third] = [(); 3].map(|()| PageReservation::default());
-        assert!(
-            !first.needs(&budget, half) && !first.needs(&budget, half),
-            "it has a reservation for all already"
-        );
-        assert!(second.needs(&budget, half) && !second.needs(&budget, half), "it begins to wait once");
+        assert!(!first.needs(one, half) && !first.needs(one, half), "it has a reservation for all already");
+        assert!(second.needs(other, half) && !second.needs(other, half), "it begins to wait once");
         let mut acquiring = second.acquiring.take().expect("it waits");
         assert!(is_pending(&mut acquiring).await);
-        assert!(third.needs(&budget, 1), "not before earlier ones");
+        let late = (&budget, &owner("c"));
+        assert!(third.needs(late, 1), "not before earlier ones");
+        let mut last = third.acquiring.take().expect("it waits");
+        assert!(is_pending(&mut last).await, "not before earlier ones");
         first.give_back();
         second.has(acquiring.await);
         assert!(!second.is_waiting());
-        let acquiring = third.acquiring.take().expect("it waits");
-        third.has(acquiring.await);
+        third.has(last.await);
         second.give_back();
         third.give_back();
         assert!(
-            !first.needs(&budget, u64::MAX),
+            !first.needs(one, u64::MAX),
             "a worker that may send more than the budget reserves all of it"
         );
+    }
+
+    #[tokio::test]
+    async fn one_owner_leaves_memory_for_others() {
+        let budget = unreserved("MiB of pages", BUDGET_MIB);
+        let greedy = owner("a");
+        let part = ((BUDGET_MIB / 4) << 20) as u64;
+        let mut reservations = [(); 4].map(|()| PageReservation::default());
+        let waiting = reservations
+            .iter_mut()
+            .filter_map(|one| one.needs((&budget, &greedy), part).then_some(()))
+            .count();
+        assert_eq!(waiting, 2, "half of it");
+        let mut other = PageReservation::default();
+        assert!(!other.needs((&budget, &owner("b")), part), "another owner has some at once");
     }
 
     async fn is_pending(acquiring: &mut super::Acquiring) -> bool {

@@ -3,8 +3,8 @@
 use super::worker::{LoadedWorker, Order, WorkerStartError, memory, name, order};
 use super::{Durables, policy};
 use crate::api::RuntimeError;
+use crate::shares::Share;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use vm_system_core::durable::{LoadFrom, life};
 use vm_system_protocol::durable::{DurableLimits, FromDurable, PAGE_BATCH_BYTES, StatePage, ToDurable};
 use vm_system_protocol::ids::ExecutionId;
@@ -49,12 +49,20 @@ async fn blank(
     durables: &Durables,
     owner: &Principal,
     limits: &WorkerLimits,
-) -> Result<(WorkerHandle, OwnedSemaphorePermit, Spawner), RuntimeError> {
-    let (slot, _start_permit) = durables.start_slot().await?;
+) -> Result<(WorkerHandle, Share, Spawner), RuntimeError> {
+    let (slot, _start_permit) = durables.start_slot(&durables.shared.holder(owner)).await?;
     let jail = durables.shared.jails.of(owner).await.map_err(WorkerStartError::from)?.present();
     let handle = jail.spawn_worker(name(), owner.as_str(), limits, &WorkerKind::Program).await;
     let handle = handle.map_err(WorkerStartError::from)?;
     Ok((handle, slot, jail))
+}
+
+/// A compiled source text.
+#[derive(Debug)]
+pub struct CompiledSource {
+    pub code: Vec<u8>,
+    /// The text was read as TypeScript (true) or JavaScript (false).
+    pub typescript: bool,
 }
 
 pub(super) async fn compile(
@@ -63,9 +71,10 @@ pub(super) async fn compile(
     source: String,
     file_name: String,
     typescript: Option<bool>,
-) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
+) -> Result<Result<CompiledSource, Vec<Diagnostic>>, RuntimeError> {
     // Acquired before a worker's slot: waiting compilations must not fill the slots of programs.
-    let _permit = durables.compilations.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    let holder = durables.shared.holder(owner);
+    let _turn = durables.compilations.wait(&holder, 1).await.ok_or(WorkerStartError::Stopping)?;
     let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
     let (mut handle, slot, jail) = blank(durables, owner, &limits).await?;
     let request = order(ToDurable::Compile { source, file_name, typescript });
@@ -75,7 +84,7 @@ pub(super) async fn compile(
     };
     durables.end(handle.process.clone(), (handle, slot, jail));
     match reply? {
-        FromDurable::Compiled { code } => Ok(Ok(code)),
+        FromDurable::Compiled { code, typescript } => Ok(Ok(CompiledSource { code, typescript })),
         FromDurable::NotCompiled(diagnostics) => Ok(Err(diagnostics)),
         _ => Err(RuntimeError::Internal("the worker sent an unexpected reply".to_owned())),
     }
@@ -105,7 +114,8 @@ pub(super) async fn inspect(
         life: spec.life(),
         limits: spec.limits,
     };
-    let _permit = durables.inspections.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    let holder = durables.shared.holder(&order_.owner);
+    let _turn = durables.inspections.wait(&holder, 1).await.ok_or(WorkerStartError::Stopping)?;
     // The start slot is released at once: restoring may take long.
     let LoadedWorker { mut handle, start_permit, slot, jail, .. } = durables.start_worker(order_).await?;
     drop(start_permit);
@@ -130,7 +140,8 @@ pub(super) async fn verify(
     code: Vec<u8>,
     pages: impl Iterator<Item = (u64, &[u8])> + Send,
 ) -> Result<Result<(), String>, RuntimeError> {
-    let _permit = durables.inspections.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    let holder = durables.shared.holder(owner);
+    let _turn = durables.inspections.wait(&holder, 1).await.ok_or(WorkerStartError::Stopping)?;
     let (mut handle, slot, jail) = blank(durables, owner, &memory(&limits)).await?;
     let reply = match send_job(&mut handle, code, life(&limits), pages).await {
         Ok(()) => receive(&mut handle).await,

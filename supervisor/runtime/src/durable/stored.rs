@@ -27,6 +27,7 @@ pub(super) async fn load(
         version,
         owner,
         worktree_path,
+        worktree: recorded,
         policy: kept,
         template,
         checkpoint,
@@ -43,6 +44,18 @@ pub(super) async fn load(
     let whole = checkpoint.as_ref().map(|(seq, _)| *seq).zip(state);
     let machine =
         DurableMachine::from_stored(spec, StoredExecution { record, checkpoint, unweighed, written, task });
-    let context = ProgramContext { program: (program, version), worktree: worktree_path, owner, policy };
+    let user_gone = match &recorded {
+        Some(recorded) => durables.shared.user_gone(recorded, &owner).await,
+        None => None,
+    };
+    let context = ProgramContext {
+        program: (program, version),
+        worktree: worktree_path,
+        recorded,
+        user_gone,
+        reported: Arc::default(),
+        owner,
+        policy,
+    };
     Ok((machine, context, whole))
 }

@@ -13,17 +13,19 @@ use crate::callers::Callers;
 use crate::clock::Clock;
 use crate::link::{LinkEvent, WorkerLink, maybe, next_event};
 use crate::memory::Reservation;
+use crate::shares::{Holder, Share};
 use crate::writes::{WriteOutcome, Writes};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use vm_system_core::durable::{DurableInput as Input, DurableMachine, DurableRefusal, RunStatus, Unstored};
 use vm_system_policy::EffectivePolicy;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionStatus;
-use vm_system_record::Owner as Principal;
+use vm_system_record::{Owner as Principal, RecordedWorktree};
 use vm_system_spawn::Spawner;
 
 /// Program and files of an execution.
@@ -31,7 +33,13 @@ use vm_system_spawn::Spawner;
 pub(super) struct ProgramContext {
     pub(super) program: (ProgramId, u32),
     pub(super) worktree: String,
-    /// The owner of the execution; the worktree is opened with its rights.
+    /// Where it is and whose rights use it; absent for an execution from before schema version 13, whose worktree is opened by its path
+    /// with the rights that its owner has now.
+    pub(super) recorded: Option<Arc<RecordedWorktree>>,
+    /// Why the user whose rights use it does not exist any more.
+    pub(super) user_gone: Option<String>,
+    /// A changed folder was reported.
+    pub(super) reported: Arc<AtomicBool>,
     pub(super) owner: Principal,
     pub(super) policy: Arc<EffectivePolicy>,
 }
@@ -50,7 +58,7 @@ pub(super) struct RunWorker {
     /// The hard stop of its CPU time (seconds).
     pub(super) allowed_s: u64,
     pub(super) jail: Spawner,
-    pub(super) slot: OwnedSemaphorePermit,
+    pub(super) slot: Share,
     pub(super) start_permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -71,6 +79,8 @@ pub(super) struct FileCalls {
 pub(super) struct RunTask {
     pub(super) durables: Arc<Durables>,
     pub(super) execution: ExecutionId,
+    /// Has the shares of its workers and pages; known once the execution is found.
+    pub(super) holder: Holder,
     pub(super) callers: Callers<RunStatus, DurableRefusal>,
     pub(super) writes: Writes<News>,
     pub(super) clock: Clock,
@@ -93,7 +103,7 @@ pub(super) enum Woken {
     Started(Result<LoadedWorker, WorkerStartError>),
     Link(LinkEvent),
     Called(Result<JsonText, String>),
-    PagesReserved(Option<OwnedSemaphorePermit>),
+    PagesReserved(Option<Share>),
     Written(WriteOutcome<News>),
     Tick,
     Pressure,
@@ -108,6 +118,7 @@ impl RunTask {
     ) -> Self {
         Self {
             execution,
+            holder: Holder::Unidentified,
             callers: Callers::default(),
             writes: Writes::new(durables.shared.store.clone()),
             clock: Clock::new(durables.shared.started),
@@ -136,11 +147,12 @@ impl RunTask {
             },
         };
         self.writes = Writes::new(self.durables.shared.store.of(&context.owner));
+        self.holder = self.durables.shared.holder(&context.owner);
         let mut stopping = false;
         loop {
             let woken = self.wait(&machine, stopping).await;
             stopping |= matches!(woken, Woken::Stop);
-            let Some(input) = self.input(woken) else { continue };
+            let Some(input) = self.input(woken, &context) else { continue };
             let is_tick = matches!(input, Input::Tick);
             if is_tick && machine.waits_for_store() && self.durables.shared.store.status().is_down() {
                 self.step(&mut machine, &context, Input::StoreFails);

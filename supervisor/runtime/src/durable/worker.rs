@@ -1,6 +1,8 @@
 //! Starts workers, and sends them a program's code and the pages of the state to resume.
 
 use super::Durables;
+use crate::shares::{Holder, Share};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -55,7 +57,7 @@ pub(super) struct LoadedWorker {
     /// The jail that it runs in.
     pub(super) jail: Spawner,
     /// The slot among all workers.
-    pub(super) slot: OwnedSemaphorePermit,
+    pub(super) slot: Share,
     /// The start slot; released once the state is restored.
     pub(super) start_permit: OwnedSemaphorePermit,
 }
@@ -128,16 +130,22 @@ impl Durables {
         });
     }
 
-    /// The slots of a worker; if none is free, warm workers are released.
+    /// The slots of a worker; if its owner gets none, warm workers are released. Only who has the first waits for the second.
     pub(super) async fn start_slot(
         &self,
-    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), WorkerStartError> {
-        let slot = if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
-            slot
-        } else {
-            self.pressure.notify_waiters();
-            Arc::clone(&self.slots).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?
+        holder: &Holder,
+    ) -> Result<(Share, OwnedSemaphorePermit), WorkerStartError> {
+        let mut slot = pin!(self.slots.wait(holder, 1));
+        let slot = tokio::select! {
+            biased;
+            slot = &mut slot => slot,
+            // It is in the queue now.
+            () = std::future::ready(()) => {
+                self.pressure.notify_waiters();
+                slot.await
+            }
         };
+        let slot = slot.ok_or(WorkerStartError::Stopping)?;
         let start_permit =
             Arc::clone(&self.starts).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?;
         Ok((slot, start_permit))
@@ -146,7 +154,8 @@ impl Durables {
     /// Starts a worker and sends it code and pages. The exit of a jail or a worker meanwhile is no reason to give
     /// up: it is retried.
     pub(super) async fn start_worker(&self, order: Order) -> Result<LoadedWorker, WorkerStartError> {
-        let (slot, start_permit) = self.start_slot().await?;
+        let holder = self.shared.holder(&order.owner);
+        let (slot, start_permit) = self.start_slot(&holder).await?;
         let (program, version) = order.program;
         let code = self.code(program, version).await?.ok_or(WorkerStartError::NoCode)?;
         let mut tries = 0;

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 use vm_system_protocol::codec;
 use vm_system_protocol::files_agent::{FilesProcess, FromFilesAgent, ReadTarget, ToFilesAgent};
 use vm_system_protocol::limits::{FILES_AGENT_ORDER_BYTES, WRITE_MS};
+use vm_system_sandbox::beneath::HANDLE_BYTES;
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_spawn::files_agent::{FilesAgentChannel, FilesAgentProcess};
 
@@ -40,7 +41,10 @@ pub(super) enum AgentEnd {
 #[derive(Debug)]
 pub(crate) struct FilesAgent {
     uid: u32,
+    /// The user's name.
+    user: String,
     pid: u32,
+    stop: CancellationToken,
     channel: FilesAgentChannel,
     /// Messages that the socket did not take at once.
     backlog: mpsc::UnboundedSender<Outgoing>,
@@ -88,13 +92,21 @@ enum CallKind {
 
 #[derive(Debug)]
 enum FilesReply {
-    Opened((u64, u64)),
+    Opened(OpenedFolder),
     Read(ReadTarget),
     Started(oneshot::Receiver<ExitStatus>),
     Pong,
 }
 
 type PendingReply = oneshot::Receiver<Result<FilesReply, Errno>>;
+
+/// What an agent says of a folder that it has opened.
+#[derive(Debug)]
+struct OpenedFolder {
+    /// Device and inode.
+    folder: (u64, u64),
+    handle: Option<Vec<u8>>,
+}
 
 /// What an agent did that no agent does.
 struct Violation(&'static str);
@@ -103,7 +115,7 @@ impl FilesAgent {
     /// Starts an agent and waits until it is ready. `NotFound`: the user has no passwd entry. Blocks.
     pub(super) fn start(
         config: &FilesAgentConfig,
-        uid: u32,
+        (uid, user): (u32, String),
         (tasks, live, stop): (&TaskTracker, Arc<AtomicUsize>, CancellationToken),
     ) -> io::Result<Arc<Self>> {
         let (channel, theirs) = FilesAgentChannel::pair()?;
@@ -123,9 +135,9 @@ impl FilesAgent {
         };
         let start_deadline = config.start_deadline;
         let (pid, calls) = (process.pid(), Mutex::new(calls));
-        let agent = Arc::new(Self { uid, pid, channel, backlog, calls, start_deadline });
+        let agent =
+            Arc::new(Self { uid, user, pid, stop: stop.clone(), channel, backlog, calls, start_deadline });
         live.fetch_add(1, Ordering::Relaxed);
-        let stop_now = stop.clone();
         tasks.spawn(run(Arc::clone(&agent), config.clone(), process, outgoing, (live, stop)));
         let why = match Handle::current().block_on(timeout(start_deadline, is_ready)) {
             Ok(Ok(Ok(()))) => return Ok(agent),
@@ -133,8 +145,18 @@ impl FilesAgent {
             Ok(Err(_)) => agent.lost().to_string(),
             Err(_) => format!("it was not ready within {} ms", start_deadline.as_millis()),
         };
-        stop_now.cancel();
+        agent.stop();
         Err(io::Error::other(why))
+    }
+
+    /// The name of its user.
+    pub(super) fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Ends it with the processes that it has started.
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -169,7 +191,7 @@ impl FilesAgent {
         let message = |call| ToFilesAgent::Open { call, path, cross_mounts };
         let (worktree, reply) = self.request(CallKind::Open, message, Some(root))?;
         match self.wait(reply)? {
-            FilesReply::Opened(folder) => Ok(OpenFolder { agent: Arc::clone(self), worktree, folder }),
+            FilesReply::Opened(opened) => Ok(OpenFolder { agent: Arc::clone(self), worktree, opened }),
             _ => Err(self.lost()),
         }
     }
@@ -233,8 +255,10 @@ impl FilesAgent {
             FromFilesAgent::Ready => self.take_ready(Ok(())),
             FromFilesAgent::NotReady { message } => self.take_ready(Err(message)),
             FromFilesAgent::Piece { call, bytes } => self.take_piece(call, &bytes),
-            FromFilesAgent::Opened { call, device, inode } => self.reply(call, |kind, _| {
-                (kind == CallKind::Open).then_some(FilesReply::Opened((device, inode)))
+            FromFilesAgent::Opened { call, device, inode, handle } => self.reply(call, |kind, _| {
+                let fits = handle.as_ref().is_none_or(|handle| handle.len() <= HANDLE_BYTES);
+                let opened = OpenedFolder { folder: (device, inode), handle };
+                (kind == CallKind::Open && fits).then_some(FilesReply::Opened(opened))
             }),
             FromFilesAgent::Read { call, target } => {
                 self.reply(call, |kind, bytes| whole(kind, bytes, target))
@@ -441,8 +465,7 @@ async fn run(
 pub(crate) struct OpenFolder {
     agent: Arc<FilesAgent>,
     worktree: u64,
-    /// Device and inode.
-    folder: (u64, u64),
+    opened: OpenedFolder,
 }
 
 impl Drop for OpenFolder {
@@ -459,7 +482,17 @@ impl OpenFolder {
 
     /// Whether both are the same folder, opened by the same agent.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.agent, &other.agent) && self.folder == other.folder
+        Arc::ptr_eq(&self.agent, &other.agent) && self.opened.folder == other.opened.folder
+    }
+
+    /// The name of the user whose rights use it.
+    pub(crate) fn user(&self) -> &str {
+        self.agent.user()
+    }
+
+    /// The folder's file handle, as the agent reports it.
+    pub(crate) fn handle(&self) -> Option<Vec<u8>> {
+        self.opened.handle.clone()
     }
 
     /// The target of a path; through links if they are to be followed. Blocks.

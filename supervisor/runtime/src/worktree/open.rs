@@ -9,7 +9,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use vm_system_protocol::files_agent::{FilesProcess, ReadTarget};
-use vm_system_sandbox::beneath::{self, FOLDER, PathTarget, errno_of};
+use vm_system_record::RecordedWorktree;
+use vm_system_sandbox::beneath::{self, FOLDER, PathTarget};
 
 /// A worktree or one of its files cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +43,12 @@ pub enum WorktreeError {
     /// The worktree is outside the operator's roots, or not permitted to this client.
     #[error("{0}")]
     NotPermitted(String),
+    /// The operator's root beneath which it was recorded is not configured any more.
+    #[error("{0}")]
+    RootRemoved(String),
+    /// The user whose rights use it has no passwd entry, or the uid has another name than at its creation.
+    #[error("{0}")]
+    OwnerGone(String),
 }
 
 /// An open worktree. Clones share it.
@@ -52,6 +59,8 @@ pub struct Worktree(Arc<Opened>);
 struct Opened {
     files: Files,
     cross_mounts: bool,
+    /// As it was found now; none for a folder of the operator.
+    recorded: Option<Arc<RecordedWorktree>>,
 }
 
 #[derive(Debug)]
@@ -64,6 +73,8 @@ enum Files {
     },
     /// Used by the files agent of a user.
     Agent(AgentFiles),
+    /// It could not be opened again for a session that is older than this supervisor; the reason.
+    Unavailable(String),
 }
 
 /// A folder of a user; opened again if the user's agent was replaced.
@@ -71,6 +82,8 @@ enum Files {
 struct AgentFiles {
     agents: FilesAgents,
     uid: u32,
+    /// The name of this user.
+    user: String,
     place: Place,
     /// As the client named it.
     path: PathBuf,
@@ -89,7 +102,8 @@ impl AgentFiles {
             return Ok(present);
         }
         let Place { root, beneath } = &self.place;
-        let opened = self.agents.open(self.uid, root.as_fd(), beneath, root.cross_mounts());
+        let user = (self.uid, Some(&*self.user));
+        let opened = self.agents.open(user, root.as_fd(), beneath, root.cross_mounts());
         let opened = Arc::new(opened.map_err(|error| of_agent(&self.path, error))?);
         *self.folder.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&opened);
         Ok(opened)
@@ -105,47 +119,111 @@ impl Worktree {
                 path.display()
             )));
         }
-        let (place, rights) = roots.find(path, client)?;
-        let Place { root, beneath } = &place;
-        let cross_mounts = root.cross_mounts();
-        let files = match rights {
-            FileRights::Own => {
-                let handle = beneath::open_folder(root.as_fd(), beneath, cross_mounts);
-                own(handle).map_err(|errno| failed(path, errno))?
-            }
-            FileRights::User(agents, uid) => {
-                let opened = agents.open(uid, root.as_fd(), beneath, cross_mounts);
-                let folder = Mutex::new(Arc::new(opened.map_err(|error| of_agent(path, error))?));
-                Files::Agent(AgentFiles { agents, uid, path: path.to_owned(), place, folder })
-            }
-        };
-        Ok(Self(Arc::new(Opened { files, cross_mounts })))
+        Self::open_at(path, roots.find(path, client)?, None)
     }
 
-    /// As [`Worktree::open`] with this process's own rights, from caches only; `None` where a disk, a server or an agent would have
-    /// to be queried, or for any error. Does not block.
-    pub fn open_cached(path: &Path, roots: &Roots, client: &WorktreeClient) -> Option<Self> {
+    /// Opens a folder again, by the same rule as when it was recorded. Blocks, as [`Worktree::open`].
+    pub fn open_recorded(
+        recorded: &RecordedWorktree,
+        roots: &Roots,
+        client: &WorktreeClient,
+    ) -> Result<Self, WorktreeError> {
+        let found = roots.find_recorded(recorded, client)?;
+        Self::open_at(&Path::new(&recorded.root).join(&recorded.beneath), found, recorded.user.as_deref())
+    }
+
+    fn open_at(
+        path: &Path,
+        (place, rights): (Place, FileRights),
+        user: Option<&str>,
+    ) -> Result<Self, WorktreeError> {
+        let Place { root, beneath } = &place;
+        let cross_mounts = root.cross_mounts();
+        match rights {
+            FileRights::Own => {
+                let handle = beneath::open_folder(root.as_fd(), beneath, cross_mounts);
+                Self::own(handle, &place).map_err(|errno| failed(path, errno))
+            }
+            FileRights::User(agents, uid) => {
+                let opened = agents.open((uid, user), root.as_fd(), beneath, cross_mounts);
+                let opened = opened.map_err(|error| of_agent(path, error))?;
+                let user = opened.user().to_owned();
+                let recorded = recorded(&place, (uid, Some(user.clone())), opened.handle());
+                let folder = Mutex::new(Arc::new(opened));
+                let files = AgentFiles { agents, uid, user, path: path.to_owned(), place, folder };
+                Ok(Self(Arc::new(Opened {
+                    files: Files::Agent(files),
+                    cross_mounts,
+                    recorded: Some(recorded),
+                })))
+            }
+        }
+    }
+
+    /// A folder that is used with our own rights.
+    fn own(handle: nix::Result<OwnedFd>, place: &Place) -> nix::Result<Self> {
+        let handle = handle?;
+        let file_handle = beneath::file_handle(handle.as_fd());
+        let recorded = recorded(place, (FileRights::Own.uid(), None), file_handle);
+        let (files, cross_mounts) = (own(handle)?, place.root.cross_mounts());
+        Ok(Self(Arc::new(Opened { files, cross_mounts, recorded: Some(recorded) })))
+    }
+
+    /// As [`Worktree::open`], or [`Worktree::open_recorded`], with this process's own rights, from caches only; `None` where a disk, a
+    /// server or an agent would have to be queried, or for any error. Does not block.
+    pub fn open_cached(
+        path: &Path,
+        recorded: Option<&RecordedWorktree>,
+        roots: &Roots,
+        client: &WorktreeClient,
+    ) -> Option<Self> {
         if *client != WorktreeClient::Administrator || !path.is_absolute() {
             return None;
         }
-        let (Place { root, beneath }, FileRights::Own) = roots.find(path, client).ok()? else { return None };
-        let cross_mounts = root.cross_mounts();
-        let files = own(beneath::open_cached_folder(root.as_fd(), &beneath, cross_mounts)).ok()?;
-        Some(Self(Arc::new(Opened { files, cross_mounts })))
+        let found = match recorded {
+            Some(recorded) => roots.find_recorded(recorded, client),
+            None => roots.find(path, client),
+        };
+        let (place, FileRights::Own) = found.ok()? else { return None };
+        let handle =
+            beneath::open_cached_folder(place.root.as_fd(), &place.beneath, place.root.cross_mounts());
+        Self::own(handle, &place).ok()
+    }
+
+    /// Where it is and whose rights use it, for its session's row; none for a folder of the operator.
+    pub fn recorded(&self) -> Option<&Arc<RecordedWorktree>> {
+        self.0.recorded.as_ref()
+    }
+
+    /// Whether a client may still use it, by the rule by which it was opened. Does not block.
+    pub fn permits(&self, roots: &Roots, client: &WorktreeClient) -> Result<(), WorktreeError> {
+        match &self.0.recorded {
+            Some(recorded) if *client != WorktreeClient::Administrator => {
+                roots.find_recorded(recorded, client).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The worktree of a session that goes on without it: each use is an error.
+    pub(crate) fn unavailable(why: String) -> Self {
+        Self(Arc::new(Opened { files: Files::Unavailable(why), cross_mounts: false, recorded: None }))
     }
 
     /// A folder of the operator, by any path, with our own rights. Blocks.
     pub fn of_operator(path: &Path) -> Result<Self, WorktreeError> {
-        let files = own(nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty()));
-        let files = files.map_err(|errno| failed(path, errno))?;
-        Ok(Self(Arc::new(Opened { files, cross_mounts: true })))
+        let files = nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty()).and_then(own);
+        let files = files.map_err(|errno| {
+            WorktreeError::Worktree(format!("{} cannot be opened: {}", path.display(), errno.desc()))
+        })?;
+        Ok(Self(Arc::new(Opened { files, cross_mounts: true, recorded: None })))
     }
 
     /// The handle, if the files are used with this process's own rights.
     pub fn own_handle(&self) -> Option<BorrowedFd<'_>> {
         match &self.0.files {
             Files::Own { handle, .. } => Some(handle.as_fd()),
-            Files::Agent(_) => None,
+            Files::Agent(_) | Files::Unavailable(_) => None,
         }
     }
 
@@ -171,6 +249,7 @@ impl Worktree {
         let folder = tokio::task::spawn_blocking(move || match &opened.files {
             Files::Agent(files) => files.folder().map_err(|error| io::Error::other(error.to_string())),
             Files::Own { .. } => Err(io::ErrorKind::Unsupported.into()),
+            Files::Unavailable(why) => Err(io::Error::other(why.clone())),
         });
         let folder = folder.await.map_err(io::Error::other)??;
         folder.start(process, channel).await.map_err(|error| io::Error::other(error.to_string()))
@@ -198,7 +277,7 @@ impl Worktree {
         };
         let changed = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
         let read = beneath::read_capped(file, metadata.len(), cap);
-        match read.map_err(|error| unreadable(path, true, errno_of(&error)))? {
+        match read.map_err(|errno| unreadable(path, true, errno))? {
             Ok(bytes) => Ok((bytes, changed)),
             Err(size) => Err(WorktreeError::TooLarge { path: path.to_owned(), size, cap }),
         }
@@ -214,6 +293,7 @@ impl Worktree {
                 Err(FilesAgentError::File(errno)) => return Err(unreadable(path, links, errno)),
                 Err(error) => return Err(WorktreeError::Unavailable(format!("{path:?}: {error}"))),
             },
+            Files::Unavailable(why) => return Err(WorktreeError::Worktree(why.clone())),
         };
         match target {
             ReadTarget::File(bytes) => Ok(Found::File(bytes)),
@@ -225,8 +305,19 @@ impl Worktree {
     }
 }
 
-fn own(handle: nix::Result<OwnedFd>) -> nix::Result<Files> {
-    let handle = handle?;
+/// What is recorded of a worktree.
+fn recorded(
+    place: &Place,
+    (uid, user): (u32, Option<String>),
+    handle: Option<Vec<u8>>,
+) -> Arc<RecordedWorktree> {
+    // Roots and worktrees are named by texts.
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (root, beneath) = (text(place.root.configured()), text(&place.beneath));
+    Arc::new(RecordedWorktree { uid, user, root, beneath, handle })
+}
+
+fn own(handle: OwnedFd) -> nix::Result<Files> {
     let facts = nix::sys::stat::fstat(&handle)?;
     Ok(Files::Own { handle, folder: (facts.st_dev, facts.st_ino) })
 }
@@ -242,12 +333,10 @@ fn read_target(
         PathTarget::Folder => ReadTarget::Folder,
         PathTarget::Nothing => ReadTarget::Nothing,
         PathTarget::Irregular => ReadTarget::Irregular,
-        PathTarget::File(file, metadata) => {
-            match beneath::read_capped(file, metadata.len(), cap).map_err(|error| errno_of(&error))? {
-                Ok(bytes) => ReadTarget::File(bytes),
-                Err(size) => ReadTarget::TooLarge(size),
-            }
-        }
+        PathTarget::File(file, metadata) => match beneath::read_capped(file, metadata.len(), cap)? {
+            Ok(bytes) => ReadTarget::File(bytes),
+            Err(size) => ReadTarget::TooLarge(size),
+        },
     })
 }
 
@@ -320,7 +409,9 @@ fn of_agent(path: &Path, error: FilesAgentError) -> WorktreeError {
     let shown = path.display();
     match error {
         FilesAgentError::File(errno) => failed(path, errno),
-        FilesAgentError::NoUser(_) => outside(path),
+        FilesAgentError::NoUser { .. } => {
+            WorktreeError::OwnerGone(format!("the worktree {shown} cannot be used: {error}"))
+        }
         error @ FilesAgentError::Lost { .. } => {
             WorktreeError::Unavailable(format!("the worktree {shown} cannot be opened: {error}"))
         }

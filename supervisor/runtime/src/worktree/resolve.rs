@@ -97,7 +97,7 @@ fn bases(resolver: &Resolver, wanted: Wanted<'_>) -> Result<Vec<String>, HostErr
         } else {
             let why =
                 "imports from the worktree's root ('/…') are off (resolver.allow_absolute_repo_imports)";
-            Err(error("MODULE_NOT_ALLOWED", format!("Cannot find module '{specifier}': {why}")))
+            Err(error("MODULE_NOT_ALLOWED", format!("Invalid module '{specifier}': {why}")))
         };
     }
     let relative =
@@ -108,7 +108,7 @@ fn bases(resolver: &Resolver, wanted: Wanted<'_>) -> Result<Vec<String>, HostErr
         bases.extend(join("", folder_of(wanted.referrer)));
         if bases.iter().all(|base| join(base, specifier).is_none()) {
             let why = "it is outside the worktree";
-            return Err(error("MODULE_NOT_ALLOWED", format!("Cannot find module '{specifier}': {why}")));
+            return Err(error("MODULE_NOT_ALLOWED", format!("Invalid module '{specifier}': {why}")));
         }
     }
     if resolver.roots.is_empty() {
@@ -143,13 +143,13 @@ fn with_extension(path: &str, extension: &str) -> String {
 fn not_found(specifier: &str, referrer: &str) -> HostError {
     let shown: String = specifier.chars().take(200).collect();
     let from = if referrer.is_empty() { String::new() } else { format!(" (required by {referrer})") };
-    error("MODULE_NOT_FOUND", format!("Cannot find module '{shown}'{from}"))
+    error("MODULE_NOT_FOUND", format!("Invalid module '{shown}': there is no such file or module{from}"))
 }
 
 fn not_among_paths(specifier: &str) -> HostError {
     let shown: String = specifier.chars().take(200).collect();
     let why = "no such file among the paths that the template permits to read (capability fs read)";
-    error("MODULE_NOT_ALLOWED", format!("Cannot find module '{shown}': {why}"))
+    error("MODULE_NOT_ALLOWED", format!("Invalid module '{shown}': {why}"))
 }
 
 fn unusable(failure: &WorktreeError) -> HostError {
@@ -157,7 +157,10 @@ fn unusable(failure: &WorktreeError) -> HostError {
         WorktreeError::InvalidPath(_) | WorktreeError::NotPermitted(_) => "MODULE_NOT_ALLOWED",
         WorktreeError::NotFound(_) => "MODULE_NOT_FOUND",
         WorktreeError::TooLarge { .. } => "EFBIG",
-        WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) => "EACCES",
+        WorktreeError::Unreadable(_)
+        | WorktreeError::Worktree(_)
+        | WorktreeError::RootRemoved(_)
+        | WorktreeError::OwnerGone(_) => "EACCES",
         WorktreeError::Unavailable(_) => "EAGAIN",
     };
     error(code, format!("Cannot load module: {failure}"))

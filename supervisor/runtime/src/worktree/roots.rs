@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use vm_system_record::{Owner, RecordedWorktree};
 use vm_system_sandbox::beneath::FOLDER;
 
 /// A folder beneath which the operator allows worktrees, as configured.
@@ -70,6 +71,15 @@ pub(super) enum FileRights {
     Own,
     /// Those of a user, by its files agent.
     User(FilesAgents, u32),
+}
+
+impl FileRights {
+    pub(super) fn uid(&self) -> u32 {
+        match self {
+            Self::Own => own_uid(),
+            Self::User(_, uid) => *uid,
+        }
+    }
 }
 
 /// The operator's roots, and whether there are files agents. Clones share them.
@@ -134,8 +144,37 @@ impl Roots {
         self.agents.as_ref()
     }
 
+    /// The place of a recorded worktree, if the client may use it as it was recorded: beneath the same root, which the operator still
+    /// has, and with the rights of the same user. Does not block.
+    pub(super) fn find_recorded(
+        &self,
+        recorded: &RecordedWorktree,
+        client: &WorktreeClient,
+    ) -> Result<(Place, FileRights), WorktreeError> {
+        let RecordedWorktree { uid, root, beneath, .. } = recorded;
+        let root = Path::new(root);
+        let path = root.join(beneath);
+        if !self.roots.iter().any(|known| known.configured == root) {
+            return Err(WorktreeError::RootRemoved(format!(
+                "the worktree {} was named beneath the root {}, which the daemon's configuration does not have any more",
+                path.display(),
+                root.display()
+            )));
+        }
+        let of_admin = WorktreeClient::AdministratorAs(uid.to_string());
+        let client = if *client == WorktreeClient::Administrator { &of_admin } else { client };
+        let (place, rights) = self.find(&path, client)?;
+        if rights.uid() != *uid {
+            return Err(WorktreeError::NotPermitted(format!(
+                "the worktree {} is used with the rights of uid {uid}, which its owner does not have any more",
+                path.display()
+            )));
+        }
+        Ok((place, rights))
+    }
+
     /// The place of a folder, and the rights with which a client may use it. `path` is absolute. Looks up the user of
-    /// [`WorktreeClient::AdministratorAs`], which blocks.
+    /// [`WorktreeClient::AdministratorAs`], which blocks unless it is a number.
     pub(super) fn find(
         &self,
         path: &Path,
@@ -181,7 +220,7 @@ impl Roots {
             WorktreeClient::Token { name, .. } => owners.contains(name),
             _ => false,
         };
-        let listed_user = uid.is_some_and(|uid| owners.contains(&format!("{UID}{uid}")));
+        let listed_user = uid.is_some_and(|uid| owners.contains(Owner::of_uid(uid).as_str()));
         listed_token || listed_user
     }
 
@@ -210,7 +249,11 @@ impl Roots {
 }
 
 fn is_own(uid: u32) -> bool {
-    nix::unistd::geteuid().as_raw() == uid
+    own_uid() == uid
+}
+
+fn own_uid() -> u32 {
+    nix::unistd::geteuid().as_raw()
 }
 
 /// The uid of a user's name or number. Blocks.
@@ -231,6 +274,10 @@ fn uid_of(user: &str) -> Result<u32, WorktreeError> {
 impl Root {
     pub(super) fn cross_mounts(&self) -> bool {
         self.cross_mounts
+    }
+
+    pub(super) fn configured(&self) -> &Path {
+        &self.configured
     }
 
     fn open(settings: &RootSettings) -> Result<Self, WorktreeError> {
@@ -257,7 +304,7 @@ impl Root {
 fn owner_name(entry: &str) -> Result<String, String> {
     if let Some(name) = entry.strip_prefix("user:") {
         return match nix::unistd::User::from_name(name) {
-            Ok(Some(user)) => Ok(format!("{UID}{}", user.uid)),
+            Ok(Some(user)) => Ok(Owner::of_uid(user.uid.as_raw()).as_str().to_owned()),
             Ok(None) => Err(format!("owners: there is no user `{name}`")),
             Err(errno) => Err(format!("owners: user `{name}`: {}", errno.desc())),
         };

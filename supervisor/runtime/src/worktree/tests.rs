@@ -7,6 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 use vm_system_policy::paths::{PathRules, Pattern};
 use vm_system_protocol::model::Resolver;
+use vm_system_record::RecordedWorktree;
 
 const CAP: u64 = 1_024;
 
@@ -130,7 +131,10 @@ fn errors_reveal_nothing_outside_of_the_operators_roots() {
     let roots = roots(&[root(allowed.path())]);
     let message = |path: &std::path::Path| {
         let opened = open(path, &roots);
-        assert!(Worktree::open_cached(path, &roots, &WorktreeClient::Administrator).is_none(), "{path:?}");
+        assert!(
+            Worktree::open_cached(path, None, &roots, &WorktreeClient::Administrator).is_none(),
+            "{path:?}"
+        );
         let error = opened.expect_err("refused");
         (error.to_string().replace(&path.display().to_string(), "…"), error)
     };
@@ -274,6 +278,30 @@ fn a_folder_that_was_replaced_is_another_worktree() {
     fs::rename(&path, dir.path().join("moved")).expect("renamed");
     fs::create_dir(&path).expect("a folder");
     assert!(!first.is_same(&open(&path, &everywhere()).expect("it opens")));
+}
+
+#[test]
+fn a_recorded_worktree_of_another_user_is_closed_to_a_supervisor_with_its_own_rights_only() {
+    let dir = TempDir::new().expect("a folder");
+    fs::create_dir(dir.path().join("w")).expect("a folder");
+    let own = nix::unistd::geteuid().as_raw();
+    let (roots, client) = (roots(&[root(dir.path())]), WorktreeClient::Administrator);
+    let first = open(&dir.path().join("w"), &roots).expect("it opens");
+    let recorded = RecordedWorktree::clone(first.recorded().expect("it is recorded"));
+    assert_eq!((recorded.uid, &*recorded.beneath, &recorded.user), (own, "w", &None));
+    let again = |recorded: &RecordedWorktree| Worktree::open_recorded(recorded, &roots, &client);
+    assert!(again(&recorded).expect("it opens").is_same(&first));
+    let cached = Worktree::open_cached(dir.path(), Some(&recorded), &roots, &client);
+    assert!(cached.is_none_or(|cached| cached.is_same(&first)));
+    let of_other = RecordedWorktree { uid: own + 1, ..recorded.clone() };
+    assert!(matches!(again(&of_other), Err(WorktreeError::NotPermitted(_))));
+    assert!(Worktree::open_cached(dir.path(), Some(&of_other), &roots, &client).is_none());
+    for beneath in ["../w", "/etc", "none"] {
+        let elsewhere = RecordedWorktree { beneath: beneath.to_owned(), ..recorded.clone() };
+        assert!(again(&elsewhere).is_err(), "{beneath}");
+    }
+    let removed = RecordedWorktree { root: "/removed".to_owned(), ..recorded };
+    assert!(matches!(again(&removed), Err(WorktreeError::RootRemoved(_))));
 }
 
 #[test]

@@ -69,6 +69,7 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
         Query::Sessions(scope, filter, page) => {
             QueryResult::Sessions(sessions::list(c, scope, filter, *page)?)
         }
+        Query::ReadySessions => QueryResult::ReadySessions(sessions::ready(c)?),
         Query::Execution(scope, id) => {
             QueryResult::Execution(executions::by_id(c, scope, *id)?.map(Box::new))
         }

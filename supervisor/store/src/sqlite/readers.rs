@@ -7,7 +7,7 @@ use super::read::{self, ReadError};
 use super::writer::WriterShared;
 use crate::DatabaseFault;
 use rusqlite::Connection;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use vm_system_record::{Query, QueryResult, StoreError};
@@ -19,8 +19,17 @@ pub(super) struct Readers {
     file: Arc<DatabaseFile>,
     busy_timeout: Duration,
     shared: Arc<WriterShared>,
-    idle: Mutex<Vec<Connection>>,
+    pool: Mutex<Pool>,
+    /// A connection was returned, or closed.
+    returned: Condvar,
     capacity: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct Pool {
+    idle: Vec<Connection>,
+    /// Connections that are used by queries.
+    used: usize,
 }
 
 impl Readers {
@@ -29,7 +38,8 @@ impl Readers {
             file,
             busy_timeout,
             shared,
-            idle: Mutex::default(),
+            pool: Mutex::default(),
+            returned: Condvar::new(),
             capacity: Arc::new(Semaphore::new(CONNECTIONS as usize)),
         }
     }
@@ -47,17 +57,44 @@ impl Readers {
     }
 
     fn run(&self, query: &Query) -> Result<QueryResult, StoreError> {
-        let connection = match self.idle().pop() {
-            Some(connection) => connection,
-            None => self.connect()?,
-        };
-        match transaction(&connection, query) {
-            Ok(result) => {
-                self.idle().push(connection);
-                Ok(result)
-            }
+        let connection = self.connection()?;
+        let result = transaction(&connection, query);
+        {
+            let mut pool = self.pool();
+            pool.used -= 1;
             // After a failure the connection may be in any state; a new one is cheap.
-            Err(error) => Err(self.failed(error)),
+            if result.is_ok() {
+                pool.idle.push(connection);
+            }
+        }
+        self.returned.notify_all();
+        result.map_err(|error| self.failed(error))
+    }
+
+    /// A connection for one query. While none can be opened, queries share those that are open.
+    fn connection(&self) -> Result<Connection, StoreError> {
+        let mut pool = self.pool();
+        loop {
+            if let Some(connection) = pool.idle.pop() {
+                pool.used += 1;
+                return Ok(connection);
+            }
+            drop(pool);
+            let opened = self.connect();
+            pool = self.pool();
+            let error = match opened {
+                Ok(connection) => {
+                    pool.used += 1;
+                    return Ok(connection);
+                }
+                Err(error) => error,
+            };
+            if self.file.fault().is_none() || (pool.idle.is_empty() && pool.used == 0) {
+                return Err(error);
+            }
+            if pool.idle.is_empty() {
+                pool = self.returned.wait(pool).unwrap_or_else(PoisonError::into_inner);
+            }
         }
     }
 
@@ -84,8 +121,8 @@ impl Readers {
         error
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for running queries and closes the connections.
@@ -94,7 +131,7 @@ impl Readers {
             all.forget();
         }
         self.capacity.close();
-        self.idle().clear();
+        self.pool().idle.clear();
     }
 }
 

@@ -5,6 +5,7 @@ mod copies;
 mod durable;
 mod ends;
 mod executions;
+mod imports;
 mod keep;
 mod sessions;
 mod templates;
@@ -29,6 +30,9 @@ pub(super) enum Written {
 
 /// Writes a batch, or as much of it as it may in this turn; on an error the caller rolls back.
 pub(super) fn apply(c: &Connection, job: &QueuedBatch, ends: &Ends<'_>) -> Result<Written, SqliteFailure> {
+    if let Some(execution) = job.import() {
+        return imports::apply(c, job, execution, ends);
+    }
     if let Some(most_bytes) = job.piece() {
         let checkpoint = job.batch.0.iter().find_map(|write| match write {
             Write::Checkpoint(checkpoint) => Some(checkpoint),
@@ -42,12 +46,17 @@ pub(super) fn apply(c: &Connection, job: &QueuedBatch, ends: &Ends<'_>) -> Resul
         return Ok(written);
     }
     if let [Write::RunDelete { id }] = &job.batch.0[..] {
+        let is_begun = job.progress.pages > 0;
+        if is_begun && !exists(c, "SELECT 1 FROM executions WHERE id = ?1", [id.as_bytes()])? {
+            // What an interrupted copy or import leaves is deleted in the background, too.
+            return Ok(Written::All(Applied { rows: 0 }));
+        }
         let deleted = keep::delete_run(c, *id)?;
         let rows = deleted.rows;
         return Ok(if deleted.is_gone {
             Written::All(Applied { rows })
         } else {
-            Written::Part(job.progress.clone())
+            Written::Part(Progress { pages: 1, ..Progress::default() })
         });
     }
     Ok(Written::All(Applied { rows: apply_all(c, &job.batch, &job.progress, ends)? }))
@@ -74,6 +83,7 @@ fn apply_one(
     ends: &Ends<'_>,
 ) -> Result<u64, SqliteFailure> {
     match write {
+        write if written.staged_writes.is_some() && imports::is_staged(write) => Ok(1),
         Write::TemplateInsert { owner, detail } => templates::insert(c, owner, detail),
         Write::TemplateUpdate { id, name, settings, at } => {
             templates::update(c, *id, name.as_deref(), settings.as_deref(), *at)
@@ -96,7 +106,9 @@ fn apply_one(
         Write::LibraryInstall(row) => templates::install_library(c, row),
         Write::LibraryUninstall { name } => templates::uninstall_library(c, name),
         Write::SessionInsert { session, .. } if written.is_copied() => sessions::open_copied(c, session),
-        Write::SessionInsert { owner, session, policy } => sessions::insert(c, owner, session, policy),
+        Write::SessionInsert { owner, session, policy, worktree } => {
+            sessions::insert(c, owner, session, (policy, worktree.as_deref()))
+        }
         Write::SessionReady { id } => sessions::ready(c, *id),
         Write::SessionEnd { id, status, at, reason, last_error } => {
             sessions::end(c, *id, *status, *at, reason, last_error.as_deref())
@@ -118,6 +130,9 @@ fn apply_one(
         Write::Events(events) => executions::events(c, events),
         Write::HostRestart { at, alive } => sessions::host_restart(c, *at, alive),
         Write::ProgramVersion(version) => durable::program_version(c, version),
+        Write::ProgramRun { execution, .. } if written.is_copied() && durable::has_run(c, *execution)? => {
+            Ok(1)
+        }
         Write::ProgramRun { execution, program, version } => {
             durable::program_run(c, *execution, *program, *version)
         }
@@ -129,10 +144,9 @@ fn apply_one(
             durable::task_end(c, *id, *outcome, answer.as_deref(), *at)
         }
         Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint, written),
+        // Its pages are there.
         Write::CheckpointCopy { from, checkpoint, to, at } => {
-            let pages =
-                if written.is_copied() { 0 } else { durable::copy_pages(c, *from, *checkpoint, *to)? };
-            Ok(pages + durable::copy_row(c, *from, *checkpoint, *to, *at)?)
+            durable::copy_row(c, *from, *checkpoint, *to, *at)
         }
         Write::RunProgress { id, status, metrics } => executions::progress(c, *id, *status, metrics),
         Write::ExecutionUnname { id } => executions::unname(c, *id),

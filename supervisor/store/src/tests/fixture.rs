@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics, Session,
-    SessionStatus, Settings, Template, TemplateDetail,
+    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
+    ResultValue, Session, SessionStatus, Settings, Template, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Batch, Owner, PolicySnapshot, Retention, Scope, Write};
@@ -117,7 +117,8 @@ pub(super) fn policy() -> Arc<PolicySnapshot> {
 }
 
 pub(super) fn session(n: u8, template: u8) -> Write {
-    Write::SessionInsert { owner: owner(1), session: Arc::new(session_record(n, template)), policy: policy() }
+    let session = Arc::new(session_record(n, template));
+    Write::SessionInsert { owner: owner(1), session, policy: policy(), worktree: None }
 }
 
 pub(super) fn execution_record(n: u8, session: u8) -> Execution {
@@ -148,7 +149,7 @@ pub(super) fn ended(n: u8, session: u8) -> Write {
     let mut execution = execution_record(n, session);
     execution.status = ExecutionStatus::Ok;
     execution.ended_at = Some(Timestamp(4_000 + i64::from(n)));
-    execution.result = Some(JsonText::from_untrusted("3".to_owned()));
+    execution.result = Some(ResultValue::of_json(JsonText::from_untrusted("3".to_owned())));
     execution.metrics.duration_ms = 7;
     Write::ExecutionEnded(Arc::new(execution))
 }
@@ -158,7 +159,7 @@ pub(super) fn console(execution: u8, seq: u64) -> Event {
         execution_id: execution_id(execution),
         seq,
         ts: Timestamp(3_500),
-        payload: EventPayload::Console { level: ConsoleLevel::Log, text: format!("line {seq}") },
+        payload: EventPayload::console(ConsoleLevel::Log, format!("line {seq}")),
     }
 }
 

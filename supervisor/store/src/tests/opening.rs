@@ -38,6 +38,12 @@ async fn second_owner_of_a_state_directory_is_refused_by_name() {
     let OpenError::InUse { pid, .. } = &error else { panic!("refused for another reason: {error}") };
     assert_eq!(*pid, Some(std::process::id()));
     assert!(error.to_string().contains("--state-dir"), "{error}");
+    let elsewhere = tempfile::tempdir().expect("a temporary folder can be made");
+    let named = StoreOptions { socket: Some("/run/it.sock".into()), ..options(elsewhere.path()) };
+    let holder = open_sqlite(named).expect("an empty folder can be opened");
+    let error = open_sqlite(options(elsewhere.path())).expect_err("the directory has an owner").to_string();
+    assert!(error.contains(&format!("(pid {}, socket /run/it.sock)", std::process::id())), "{error}");
+    holder.shutdown().await;
     disk.store.shutdown().await;
     let store = open_sqlite(options(disk.folder.path())).expect("the owner has gone");
     store.shutdown().await;
@@ -139,7 +145,7 @@ async fn database_of_a_newer_program_is_refused_by_name() {
         .and_then(|connection| connection.pragma_update(None, "user_version", 999))
         .expect("it is not locked");
     let error = open_sqlite(options(disk.folder.path())).expect_err("it is newer");
-    assert!(matches!(error, OpenError::Newer { found: 999, known: 12, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 999, known: 13, .. }), "{error}");
     assert!(error.to_string().contains("version 999"), "{error}");
 }
 

@@ -200,6 +200,32 @@ async fn large_execution_is_deleted_in_pieces_and_its_owners_size_with_it() {
     store.shutdown().await;
 }
 
+/// Writes a batch of the first owner in pieces, between which another owner writes. Until it is whole, the third execution is a
+/// placeholder; `check` is called with whether it is one.
+async fn written_beside_others(store: &StoreHandle, batch: Vec<Write>, check: impl AsyncFn(bool)) {
+    let written = store.of(&owner(1)).submit(batch).await.expect("the store accepts it");
+    let mut unfinished = 0;
+    tokio::pin!(written);
+    loop {
+        tokio::select! {
+            biased;
+            written = &mut written => {
+                written.expect("written");
+                break;
+            }
+            () = async {
+                let other = store.of(&owner(2));
+                other.apply(Write::MetaSet { key: "k".to_owned(), value: Some(vec![1]) }).await.expect("always");
+                let seen = store.execution(&mine(), execution_id(3)).await.expect("readable");
+                let is_placeholder = seen.is_some_and(|row| row.execution.status == ExecutionStatus::Error);
+                unfinished += usize::from(is_placeholder);
+                check(is_placeholder).await;
+            } => {}
+        }
+    }
+    assert!(unfinished >= 2, "{unfinished} others were written meanwhile");
+}
+
 /// The writes of an execution that begins with the state of the first one at its first checkpoint.
 fn copy() -> Vec<Write> {
     let (from, to) = (execution_id(1), execution_id(3));
@@ -213,28 +239,11 @@ async fn others_are_written_while_a_large_state_is_copied_and_nobody_goes_on_fro
     let (store, folder) = (&disk.store, disk.folder.path());
     store.apply(running()).await.expect("new");
     store.apply(checkpoint(1, 1, "pause", 0..LARGE, 1)).await.expect("new");
-    let copied = store.of(&owner(1)).submit(copy()).await.expect("the store accepts it");
-    let mut unfinished = 0;
-    tokio::pin!(copied);
-    loop {
-        tokio::select! {
-            biased;
-            copied = &mut copied => {
-                copied.expect("written");
-                break;
-            }
-            () = async {
-                let other = store.of(&owner(2));
-                other.apply(Write::MetaSet { key: "k".to_owned(), value: Some(vec![1]) }).await.expect("always");
-                let seen = store.execution(&mine(), execution_id(3)).await.expect("readable");
-                let is_placeholder = seen.is_some_and(|row| row.execution.status == ExecutionStatus::Error);
-                unfinished += usize::from(is_placeholder);
-                let whole = store.last_checkpoint(execution_id(3)).await.expect("readable");
-                assert!(!is_placeholder || whole.is_empty() || number(folder, "SELECT count(*) FROM staged") == 0);
-            } => {}
-        }
-    }
-    assert!(unfinished >= 2, "{unfinished} others were written meanwhile");
+    written_beside_others(store, copy(), async |is_placeholder| {
+        let whole = store.last_checkpoint(execution_id(3)).await.expect("readable");
+        assert!(!is_placeholder || whole.is_empty() || number(folder, "SELECT count(*) FROM staged") == 0);
+    })
+    .await;
     let made = store.execution(&mine(), execution_id(3)).await.expect("readable").expect("it was made");
     assert_eq!((made.execution.status, &made.execution.error), (ExecutionStatus::Running, &None));
     let session = store.session(&mine(), session_id(3)).await.expect("readable").expect("it was made");
@@ -245,6 +254,46 @@ async fn others_are_written_while_a_large_state_is_copied_and_nobody_goes_on_fro
     assert_eq!(rows[0].bytes, LARGE * ((1 << 10) + 64));
     let (counters, rows) = counted(folder);
     assert_eq!(counters, rows);
+    store.shutdown().await;
+}
+
+/// The writes of an execution that is imported with its states and its output.
+fn import() -> Vec<Write> {
+    let more = events(3, 1..3_000);
+    let states = [checkpoint(3, 1, "pause", 0..LARGE, 1), checkpoint(3, 2, "pause", LARGE / 2..LARGE * 2, 2)];
+    let begin = [session(3, 1), started(3, 3)];
+    begin.into_iter().chain(states).chain([more, ended(3, 3)]).collect()
+}
+
+#[tokio::test]
+async fn others_are_written_while_a_large_execution_is_imported_and_nobody_goes_on_from_a_part_of_it() {
+    let disk = on_disk();
+    let (store, folder) = (&disk.store, disk.folder.path());
+    store.apply(running()).await.expect("new");
+    written_beside_others(store, import(), async |_| {}).await;
+    assert_eq!(number(folder, "SELECT count(*) FROM staged"), 0);
+    let made = store.execution(&mine(), execution_id(3)).await.expect("readable").expect("it was made");
+    assert_eq!((made.execution.status, &made.execution.error), (ExecutionStatus::Ok, &None));
+    let rows = store.checkpoints(execution_id(3)).await.expect("readable");
+    assert_eq!(rows.iter().map(|row| row.seq).collect::<Vec<_>>(), [1, 2]);
+    // The same as an import that is small enough for one commit.
+    for (seq, last, byte) in [(1, LARGE, 1), (2, LARGE * 2, 2)] {
+        let state = store.state_part(execution_id(3), seq, None, usize::MAX).await.expect("readable");
+        assert_eq!((state.len() as u64, state[state.len() - 1].1[0]), (last, byte));
+    }
+    assert_eq!(store.events(execution_id(3), 0, 0).await.expect("readable").len(), 2_999);
+    let (counters, rows) = counted(folder);
+    assert_eq!(counters, rows);
+    // One that cannot be finished leaves nothing.
+    let mut twice = import();
+    twice.push(checkpoint(3, 2, "pause", 0..1, 1));
+    store.apply(Write::RunDelete { id: execution_id(3) }).await.expect("it has ended");
+    store.of(&owner(1)).apply(twice).await.expect_err("a checkpoint is in it twice");
+    until(store, "a part stays", || number(folder, "SELECT count(*) FROM executions") == 1).await;
+    assert_eq!(
+        number(folder, "SELECT (SELECT count(*) FROM state_pages) + (SELECT count(*) FROM staged)"),
+        0
+    );
     store.shutdown().await;
 }
 

@@ -108,7 +108,12 @@ async fn the_largest_owner_loses_records_first_and_no_other_owner_and_no_line_of
     let status = execution_record(1, 1).status;
     let mut writes = running().0;
     writes.extend([
-        Write::SessionInsert { owner: owner(2), session: Arc::new(session_record(2, 1)), policy: policy() },
+        Write::SessionInsert {
+            owner: owner(2),
+            session: Arc::new(session_record(2, 1)),
+            policy: policy(),
+            worktree: None,
+        },
         Write::SessionReady { id: session_id(2) },
         started(2, 2),
         ended(2, 2),

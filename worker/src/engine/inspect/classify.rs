@@ -6,6 +6,8 @@ use rquickjs::{Object, Result, Value};
 /// The class of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) enum ObjectClass {
+    /// Names and values in turn, in place of an object of a platform class.
+    Pairs,
     Proxy,
     Array,
     Function,

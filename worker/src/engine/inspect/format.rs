@@ -62,6 +62,7 @@ pub(super) enum Members {
     Map,
     SetIterator,
     MapIterator,
+    Pairs,
     Promise,
     Unknown,
     WeakRef,
@@ -164,6 +165,12 @@ impl<'a, 'js> Formatter<'a, 'js> {
         let kind = self.inspector.classes.kind(&object);
         let constructor = self.constructor_name(&object, level);
         let tag = self.tag(&object, kind, constructor.as_deref());
+        let (object, kind) = match self.inspector.view(&object, kind, constructor.as_deref()) {
+            // A list is names and values in turn.
+            Some(view) if view.is_array() => (view, ObjectClass::Pairs),
+            Some(view) => (view, kind),
+            None => (object, kind),
+        };
         let raw = ObjectFacts { object, kind, constructor, tag };
         let shape = self.shape(&raw, level, typed);
         if let Some(alone) = shape.alone {

@@ -2,7 +2,7 @@
 
 use super::classify::ObjectClass;
 use super::format::{Formatter, Members, ObjectFacts, ObjectFormat, prefix};
-use crate::engine::sys;
+use crate::engine::sys::{self, Property};
 use rquickjs::function::This;
 use rquickjs::{Array, Object, Value};
 use std::fmt::Write;
@@ -219,6 +219,11 @@ impl<'js> Formatter<'_, 'js> {
             ObjectClass::Generator | ObjectClass::AsyncGenerator => {
                 (format!("Object [{}] ", raw.tag), Members::None)
             }
+            ObjectClass::Pairs => {
+                keys.clear();
+                size = Some(self.array_length(&raw.object));
+                (prefix(raw, "Object", ""), Members::Pairs)
+            }
             ObjectClass::Namespace => ("[Module: null prototype] ".to_owned(), Members::None),
             _ if raw.constructor.as_deref() == Some("Object") && raw.tag.is_empty() => {
                 (String::new(), Members::None)
@@ -258,6 +263,7 @@ impl<'js> Formatter<'_, 'js> {
             Members::Map => {
                 return self.entries_of(&raw.object, "mapEntries", "mapNext", true, level, entries);
             }
+            Members::Pairs => return self.pairs(&raw.object, level, entries),
             Members::Promise => self.promise(&raw.object, level, entries),
             Members::Unknown | Members::MapIterator | Members::SetIterator => {
                 entries.push("<items unknown>".to_owned());
@@ -369,6 +375,26 @@ impl<'js> Formatter<'_, 'js> {
             entries.push(more(size - ELEMENTS, "item"));
         }
         size > ELEMENTS
+    }
+
+    /// Names and values in turn.
+    fn pairs(&mut self, list: &Object<'js>, level: usize, entries: &mut Vec<String>) -> bool {
+        let length = self.array_length(list);
+        for index in (0..length.min(2 * ELEMENTS)).step_by(2) {
+            let mut text = |index| match self.inspector.element(list, index).map(|own| own.property) {
+                Some(Property::Data(value)) => self.indented(2, |this| this.value(&value, level, false)),
+                _ => String::new(),
+            };
+            let (name, value) = (text(index), text(index + 1));
+            entries.push(format!("{name} => {value}"));
+            if self.is_spent() {
+                break;
+            }
+        }
+        if length > 2 * ELEMENTS {
+            entries.push(more(length / 2 - ELEMENTS, "item"));
+        }
+        length > 2 * ELEMENTS
     }
 
     fn promise(&mut self, promise: &Object<'js>, level: usize, entries: &mut Vec<String>) {

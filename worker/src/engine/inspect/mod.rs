@@ -24,16 +24,22 @@ use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 const CUT_MARK: &str = "... [cut: too long]";
 
 /// Cuts a text to the limit of an event.
-pub(super) fn cut(mut text: String) -> String {
-    if text.len() > EVENT_TEXT_BYTES {
-        let mut end = EVENT_TEXT_BYTES - CUT_MARK.len();
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
+pub(super) fn cut(text: String) -> String {
+    cut_to(text, EVENT_TEXT_BYTES)
+}
+
+/// Cuts a text to this many bytes, and marks it.
+pub(super) fn cut_to(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most - CUT_MARK.len()));
         text.push_str(CUT_MARK);
     }
     text
+}
+
+/// Whether [`cut`] cut this text.
+pub(super) fn is_cut(text: &str) -> bool {
+    text.len() > EVENT_TEXT_BYTES - char::MAX.len_utf8() && text.ends_with(CUT_MARK)
 }
 
 /// The context for inspecting values.
@@ -125,6 +131,51 @@ impl<'js> Inspector<'js> {
         (units, true)
     }
 
+    /// The code units of a JavaScript string in slices of at most `most`; no slice ends within a surrogate pair.
+    pub(super) fn slices(
+        &self,
+        string: &rquickjs::String<'js>,
+        most: usize,
+    ) -> impl Iterator<Item = Vec<u16>> {
+        let length = sys::string_units(string);
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            if at >= length {
+                return None;
+            }
+            let slice = if length <= most {
+                Some(string.clone())
+            } else {
+                let end = (at + most).min(length);
+                let slice: Option<Value> =
+                    self.call_with("stringSlice", (This(string.clone()), at as f64, end as f64));
+                slice.and_then(Value::into_string)
+            };
+            // Without memory for a slice, the script ends with an error of its own.
+            let mut units = slice.as_ref().and_then(sys::string_utf16).unwrap_or_default();
+            if at + units.len() < length
+                && units.len() > 1
+                && units.last().is_some_and(|unit| (0xD800..0xDC00).contains(unit))
+            {
+                units.pop();
+            }
+            at = if units.is_empty() { length } else { at + units.len() };
+            Some(units)
+        })
+    }
+
+    /// A JavaScript string as text, cut to this many bytes.
+    pub(super) fn text(&self, string: &rquickjs::String<'js>, most: usize) -> String {
+        let mut text = String::new();
+        for units in self.slices(string, EVENT_TEXT_BYTES) {
+            text.push_str(&String::from_utf16_lossy(&units));
+            if text.len() > most {
+                return cut_to(text, most);
+            }
+        }
+        text
+    }
+
     /// A JavaScript string as text, cut to the limit of an event.
     pub(super) fn string(&self, string: &rquickjs::String<'js>) -> String {
         let (units, more) = self.units(string, EVENT_TEXT_BYTES);
@@ -175,6 +226,20 @@ impl<'js> Inspector<'js> {
     /// A captured object.
     pub(super) fn captured_object(&self, name: &str) -> Option<Object<'js>> {
         self.captured.as_ref()?.get(name).ok()
+    }
+
+    /// What is shown of an object of a platform class, whose state is in private fields. Runs functions of the prelude, which read
+    /// private fields only.
+    fn view(
+        &self,
+        object: &Object<'js>,
+        kind: ObjectClass,
+        constructor: Option<&str>,
+    ) -> Option<Object<'js>> {
+        if kind != ObjectClass::Plain || constructor.is_none_or(|name| name == "Object") {
+            return None;
+        }
+        self.call_with::<Value>("view", (object.clone(),))?.into_object()
     }
 
     /// The text of a primitive other than a symbol or string: `String(x)`.

@@ -52,9 +52,8 @@ pub(super) fn load(
     import: bool,
 ) -> Result<LoadedFile> {
     if library::is_evaluating(state) {
-        let message = format!(
-            "Cannot find module '{specifier}': a library finds other libraries of its template only."
-        );
+        let message =
+            format!("Invalid module '{specifier}': a library finds other libraries of its template only.");
         return Err(coded_error(ctx, "MODULE_NOT_FOUND", &message));
     }
     let request =

@@ -249,11 +249,33 @@
     const now = reflectGet(process, 'exitCode');
     return now && typeof now.value === 'number' ? now.value : 0;
   };
+  // `_` is the value of the shell's last input, until a script declares or assigns the name itself.
+  let last;
+  const getLast = () => last;
+  captured.remember = (value) => {
+    const own = reflectGet(global, '_');
+    if (own !== undefined && own.get !== getLast) return;
+    last = value;
+    if (own !== undefined) return;
+    defineProperty(global, '_', {
+      get: getLast,
+      set(mine) {
+        last = undefined;
+        defineProperty(global, '_', { value: mine, writable: true, enumerable: true, configurable: true });
+      },
+      enumerable: false,
+      configurable: true,
+    });
+  };
   hidden('performance', {
     now() { return native.nanoseconds() / 1e6; },
     get timeOrigin() { return Date.now() - native.nanoseconds() / 1e6; },
     get [Symbol.toStringTag]() { return 'Performance'; },
   });
+  for (const name of ['mark', 'measure', 'clearMarks', 'clearMeasures', 'getEntries', 'getEntriesByName', 'getEntriesByType', 'toJSON']) {
+    const call = { [name](...args) { return apply(captured.part('performance').methods[name], undefined, args); } }[name];
+    defineProperty(global.performance, name, { value: call, writable: true, configurable: true, enumerable: true });
+  }
   // QuickJS makes built-in functions when they are first looked at. Made here, they are shared by all sessions.
   const seen = new Set();
   captured.touch = () => {
@@ -272,6 +294,99 @@
     seen.clear();
   };
   captured.apply = apply;
+  captured.ownDescriptor = reflectGet;
+  captured.defineOwn = reflectDefine;
+  const toWellFormed = String.prototype.toWellFormed;
+  captured.wellFormed = (value) => apply(toWellFormed, `${value}`, []);
+
+  // The parts of the platform are evaluated when one of their globals is first used. What they need of the language is in
+  // `captured.globals`: a script may replace a global, and a policy may remove it.
+  const globals = { __proto__: null };
+  captured.globals = globals;
+  captured.captureGlobals = () => {
+    for (const name of Reflect.ownKeys(global)) {
+      if (typeof name === 'string') globals[name] = global[name];
+    }
+  };
+  const parts = { __proto__: null };
+  captured.part = (name) => {
+    if (parts[name] === undefined) {
+      const [make, own] = native.platformPart(name);
+      parts[name] = make(own, native, captured);
+    }
+    return parts[name];
+  };
+  captured.onFirstUse = (part, names) => {
+    for (const name of names) {
+      defineProperty(global, name, {
+        __proto__: null,
+        get() {
+          const value = captured.part(part)[name];
+          hidden(name, value);
+          return value;
+        },
+        set(value) { hidden(name, value); },
+        configurable: true,
+        enumerable: false,
+      });
+    }
+  };
+  // The methods that depend on a locale are those of `Intl`.
+  const { bigintValueOf, dateGetTime, numberValueOf } = captured;
+  const stringOf = (value) => {
+    if (value === undefined || value === null) throw new TypeErrorCtor('String.prototype method called on null or undefined');
+    return `${value}`;
+  };
+  const listText = (list, locales, options) => {
+    let text = '';
+    for (let i = 0; i < list.length; i++) {
+      const item = list[i];
+      if (i > 0) text += ',';
+      if (item !== undefined && item !== null) text += item.toLocaleString(locales, options);
+    }
+    return text;
+  };
+  const dateMethods = { __proto__: null };
+  for (const [name, fields] of [['toLocaleString', 'all'], ['toLocaleDateString', 'date'], ['toLocaleTimeString', 'time']]) {
+    dateMethods[name] = { [name](locales = undefined, options = undefined) {
+      return captured.part('intl_date').dateText(apply(dateGetTime, this, []), locales, options, fields);
+    } }[name];
+  }
+  for (const [owner, methods] of [
+    [Number.prototype, { toLocaleString(locales = undefined, options = undefined) {
+      return captured.part('intl_number').numberText(apply(numberValueOf, this, []), locales, options);
+    } }],
+    [BigInt.prototype, { toLocaleString(locales = undefined, options = undefined) {
+      return captured.part('intl_number').numberText(apply(bigintValueOf, this, []), locales, options);
+    } }],
+    [Date.prototype, dateMethods],
+    [String.prototype, {
+      localeCompare(that, locales = undefined, options = undefined) {
+        return captured.part('intl_text').compareText(stringOf(this), `${that}`, locales, options);
+      },
+      toLocaleUpperCase(locales = undefined) { return captured.part('intl_text').changeCase(stringOf(this), locales, true); },
+      toLocaleLowerCase(locales = undefined) { return captured.part('intl_text').changeCase(stringOf(this), locales, false); },
+    }],
+    [Array.prototype, { toLocaleString(locales = undefined, options = undefined) { return listText(Object(this), locales, options); } }],
+    [typedArray, { toLocaleString(locales = undefined, options = undefined) {
+      apply(captured.typedArrayLength, this, []);
+      return listText(this, locales, options);
+    } }],
+  ]) {
+    for (const name of Object.keys(methods)) {
+      defineProperty(owner, name, { value: methods[name], writable: true, configurable: true, enumerable: false });
+    }
+  }
+  // What the console shows of objects whose state is in private fields: an object, or a list of names and values in turn.
+  const views = [];
+  captured.showAs = (view) => { views[views.length] = view; };
+  captured.view = (object) => {
+    for (let i = 0; i < views.length; i++) {
+      const shown = views[i](object);
+      if (shown !== undefined) return shown;
+    }
+    return undefined;
+  };
   hidden('global', global);
   return captured;
 })

@@ -23,26 +23,44 @@
     }
   }
   class TextDecoder {
-    #encoding; #fatal; #ignoreBOM;
-    constructor(label = 'utf-8', options = {}) {
-      const name = String(label).trim().toLowerCase();
-      const known = { 'utf-8': 'utf-8', utf8: 'utf-8', 'utf-16le': 'utf-16le', 'utf-16': 'utf-16le',
-        latin1: 'windows-1252', ascii: 'windows-1252', 'iso-8859-1': 'windows-1252' }[name];
-      if (known === undefined) throw new RangeError(`The "${label}" encoding is not supported`);
-      this.#encoding = known;
-      this.#fatal = Boolean(options.fatal);
-      this.#ignoreBOM = Boolean(options.ignoreBOM);
+    #encoding; #fatal; #ignoreBOM; #decode;
+    constructor(label = 'utf-8', options = undefined) {
+      const encoding = native.encodingOf(`${label}`);
+      if (encoding === undefined) {
+        const error = new RangeError(`The "${label}" encoding is not supported`);
+        error.code = 'ERR_ENCODING_NOT_SUPPORTED';
+        throw error;
+      }
+      this.#encoding = encoding;
+      this.#fatal = Boolean(options?.fatal);
+      this.#ignoreBOM = Boolean(options?.ignoreBOM);
     }
     get encoding() { return this.#encoding; }
     get fatal() { return this.#fatal; }
     get ignoreBOM() { return this.#ignoreBOM; }
-    decode(input, options) {
-      if (options?.stream) throw new TypeError('TextDecoder: streaming is not supported');
-      if (input === undefined) return '';
-      const view = ArrayBuffer.isView(input) ? input : new Uint8Array(input);
-      const bytes = view instanceof Uint8Array ? view : new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-      const text = decode(bytes, this.#encoding === 'windows-1252' ? 'latin1' : this.#encoding, this.#fatal);
-      return !this.#ignoreBOM && text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
+    decode(input = undefined, options = undefined) {
+      const stream = Boolean(options?.stream);
+      let bytes;
+      if (input === undefined) bytes = new Uint8Array(0);
+      else if (input instanceof Uint8Array) bytes = input;
+      else if (ArrayBuffer.isView(input)) bytes = new Uint8Array(input.buffer, input.byteOffset, input.byteLength);
+      else if (input instanceof ArrayBuffer || input instanceof SharedArrayBuffer) bytes = new Uint8Array(input);
+      else {
+        const error = new TypeError('The "input" argument must be an instance of ArrayBuffer or ArrayBufferView.');
+        error.code = 'ERR_INVALID_ARG_TYPE';
+        throw error;
+      }
+      const decoder = this.#decode ?? native.decoder(this.#encoding, this.#fatal, this.#ignoreBOM);
+      // What a chunk ends with may belong to a character of the next one.
+      this.#decode = stream ? decoder : undefined;
+      const text = decoder(bytes, !stream);
+      if (text === undefined) {
+        this.#decode = undefined;
+        const error = new TypeError(`The encoded data was not valid for encoding ${this.#encoding}`);
+        error.code = 'ERR_ENCODING_INVALID_ENCODED_DATA';
+        throw error;
+      }
+      return text;
     }
   }
   hidden('TextEncoder', TextEncoder);
@@ -64,8 +82,25 @@
   });
 
   // Plain data, errors, dates, regular expressions, maps, sets and buffers, with cycles; functions and symbols throw.
-  hidden('structuredClone', function structuredClone(value) {
+  // The buffers that `options.transfer` names are moved: the original is detached.
+  hidden('structuredClone', function structuredClone(value, options = undefined) {
+    if (arguments.length === 0) {
+      const error = new TypeError('The "value" argument must be specified');
+      error.code = 'ERR_MISSING_ARGS';
+      throw error;
+    }
     const seen = new Map();
+    const moved = new Set();
+    for (const item of options?.transfer ?? []) {
+      if (!(item instanceof ArrayBuffer)) {
+        const error = new TypeError('Found invalid object in transferList');
+        error.code = 'ERR_INVALID_TRANSFER_OBJECT';
+        throw error;
+      }
+      if (moved.has(item)) throw new DOMException('ArrayBuffer occurs in the transfer list more than once', 'DataCloneError');
+      if (item.detached) throw new DOMException('An ArrayBuffer is detached and could not be cloned.', 'DataCloneError');
+      moved.add(item);
+    }
     const refuse = (what) => new DOMException(`${what} could not be cloned.`, 'DataCloneError');
     const walk = (from) => {
       if (typeof from === 'symbol' || typeof from === 'function') throw refuse(String(from));
@@ -89,7 +124,10 @@
         for (const entry of from) to.add(walk(entry));
         return to;
       }
-      if (from instanceof ArrayBuffer) return keep(from.slice(0));
+      if (from instanceof ArrayBuffer) {
+        if (from.detached) throw refuse('An ArrayBuffer is detached and');
+        return keep(from.slice(0));
+      }
       if (ArrayBuffer.isView(from)) {
         const buffer = walk(from.buffer);
         const count = from instanceof DataView ? from.byteLength : from.length;
@@ -109,11 +147,16 @@
       if (from instanceof Number || from instanceof String || from instanceof Boolean || from instanceof BigInt) {
         return keep(Object(from.valueOf()));
       }
+      // The state of these is in private fields, which a plain copy would lose in silence.
+      if (captured.view(from) !== undefined) throw refuse(`#<${from.constructor?.name ?? 'Object'}>`);
       const to = keep({});
       for (const key of Object.keys(from)) to[key] = walk(from[key]);
       return to;
     };
-    return walk(value);
+    const copy = walk(value);
+    // Only now: an error above leaves everything as it was.
+    for (const buffer of moved) buffer.transfer();
+    return copy;
   });
   const tagGetter = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
   const tagOf = (view) => captured.apply(tagGetter, view, []);

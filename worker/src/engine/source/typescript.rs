@@ -4,7 +4,7 @@ use super::scan::words;
 use super::{SourceError, guarded, place};
 use crate::engine::position::FileMap;
 use oxc_allocator::Allocator;
-use oxc_ast::ast::{Decorator, Program};
+use oxc_ast::ast::{Decorator, Program, Statement};
 use oxc_ast_visit::Visit;
 use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::Parser;
@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 pub(in crate::engine) struct Stripped {
     pub(in crate::engine) text: String,
     pub(in crate::engine) map: FileMap,
+    /// Imports or exports something besides types.
+    pub(in crate::engine) is_module: bool,
 }
 
 /// Removes the types of a script or module.
@@ -54,6 +56,11 @@ fn strip_unguarded(text: &str, file_name: &str, module: bool) -> Result<Stripped
     if let Some(error) = SourceError::first(transformed.diagnostics.errors(), text) {
         return Err(error);
     }
+    let is_module = program.body.iter().any(|statement| match statement {
+        // `export {}`, which TypeScript uses to mark a script as a module.
+        Statement::ExportNamedDeclaration(export) => !export.specifiers.is_empty(),
+        statement => statement.is_module_declaration(),
+    });
     let generated = Codegen::new()
         .with_options(CodegenOptions {
             source_map_path: Some(PathBuf::from(file_name)),
@@ -74,10 +81,9 @@ fn strip_unguarded(text: &str, file_name: &str, module: bool) -> Result<Stripped
     }
     let mut text = generated.code;
     if !module {
-        // `export {}`, which TypeScript uses to mark a script as a module.
         text = text.replace("export {};", "");
     }
-    Ok(Stripped { text, map })
+    Ok(Stripped { text, map, is_module })
 }
 
 /// Decorators would need a runtime library; they are refused by name rather than dropped.

@@ -43,6 +43,12 @@ pub(super) fn without_session(why: NoSession, body: &[u8]) -> Response<Body> {
     }
 }
 
+/// The response to a body that is too large to be read.
+pub(super) fn too_large(bytes: usize) -> Response<Body> {
+    let why = format!("the message has more than {bytes} bytes");
+    refusal(StatusCode::PAYLOAD_TOO_LARGE, None, ErrorData::invalid_request(why, None))
+}
+
 /// The service's response, with a JSON-RPC body where the service refused `request` in plain text.
 pub(super) async fn readable<B>(response: Response<B>, request: &[u8]) -> Response<Body>
 where

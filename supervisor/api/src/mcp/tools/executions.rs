@@ -1,21 +1,24 @@
 //! Tools for executions: start, state, output.
 
 use super::programs::{Deletion, ask_first, confirmed};
-use super::{Effect, ToolResult, ToolRow};
+use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::ToolCall;
+use crate::mcp::outcome;
 use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
-use crate::mcp::views::{self, ExecutionView, TaskView, VariableView};
+use crate::mcp::views::{self, ExecutionView, TaskStatusView, TaskView, VariableView};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, NewRun, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ListCursor, ListPage, NewRun, Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{Event, ExecutionStatus, ProgramState, Run};
+use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, ProgramState, Run};
 
 /// Most executions of a list.
 const LISTED: u32 = 200;
+/// Pages of a list that are read for a status.
+const PAGES: usize = 50;
 /// Longest prompt in a list (bytes).
 const LISTED_PROMPT_BYTES: u32 = 1_000;
 /// Events that are read at a time.
@@ -28,11 +31,12 @@ pub(super) fn rows() -> Vec<ToolRow> {
         ToolRow {
             name: "start",
             title: "Start an execution",
-            description: "Start an execution of a program. The call returns when the program has reached its first task \
-                or its end: call getTask next, or read `task` of the structured result.",
+            description: "Start an execution of a program. The call returns when the program has reached its first task, \
+                or its end: the result has the task, the program's result or its error.",
             input: schema::input::<Start>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
+            set: ToolSet::Basic,
             reads_files: false,
             run: |call| Box::pin(start(call)),
         },
@@ -43,6 +47,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Restart>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
+            set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(restart(call)),
         },
@@ -53,18 +58,32 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Which>,
             output: schema::output::<StatusView>,
             effect: Effect::Reads,
+            set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(status(call)),
         },
         ToolRow {
             name: "list_executions",
             title: "List executions",
-            description: "Executions of programs, newest first (at most 200), and which is the current one.",
+            description: "Executions of programs, newest first (at most 200), each with its pending task; which is the \
+                current one.",
             input: schema::input::<List>,
             output: schema::output::<ExecutionList>,
             effect: Effect::Reads,
+            set: ToolSet::Basic,
             reads_files: false,
             run: |call| Box::pin(list(call)),
+        },
+        ToolRow {
+            name: "cancel",
+            title: "Cancel an execution",
+            description: "End an execution that has not ended: it runs no further. Its output and its states are kept.",
+            input: schema::input::<Which>,
+            output: schema::output::<TaskStatusView>,
+            effect: Effect::Destroys,
+            set: ToolSet::Basic,
+            reads_files: false,
+            run: |call| Box::pin(cancel(call)),
         },
         ToolRow {
             name: "get_execution",
@@ -73,6 +92,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Which>,
             output: schema::output::<DetailView>,
             effect: Effect::Reads,
+            set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(get(call)),
         },
@@ -83,6 +103,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<SetCurrent>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
+            set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(set_current(call)),
         },
@@ -94,6 +115,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Delete>,
             output: schema::output::<ExecutionDeletion>,
             effect: Effect::Destroys,
+            set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(delete(call)),
         },
@@ -104,6 +126,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Output>,
             output: schema::output::<OutputView>,
             effect: Effect::Reads,
+            set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(output(call)),
         },
@@ -128,6 +151,8 @@ struct Start {
     #[doc = "Absolute path of the folder whose files the program may use; default: the server's --worktree; without one, \
              calls of `fs` fail"]
     worktree: Option<String>,
+    /// For administrators: the user with whose rights the folder is used, a name or a number (default: you)
+    as_user: Option<String>,
     #[doc = "Return a task of the protocol's extension, whose required inputs are the prompts, if this client supports it \
              (default: false)"]
     // Read by [`ToolCall::is_as_task`].
@@ -136,7 +161,7 @@ struct Start {
 }
 
 async fn start(call: &ToolCall<'_>) -> ToolResult {
-    let Start { program_id, execution_id, set_current, args, env, worktree, .. } = call.input()?;
+    let Start { program_id, execution_id, set_current, args, env, worktree, as_user, .. } = call.input()?;
     let new = NewRun {
         program: program_id,
         name: Some(execution_id.clone()),
@@ -144,6 +169,7 @@ async fn start(call: &ToolCall<'_>) -> ToolResult {
         env: env.into_iter().collect(),
         template: None,
         worktree_path: worktree.or_else(|| call.backend.worktree()),
+        as_user,
         // A task is returned at once, so that a client which cancels the request knows the execution.
         wait: !call.is_as_task(),
     };
@@ -157,10 +183,12 @@ struct Restart {
     program_id: String,
     /// A name for the new execution; generated if absent
     execution_id: Option<String>,
+    /// For administrators: the user with whose rights the server's --worktree is used, a name or a number (default: you)
+    as_user: Option<String>,
 }
 
 async fn restart(call: &ToolCall<'_>) -> ToolResult {
-    let Restart { program_id, execution_id } = call.input()?;
+    let Restart { program_id, execution_id, as_user } = call.input()?;
     let name = execution_id.unwrap_or_else(|| {
         let unique = Uuid::new_v4().simple().to_string();
         format!("{}-{}", program_id.chars().take(100).collect::<String>(), &unique[..12])
@@ -169,6 +197,7 @@ async fn restart(call: &ToolCall<'_>) -> ToolResult {
         program: program_id,
         name: Some(name),
         worktree_path: call.backend.worktree(),
+        as_user,
         ..NewRun::default()
     };
     started(call, new, true).await
@@ -180,7 +209,11 @@ async fn started(call: &ToolCall<'_>, new: NewRun, set_current: bool) -> ToolRes
     let current = set_current && call.make_current(&run).await?;
     data.is_current = current.then_some(true);
     let note = if current { " (set as current)" } else { "" };
-    Ok(ToolOutput::new(format!("Execution started: {}{note}", views::name_of(&run)), &data))
+    let done = ToolOutput::new(format!("Execution started: {}{note}", views::name_of(&run)), &data);
+    if call.is_as_task() {
+        return Ok(done);
+    }
+    Ok(done.with_outcome(outcome::of(call, &run).await?))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -191,7 +224,7 @@ struct Which {
 }
 
 /// The state of an execution that waits; none for one that runs or has ended.
-async fn inside(call: &ToolCall<'_>, run: &Run) -> Result<Option<Box<ProgramState>>, ToolError> {
+pub(super) async fn inside(call: &ToolCall<'_>, run: &Run) -> Result<Option<Box<ProgramState>>, ToolError> {
     if run.execution.status != ExecutionStatus::Waiting {
         return Ok(None);
     }
@@ -219,6 +252,20 @@ async fn found(call: &ToolCall<'_>) -> Result<(Box<Run>, ExecutionView), ToolErr
     Ok((run, data))
 }
 
+async fn cancel(call: &ToolCall<'_>) -> ToolResult {
+    let Which { execution_id } = call.input()?;
+    let execution = call.which(execution_id).await?;
+    call.perform(Op::ExecCancel { execution: execution.clone() }).await?;
+    match call.durable(DurableOp::TaskGet { execution }).await? {
+        DurableReply::TaskStatus(status) => {
+            let data = TaskStatusView::of(&status);
+            let text = format!("Execution cancelled: {} is {}", data.execution_id, status.status);
+            Ok(ToolOutput::new(text, &data))
+        }
+        other => Err(ToolError::unexpected(&other)),
+    }
+}
+
 /// Data of `status`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -241,11 +288,7 @@ async fn status(call: &ToolCall<'_>) -> ToolResult {
     let mut data = StatusView { execution, pc: None, stack: None, variables: None };
     if let Some(state) = inside(call, &run).await? {
         data.pc = state.frames.first().map(|frame| format!("{}:{}", frame.line, frame.column));
-        let stack = state.frames.iter().map(|frame| {
-            let name = if frame.function.is_empty() { "(top level)" } else { &frame.function };
-            format!("{name} {}:{} {}", frame.line, frame.column, frame.source_line.trim())
-        });
-        data.stack = Some(stack.collect());
+        data.stack = Some(views::stack(&state));
         data.variables = Some(variables(&state));
     }
     Ok(ToolOutput::json(&data))
@@ -256,6 +299,9 @@ async fn status(call: &ToolCall<'_>) -> ToolResult {
 struct List {
     /// Only executions of this program
     program_id: Option<String>,
+    /// Only executions with this status; waiting: a task needs an answer
+    #[schemars(with = "Option<String>", extend("enum" = ["running", "waiting", "ok", "error", "timeout", "cancelled"]))]
+    status: Option<ExecutionStatus>,
 }
 
 /// Data of `list_executions`.
@@ -264,6 +310,9 @@ struct List {
 struct ExecutionList {
     /// Newest first
     executions: Vec<ListedExecution>,
+    /// True: there may be more, older ones
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -296,14 +345,8 @@ struct Summary {
 }
 
 async fn list(call: &ToolCall<'_>) -> ToolResult {
-    let List { program_id } = call.input()?;
-    let runs = match call
-        .durable(DurableOp::RunList { program: program_id, page: ListPage::first(LISTED) })
-        .await?
-    {
-        DurableReply::Runs(runs) => runs,
-        other => return Err(ToolError::unexpected(&other)),
-    };
+    let List { program_id, status } = call.input()?;
+    let (runs, truncated) = runs(call, program_id, status).await?;
     let current = call.current().await?.map(|run| run.execution.id);
     let prompts = prompts(call, &runs).await?;
     let listed = runs.iter().map(|run| ListedExecution {
@@ -316,9 +359,40 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         is_current: current == Some(run.execution.id),
         summary: Summary { current_prompt: prompts.get(&run.execution.id).cloned() },
     });
-    let data = ExecutionList { executions: listed.collect() };
+    let data = ExecutionList { executions: listed.collect(), truncated: truncated.then_some(true) };
     let text = serde_json::to_string_pretty(&json!(data.executions)).unwrap_or_default();
-    Ok(ToolOutput::new(text, &data))
+    let output = ToolOutput::new(text, &data);
+    Ok(if truncated { output.and("[truncated: there may be more, older executions]") } else { output })
+}
+
+/// The newest executions with this status, and whether there may be more. Without a verb that filters, pages are read until there
+/// are enough, within a bound.
+async fn runs(
+    call: &ToolCall<'_>,
+    program: Option<String>,
+    status: Option<ExecutionStatus>,
+) -> Result<(Vec<Run>, bool), ToolError> {
+    let most = LISTED as usize;
+    let (mut found, mut after) = (Vec::new(), None);
+    for _ in 0..PAGES {
+        let limit = Some(LISTED + 1);
+        let page = ListPage { limit, after };
+        let runs = match call.durable(DurableOp::RunList { program: program.clone(), page }).await? {
+            DurableReply::Runs(runs) => runs,
+            other => return Err(ToolError::unexpected(&other)),
+        };
+        // A page may be shorter than its limit.
+        let Some(last) = runs.last().map(|run| &run.execution) else { return Ok((found, false)) };
+        after = Some(ListCursor { at: last.started_at, id: *last.id.as_bytes() });
+        found.extend(
+            runs.into_iter().filter(|run| status.is_none_or(|status| run.execution.status == status)),
+        );
+        if found.len() > most {
+            found.truncate(most);
+            return Ok((found, true));
+        }
+    }
+    Ok((found, true))
 }
 
 /// The prompts of the executions that wait.
@@ -445,7 +519,13 @@ pub(in crate::mcp) async fn console(
     most: usize,
 ) -> Result<(Vec<String>, u64, bool), ToolError> {
     let events = events(call, execution, after, EVENTS).await?;
-    let (lines, next, all) = views::lines(&events, after, most);
+    let (mut lines, next, all) = views::lines(&events, after, most);
+    // The first event of a branch names the execution with the output before it.
+    if let Some(EventPayload::System { message, .. }) = events.first().map(|event| &event.payload)
+        && after == 0
+    {
+        lines.insert(0, format!("[{message}]"));
+    }
     Ok((lines, next, !all || events.len() >= EVENTS as usize))
 }
 

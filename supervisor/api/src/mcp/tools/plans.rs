@@ -1,7 +1,7 @@
 //! Plans: Markdown files that a built-in program goes through with the agent.
 
 use super::programs::refused;
-use super::{Effect, ToolResult, ToolRow};
+use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::FileRefusal;
 use crate::mcp::call::ToolCall;
 use crate::mcp::output::{ToolError, ToolOutput};
@@ -28,6 +28,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
         input: schema::input::<Parse>,
         output: schema::output::<PlanView>,
         effect: Effect::Adds,
+        set: ToolSet::Plans,
         reads_files: true,
         run: |call| Box::pin(parse(call)),
     }]

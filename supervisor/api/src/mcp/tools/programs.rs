@@ -1,6 +1,6 @@
 //! Tools for programs and for the server itself.
 
-use super::{Effect, ToolResult, ToolRow, plans};
+use super::{Effect, ToolResult, ToolRow, ToolSet, plans};
 use crate::mcp::FileRefusal;
 use crate::mcp::call::ToolCall;
 use crate::mcp::confirm::TokenCheck;
@@ -26,6 +26,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Nothing>,
             output: schema::output::<ServerView>,
             effect: Effect::Reads,
+            set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(server_info(call)),
         },
@@ -34,10 +35,12 @@ pub(super) fn rows() -> Vec<ToolRow> {
             title: "Load a program",
             description: "Compile a program (JavaScript or TypeScript) and keep it under a name. In it, `CC(prompt)` \
                 gives you a task and pauses: its state is kept until you answer, also across restarts. Another \
-                source under the same name becomes a new version; paused executions keep theirs.",
+                source under the same name becomes a new version; paused executions keep theirs. Pass `source`, or \
+                `filePath` if the server runs on your machine.",
             input: schema::input::<Load>,
             output: schema::output::<ProgramView>,
             effect: Effect::Adds,
+            set: ToolSet::Basic,
             reads_files: false,
             run: |call| Box::pin(load(call)),
         },
@@ -50,6 +53,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<LoadFile>,
             output: schema::output::<ProgramView>,
             effect: Effect::Adds,
+            set: ToolSet::Plans,
             reads_files: true,
             run: |call| Box::pin(load_file(call)),
         },
@@ -60,6 +64,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Nothing>,
             output: schema::output::<ProgramList>,
             effect: Effect::Reads,
+            set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(list(call)),
         },
@@ -71,6 +76,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Delete>,
             output: schema::output::<ProgramDeletion>,
             effect: Effect::Destroys,
+            set: ToolSet::Admin,
             reads_files: false,
             run: |call| Box::pin(delete(call)),
         },
@@ -178,11 +184,23 @@ struct Load {
     /// Name of the program
     program_id: String,
     /// Source text; `main()` is called if it is declared
-    source: String,
+    source: Option<String>,
+    /// Path of a .js or .ts file instead, in a folder that the server may read
+    file_path: Option<String>,
 }
 
 async fn load(call: &ToolCall<'_>) -> ToolResult {
-    let Load { program_id, source } = call.input()?;
+    let Load { program_id, source, file_path } = call.input()?;
+    let source = match (source, file_path) {
+        (Some(source), None) => source,
+        (None, Some(file_path)) if call.backend.reads_files() => {
+            return load_path(call, program_id, file_path).await;
+        }
+        (None, Some(_)) => {
+            return Err(ToolError::invalid("the server does not read files of its clients: pass `source`"));
+        }
+        _ => return Err(ToolError::invalid("pass `source` or `filePath`, one of them")),
+    };
     let program = compile(call, program_id, source, None).await?;
     Ok(ToolOutput::new(format!("Program loaded successfully: {}", program.name), &ProgramView::of(&program)))
 }
@@ -210,6 +228,10 @@ struct LoadFile {
 
 async fn load_file(call: &ToolCall<'_>) -> ToolResult {
     let LoadFile { program_id, file_path } = call.input()?;
+    load_path(call, program_id, file_path).await
+}
+
+async fn load_path(call: &ToolCall<'_>, program_id: String, file_path: String) -> ToolResult {
     if file_path == plans::EXECUTOR {
         let program = plans::load(call, program_id).await?;
         let text = format!("Program loaded successfully from {file_path}: {}", program.name);

@@ -1,7 +1,7 @@
 //! Tools for sessions of the JavaScript engine and their executions.
 
 use super::executions::events;
-use super::{Effect, ToolResult, ToolRow};
+use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::ToolCall;
 use crate::mcp::output::{ToolError, ToolOutput, cut, shortened};
 use crate::mcp::schema::{self, JsonSchema, schemars};
@@ -14,7 +14,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, Session, SessionInspection,
+    Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session, SessionInspection,
     SessionStatus, Task,
 };
 
@@ -39,6 +39,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Create>,
             output: schema::output::<SessionView>,
             effect: Effect::Adds,
+            set: ToolSet::Basic,
             reads_files: false,
             run: |call| Box::pin(create(call)),
         },
@@ -50,6 +51,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Eval>,
             output: schema::output::<EvaluationView>,
             effect: Effect::Destroys,
+            set: ToolSet::Basic,
             reads_files: false,
             run: |call| Box::pin(eval(call)),
         },
@@ -60,6 +62,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<RunFile>,
             output: schema::output::<EvaluationView>,
             effect: Effect::Destroys,
+            set: ToolSet::Sessions,
             reads_files: false,
             run: |call| Box::pin(run_file(call)),
         },
@@ -70,6 +73,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Which>,
             output: schema::output::<InspectionView>,
             effect: Effect::Reads,
+            set: ToolSet::Sessions,
             reads_files: false,
             run: |call| Box::pin(inspect(call)),
         },
@@ -81,6 +85,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Fork>,
             output: schema::output::<SessionList>,
             effect: Effect::Adds,
+            set: ToolSet::Sessions,
             reads_files: false,
             run: |call| Box::pin(fork(call)),
         },
@@ -91,6 +96,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Which>,
             output: schema::output::<SessionView>,
             effect: Effect::Destroys,
+            set: ToolSet::Basic,
             reads_files: false,
             run: |call| Box::pin(close(call)),
         },
@@ -101,6 +107,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<List>,
             output: schema::output::<SessionList>,
             effect: Effect::Reads,
+            set: ToolSet::Sessions,
             reads_files: false,
             run: |call| Box::pin(list(call)),
         },
@@ -112,6 +119,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Events>,
             output: schema::output::<EventList>,
             effect: Effect::Reads,
+            set: ToolSet::Sessions,
             reads_files: false,
             run: |call| Box::pin(get_events(call)),
         },
@@ -126,12 +134,14 @@ struct Create {
     #[doc = "Absolute path of an existing folder whose files it may read; required unless the server was started with \
              --worktree"]
     worktree: Option<String>,
+    /// For administrators: the user with whose rights the folder is used, a name or a number (default: you)
+    as_user: Option<String>,
     /// A name for the session
     name: Option<String>,
 }
 
 async fn create(call: &ToolCall<'_>) -> ToolResult {
-    let Create { template_id, worktree, name } = call.input()?;
+    let Create { template_id, worktree, as_user, name } = call.input()?;
     let worktree = worktree.or_else(|| call.backend.worktree()).ok_or_else(|| {
         ToolError::invalid(
             "a session needs a worktree: pass `worktree`, the absolute path of an existing folder (or start the server \
@@ -143,7 +153,7 @@ async fn create(call: &ToolCall<'_>) -> ToolResult {
         workspace_id: "mcp".to_owned(),
         base_commit_oid: "none".to_owned(),
         worktree_path: worktree,
-        as_user: None,
+        as_user,
         name,
         ttl_s: None,
         idle_timeout_s: None,
@@ -201,7 +211,17 @@ async fn run_file(call: &ToolCall<'_>) -> ToolResult {
 /// is cancelled and no other of the session.
 async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
     let begin = Op::ExecStart(Box::new(NewExecution { wait: false, ..new }));
-    let execution = match call.perform(begin).await? {
+    let owner = call.client.caller.as_ref().map(|caller| caller.owner.clone());
+    let running = call.evaluations.begin(owner, call.context.ct.clone());
+    let begun = match call.perform(begin.clone()).await {
+        Err(ToolError::Reported { code, .. })
+            if code == ErrorCode::SessionBusy.as_str() && running.after_cancelled().await =>
+        {
+            call.perform(begin).await?
+        }
+        begun => begun?,
+    };
+    let execution = match begun {
         Reply::Execution(execution) => execution.id.to_string(),
         Reply::Durable(DurableReply::Run(run)) => run.execution.id.to_string(),
         other => return Err(ToolError::unexpected(&other)),
@@ -211,7 +231,8 @@ async fn execute(call: &ToolCall<'_>, new: NewExecution) -> ToolResult {
         Ok(Reply::Durable(DurableReply::Run(run))) => Ok(evaluated(&run.execution, run.task.as_ref())),
         Ok(other) => Err(ToolError::unexpected(&other)),
         Err(ToolError::Cancelled) => {
-            call.perform(Op::ExecCancel { execution }).await?;
+            call.perform(Op::ExecCancel { execution: execution.clone() }).await?;
+            call.perform(Op::ExecWait { execution }).await?;
             Err(ToolError::Cancelled)
         }
         Err(failure) => Err(failure),
@@ -269,7 +290,11 @@ fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
         add(&format!("[get_events executionId={id} has the output up to the limit]"));
     }
     let value = events.iter().rev().find_map(|event| match &event.payload {
-        EventPayload::Value { preview, json, .. } => Some((preview, json)),
+        EventPayload::Value(value)
+            if value.kind != JsType::Undefined || execution.kind == ExecutionKind::Repl =>
+        {
+            Some((&value.preview, &value.json))
+        }
         _ => None,
     });
     let preview = value.map(|(preview, _)| shortened(preview, VALUE_BYTES).unwrap_or(preview));

@@ -1,7 +1,8 @@
 //! Tools that inspect states, change variables, rewind and fork.
 
-use super::{Effect, ToolResult, ToolRow};
+use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::ToolCall;
+use crate::mcp::outcome;
 use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView, VariableView};
@@ -24,6 +25,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Get>,
             output: schema::output::<StateView>,
             effect: Effect::Reads,
+            set: ToolSet::Basic,
             reads_files: false,
             run: |call| Box::pin(get(call)),
         },
@@ -34,6 +36,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Set>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Destroys,
+            set: ToolSet::Branch,
             reads_files: false,
             run: |call| Box::pin(set(call)),
         },
@@ -45,6 +48,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Rewind>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Destroys,
+            set: ToolSet::Branch,
             reads_files: false,
             run: |call| Box::pin(rewind(call)),
         },
@@ -56,6 +60,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             input: schema::input::<Fork>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
+            set: ToolSet::Branch,
             reads_files: false,
             run: |call| Box::pin(branch_off(call)),
         },
@@ -72,6 +77,9 @@ struct StateView {
     id: String,
     /// Calls in progress, innermost first
     frames: Vec<FrameView>,
+    /// Number of further, outer calls that are not in `frames`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more_frames: Option<u64>,
     /// Global variables
     globals: Vec<VariableView>,
     /// The newest 200, oldest first
@@ -145,6 +153,7 @@ async fn get(call: &ToolCall<'_>) -> ToolResult {
         execution_id: views::name_of(&run),
         id,
         frames: frames.collect(),
+        more_frames: (state.more_frames > 0).then_some(state.more_frames),
         globals: views::variables(&state.globals),
         checkpoints: checkpoints.collect(),
     }))
@@ -213,7 +222,8 @@ async fn rewind(call: &ToolCall<'_>) -> ToolResult {
     }
     data.is_current = Some(current);
     let text = format!("Execution rewound to checkpoint {checkpoint}: {}", views::name_of(&run));
-    Ok(ToolOutput::new(text, &data))
+    let done = ToolOutput::new(text, &data).and(earlier_output(&old.execution.id.to_string()));
+    Ok(done.with_outcome(outcome::of(call, &run).await?))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -233,10 +243,19 @@ struct Fork {
 async fn branch_off(call: &ToolCall<'_>) -> ToolResult {
     let Fork { execution_id, checkpoint, new_execution_id, set_current } = call.input()?;
     let execution = call.which(execution_id).await?;
+    let old = call.run(DurableOp::RunGet { execution: execution.clone() }).await?.execution.id.to_string();
     let run = call.long_run(DurableOp::Fork { execution, checkpoint, name: new_execution_id }).await?;
     let mut data = ExecutionView::of(&run);
     let current = set_current && call.make_current(&run).await?;
     data.is_current = Some(current);
     let note = if current { " (set as current)" } else { "" };
-    Ok(ToolOutput::new(format!("Execution forked: {}{note}", views::name_of(&run)), &data))
+    let done = ToolOutput::new(format!("Execution forked: {}{note}", views::name_of(&run)), &data);
+    Ok(done.and(earlier_output(&old)).with_outcome(outcome::of(call, &run).await?))
+}
+
+/// Where the output before a branch's checkpoint is.
+fn earlier_output(execution: &str) -> String {
+    format!(
+        "The output before the checkpoint is that of the original: getTask executionId={execution} after=0"
+    )
 }

@@ -1,26 +1,32 @@
 //! Tools for tasks: read the pending task, submit its answer.
 
-use super::{Effect, ToolResult, ToolRow};
+use super::{Effect, ToolResult, ToolRow, ToolSet, console};
 use crate::mcp::call::ToolCall;
+use crate::mcp::outcome;
 use crate::mcp::output::{ToolError, ToolOutput, cut};
 use crate::mcp::schema::{self, JsonSchema, schemars};
-use crate::mcp::views::{ExecutionView, TaskStatusView};
+use crate::mcp::views::{self, ExecutionView, OutputView, TaskStatusView};
 use serde::Deserialize;
 use serde_json::Value;
 use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ExecutionError, ExecutionStatus, TaskStatus};
+use vm_system_protocol::model::{ExecutionError, ExecutionStatus, ResultValue};
+
+/// Console output of one response (bytes).
+const OUTPUT_BYTES: usize = 16 * 1024;
 
 pub(super) fn rows() -> Vec<ToolRow> {
     vec![
         ToolRow {
             name: "getTask",
             title: "Get the pending task",
-            description: "The prompt of an execution's pending task, or the execution's result if it has ended. Read \
-                only. `state` of the structured result distinguishes a prompt from a result.",
+            description: "The prompt of an execution's pending task, or the execution's result if it has ended; on request \
+                its console output and its stack. Read only. `state` of the structured result distinguishes a prompt from \
+                a result.",
             input: schema::input::<Get>,
             output: schema::output::<TaskStatusView>,
             effect: Effect::Reads,
+            set: ToolSet::Basic,
             reads_files: false,
             run: |call| Box::pin(get(call)),
         },
@@ -28,11 +34,12 @@ pub(super) fn rows() -> Vec<ToolRow> {
             name: "submitTask",
             title: "Submit an answer",
             description: "Submit the answer to an execution's pending task. The call returns when the program has reached \
-                its next task, which is `task` of the structured result, or its end. An answer that does not match \
-                the task's schema is refused with the reason: submit another one.",
+                its next task or its end: the result has it. An answer that does not match the task's schema is refused \
+                with the reason: submit another one.",
             input: schema::input::<Submit>,
             output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
+            set: ToolSet::Basic,
             reads_files: false,
             run: |call| Box::pin(submit(call)),
         },
@@ -44,40 +51,68 @@ pub(super) fn rows() -> Vec<ToolRow> {
 struct Get {
     /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
+    /// Also return the console output after this sequence number (0: all; later: `next` of the result before)
+    after: Option<u64>,
+    /// Also return the calls in progress (default: false)
+    #[serde(default)]
+    stack: bool,
 }
 
 async fn get(call: &ToolCall<'_>) -> ToolResult {
-    let Get { execution_id } = call.input()?;
+    let Get { execution_id, after, stack } = call.input()?;
     let execution = call.which(execution_id).await?;
-    match call.durable(DurableOp::TaskGet { execution }).await? {
-        DurableReply::TaskStatus(status) => Ok(shown(*status)),
-        other => Err(ToolError::unexpected(&other)),
-    }
-}
-
-fn shown(status: TaskStatus) -> ToolOutput {
-    let data = TaskStatusView::of(&status);
-    match status.status {
-        ExecutionStatus::Waiting => match status.task {
-            Some(task) => ToolOutput::new(cut(task.prompt), &data),
-            None => ToolOutput::new("Waiting for input", &data),
+    let status = match call.durable(DurableOp::TaskGet { execution }).await? {
+        DurableReply::TaskStatus(status) => *status,
+        other => return Err(ToolError::unexpected(&other)),
+    };
+    let id = status.execution_id.to_string();
+    let mut data = TaskStatusView::of(&status);
+    let (mut more, mut failed) = (Vec::new(), false);
+    let text = match status.status {
+        ExecutionStatus::Waiting => match &status.task {
+            Some(task) => {
+                more.extend(outcome::schema(task));
+                cut(task.prompt.clone())
+            }
+            None => "Waiting for input".to_owned(),
         },
-        ExecutionStatus::Running => ToolOutput::new("Execution is running: call getTask again later", &data),
+        ExecutionStatus::Running => "Execution is running: call getTask again later".to_owned(),
         ended => match end_text(ended, status.result.as_ref(), status.error.as_ref()) {
-            Ok(text) => ToolOutput::new(text, &data),
-            Err(text) => ToolOutput::failed(text, &data),
+            Ok(text) => text,
+            Err(text) => {
+                failed = true;
+                outcome::with_stack(call, &id, status.error.as_ref(), text).await?
+            }
         },
+    };
+    if let Some(after) = after {
+        let (lines, next, is_cut) = console(call, &id, after, OUTPUT_BYTES).await?;
+        let output = OutputView::new(lines, next, is_cut);
+        more.push(output.text());
+        data.output = Some(output);
     }
+    if stack && status.status == ExecutionStatus::Waiting {
+        let op = DurableOp::StateGet { execution: id, checkpoint: None };
+        let DurableReply::State(state) = call.durable(op).await? else {
+            return Err(ToolError::unexpected(&"StateGet"));
+        };
+        let lines = views::stack(&state);
+        more.push(format!("Stack:\n{}", lines.join("\n")));
+        data.stack = Some(lines);
+    }
+    let output = if failed { ToolOutput::failed(text, &data) } else { ToolOutput::new(text, &data) };
+    Ok(more.into_iter().fold(output, ToolOutput::and))
 }
 
 /// The original system's text about an execution that has ended; `Err` if it failed.
 pub(in crate::mcp) fn end_text(
     status: ExecutionStatus,
-    result: Option<&JsonText>,
+    result: Option<&ResultValue>,
     error: Option<&ExecutionError>,
 ) -> Result<String, String> {
     if status == ExecutionStatus::Ok {
-        return Ok(match result.map(JsonText::as_str).filter(|result| *result != "null") {
+        let json = result.and_then(|result| result.json.as_ref());
+        return Ok(match json.map(JsonText::as_str).filter(|result| *result != "null") {
             Some(result) => cut(format!("Execution completed with result: {result}")),
             None => "Execution completed".to_owned(),
         });
@@ -90,7 +125,7 @@ pub(in crate::mcp) fn end_text(
 struct Submit {
     /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
-    /// The answer: any text, or JSON if the task has a schema
+    /// The answer: any text, or JSON if the task has a schema (a text where the schema allows one)
     // Declared as a text; agents also send the object itself where a schema requires one.
     #[schemars(with = "String")]
     result: Value,
@@ -110,5 +145,5 @@ async fn submit(call: &ToolCall<'_>) -> ToolResult {
     let mut data = ExecutionView::of(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.is_current = Some(current);
-    Ok(ToolOutput::new("Execution resumed", &data))
+    Ok(ToolOutput::new("Execution resumed", &data).with_outcome(outcome::of(call, &run).await?))
 }

@@ -130,7 +130,7 @@ fn worker_that_sends_out_of_turn_is_killed() {
         world.go(false);
     }
     world.sent.clear();
-    world.step(DurableInput::Message(FromDurable::Compiled { code: Vec::new() }));
+    world.step(DurableInput::Message(FromDurable::Compiled { code: Vec::new(), typescript: false }));
     assert!(world.dying);
 }
 
@@ -193,15 +193,21 @@ fn state_that_is_too_large_ends_its_execution_and_the_rest_of_the_batch_is_store
     assert_eq!(world.rows.checkpoints.len(), kept);
 }
 
+/// A program that got an answer and waits for the commit of its step; that batch, and how many checkpoints it had before.
+fn writes_a_step() -> (World, WriteId, usize) {
+    let mut world = warm();
+    let kept = world.rows.checkpoints.len();
+    let token = world.token();
+    world.step(submit(token, "yes"));
+    on_messages(&mut world);
+    let (write, _) = world.writing.pop_front().expect("the step");
+    (world, write, kept)
+}
+
 #[test]
 fn a_state_that_a_limit_of_the_store_refuses_ends_its_execution_and_names_the_limit() {
     for limit in [StorageLimit::OwnerQuota, StorageLimit::WriteRate, StorageLimit::DatabaseQuota] {
-        let mut world = warm();
-        let kept = world.rows.checkpoints.len();
-        let token = world.token();
-        world.step(submit(token, "yes"));
-        on_messages(&mut world);
-        let (write, _) = world.writing.pop_front().expect("the step");
+        let (mut world, write, kept) = writes_a_step();
         let why = Unstored::Limit(limit);
         world.step(DurableInput::NotStored { write, why, error: limit.to_string() });
         store_all(&mut world);
@@ -219,12 +225,7 @@ fn a_state_that_a_limit_of_the_store_refuses_ends_its_execution_and_names_the_li
 
 #[test]
 fn an_execution_is_ended_without_the_state_that_the_store_does_not_have_yet() {
-    let mut world = warm();
-    let kept = world.rows.checkpoints.len();
-    let token = world.token();
-    world.step(submit(token, "yes"));
-    on_messages(&mut world);
-    let (write, _) = world.writing.pop_front().expect("the step");
+    let (mut world, write, kept) = writes_a_step();
     assert_eq!(world.machine.as_ref().expect("a machine").withdrawable(), Some(write));
     let why = Unstored::Withdrawn;
     world.step(DurableInput::NotStored { write, why, error: String::new() });

@@ -17,6 +17,8 @@ use vm_system_protocol::time::Timestamp;
 const SKEW_MS: i64 = 24 * 3_600_000;
 /// Largest counter: JSON represents it exactly, and counting on from it does not overflow.
 pub(super) const COUNT_MAX: u64 = 1 << 53;
+/// Above every number of a page: those of large texts begin at 2^62.
+pub(super) const PAGE_END: u64 = i64::MAX as u64;
 /// Most rejected answers to one task.
 const ATTEMPTS_MAX: u32 = 1 << 31;
 /// Versions of one program: each is compiled anew.

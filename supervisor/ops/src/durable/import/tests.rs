@@ -46,7 +46,7 @@ fn task(checkpoint: u64, ended: bool) -> TaskPart {
 }
 
 fn event(seq: u64) -> ArchiveRecord {
-    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "a\nb".to_owned() };
+    let payload = EventPayload::console(ConsoleLevel::Log, "a\nb".to_owned());
     ArchiveRecord::Event(Event {
         execution_id: ExecutionId::from_bytes([1; 16]),
         seq,
@@ -250,7 +250,7 @@ fn impossible_numbers_and_times_are_refused() {
     with(5, ArchiveRecord::Checkpoint(CheckpointPart { seq: 6, at: late, cause: "pause".to_owned() }));
     with(12, page(i64::MAX as u64, 6));
     let refused_event = |text: String, ts: Timestamp| {
-        let payload = EventPayload::Console { level: ConsoleLevel::Log, text };
+        let payload = EventPayload::console(ConsoleLevel::Log, text);
         with(
             9,
             ArchiveRecord::Event(Event {
@@ -263,4 +263,36 @@ fn impossible_numbers_and_times_are_refused() {
     };
     refused_event(String::new(), late);
     refused_event(long(), Timestamp(0));
+}
+
+#[test]
+fn pages_of_large_texts_have_large_numbers() {
+    let mut all = records();
+    let end =
+        all.iter().rposition(|record| matches!(record, ArchiveRecord::Page(_))).expect("there are pages");
+    all.insert(end + 1, page((1 << 62) + 7, 6));
+    read(sealed(&all).as_bytes(), 4_096).expect("as a worker writes it");
+}
+
+#[test]
+fn values_that_are_null_are_kept() {
+    let null = || Some(JsonText::from_untrusted("null".to_owned()));
+    let execution = ExecutionPart {
+        id: "there".to_owned(),
+        name: None,
+        status: ExecutionStatus::Ok,
+        args: JsonText::from_untrusted("[]".to_owned()),
+        env: JsonText::from_untrusted("{}".to_owned()),
+        started_at: Timestamp(0),
+        ended_at: Some(Timestamp(1)),
+        result: null(),
+        error: None,
+        metrics: Metrics::default(),
+    };
+    let written = serde_json::to_string(&execution).expect("JSON");
+    let read: ExecutionPart = serde_json::from_str(&written).expect("as written");
+    assert_eq!(read.result, null());
+    let written = serde_json::to_string(&TaskPart { fallback: null(), ..task(1, true) }).expect("JSON");
+    let read: TaskPart = serde_json::from_str(&written).expect("as written");
+    assert_eq!((read.fallback, read.schema), (null(), None));
 }

@@ -8,7 +8,7 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
     CheckpointRow, Cursor, DueTask, Owner, Page, PageVersion, ProgramCode, ProgramRow, RUN_HEAD_STATE_BYTES,
-    RunHead, RunRow, Scope, TaskOutcome, TaskRow, VersionRow,
+    RunHead, RunRow, Scope, SessionRow, TaskOutcome, TaskRow, VersionRow,
 };
 
 const PROGRAM: &str = "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
@@ -171,9 +171,7 @@ fn task_weight(task: &TaskRow) -> usize {
 }
 
 fn run_weight(run: &RunRow) -> usize {
-    let execution = &run.row.execution;
-    let result = execution.result.as_ref().map_or(0, |json| json.as_str().len());
-    768 + execution.args.as_str().len() + execution.env.as_str().len() + result
+    executions::weight(&run.row.execution)
 }
 
 fn task_row(row: &Row<'_>) -> Read<TaskRow> {
@@ -300,7 +298,7 @@ pub(super) fn runs(
 ) -> Read<Vec<RunRow>> {
     let columns = executions::COLUMNS
         .replacen("SELECT id, owner, name,", "SELECT executions.id, executions.owner, executions.name,", 1)
-        .replacen(" FROM executions", "", 1);
+        .replacen("\n    FROM executions", "", 1);
     let mut select = Select::new(&format!(
         "{columns}, program, program_runs.version, programs.name, programs.is_active FROM program_runs
          CROSS JOIN executions ON executions.id = program_runs.execution
@@ -329,9 +327,9 @@ pub(super) fn runs(
     let found = |row: &Row<'_>| {
         Ok(RunRow {
             row: executions::execution(row)?,
-            program: ProgramId::from_bytes(row.get(23)?),
-            version: small(row, 24, "program run")?,
-            program_name: if row.get(26)? { row.get(25)? } else { None },
+            program: ProgramId::from_bytes(row.get(25)?),
+            version: small(row, 26, "program run")?,
+            program_name: if row.get(28)? { row.get(27)? } else { None },
         })
     };
     if execution.is_some() { select.rows(c, found) } else { select.readable_rows(c, run_weight, found) }
@@ -343,7 +341,8 @@ pub(super) fn run_head(c: &Connection, execution: ExecutionId) -> Read<Option<Ru
     let session = row.execution.session_id;
     let damaged = || ReadError::Damaged("execution");
     let policy = sessions::policy(c, session)?.ok_or_else(damaged)?;
-    let session = sessions::by_id(c, &Scope::All, session)?.ok_or_else(damaged)?.session;
+    let SessionRow { session, worktree, .. } =
+        sessions::by_id(c, &Scope::All, session)?.ok_or_else(damaged)?;
     let checkpoint = last_checkpoint(c, execution)?.pop();
     let state = match &checkpoint {
         Some(last) => complete(pages::state(c, execution, last.seq, None, RUN_HEAD_STATE_BYTES)?),
@@ -355,6 +354,7 @@ pub(super) fn run_head(c: &Connection, execution: ExecutionId) -> Read<Option<Ru
         version,
         owner: row.owner,
         worktree_path: session.worktree_path,
+        worktree,
         policy,
         template: templates::by_id(c, &Scope::All, session.template_id)?,
         checkpoint,

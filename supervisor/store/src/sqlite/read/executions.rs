@@ -4,13 +4,19 @@ use super::{Read, ReadError, Select, count, maybe_moment, moment, parsed};
 use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, Metrics};
-use vm_system_record::{ExecutionRow, Owner, PAGE_BYTES, Page, Scope, weight_of_event};
+use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, Metrics, ResultValue};
+use vm_system_record::{ExecutionRow, Owner, PAGE_BYTES, Page, RunningExecutionRow, Scope, weight_of_event};
 
+/// The type and the preview of a session's result are in its value event, which is one of the last events.
 pub(super) const COLUMNS: &str =
     "SELECT id, owner, name, session, kind, status, degraded, input, path, args, env, started_at,
     ended_at, result, error_code, error_message, error_reason, duration_ms, cpu_ms, host_wait_ms, events,
-    output_bytes, heap_peak_bytes FROM executions";
+    output_bytes, heap_peak_bytes,
+    CASE WHEN status = 'ok' AND kind <> 'program' THEN (SELECT label FROM events WHERE execution = executions.id
+        AND seq > executions.events - 4 AND type = 'value' ORDER BY seq DESC LIMIT 1) END,
+    CASE WHEN status = 'ok' AND kind <> 'program' THEN (SELECT text FROM events WHERE execution = executions.id
+        AND seq > executions.events - 4 AND type = 'value' ORDER BY seq DESC LIMIT 1) END
+    FROM executions";
 
 pub(super) fn by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Option<ExecutionRow>> {
     let mut select = Select::new(COLUMNS);
@@ -34,7 +40,54 @@ pub(super) fn list(c: &Connection, scope: &Scope, session: SessionId, page: Page
     let mut select = Select::new(COLUMNS);
     select.text(" INDEXED BY executions_by_session").and_value("session =", session.as_bytes().to_vec());
     select.scope(scope).newest_first("started_at", page);
-    select.rows(c, execution)
+    select.readable_rows(c, |row| weight(&row.execution), execution)
+}
+
+/// Approximate size of an execution (bytes).
+pub(super) fn weight(execution: &Execution) -> usize {
+    let input = execution.input.as_ref().map_or(0, String::len);
+    let result = execution.result.as_ref().map_or(0, ResultValue::bytes);
+    768 + input + execution.args.as_str().len() + execution.env.as_str().len() + result
+}
+
+/// The result; executions of early versions have no value event if they ran a file.
+fn result(row: &Row<'_>) -> Read<Option<ResultValue>> {
+    let json = row.get::<_, Option<String>>(13)?.map(JsonText::from_untrusted);
+    match (row.get::<_, Option<String>>(23)?, row.get::<_, Option<String>>(24)?) {
+        (Some(label), Some(preview)) => value(&label, preview, json).map(Some),
+        _ => Ok(json.map(ResultValue::of_json)),
+    }
+}
+
+/// The inverse of `value_label` in `write/executions.rs`.
+fn value(label: &str, preview: String, json: Option<JsonText>) -> Read<ResultValue> {
+    const DAMAGED: ReadError = ReadError::Damaged("value");
+    let (kind, size) = label.split_once('/').map_or((label, None), |(kind, size)| (kind, Some(size)));
+    let full_bytes = match size {
+        None | Some("") => None,
+        Some(digits) => Some(digits.parse().map_err(|_| DAMAGED)?),
+    };
+    let kind = kind.parse().map_err(|_| DAMAGED)?;
+    Ok(ResultValue { kind, preview, json, truncated: size.is_some(), full_bytes })
+}
+
+/// The unfinished execution of a session.
+pub(super) fn unfinished(c: &Connection, session: SessionId) -> Read<Option<RunningExecutionRow>> {
+    let mut select = Select::new(COLUMNS);
+    select.text(" INDEXED BY executions_by_session").and_value("session =", session.as_bytes().to_vec());
+    select.and("status IN ('running', 'waiting')").newest_first("started_at", Page::first(1));
+    let Some(row) = select.first(c, execution)? else { return Ok(None) };
+    let execution = row.execution;
+    let mut sums = Select::new("SELECT max(seq), sum(octet_length(text)), max(ts) FROM events");
+    sums.and_value("execution =", execution.id.as_bytes().to_vec());
+    let sums = sums.first(c, |row| {
+        let number = |at| row.get::<_, Option<i64>>(at).map(|number| number.unwrap_or(0).unsigned_abs());
+        Ok((number(0)?, number(1)?, maybe_moment(row, 2)?))
+    })?;
+    let (events, output_bytes, last) = sums.unwrap_or_default();
+    let task = super::durable::task_of(c, execution.id, None)?;
+    let last_event_at = last.unwrap_or(execution.started_at);
+    Ok(Some(RunningExecutionRow { execution, events, output_bytes, last_event_at, task }))
 }
 
 pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
@@ -60,7 +113,7 @@ pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
             status: parsed(row, 5, "execution")?,
             started_at: moment(row, 11)?,
             ended_at: maybe_moment(row, 12)?,
-            result: row.get::<_, Option<String>>(13)?.map(JsonText::from_untrusted),
+            result: result(row)?,
             error,
             metrics: Metrics {
                 duration_ms: count(row, 17)?,
@@ -106,12 +159,16 @@ fn payload(row: &Row<'_>) -> Read<EventPayload> {
     let kind = row.get_ref(2)?.as_str().map_err(|_| ReadError::Damaged(WHAT))?;
     Ok(match kind {
         "input_echo" => EventPayload::InputEcho { text },
-        "console" => EventPayload::Console { level: parsed(row, 3, WHAT)?, text },
-        "value" => EventPayload::Value {
-            kind: parsed(row, 3, WHAT)?,
-            preview: text,
-            json: row.get::<_, Option<String>>(5)?.map(JsonText::from_untrusted),
+        "console" => EventPayload::Console {
+            level: parsed(row, 3, WHAT)?,
+            text,
+            more: row.get::<_, Option<String>>(5)?.is_some(),
         },
+        "value" => {
+            let label = row.get_ref(3)?.as_str().map_err(|_| ReadError::Damaged(WHAT))?;
+            let json = row.get::<_, Option<String>>(5)?.map(JsonText::from_untrusted);
+            EventPayload::Value(value(label, text, json)?)
+        }
         "exception" => EventPayload::Exception {
             message: text,
             stack: row.get::<_, Option<String>>(5)?.unwrap_or_default(),

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, Session, SessionStatus};
-use vm_system_record::{Owner, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
+use vm_system_record::{
+    Owner, Page, PolicySnapshot, ReadySessionRow, RecordedWorktree, Scope, SessionQuery, SessionRow,
+};
 
 const COLUMNS: &str =
     "SELECT id, owner, name, template, workspace_id, base_commit_oid, worktree_path, status,
     created_at, closed_at, last_error, close_reason, runtime_meta, worker_seq, durable,
     CASE WHEN durable THEN (SELECT executions.id FROM executions WHERE executions.session = sessions.id
-        ORDER BY executions.started_at, executions.id LIMIT 1) END
+        ORDER BY executions.started_at, executions.id LIMIT 1) END,
+    files_uid, files_user, files_root, files_beneath, files_handle
     FROM sessions";
 
 pub(super) fn by_id(c: &Connection, scope: &Scope, id: SessionId) -> Read<Option<SessionRow>> {
@@ -72,6 +75,7 @@ fn session(row: &Row<'_>) -> Read<SessionRow> {
     let template = TemplateId::from_bytes(row.get(3)?);
     Ok(SessionRow {
         owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("session"))?),
+        worktree: worktree(row)?.map(Arc::new),
         worker_seq: count(row, 13)?,
         session: Session {
             id: SessionId::from_bytes(row.get(0)?),
@@ -93,6 +97,12 @@ fn session(row: &Row<'_>) -> Read<SessionRow> {
     })
 }
 
+fn worktree(row: &Row<'_>) -> Read<Option<RecordedWorktree>> {
+    let Some(uid) = row.get(16)? else { return Ok(None) };
+    let (root, beneath) = (row.get(18)?, row.get(19)?);
+    Ok(Some(RecordedWorktree { uid, user: row.get(17)?, root, beneath, handle: row.get(20)? }))
+}
+
 pub(super) fn policy(c: &Connection, id: SessionId) -> Read<Option<Arc<PolicySnapshot>>> {
     let mut select = Select::new(
         "SELECT policies.snapshot FROM sessions JOIN policies ON policies.hash = sessions.policy",
@@ -102,6 +112,23 @@ pub(super) fn policy(c: &Connection, id: SessionId) -> Read<Option<Arc<PolicySna
         let text = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("policy"))?;
         serde_json::from_str(text).map(Arc::new).map_err(|_| ReadError::Damaged("policy"))
     })
+}
+
+/// Ready sessions of scripts. What cannot be read is left out: its worker is not adopted.
+pub(super) fn ready(c: &Connection) -> Read<Vec<ReadySessionRow>> {
+    let mut select = Select::new(COLUMNS);
+    select.text(" INDEXED BY sessions_live WHERE durable = 0 AND status IN ('starting', 'ready')");
+    let mut rows = Vec::new();
+    select.each(c, |row| {
+        rows.extend(session(row).ok().filter(|row| row.session.status == SessionStatus::Ready));
+        Ok(true)
+    })?;
+    let with_state = |row: SessionRow| {
+        let policy = policy(c, row.session.id).ok()??;
+        let running = super::executions::unfinished(c, row.session.id).ok()?;
+        Some(ReadySessionRow { row, policy, running })
+    };
+    Ok(rows.into_iter().filter_map(with_state).collect())
 }
 
 #[cfg(test)]

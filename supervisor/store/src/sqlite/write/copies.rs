@@ -13,7 +13,7 @@ use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, SessionStatus};
-use vm_system_record::{Applied, Batch, Entity, StoreError, Write};
+use vm_system_record::{Applied, Batch, Entity, INCOMPLETE, StoreError, Write};
 
 /// What one piece copies (bytes), at least one page.
 const PIECE_BYTES: u64 = 512 << 10;
@@ -45,26 +45,22 @@ pub(super) fn apply(
     let mut progress = job.progress.clone();
     // Versions of pages that the checkpoint needs are only deleted after this row is gone or marked.
     durable::whole(c, copy.from, copy.checkpoint)?;
-    let is_first = progress.staging.is_none();
-    let (pages, is_last) = next_pages(c, copy, progress.copied_page)?;
-    if !(is_first && is_last) {
-        if is_first {
-            placeholder(c, &job.batch, copy)?;
-            progress.staging = Some(copy.to);
-        } else if !exists(c, "SELECT 1 FROM staged WHERE execution = ?1 AND seq = 0", [copy.to.as_bytes()])? {
-            // It was deleted meanwhile.
-            return Err(StoreError::missing(Entity::Execution).into());
-        }
-        for (page, bytes) in pages {
-            let sql = "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)";
-            run(c, sql, params![copy.to.as_bytes(), page, int(copy.checkpoint), bytes])?;
-            progress.copied_page = Some(page);
-        }
-        if !is_last {
-            return Ok(Some(Written::Part(progress)));
-        }
-        run(c, "DELETE FROM staged WHERE execution = ?1", [copy.to.as_bytes()])?;
+    if progress.staging.is_none() {
+        placeholder(c, &job.batch, copy.to)?;
+        (progress.staging, progress.copied_page) = (Some(copy.to), Some(-1));
+    } else if !is_wanted(c, copy.to)? {
+        return Err(StoreError::missing(Entity::Execution).into());
     }
+    let (pages, is_last) = next_pages(c, copy, progress.copied_page)?;
+    for (page, bytes) in pages {
+        let sql = "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)";
+        run(c, sql, params![copy.to.as_bytes(), page, int(copy.checkpoint), bytes])?;
+        progress.copied_page = Some(page);
+    }
+    if !is_last {
+        return Ok(Some(Written::Part(progress)));
+    }
+    run(c, "DELETE FROM staged WHERE execution = ?1", [copy.to.as_bytes()])?;
     let rows = apply_all(c, &job.batch, &progress, ends)?;
     Ok(Some(Written::All(Applied { rows })))
 }
@@ -98,29 +94,42 @@ fn next_pages(
     Ok((pages, true))
 }
 
-/// The rows of the new execution and its session, as long as its state is not whole.
-fn placeholder(c: &Connection, batch: &Batch, copy: StateCopy) -> Result<(), SqliteFailure> {
+/// Whether the placeholder is there and is not being deleted.
+pub(super) fn is_wanted(c: &Connection, to: ExecutionId) -> Result<bool, SqliteFailure> {
+    let sql = "SELECT 1 FROM staged WHERE execution = ?1 AND seq = 0 AND bytes >= 0";
+    Ok(exists(c, sql, [to.as_bytes()])?)
+}
+
+/// The rows of the new execution and its session, as long as its state is not whole. It can be listed and deleted, which ends what
+/// writes its state.
+pub(super) fn placeholder(c: &Connection, batch: &Batch, to: ExecutionId) -> Result<(), SqliteFailure> {
+    let has_program = !batch.0.iter().any(|write| matches!(write, Write::ProgramVersion(_)));
     for write in &batch.0 {
         match write {
-            Write::SessionInsert { owner, session, policy } => {
+            Write::SessionInsert { owner, session, policy, worktree } => {
                 let mut closed = (**session).clone();
                 (closed.status, closed.closed_at) = (SessionStatus::Closed, Some(closed.created_at));
-                sessions::insert(c, owner, &closed, policy)?;
+                sessions::insert(c, owner, &closed, (policy, worktree.as_deref()))?;
             }
-            Write::ExecutionStarted { execution, .. } if execution.id == copy.to => {
+            Write::ExecutionStarted { execution, .. } if execution.id == to => {
                 let mut ended = (**execution).clone();
                 (ended.status, ended.ended_at) = (ExecutionStatus::Error, Some(ended.started_at));
+                ended.result = None;
                 ended.error = Some(ExecutionError {
-                    code: "INCOMPLETE".to_owned(),
-                    message: "its state is being copied, or the copy was interrupted".to_owned(),
+                    code: INCOMPLETE.to_owned(),
+                    message: "its state is being written, or that was interrupted; deleting it ends that"
+                        .to_owned(),
                     reason: None,
                 });
                 executions::start(c, None, execution, &Arc::new(ended))?;
             }
+            Write::ProgramRun { execution, program, version } if has_program => {
+                durable::program_run(c, *execution, *program, *version)?;
+            }
             _ => {}
         }
     }
-    run(c, "INSERT INTO staged (execution, seq, bytes) VALUES (?1, 0, 0)", [copy.to.as_bytes()])
+    run(c, "INSERT INTO staged (execution, seq, bytes) VALUES (?1, 0, 0)", [to.as_bytes()])
         .constrained(Entity::Checkpoint, Entity::Execution)?;
     Ok(())
 }

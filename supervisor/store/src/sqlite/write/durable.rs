@@ -65,6 +65,11 @@ pub(super) fn program_run(
     if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
 }
 
+/// Whether the row of [`program_run`] is there.
+pub(super) fn has_run(c: &Connection, execution: ExecutionId) -> Result<bool, SqliteFailure> {
+    Ok(exists(c, "SELECT 1 FROM program_runs WHERE execution = ?1", [execution.as_bytes()])?)
+}
+
 pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE programs SET is_active = 0, modified_at = ?2 WHERE id = ?1 AND is_active = 1";
     match run(c, sql, params![id.as_bytes(), at.0])? {
@@ -173,20 +178,46 @@ pub(super) fn stage(
             .constrained(Entity::Checkpoint, Entity::Execution)?;
     }
     let mut progress = Progress { staging: Some(checkpoint.execution), ..written.clone() };
+    stage_pages(c, checkpoint, &mut progress, most_bytes)?;
+    let added = int((progress.bytes - written.bytes) as u64);
+    run(c, "UPDATE staged SET bytes = bytes + ?2 WHERE execution = ?1", params![execution, added])?;
+    Ok(progress)
+}
+
+/// Writes a part of a checkpoint's pages, at least one if there are any.
+fn stage_pages(
+    c: &Connection,
+    checkpoint: &Checkpoint,
+    progress: &mut Progress,
+    most_bytes: usize,
+) -> Result<(), SqliteFailure> {
+    let (first, bytes_before) = (progress.pages, progress.bytes);
     while let Some((_, bytes)) = checkpoint.pages.get(progress.pages)
-        && (progress.pages == written.pages || progress.bytes - written.bytes < most_bytes)
+        && (progress.pages == first || progress.bytes - bytes_before < most_bytes)
     {
         progress.pages += 1;
         progress.bytes += bytes.as_ref().map_or(0, Vec::len) + DURABLE_PAGE_BYTES as usize;
     }
-    let part = written.pages..progress.pages;
+    let part = first..progress.pages;
     if checkpoint.seq > 1 {
         compact::replacing(c, checkpoint, part.clone(), &mut progress.replacing)?;
     }
-    insert_pages(c, checkpoint, part)?;
-    let added = int((progress.bytes - written.bytes) as u64);
-    run(c, "UPDATE staged SET bytes = bytes + ?2 WHERE execution = ?1", params![execution, added])?;
-    Ok(progress)
+    insert_pages(c, checkpoint, part)
+}
+
+/// Writes a part of the checkpoint of an execution that is being imported; true with its last page and its row.
+pub(super) fn stage_import(
+    c: &Connection,
+    checkpoint: &Checkpoint,
+    progress: &mut Progress,
+    most_bytes: usize,
+) -> Result<bool, SqliteFailure> {
+    stage_pages(c, checkpoint, progress, most_bytes)?;
+    if progress.pages < checkpoint.pages.len() {
+        return Ok(false);
+    }
+    row(c, checkpoint, progress)?;
+    Ok(true)
 }
 
 fn insert_pages(
@@ -217,6 +248,13 @@ pub(super) fn checkpoint(
         let sql = "DELETE FROM staged WHERE execution = ?1";
         run(c, sql, params![checkpoint.execution.as_bytes()])?;
     }
+    row(c, checkpoint, written)?;
+    insert_pages(c, checkpoint, written.pages..checkpoint.pages.len())?;
+    Ok(1 + checkpoint.pages.len() as u64)
+}
+
+/// The row of a checkpoint of which so many pages are written.
+fn row(c: &Connection, checkpoint: &Checkpoint, written: &Progress) -> Result<(), SqliteFailure> {
     run(
         c,
         "INSERT INTO checkpoints (execution, seq, at, cause, bytes, pages, unweighed, written)
@@ -233,8 +271,7 @@ pub(super) fn checkpoint(
         ],
     )
     .constrained(Entity::Checkpoint, Entity::Execution)?;
-    insert_pages(c, checkpoint, written.pages..checkpoint.pages.len())?;
-    Ok(1 + checkpoint.pages.len() as u64)
+    Ok(())
 }
 
 /// Refuses a checkpoint that is not there, or of which versions of pages are being deleted.
@@ -245,22 +282,6 @@ pub(super) fn whole(c: &Connection, execution: ExecutionId, checkpoint: u64) -> 
     } else {
         Err(StoreError::missing(Entity::Checkpoint).into())
     }
-}
-
-/// Copies all pages of a state. A bare column beside `max()` comes from the row that has the maximum (SQLite, "Bare columns in an
-/// aggregate query").
-pub(super) fn copy_pages(
-    c: &Connection,
-    from: ExecutionId,
-    checkpoint: u64,
-    to: ExecutionId,
-) -> Result<u64, SqliteFailure> {
-    let sql = "INSERT INTO state_pages (execution, page, checkpoint, bytes)
-         SELECT ?3, page, ?2, bytes FROM
-             (SELECT page, bytes, max(checkpoint) FROM state_pages WHERE execution = ?1 AND checkpoint <= ?2 GROUP BY page)
-         WHERE bytes IS NOT NULL";
-    run(c, sql, params![from.as_bytes(), int(checkpoint), to.as_bytes()])
-        .constrained(Entity::Checkpoint, Entity::Execution)
 }
 
 /// The row of a copied checkpoint, behind its pages.

@@ -3,8 +3,10 @@
 use super::{exists, int, run};
 use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, params};
+use std::borrow::Cow;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics, ResultValue};
 use vm_system_record::{Entity, StoreError};
 
 /// `end`: the same record, or the final one if the execution ends in the same commit.
@@ -37,7 +39,7 @@ pub(super) fn start(
             execution.env.as_str(),
             execution.started_at.0,
             end.ended_at.map(|at| at.0),
-            end.result.as_ref().map(vm_system_protocol::json::JsonText::as_str),
+            end.result_json(),
             error.map(|error| &error.code),
             error.map(|error| &error.message),
             error.and_then(|error| error.reason.as_ref()),
@@ -58,10 +60,24 @@ pub(super) fn begin_copied(
     name: Option<&str>,
     execution: &Execution,
 ) -> Result<u64, SqliteFailure> {
-    let sql = "UPDATE executions SET name = ?2, status = ?3, ended_at = NULL, error_code = NULL, error_message = NULL
-         WHERE id = ?1";
-    let rows = run(c, sql, params![execution.id.as_bytes(), name, execution.status.as_str()])
-        .constrained(Entity::Execution, Entity::Session)?;
+    let sql = "UPDATE executions SET name = ?2, status = ?3, ended_at = ?4, result = ?5, error_code = ?6, error_message = ?7,
+             error_reason = ?8 WHERE id = ?1";
+    let error = execution.error.as_ref();
+    let rows = run(
+        c,
+        sql,
+        params![
+            execution.id.as_bytes(),
+            name,
+            execution.status.as_str(),
+            execution.ended_at.map(|at| at.0),
+            execution.result_json(),
+            error.map(|error| &error.code),
+            error.map(|error| &error.message),
+            error.and_then(|error| error.reason.as_ref()),
+        ],
+    )
+    .constrained(Entity::Execution, Entity::Session)?;
     if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
 }
 
@@ -133,7 +149,7 @@ pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, SqliteFa
             execution.status.as_str(),
             execution.degraded,
             execution.ended_at.map(|at| at.0),
-            execution.result.as_ref().map(vm_system_protocol::json::JsonText::as_str),
+            execution.result_json(),
             error.map(|error| &error.code),
             error.map(|error| &error.message),
             error.and_then(|error| error.reason.as_ref()),
@@ -176,12 +192,25 @@ pub(super) fn events(c: &Connection, events: &[Event]) -> Result<u64, SqliteFail
     Ok(events.len() as u64)
 }
 
+/// `extra` of a console event whose text continues in the next one.
+const MORE: &str = "more";
+
+/// The type of a value; behind it, if it was truncated, `/` and its size, if that is known: `string/300000`.
+fn value_label(value: &ResultValue) -> Cow<'static, str> {
+    let kind = value.kind.as_str();
+    match (value.truncated, value.full_bytes) {
+        (false, _) => kind.into(),
+        (true, None) => format!("{kind}/").into(),
+        (true, Some(bytes)) => format!("{kind}/{bytes}").into(),
+    }
+}
+
 /// A payload as columns; `read/executions.rs` has the inverse.
 struct Columns<'a> {
-    /// Level, JavaScript type, or the task's id.
-    label: Option<std::borrow::Cow<'a, str>>,
+    /// Level, JavaScript type ([`value_label`]), or the task's id.
+    label: Option<Cow<'a, str>>,
     text: &'a str,
-    /// JSON of a value, or stack of an exception.
+    /// JSON of a value, stack of an exception, or [`MORE`].
     extra: Option<&'a str>,
 }
 
@@ -193,11 +222,14 @@ impl<'a> Columns<'a> {
             EventPayload::InputEcho { text }
             | EventPayload::Stdout { text }
             | EventPayload::Stderr { text } => plain(text),
-            EventPayload::Console { level, text } => labelled(level.as_str(), text),
+            EventPayload::Console { level, text, more } => {
+                Self { extra: more.then_some(MORE), ..labelled(level.as_str(), text) }
+            }
             EventPayload::System { message, level } => labelled(level.as_str(), message),
-            EventPayload::Value { kind, preview, json } => Self {
-                extra: json.as_ref().map(vm_system_protocol::json::JsonText::as_str),
-                ..labelled(kind.as_str(), preview)
+            EventPayload::Value(value) => Self {
+                label: Some(value_label(value)),
+                extra: value.json.as_ref().map(JsonText::as_str),
+                ..plain(&value.preview)
             },
             EventPayload::Exception { message, stack } => Self { extra: Some(stack), ..plain(message) },
             EventPayload::Task { task_id, prompt } => {

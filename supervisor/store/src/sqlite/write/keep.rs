@@ -283,6 +283,8 @@ const PIECE_ROWS: i64 = 1_024;
 /// Deletes an execution, or a piece of a large one. Its states go first, so that nobody goes back to one that is not whole, then its
 /// output, its own row last: whoever reads it meanwhile finds less of it.
 fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<Deleted, SqliteFailure> {
+    // What writes a new execution in pieces finds this mark, and ends.
+    run(c, "UPDATE staged SET bytes = -1 WHERE execution = ?1 AND seq = 0", params![id])?;
     let mut rows = 0;
     for sql in [
         "DELETE FROM checkpoints WHERE execution = ?1 AND seq IN

@@ -9,13 +9,13 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, Session, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_record::{Entity, Owner, PolicySnapshot, StoreError, TaskOutcome};
+use vm_system_record::{Entity, Owner, PolicySnapshot, RecordedWorktree, StoreError, TaskOutcome};
 
 pub(super) fn insert(
     c: &Connection,
     owner: &Owner,
     session: &Session,
-    policy: &PolicySnapshot,
+    (policy, worktree): (&PolicySnapshot, Option<&RecordedWorktree>),
 ) -> Result<u64, SqliteFailure> {
     let snapshot = serde_json::to_string(policy)
         .map_err(|error| StoreError::Corrupt(format!("a snapshot has no JSON form: {error}")))?;
@@ -28,8 +28,9 @@ pub(super) fn insert(
     run(
         c,
         "INSERT INTO sessions (id, owner, name, template, policy, durable, workspace_id, base_commit_oid,
-             worktree_path, status, created_at, closed_at, last_error, close_reason, runtime_meta)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+             worktree_path, status, created_at, closed_at, last_error, close_reason, runtime_meta, files_uid,
+             files_user, files_root, files_beneath, files_handle)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
         params![
             session.id.as_bytes(),
             owner.as_str(),
@@ -45,7 +46,12 @@ pub(super) fn insert(
             session.closed_at.map(|at| at.0),
             session.last_error,
             session.close_reason,
-            session.runtime_meta.as_str()
+            session.runtime_meta.as_str(),
+            worktree.map(|worktree| worktree.uid),
+            worktree.and_then(|worktree| worktree.user.as_deref()),
+            worktree.map(|worktree| worktree.root.as_str()),
+            worktree.map(|worktree| worktree.beneath.as_str()),
+            worktree.and_then(|worktree| worktree.handle.as_deref())
         ],
     )
     .constrained(Entity::Session, Entity::Template)

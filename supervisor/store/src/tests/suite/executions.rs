@@ -8,8 +8,8 @@ use crate::tests::fixture::{
 use std::sync::Arc;
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, ExecutionStatus, JsType};
-use vm_system_record::{Batch, Entity, Rejection, Scope, Write};
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, ExecutionStatus, JsType, ResultValue};
+use vm_system_record::{Batch, Entity, Page, Rejection, Scope, Write};
 
 #[tokio::test]
 async fn execution_runs_to_its_end_once() {
@@ -19,7 +19,7 @@ async fn execution_runs_to_its_end_once() {
         store.apply(Batch(vec![events(1, 1..=3), ended(1, 1), seq])).await.expect("running");
         let row = store.execution(&mine(), execution_id(1)).await.expect("readable").expect("there");
         assert_eq!(row.execution.status, ExecutionStatus::Ok);
-        assert_eq!(row.execution.result, Some(JsonText::from_untrusted("3".to_owned())));
+        assert_eq!(row.execution.result_json(), Some("3"));
         assert_eq!(row.execution.metrics.duration_ms, 7);
         assert_eq!(row.owner, owner(1));
         let session = store.session(&mine(), session_id(1)).await.expect("readable").expect("there");
@@ -33,19 +33,70 @@ async fn execution_runs_to_its_end_once() {
 }
 
 #[tokio::test]
+async fn result_of_a_session_has_the_type_and_the_preview_of_its_value_event() {
+    with_store(|store| async move {
+        store.apply(running()).await.expect("new");
+        let value = ResultValue {
+            kind: JsType::Map,
+            preview: "Map(0) {}".to_owned(),
+            json: None,
+            truncated: true,
+            full_bytes: Some(7),
+        };
+        let event = Event { payload: EventPayload::Value(value.clone()), ..console(1, 2) };
+        let mut execution = execution_record(1, 1);
+        execution.status = ExecutionStatus::Ok;
+        execution.result = Some(value.clone());
+        execution.metrics.events = 3;
+        let end = Write::ExecutionEnded(Arc::new(execution));
+        let last = Write::Events([console(1, 3)].into());
+        let first = Write::Events([console(1, 1), event].into());
+        store.apply(Batch(vec![first, last, end])).await.expect("running");
+        let row = store.execution(&mine(), execution_id(1)).await.expect("readable").expect("there");
+        assert_eq!(row.execution.result, Some(value.clone()));
+        let list = store.executions(&mine(), session_id(1), Page::first(10)).await.expect("readable");
+        assert_eq!(list[0].execution.result, Some(value));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn events_of_every_kind_are_read_unchanged() {
     with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let text = "päge\0\u{1F600}".to_owned();
         let payloads = [
             EventPayload::InputEcho { text: text.clone() },
-            EventPayload::Console { level: ConsoleLevel::Debug, text: String::new() },
-            EventPayload::Value { kind: JsType::Bigint, preview: "1n".to_owned(), json: None },
-            EventPayload::Value {
+            EventPayload::console(ConsoleLevel::Debug, String::new()),
+            EventPayload::Console { level: ConsoleLevel::Log, text: "begins".to_owned(), more: true },
+            EventPayload::Value(ResultValue {
+                kind: JsType::Bigint,
+                preview: "1n".to_owned(),
+                json: None,
+                truncated: false,
+                full_bytes: None,
+            }),
+            EventPayload::Value(ResultValue {
                 kind: JsType::Object,
                 preview: text.clone(),
                 json: Some(JsonText::from_untrusted(r#"{"z":1.0,"a":1e400}"#.to_owned())),
-            },
+                truncated: false,
+                full_bytes: None,
+            }),
+            EventPayload::Value(ResultValue {
+                kind: JsType::String,
+                preview: text.clone(),
+                json: None,
+                truncated: true,
+                full_bytes: Some(300_000),
+            }),
+            EventPayload::Value(ResultValue {
+                kind: JsType::Map,
+                preview: text.clone(),
+                json: None,
+                truncated: true,
+                full_bytes: None,
+            }),
             EventPayload::Exception { message: "m".to_owned(), stack: String::new() },
             EventPayload::System { message: "m".to_owned(), level: ConsoleLevel::Warn },
             EventPayload::Stdout { text: text.clone() },
@@ -57,7 +108,7 @@ async fn events_of_every_kind_are_read_unchanged() {
         store.apply(Write::Events(written.clone().into())).await.expect("new");
         assert_eq!(store.events(execution_id(1), 0, 0).await, Ok(written.clone()));
         assert_eq!(store.events(execution_id(1), 2, 3).await, Ok(written[2..5].to_vec()));
-        assert_eq!(store.events(execution_id(1), 9, 0).await, Ok(Vec::new()));
+        assert_eq!(store.events(execution_id(1), 12, 0).await, Ok(Vec::new()));
         assert_eq!(store.apply(events(1, [9])).await, rejected(Rejection::Conflict(Entity::Event)));
         assert_eq!(store.apply(events(2, [1])).await, rejected(Rejection::Missing(Entity::Execution)));
     })

@@ -71,6 +71,7 @@ async fn lists_are_newest_first_and_pages_join_without_gap_or_double() {
                 owner: owner(1 + n % 2),
                 session: Arc::new(record),
                 policy: policy(),
+                worktree: None,
             });
         }
         store.apply(batch).await.expect("new");
@@ -100,6 +101,7 @@ async fn restart_of_the_host_ends_sessions_without_a_worker() {
             owner: owner(1),
             session: Arc::new(session_record(3, 1)),
             policy: durable,
+            worktree: None,
         };
         store.apply(running()).await.expect("new");
         let more = vec![session(2, 1), cvm, started(2, 2), started(3, 3), started(4, 1)];

@@ -185,7 +185,12 @@ async fn sessions_are_found_by_status_template_and_workspace() {
         store.apply(Batch(vec![template(1, "t"), template(2, "u")])).await.expect("new");
         let mut other = session_record(3, 2);
         other.workspace_id = "v".to_owned();
-        let other = Write::SessionInsert { owner: owner(2), session: Arc::new(other), policy: policy() };
+        let other = Write::SessionInsert {
+            owner: owner(2),
+            session: Arc::new(other),
+            policy: policy(),
+            worktree: None,
+        };
         let ready = Write::SessionReady { id: session_id(2) };
         store.apply(Batch(vec![session(1, 1), session(2, 1), other, ready])).await.expect("new");
         for scope in [Scope::All, mine()] {

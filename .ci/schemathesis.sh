@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Requests that are generated from docs/openapi.json, against a daemon of their own: schemathesis.sh BINARY [OPTION…]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+binary=$(realpath "$1")
+shift
+folder=$(mktemp -d)
+port=${PORT:-18473}
+printf '[http]\nlisten = ["127.0.0.1:%s"]\n' "$port" >"$folder/config.toml"
+"$binary" serve --state-dir "$folder/state" --config "$folder/config.toml" >"$folder/log" 2>&1 &
+daemon=$!
+trap 'kill "$daemon" 2>/dev/null; wait "$daemon" || true; rm -rf "$folder"' EXIT
+until "$binary" --state-dir "$folder/state" ops health >/dev/null 2>&1; do
+    kill -0 "$daemon" || { cat "$folder/log"; exit 1; }
+    sleep 0.1
+done
+schemathesis --config-file .ci/schemathesis.toml run docs/openapi.json --url "http://127.0.0.1:$port/api/v1" \
+    --continue-on-failure --max-time "${SCHEMATHESIS_S:-600}" "$@"

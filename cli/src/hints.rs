@@ -1,0 +1,74 @@
+//! Hints name commands; these must reach the same daemon as the command that gives the hint, so the options that name it are
+//! repeated in them.
+
+use crate::args::GlobalArgs;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+/// The options that name the daemon, as they were given; empty if none was. Set once, when the arguments are known.
+static GIVEN: OnceLock<String> = OnceLock::new();
+
+/// The beginning of a command in a hint.
+const COMMAND: &str = "`vm-system ";
+
+/// Commands that talk to no daemon.
+const WITHOUT_DAEMON: &[&str] = &["run ", "run`", "help", "--help", "completions", "man"];
+
+/// Remembers the options of this command.
+pub(crate) fn remember(global: &GlobalArgs) {
+    let given = [("--socket", &global.socket), ("--state-dir", &global.state_dir)];
+    let words = given.iter().filter_map(|(flag, path)| {
+        path.as_ref().map(|path| format!("{flag} {} ", quoted(&path.to_string_lossy())))
+    });
+    // A second command of this process cannot be: the first value stays.
+    let _ = GIVEN.set(words.collect());
+}
+
+/// The text with the given options in the commands that it names.
+pub(crate) fn with_options(text: &str) -> Cow<'_, str> {
+    with(GIVEN.get().map_or("", String::as_str), text)
+}
+
+fn with<'a>(options: &str, text: &'a str) -> Cow<'a, str> {
+    if options.is_empty() || !text.contains(COMMAND) {
+        return Cow::Borrowed(text);
+    }
+    let mut parts = text.split(COMMAND);
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        whole.push_str(COMMAND);
+        if !WITHOUT_DAEMON.iter().any(|word| part.starts_with(word)) {
+            whole.push_str(options);
+        }
+        whole.push_str(part);
+    }
+    Cow::Owned(whole)
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return Cow::Borrowed(word);
+    }
+    Cow::Owned(format!("'{}'", word.replace('\'', "'\\''")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_reach_a_daemon_get_the_options() {
+        let text = "start one with `vm-system serve`; `vm-system run` needs none, `vm-system help x` neither";
+        let expected = "start one with `vm-system --state-dir /s serve`; `vm-system run` needs none, `vm-system help x` neither";
+        assert_eq!(with("--state-dir /s ", text), expected);
+        assert_eq!(with("", text), text);
+    }
+
+    #[test]
+    fn paths_are_words_of_a_shell() {
+        assert_eq!(quoted("/run/vm-system/x.sock"), "/run/vm-system/x.sock");
+        assert_eq!(quoted("a b's"), r"'a b'\''s'");
+    }
+}

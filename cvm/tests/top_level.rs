@@ -1,0 +1,184 @@
+//! The top level of programs: `main` that the program calls by itself, `await`, and names that do not exist.
+
+use vm_system_cvm::{
+    CompileOptions, PauseAnswer, RunOutcome, StateConfig, VmState, compile, resume_pause, run,
+};
+
+/// Console lines and the end of a program; pauses are answered.
+fn end(source: &str) -> String {
+    let program = compile(source, &CompileOptions::default()).unwrap_or_else(|why| panic!("{source}: {why}"));
+    let mut state = VmState::new(&program, &StateConfig::default());
+    let end = loop {
+        match run(&program, &mut state, u64::MAX) {
+            RunOutcome::Pause { prompt, .. } => {
+                assert!(resume_pause(&program, &mut state, &PauseAnswer::Text(format!("<{prompt}>"))));
+            }
+            RunOutcome::Done { json, .. } => break json,
+            RunOutcome::Throw(text) => break format!("threw {}", text.lines().next().unwrap_or_default()),
+            other => break format!("{other:?}"),
+        }
+    };
+    let mut shown: Vec<String> = state.take_output().into_iter().map(|line| line.text).collect();
+    shown.push(end);
+    shown.join(" ")
+}
+
+fn refused(source: &str) -> String {
+    match compile(source, &CompileOptions::default()) {
+        Ok(_) => "compiles".to_owned(),
+        Err(errors) => {
+            let shown = errors.0.iter().map(|e| format!("{}:{} {}", e.line, e.column, e.message));
+            shown.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+const MAIN: &str = "function main(n = 0) { console.log('run', n); return CC('q') + n; }\n";
+const ASYNC: &str = "async function main(n = 0) { console.log('run', n); await null; return CC('q') + n; }\n";
+
+#[test]
+fn main_that_the_program_calls_is_not_called_again_and_its_result_is_the_programs() {
+    for (calls, expected) in [
+        ("", "run 0 \"<q>0\""),
+        ("main();", "run 0 \"<q>0\""),
+        ("const r = main(7); console.log(r);", "run 7 <q>7 \"<q>7\""),
+        ("if (args.length) main(1);", "run 0 \"<q>0\""),
+        ("if (!args.length) main(1);", "run 1 \"<q>1\""),
+        ("(() => { main(2); })();", "run 2 \"<q>2\""),
+        ("function start() { return main(3); }\nstart();", "run 3 \"<q>3\""),
+        ("main(1); main(2);", "run 1 run 2 \"<q>2\""),
+        ("function unused() { main(9); }", "run 0 \"<q>0\""),
+        ("{ let main = () => 5; main(); }", "run 0 \"<q>0\""),
+    ] {
+        assert_eq!(end(&format!("{MAIN}{calls}")), expected, "{calls}");
+        assert_eq!(end(&format!("{calls}\n{MAIN}")), expected, "{calls} first");
+    }
+}
+
+#[test]
+fn an_async_main_that_the_program_calls_gives_its_result() {
+    for (calls, expected) in [
+        ("main();", "run 0 \"<q>0\""),
+        ("await main();", "run 0 \"<q>0\""),
+        ("console.log(await main(4));", "run 4 <q>4 \"<q>4\""),
+        ("await (main(4));", "run 4 \"<q>4\""),
+        ("main().then((r) => console.log('then', r));", "run 0 then <q>0 \"<q>0\""),
+        ("main().catch((e) => console.error(e));", "run 0 \"<q>0\""),
+        ("(async () => { await main(5); })();", "run 5 \"<q>5\""),
+        ("(async () => { await null; await null; await main(5); })();", "run 5 \"<q>5\""),
+        (
+            "async function run() { await null; await main(6); }\nrun().catch(console.error);",
+            "run 6 \"<q>6\"",
+        ),
+        ("Promise.resolve(8).then((n) => main(n));", "run 8 \"<q>8\""),
+        ("await 1;", "run 0 \"<q>0\""),
+    ] {
+        assert_eq!(end(&format!("{ASYNC}{calls}")), expected, "{calls}");
+    }
+    let arrow = "const main = async () => { await null; return CC('q'); };\nmain();";
+    assert_eq!(end(arrow), "\"<q>\"");
+}
+
+#[test]
+fn failures_of_main_end_the_program_unless_it_handles_them() {
+    let fails = "function main() { console.log('run'); throw new Error('no'); }\n";
+    assert_eq!(end(&format!("{fails}main();")), "run threw Error: no");
+    assert_eq!(
+        end(&format!("{fails}try {{ main(); }} catch (e) {{ console.log(e.message); }}")),
+        "run no null"
+    );
+    let rejects = "async function main() { await null; console.log('run'); throw new Error('no'); }\n";
+    for call in ["main();", "await main();", "(async () => { await main(); })();", "main().then(() => 1);"] {
+        assert_eq!(end(&format!("{rejects}{call}")), "run threw Error: no", "{call}");
+    }
+    for call in [
+        "main().catch((e) => console.log(e.message));",
+        "try { await main(); } catch (e) { console.log(e.message); }",
+        "(async () => { try { await main(); } catch (e) { console.log(e.message); } })();",
+    ] {
+        assert_eq!(end(&format!("{rejects}{call}")), "run no null", "{call}");
+    }
+}
+
+#[test]
+fn await_works_at_the_top_level() {
+    assert_eq!(end("const x = await Promise.resolve(2); console.log(x);"), "2 null");
+    assert_eq!(end("for await (const x of [1, Promise.resolve(2)]) console.log(x);"), "1 2 null");
+    assert_eq!(end("await [1]; await (async () => console.log('in'))();"), "in null");
+    assert_eq!(end("await Promise.reject(new Error('no'));"), "threw Error: no");
+    assert_eq!(end("if (false) await 1; function main() { return CC('q'); }"), "\"<q>\"");
+    let stuck = end("await new Promise(() => {});");
+    assert!(stuck.contains("waits for a promise that nothing can settle"), "{stuck}");
+    assert_eq!(
+        refused("await 1;\nimport x from 'x';"),
+        "2:1 `import` and `export` are not allowed: a program is one file"
+    );
+    assert!(refused("function f() { await 1; }").contains("`await` is only allowed"));
+}
+
+#[test]
+fn names_that_are_declared_nowhere_are_refused_at_load_with_their_line() {
+    assert_eq!(
+        refused("function main() {\n  const u = new URL('x');\n  sleep(1);\n}"),
+        "2:17 `URL` is not supported: take the text apart with a regular expression, 3:3 `sleep` is not defined"
+    );
+    assert_eq!(refused("cc('q');"), "1:1 `cc` is not defined; did you mean `CC`?");
+    assert_eq!(refused("let a = 1;\n  a = b;"), "2:7 `b` is not defined");
+    assert_eq!(refused("x = 1;"), "1:1 `x` is not defined");
+    assert_eq!(
+        refused("console.table([]);"),
+        "1:9 `console.table` is not supported: `console` has debug, error, info, log, warn"
+    );
+    assert_eq!(
+        refused("const t = fs.readFileSync('a');"),
+        "1:14 `fs.readFileSync` is not supported: `fs` has listFiles, readFile, writeFile"
+    );
+}
+
+#[test]
+fn names_that_the_program_tests_or_defines_are_allowed() {
+    for source in [
+        "if (typeof sleep !== 'undefined') sleep(1);",
+        "globalThis.sleep = () => 1; sleep(1);",
+        "globalThis['sleep'] = () => 1; sleep(1);",
+        "this.sleep = () => 1; sleep(1);",
+        "Object.assign(globalThis, { sleep() {} }); sleep(1);",
+        "if (console.table) console.table([]);",
+        "console.table?.([]);",
+        "console.table = () => {}; console.table([]);",
+        "function f() { return arguments.length; } f();",
+        "const console = { table() {} }; console.table();",
+        "console.toString(); undefined; NaN; Infinity; args; env; globalThis.x;",
+    ] {
+        assert_eq!(refused(source), "compiles", "{source}");
+    }
+    let typescript = CompileOptions { typescript: true, ..CompileOptions::default() };
+    let types = compile("let u: URL | Sleep | undefined; declare const sleep: any; u; sleep;", &typescript);
+    assert!(types.is_ok(), "{types:?}");
+    let plain = CompileOptions { plain_script: true, ..CompileOptions::default() };
+    assert!(compile("sleep(1);", &plain).is_ok());
+    assert!(compile("await 1;", &plain).is_err());
+}
+
+#[test]
+fn arguments_of_wrong_types_are_type_errors() {
+    for (call, message) in [
+        ("CC({ a: 1 })", "The first argument of CC must be a string, not an object"),
+        ("CC([1])", "The first argument of CC must be a string, not an array"),
+        ("CC(null)", "The first argument of CC must be a string, not null"),
+        ("CC(() => 1)", "The first argument of CC must be a string, not a function"),
+        ("CC('q', 5)", "The second argument of CC must be an object, not a number"),
+        ("fs.readFile(5)", "The path of readFile must be a string, not a number"),
+        ("fs.readFile()", "The path of readFile must be a string, not undefined"),
+        ("fs.writeFile('p', { a: 1 })", "The text of writeFile must be a string, not an object"),
+        ("fs.writeFile('p')", "The text of writeFile must be a string, not undefined"),
+        ("fs.listFiles({ recursive: true })", "The path of listFiles must be a string, not an object"),
+        ("fs.listFiles(5)", "The path of listFiles must be a string, not a number"),
+        ("fs.listFiles('.', true)", "The second argument of listFiles must be an object, not a boolean"),
+    ] {
+        let caught =
+            format!("try {{ {call}; }} catch (e) {{ console.log(e instanceof TypeError, e.message); }}");
+        assert_eq!(end(&caught), format!("true {message} null"), "{call}");
+    }
+    assert_eq!(end("function main() { return [CC(5), CC(true)]; }"), "[\"<5>\",\"<true>\"]");
+}

@@ -1,0 +1,307 @@
+//! Takes jails over that outlived their supervisor: keepers are found by their addresses, prove by the kernel's word that they are
+//! jailed, and hand over their workers. No worker is started in an adopted jail; it ends with its last one.
+//!
+//! ```text
+//!  we                    keeper
+//!  connect  ───────────▶
+//!           ◀─────────── hello
+//!  Token    ───────────▶
+//!           ◀─────────── Peer: from here on the grace has no end
+//!  (the store is opened, its schema migrated, the rows are read)
+//!  List     ───────────▶ kills the zygotes
+//!           ◀─────────── Listener, Records
+//! ```
+
+use super::address::KeeperAddress;
+use super::channel;
+use super::config::{SandboxMode, SpawnConfig};
+use super::error::SpawnError;
+use super::groups::JailGroups;
+use super::keeper::{check_hello, inspect_process};
+use super::notify::Orders;
+use super::packets;
+use super::process::{WorkerExit, WorkerProcess};
+use super::spawner::{Inner, Jail, JailParts, SpawnEvent, Spawner, WorkerHandle};
+use crate::reactor::WatchedFd;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::keeper::{FromKeeper, ToKeeper, WorkerRecord};
+use vm_system_protocol::limits::{HELLO_MS, KEEPER_MESSAGE_BYTES, WRITE_MS};
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::process::ExitStatus;
+use vm_system_sandbox::seccomp::notify::Listener;
+use vm_system_sandbox::{inspect, interrupt, socket};
+
+/// Why a jail could not be adopted.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptError {
+    /// The keeper's channel failed.
+    #[error("its channel: {0}")]
+    Io(#[from] io::Error),
+    /// It sent something else, or nothing in time.
+    #[error("it {0}")]
+    Keeper(&'static str),
+    /// It has another supervisor.
+    #[error("it has another supervisor")]
+    Busy,
+    /// It speaks another protocol version, or is not behind its walls.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+}
+
+/// How long a keeper may not know that its supervisor has exited (milliseconds).
+const BUSY_MS: u64 = 1_000;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+
+enum Attempt {
+    Connected(KeptJail),
+    Busy,
+    Failed,
+}
+
+/// A keeper that accepted this supervisor. Dropping it closes the channel, and its grace begins again.
+#[derive(Debug)]
+pub struct KeptJail {
+    address: KeeperAddress,
+    control: WatchedFd,
+    pid: u32,
+    pidfd: PidFd,
+}
+
+/// A jail that was taken over.
+pub struct AdoptedJail {
+    pub spawner: Spawner,
+    pub events: mpsc::Receiver<SpawnEvent>,
+    pub workers: Vec<(SessionId, AdoptedWorker)>,
+}
+
+/// A worker that its keeper kept.
+pub enum AdoptedWorker {
+    /// It runs.
+    Running(WorkerHandle),
+    /// It exited while no supervisor was connected.
+    Exited(WorkerExit),
+}
+
+/// Connects to all keepers of a folder, which then wait. A keeper that cannot be adopted is killed, with its workers; one that has
+/// another supervisor is left alone; an address without a keeper is removed.
+pub async fn kept_jails(folder: &Path, sandbox: SandboxMode) -> io::Result<Vec<KeptJail>> {
+    let mut jails = Vec::new();
+    let mut connecting = tokio::task::JoinSet::new();
+    for address in KeeperAddress::all(folder)? {
+        connecting.spawn(KeptJail::connect(address, sandbox));
+    }
+    while let Some(connected) = connecting.join_next().await {
+        jails.extend(connected.map_err(io::Error::other)?);
+    }
+    Ok(jails)
+}
+
+impl KeptJail {
+    async fn connect(address: KeeperAddress, sandbox: SandboxMode) -> Option<Self> {
+        let until = Instant::now() + Duration::from_millis(BUSY_MS);
+        loop {
+            match Self::try_connect(&address, sandbox).await {
+                // Perhaps it has not noticed the exit of its supervisor yet.
+                Attempt::Busy if Instant::now() < until => tokio::time::sleep(BUSY_PAUSE).await,
+                Attempt::Busy => {
+                    tracing::debug!("a keeper has another supervisor and is left alone");
+                    return None;
+                }
+                Attempt::Failed => return None,
+                Attempt::Connected(jail) => return Some(jail),
+            }
+        }
+    }
+
+    async fn try_connect(address: &KeeperAddress, sandbox: SandboxMode) -> Attempt {
+        let connected =
+            address.connect().and_then(|socket| Ok((socket::peer(&socket)?, packets::register(socket)?)));
+        let (pidfd, control) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                // Usual: the jail has ended.
+                tracing::debug!(%error, "no keeper is at an address");
+                address.remove();
+                return Attempt::Failed;
+            }
+        };
+        match Self::authenticate(address, &control, &pidfd, sandbox).await {
+            Ok(pid) => Attempt::Connected(Self { address: address.clone(), control, pid, pidfd }),
+            Err(AdoptError::Busy) => Attempt::Busy,
+            Err(error) => {
+                tracing::error!(%error, "a keeper cannot be adopted; it is killed with its workers");
+                let _ = pidfd.kill();
+                address.remove();
+                Attempt::Failed
+            }
+        }
+    }
+
+    /// Returns the keeper's pid.
+    async fn authenticate(
+        address: &KeeperAddress,
+        control: &WatchedFd,
+        pidfd: &PidFd,
+        sandbox: SandboxMode,
+    ) -> Result<u32, AdoptError> {
+        let pid = pidfd.pid()?;
+        inspect_process(pid, sandbox)?;
+        if sandbox == SandboxMode::Full {
+            inspect::verify_namespaces(pid).map_err(SpawnError::from)?;
+        }
+        let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
+        let late = |_| AdoptError::Keeper("did not answer in time");
+        let hello = packets::receive(control, |got, bytes| match got.len {
+            0 => Err(AdoptError::Busy),
+            _ => Ok(check_hello("the keeper", bytes)?),
+        });
+        timeout_at(deadline, hello).await.map_err(late)???;
+        send(control, &ToKeeper::Token { token: address.token()? }).await?;
+        match timeout_at(deadline, receive(control)).await.map_err(late)?? {
+            (FromKeeper::Peer { accepted: true }, _) => Ok(pid),
+            _ => Err(AdoptError::Keeper("refused the token")),
+        }
+    }
+
+    /// Takes the workers over of the sessions with an owner here; the others are killed. After an error the whole jail is.
+    pub async fn adopt(
+        self,
+        config: &SpawnConfig,
+        owners: &HashMap<SessionId, String>,
+    ) -> Result<AdoptedJail, AdoptError> {
+        let (pidfd, address) = (self.pidfd.try_clone()?, self.address.clone());
+        let adopted = self.take_over(config, owners).await;
+        if adopted.is_err() {
+            let _ = pidfd.kill();
+            address.remove();
+        }
+        adopted
+    }
+
+    async fn take_over(
+        self,
+        config: &SpawnConfig,
+        owners: &HashMap<SessionId, String>,
+    ) -> Result<AdoptedJail, AdoptError> {
+        let Self { address, control, pid, pidfd } = self;
+        let kept = timeout_at(Instant::now() + Duration::from_millis(HELLO_MS), list(&control)).await;
+        let (listener, records) =
+            kept.map_err(|_| AdoptError::Keeper("did not list its workers in time"))??;
+        // The keeper of one owner's jail is in that owner's group, and so is everything in it.
+        let groups = JailGroups::of(&config.cgroups, None).await.map_err(SpawnError::Cgroup)?;
+        let layers = Vec::new();
+        let parts =
+            JailParts { pid, pidfd, layers, address: Some(address), control, listener, zygote: None, groups };
+        let config = SpawnConfig { prestart_workers: false, ..config.clone() };
+        let (jail, events) = Jail::assemble(&config, parts, Orders::default());
+        let mut workers = Vec::new();
+        // Their exits are watched before the keeper's next messages are read.
+        for kept in records {
+            let session = kept.record.session;
+            match owners.get(&session) {
+                Some(owner) => workers.push((session, kept.adopt(&jail, owner).await?)),
+                None => kept.end(&jail),
+            }
+        }
+        let tasks = jail.listen()?;
+        Ok(AdoptedJail { spawner: Spawner(Arc::new(Inner::new(jail, tasks))), events, workers })
+    }
+}
+
+/// A worker with its descriptors; none if it has exited.
+struct KeptWorker {
+    record: WorkerRecord,
+    fds: Option<(OwnedFd, PidFd)>,
+}
+
+impl KeptWorker {
+    async fn adopt(self, jail: &Jail, owner: &str) -> Result<AdoptedWorker, AdoptError> {
+        let Self { record, fds } = self;
+        let (channel, pidfd) = match (record.wait_status, fds) {
+            (Some(status), _) => {
+                return Ok(AdoptedWorker::Exited(ExitStatus::from_wait_status(status).into()));
+            }
+            (None, Some(fds)) => fds,
+            (None, None) => return Err(AdoptError::Keeper("kept descriptors back")),
+        };
+        // Exited, but not reaped yet: its exit follows.
+        let Ok(pids) = pidfd.pids() else { return Ok(AdoptedWorker::Exited(WorkerExit::Unknown)) };
+        if pids.inner != record.inner_pid {
+            return Err(AdoptError::Keeper("listed a worker with the descriptors of another process"));
+        }
+        jail.inspect_child(pids.here)?;
+        let group = jail.groups.of_owner(owner).await.map_err(SpawnError::Cgroup)?;
+        let pidfd = Arc::new(pidfd);
+        let exit = jail
+            .control
+            .watch(record.inner_pid, Arc::clone(&pidfd), group.as_deref())
+            .ok_or(SpawnError::KeeperLost)?;
+        jail.orders.excuse(pids.here);
+        // A notification that the previous supervisor had received and not answered is never reported again by itself.
+        let _ = pidfd.signal(interrupt::REISSUE);
+        let control = Arc::clone(&jail.control);
+        let process = WorkerProcess::new(record.session, pids.here, pidfd, exit, control, group);
+        let (sender, receiver) = channel::split_adopted(packets::register(channel)?);
+        Ok(AdoptedWorker::Running(WorkerHandle { sender, receiver, process }))
+    }
+
+    /// Nobody knows it any more.
+    fn end(self, jail: &Jail) {
+        if let Some((_, pidfd)) = &self.fds {
+            let _ = pidfd.kill();
+        }
+        jail.control.forget(self.record.session);
+    }
+}
+
+async fn list(control: &WatchedFd) -> Result<(Listener, Vec<KeptWorker>), AdoptError> {
+    send(control, &ToKeeper::List).await?;
+    let mut listener = None;
+    let mut kept = Vec::new();
+    loop {
+        match receive(control).await? {
+            (FromKeeper::Listener, mut fds) => listener = fds.pop().map(Listener::from),
+            (FromKeeper::Records { records, last }, fds) => {
+                let mut fds = fds.into_iter();
+                for record in records {
+                    let mut both = || Some((fds.next()?, PidFd::from(fds.next()?)));
+                    let fds = if record.wait_status.is_none() { both() } else { None };
+                    kept.push(KeptWorker { record, fds });
+                }
+                if last {
+                    let listener = listener.ok_or(AdoptError::Keeper("has no listener"))?;
+                    return Ok((listener, kept));
+                }
+            }
+            // It is in the records that follow.
+            (FromKeeper::Exited { .. } | FromKeeper::Kept { .. }, _) => {}
+            _ => return Err(AdoptError::Keeper("sent another message than its list")),
+        }
+    }
+}
+
+async fn send(control: &WatchedFd, message: &ToKeeper) -> io::Result<()> {
+    let bytes = encode(message, KEEPER_MESSAGE_BYTES).map_err(io::Error::other)?;
+    packets::send(control, &[&bytes], &[], Instant::now() + Duration::from_millis(WRITE_MS)).await
+}
+
+async fn receive(control: &WatchedFd) -> Result<(FromKeeper, Vec<OwnedFd>), AdoptError> {
+    let received = packets::receive(control, |got, bytes| {
+        if got.len == 0 || got.truncated {
+            return Err(AdoptError::Keeper("closed its channel"));
+        }
+        let message =
+            decode::<FromKeeper>(bytes).map_err(|_| AdoptError::Keeper("sent an invalid message"))?;
+        Ok((message, got.fds))
+    });
+    received.await?
+}

@@ -1,0 +1,89 @@
+//! Which tools are listed: about ten by default, further sets on request. Every tool can be called, listed or not.
+
+use super::place;
+use serde_json::{Value, json};
+use vm_system_tests::mcp::{Agent, text};
+
+const BASIC: [&str; 10] = [
+    "cancel",
+    "getTask",
+    "get_state",
+    "list_executions",
+    "load",
+    "session_close",
+    "session_create",
+    "session_eval",
+    "start",
+    "submitTask",
+];
+
+fn names(listed: &Value) -> Vec<&str> {
+    let tools = listed["tools"].as_array().expect("tools").iter();
+    let mut names: Vec<&str> = tools.map(|tool| tool["name"].as_str().expect("a name")).collect();
+    names.sort_unstable();
+    names
+}
+
+fn initialized(agent: &mut Agent) -> Value {
+    let about = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
+    agent.request("initialize", params);
+    agent.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    agent.request("tools/list", json!({}))
+}
+
+#[test]
+fn ten_tools_are_listed_and_the_others_can_be_called() {
+    let home = place();
+    let mut agent = Agent::spawn(&home.place, &[]);
+    let listed = initialized(&mut agent);
+    assert_eq!(names(&listed), BASIC);
+    // An agent reads the whole list before anything else: about 4 000 tokens.
+    assert!(listed.to_string().len() < 20_000, "{}", listed.to_string().len());
+    let call = json!({ "name": "list_programs", "arguments": {} });
+    assert_eq!(text(&agent.request("tools/call", call)), "No programs loaded");
+    agent.close();
+    let mut agent = Agent::spawn(&home.place, &["--toolsets", "branch, plans"]);
+    let listed = initialized(&mut agent);
+    for tool in ["rewind", "fork", "set_variable", "parsePlan", "loadFile", "start"] {
+        assert!(names(&listed).contains(&tool), "{tool}");
+    }
+    assert!(!names(&listed).contains(&"get_output"));
+    agent.close();
+}
+
+#[test]
+fn a_program_is_driven_with_the_basic_tools_alone() {
+    let home = place();
+    home.place.write("p.ts", "function main(): string { console.log('out'); return CC('a?') + CC('b?'); }");
+    let mut agent = Agent::spawn(&home.place, &[]);
+    initialized(&mut agent);
+    let mut call = |name: &str, arguments: Value| {
+        assert!(BASIC.contains(&name), "{name}");
+        agent.request("tools/call", json!({ "name": name, "arguments": arguments }))
+    };
+    let loaded = call("load", json!({ "programId": "p", "filePath": "p.ts" }));
+    assert_eq!(text(&loaded), "Program loaded successfully from p.ts: p");
+    for execution in ["one", "two", "three"] {
+        call("start", json!({ "programId": "p", "executionId": execution }));
+    }
+    let waiting = call("list_executions", json!({ "status": "waiting" }));
+    let listed = waiting["structuredContent"]["executions"].as_array().expect("a list").clone();
+    assert_eq!(listed.len(), 3, "{waiting}");
+    assert!(listed.iter().all(|one| one["summary"]["currentPrompt"] == "a?"), "{waiting}");
+    let cancelled = call("cancel", json!({ "executionId": "two" }));
+    assert_eq!(cancelled["structuredContent"]["status"], "cancelled", "{cancelled}");
+    assert_eq!(text(&cancelled), "Execution cancelled: two is cancelled");
+    call("submitTask", json!({ "executionId": "one", "result": "x" }));
+    call("submitTask", json!({ "executionId": "one", "result": "y" }));
+    for (status, expected) in [("ok", "one"), ("cancelled", "two"), ("waiting", "three")] {
+        let found = call("list_executions", json!({ "status": status }));
+        let found = &found["structuredContent"]["executions"];
+        assert_eq!(
+            (found[0]["executionId"].as_str(), found.as_array().map(Vec::len)),
+            (Some(expected), Some(1))
+        );
+    }
+    let again = call("cancel", json!({ "executionId": "one" }));
+    assert_eq!(again["structuredContent"]["status"], "ok", "an ended execution keeps its status: {again}");
+}

@@ -1,0 +1,152 @@
+//! The form of responses: refusals on a keep-alive connection, parts of lists, entity tags, compression, `OPTIONS`.
+
+use serde_json::json;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::http::Http;
+use vm_system_tests::place::{TestDir, User};
+
+const TEMPLATES: &str = "/api/v1/templates";
+
+#[test]
+fn an_early_refusal_leaves_the_connection_usable_or_closes_it_by_name() {
+    let config = "[http]\nlisten = [\"127.0.0.1:0\"]".to_owned();
+    let options = DaemonOptions { config, ..DaemonOptions::default() };
+    let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
+    let mut http = Http::tcp(daemon.addresses()[0]);
+    // Larger than the buffers of the connection.
+    let body = format!("{{\"name\":\"{}\"}}", "x".repeat(3 << 20));
+    for (method, path, fields, status) in [
+        ("POST", "/api/v1/nothing", &[][..], 404),
+        ("PUT", TEMPLATES, &[], 405),
+        ("POST", TEMPLATES, &[], 413),
+        ("POST", TEMPLATES, &[("authorization", "Bearer unknown")], 401),
+        ("POST", TEMPLATES, &[("origin", "http://evil.example")], 403),
+        ("POST", "/api/v1/templates?x=1", &[], 400),
+        ("POST", "/api/v1/imports/program", &[("content-type", "text/plain")], 415),
+        ("POST", "/ui", &[], 404),
+    ] {
+        let response = http.request(method, path, fields, Some(&body));
+        assert_eq!(response.status, status, "{path}: {}", response.text());
+        assert_eq!(response.field("connection"), None, "{path}");
+        assert_eq!(http.get("/api/v1/health").status, 200, "the connection after {path}");
+    }
+    let too_long = "content-length: 1073741824\r\ncontent-type: application/json\r\n\r\n{";
+    for (fields, status) in [
+        (too_long, 413),
+        (
+            &format!("expect: 100-continue\r\nauthorization: x\r\n{}", too_long.replace("1073741824", "5")),
+            401,
+        ),
+    ] {
+        let mut http = Http::tcp(daemon.addresses()[0]);
+        http.send(format!("POST {TEMPLATES} HTTP/1.1\r\nhost: localhost\r\n{fields}").as_bytes());
+        let response = http.response(false).expect("a response");
+        assert_eq!((response.status, response.field("connection")), (status, Some("close")));
+        assert!(http.response(false).is_none(), "the connection ends");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn no_list_ends_without_a_cursor_unless_it_is_complete() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    for number in 0..1_010 {
+        assert_eq!(http.post(TEMPLATES, &json!({ "name": format!("t{number}") })).status, 201);
+    }
+    for query in ["", "?limit=1000", "?limit=5000"] {
+        let mut names = Vec::new();
+        let mut next = format!("{TEMPLATES}{query}");
+        let mut parts = 0;
+        loop {
+            let response = http.get(&next);
+            let part = response.json();
+            names.extend(part.as_array().expect("a list").iter().map(|row| row["name"].to_string()));
+            parts += 1;
+            let Some(cursor) = response.field("x-next-cursor") else { break };
+            next = format!("{TEMPLATES}?cursor={cursor}");
+        }
+        names.sort();
+        names.dedup();
+        assert_eq!((names.len(), parts), (1_010, 2), "{query}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn objects_have_tags_and_large_responses_are_compressed() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let id = http.post(TEMPLATES, &json!({ "name": "t" })).json()["id"].as_str().expect("an id").to_owned();
+    let path = format!("{TEMPLATES}/{id}");
+    let first = http.get(&path);
+    let tag = first.field("etag").expect("a tag").to_owned();
+    let again = http.request("GET", &path, &[("if-none-match", &tag)], None);
+    assert_eq!((again.status, again.field("etag")), (304, Some(tag.as_str())));
+    assert_eq!(http.request("PATCH", &path, &[], Some("{\"name\":\"u\"}")).status, 200);
+    assert_eq!(http.request("GET", &path, &[("if-none-match", &tag)], None).status, 200, "it has changed");
+    assert_eq!(http.get(TEMPLATES).field("etag"), None, "a list");
+    let packed = http.request("GET", "/api/v1/openapi.json", &[("accept-encoding", "gzip")], None);
+    assert_eq!((packed.status, packed.field("content-encoding")), (200, Some("gzip")));
+    assert!(packed.body.starts_with(&[0x1f, 0x8b]) && packed.body.len() < 40_000, "{}", packed.body.len());
+    assert_eq!(http.get("/api/v1/openapi.json").field("content-encoding"), None);
+    daemon.stop();
+}
+
+#[test]
+fn a_refused_import_occupies_nothing() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    assert_eq!(http.post("/api/v1/programs", &json!({ "name": "p", "source": "1" })).status, 201);
+    let file = http.get("/api/v1/programs/p/export").text();
+    let mut import = |name: &str, key: &str| {
+        let path = format!("/api/v1/imports/program?name={name}");
+        http.request("POST", &path, &[("idempotency-key", key)], Some(&file)).status
+    };
+    assert_eq!(import("q", "k"), 201);
+    // More than an owner may import at a time.
+    for _ in 0..20 {
+        assert_eq!(import("r", "k"), 409, "the key of another request");
+        assert_eq!(import("q", "k"), 201, "the same request again");
+    }
+    assert_eq!(import("r", "l"), 201);
+    daemon.stop();
+}
+
+#[test]
+fn options_names_the_methods_of_a_resource() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    for (path, allowed) in [(TEMPLATES, "GET,HEAD,POST"), ("/api/v1/sessions/x", "GET,HEAD,DELETE")] {
+        let response = http.request("OPTIONS", path, &[], None);
+        assert_eq!((response.status, response.field("allow")), (204, Some(allowed)), "{path}");
+    }
+    assert_eq!(http.request("OPTIONS", "/api/v1/nothing", &[], None).status, 404);
+    assert_eq!(http.request("PUT", TEMPLATES, &[], None).field("allow"), Some("GET,HEAD,POST"));
+    daemon.stop();
+}
+
+#[test]
+fn the_language_of_a_program_is_decided_and_reported() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let mut load = |name: &str, source: &str, typescript: Option<bool>| {
+        let body = json!({ "name": name, "source": source, "typescript": typescript });
+        let response = http.post("/api/v1/programs", &body);
+        match response.status {
+            201 => response.json()["typescript"].as_bool(),
+            422 => None,
+            status => panic!("{status}: {}", response.text()),
+        }
+    };
+    // Not JavaScript, and without anything of TypeScript; the compiler of TypeScript accepts it.
+    let neither = "class C { constructor() {} constructor() {} }";
+    assert_eq!(load("a", neither, None), None);
+    assert_eq!(load("a", "function main() { return 1 }", None), Some(false));
+    assert_eq!(load("a", "function main(): number { return 1 }", None), Some(true));
+    assert_eq!(load("a", "interface I { x: number } function main() { return 1 }", None), Some(true));
+    assert_eq!(load("a.ts", "function main() { return 1 }", None), Some(true));
+    assert_eq!(load("a.js", "function main(): number { return 1 }", None), None);
+    assert_eq!(load("a.js", "function main(): number { return 1 }", Some(true)), Some(true));
+    daemon.stop();
+}

@@ -1,0 +1,205 @@
+//! Live sessions outlive their supervisor: the next one adopts their jail.
+
+use vm_system_protocol::model::{CapabilityKind, ExecutionStatus, SessionStatus, Settings};
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_tests::client::value;
+use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::place::User;
+use vm_system_tests::rights::Bench;
+use vm_system_tests::scene::Scene;
+use vm_system_tests::{as_both, observe, watch};
+
+as_both!(
+    a_session_and_its_state_survive_their_supervisor,
+    a_running_execution_goes_on_and_no_event_is_lost_or_stored_twice,
+    a_question_is_answered_under_the_next_supervisor,
+    a_worker_that_exited_meanwhile_has_the_reason_of_its_exit,
+    an_effect_whose_reply_was_lost_is_an_error_and_is_not_repeated,
+    sessions_survive_a_series_of_supervisors,
+    a_stopped_daemon_ends_what_it_adopted,
+);
+
+mod cases {
+    use super::*;
+
+    fn restart(daemon: Daemon) -> Daemon {
+        let (place, _) = daemon.kill();
+        Daemon::start_with(place, &DaemonOptions::default())
+    }
+
+    pub(super) fn a_session_and_its_state_survive_their_supervisor(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let session = scene.session();
+        scene.client.eval(&session, "globalThis.kept = 41; const fn = () => kept + 1;").expect("runs");
+        let before = scene.client.inspect(&session).expect("live");
+        let daemon = restart(scene.daemon);
+        let mut client = daemon.client();
+        assert_eq!(client.session_record(&session).status, SessionStatus::Ready);
+        assert_eq!(client.preview_of(&session, "fn()"), "42");
+        let after = client.inspect(&session).expect("live");
+        assert_eq!((after.pid, after.adopted, before.adopted), (before.pid, true, false));
+        // The files of its worktree are there, too, and a fork has its state.
+        std::fs::write(daemon.place.worktree().join("file"), "text").expect("ours");
+        assert_eq!(client.preview_of(&session, "require('fs').readFileSync('file', 'utf8')"), "'text'");
+        let forked = client.fork(&session, 1).expect("forks").remove(0);
+        assert_eq!(client.preview_of(&forked, "fn()"), "42");
+        client.close(&session);
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn a_running_execution_goes_on_and_no_event_is_lost_or_stored_twice(user: User) {
+        const LINES: usize = 900;
+        let mut scene = Scene::with(user, Settings::default());
+        let session = scene.session();
+        // Prints at a rate that fills several batches, also while no supervisor is there.
+        let code = format!(
+            "let n = 0; const until = Date.now() + 2000;
+             while (n < {LINES}) {{ console.log(n++); while (Date.now() < until - 2000 + n * (2000 / {LINES})); }} n"
+        );
+        let execution = scene.client.start(&session, &code);
+        let mut daemon = scene.daemon;
+        drop(scene.client);
+        for _ in 0..3 {
+            daemon = restart(daemon);
+        }
+        let mut client = daemon.client();
+        let ended = client.until_final(&execution);
+        assert_eq!(ended.status, ExecutionStatus::Ok, "{:?}", ended.error);
+        let events = client.events(&execution.id.to_string());
+        let lines: Vec<String> = events.iter().filter_map(console_text).collect();
+        let expected: Vec<String> = (0..LINES).map(|line| line.to_string()).collect();
+        assert_eq!(lines, expected);
+        assert_eq!(value(&events), Some(LINES.to_string().as_str()));
+        let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+        assert!(!ended.degraded);
+        drop(client);
+        daemon.stop();
+    }
+
+    fn console_text(event: &vm_system_protocol::model::Event) -> Option<String> {
+        match &event.payload {
+            vm_system_protocol::model::EventPayload::Console { text, .. } => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn a_question_is_answered_under_the_next_supervisor(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let session = scene.session();
+        let execution = scene.client.start(&session, "const answer = CC('how many?'); answer * 2");
+        let id = execution.id.to_string();
+        let mut client = scene.client;
+        let waits = |client: &mut vm_system_tests::client::Client| {
+            client.execution_record(&id).status == ExecutionStatus::Waiting
+        };
+        watch::until(|| waits(&mut client), || "it does not wait".to_owned());
+        drop(client);
+        let daemon = restart(scene.daemon);
+        let mut client = daemon.client();
+        assert!(waits(&mut client), "it waits still");
+        client.submit(&id, "21").expect("taken");
+        let ended = client.until_final(&execution);
+        assert_eq!(ended.status, ExecutionStatus::Ok, "{:?}", ended.error);
+        assert_eq!(value(&client.events(&id)), Some("42"));
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn a_worker_that_exited_meanwhile_has_the_reason_of_its_exit(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let (idle, busy, other) = (scene.session(), scene.session(), scene.session());
+        scene.client.eval(&other, "var x = 1").expect("runs");
+        let execution = scene.client.start(&busy, "for (;;) {}");
+        let workers = [&idle, &busy].map(|session| scene.client.inspect(session).expect("live").pid);
+        let workers = workers.map(|pid| PidFd::open(pid).expect("alive"));
+        drop(scene.client);
+        let (place, _) = scene.daemon.kill();
+        for worker in &workers {
+            worker.signal(nix::libc::SIGSEGV).expect("alive");
+        }
+        observe::all_end(&workers);
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        let mut client = daemon.client();
+        for session in [&idle, &busy] {
+            let record = client.until(session, SessionStatus::Crashed);
+            assert_eq!(record.close_reason.as_deref(), Some("signal(SIGSEGV)"));
+        }
+        let ended = client.execution_record(&execution.id.to_string());
+        assert_eq!(ended.error.expect("an error").reason.as_deref(), Some("signal(SIGSEGV)"));
+        assert_eq!(client.preview_of(&other, "x"), "1");
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn an_effect_whose_reply_was_lost_is_an_error_and_is_not_repeated(user: User) {
+        let mut bench = Bench::with(user, &["fs"], &DaemonOptions::default());
+        bench.row(CapabilityKind::Fs, "write", "{}");
+        let session = bench.session();
+        let code = "
+            let said = [];
+            for (let n = 0; n < 2; n++) {
+                try { require('fs').appendFileSync('lines', `${n}\\n`); said.push('ok') } catch (error) { said.push(error.code) }
+                const until = Date.now() + 700; while (Date.now() < until);
+            }
+            said.join()";
+        let execution = bench.client.start(&session, code);
+        let lines = bench.daemon.place.worktree().join("lines");
+        watch::until(|| lines.exists(), || "nothing is written".to_owned());
+        drop(bench.client);
+        let daemon = restart(bench.daemon);
+        let mut client = daemon.client();
+        let ended = client.until_final(&execution);
+        assert_eq!(ended.status, ExecutionStatus::Ok, "{:?}", ended.error);
+        // However far each call was: it was carried out at most once, and its result is known or said to be unknown.
+        let said = client.events(&execution.id.to_string());
+        let said = value(&said).expect("a value").trim_matches('\'').to_owned();
+        let text = std::fs::read_to_string(&lines).expect("text");
+        for (line, result) in said.split(',').enumerate() {
+            let count = text.matches(&format!("{line}\n")).count();
+            match result {
+                "ok" => assert_eq!(count, 1, "{text:?}, {said}"),
+                "EHOSTRESTART" => assert!(count <= 1, "{text:?}, {said}"),
+                other => panic!("{other} of {said}"),
+            }
+        }
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn sessions_survive_a_series_of_supervisors(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let session = scene.session();
+        scene.client.eval(&session, "var count = 0").expect("runs");
+        let mut daemon = scene.daemon;
+        drop(scene.client);
+        for round in 1..=5 {
+            daemon = restart(daemon);
+            let mut client = daemon.client();
+            assert_eq!(client.preview_of(&session, "++count"), round.to_string());
+            // Others are made beside it, in a jail of the new supervisor, and are adopted later.
+            let template = client.template(Settings::default(), &[]);
+            let beside = client.session(&template, &daemon.place.worktree()).expect("a session");
+            assert_eq!(client.preview_of(&beside, "1 + 1"), "2");
+        }
+        daemon.stop();
+    }
+
+    pub(super) fn a_stopped_daemon_ends_what_it_adopted(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let session = scene.session();
+        let pid = scene.client.inspect(&session).expect("live").pid;
+        let worker = PidFd::open(pid).expect("alive");
+        drop(scene.client);
+        let daemon = restart(scene.daemon);
+        let keepers = daemon.place.path("state/keepers");
+        let place = daemon.stop();
+        assert!(!worker.is_alive());
+        assert_eq!(std::fs::read_dir(&keepers).map_or(0, Iterator::count), 0, "{}", keepers.display());
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        let record = daemon.client().session_record(&session);
+        assert_eq!((record.status, record.close_reason.as_deref()), (SessionStatus::Closed, Some("exited")));
+        daemon.stop();
+    }
+}

@@ -1,0 +1,135 @@
+//! Owns the parts of the web platform that are evaluated when a session first uses one of their globals: their sources, the
+//! globals that they define, and their native functions. A session that uses none of them pays nothing. Must not reach outside of
+//! the process.
+
+mod compression;
+mod crypto;
+mod encoding;
+mod intl;
+mod url;
+
+use super::state::SharedState;
+use rquickjs::context::EvalOptions;
+use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
+
+/// A part of the platform. Its source is a function of its own natives, the natives of all, and what the prelude captured; it
+/// returns an object with the part's globals, and whatever other parts use of it.
+struct Part {
+    name: &'static str,
+    file: &'static str,
+    source: &'static str,
+    globals: &'static [&'static str],
+    natives: for<'js> fn(&Ctx<'js>, &SharedState, &Object<'js>) -> Result<()>,
+}
+
+const fn part(
+    name: &'static str,
+    file: &'static str,
+    source: &'static str,
+    globals: &'static [&'static str],
+) -> Part {
+    Part { name, file, source, globals, natives: |_, _, _| Ok(()) }
+}
+
+const PARTS: &[Part] = &[
+    Part {
+        natives: url::install,
+        ..part("url", "vm:url", include_str!("../prelude/url.js"), &["URL", "URLSearchParams"])
+    },
+    part(
+        "event",
+        "vm:event",
+        include_str!("../prelude/event.js"),
+        &["Event", "CustomEvent", "EventTarget", "AbortController", "AbortSignal"],
+    ),
+    part("classes", "vm:classes", include_str!("../prelude/classes.js"), &[]),
+    part("blob", "vm:blob", include_str!("../prelude/blob.js"), &["Blob", "File", "FormData"]),
+    part("http", "vm:http", include_str!("../prelude/http.js"), &["Headers", "Request", "Response"]),
+    part(
+        "readable",
+        "vm:readable",
+        include_str!("../prelude/readable.js"),
+        &[
+            "ReadableStream",
+            "ReadableStreamDefaultReader",
+            "ReadableStreamDefaultController",
+            "ReadableByteStreamController",
+            "ByteLengthQueuingStrategy",
+            "CountQueuingStrategy",
+        ],
+    ),
+    Part {
+        natives: compression::install,
+        ..part(
+            "writable",
+            "vm:writable",
+            include_str!("../prelude/writable.js"),
+            &[
+                "WritableStream",
+                "WritableStreamDefaultWriter",
+                "WritableStreamDefaultController",
+                "TransformStream",
+                "TransformStreamDefaultController",
+                "TextEncoderStream",
+                "TextDecoderStream",
+                "CompressionStream",
+                "DecompressionStream",
+            ],
+        )
+    },
+    Part {
+        natives: crypto::install,
+        ..part(
+            "crypto",
+            "vm:crypto",
+            include_str!("../prelude/crypto.js"),
+            &["crypto", "Crypto", "CryptoKey", "SubtleCrypto"],
+        )
+    },
+    part(
+        "performance",
+        "vm:performance",
+        include_str!("../prelude/performance.js"),
+        &["PerformanceEntry", "PerformanceMark", "PerformanceMeasure"],
+    ),
+    Part {
+        natives: intl::install,
+        ..part("intl_base", "vm:intl_base", include_str!("../prelude/intl_base.js"), &[])
+    },
+    part("intl_number", "vm:intl_number", include_str!("../prelude/intl_number.js"), &[]),
+    part("intl_date", "vm:intl_date", include_str!("../prelude/intl_date.js"), &[]),
+    part("intl_text", "vm:intl_text", include_str!("../prelude/intl_text.js"), &[]),
+    part("intl", "vm:intl", include_str!("../prelude/intl.js"), &["Intl"]),
+];
+
+/// Adds the function by which the prelude loads a part.
+pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
+    intl::learn_local_time_zone();
+    encoding::install(ctx, natives)?;
+    let state = state.clone();
+    let load = move |ctx: Ctx<'js>, name: String| -> Result<Array<'js>> {
+        let part = PARTS.iter().find(|part| part.name == name);
+        let part = part.ok_or_else(|| Exception::throw_reference(&ctx, &name))?;
+        let mut options = EvalOptions::default();
+        options.filename = Some(part.file.to_owned());
+        let make: Function = ctx.eval_with_options(part.source, options)?;
+        let own = Object::new(ctx.clone())?;
+        (part.natives)(&ctx, &state, &own)?;
+        let loaded = Array::new(ctx)?;
+        loaded.set(0, make)?;
+        loaded.set(1, own)?;
+        Ok(loaded)
+    };
+    natives.set("platformPart", Function::new(ctx.clone(), load)?)
+}
+
+/// Defines the globals of all parts.
+pub(super) fn install(captured: &Object<'_>) -> Result<()> {
+    let capture: Function = captured.get("captureGlobals")?;
+    let _: Value = capture.call(())?;
+    let define: Function = captured.get("onFirstUse")?;
+    for part in PARTS {
+        let _: Value = define.call((part.name, part.globals.to_vec()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Owns the native functions of `URL` and `URLSearchParams`: parsing and serialization by the URL standard. Keeps no state.
+
+use super::super::state::SharedState;
+use super::super::sys;
+use rquickjs::{Array, Ctx, Function, Object, Result};
+use url::{Url, quirks};
+
+/// The text of a JavaScript string; lone surrogates become U+FFFD.
+fn text(string: &rquickjs::String<'_>) -> Result<String> {
+    sys::string_utf16(string).map(|units| String::from_utf16_lossy(&units)).ok_or(rquickjs::Error::Exception)
+}
+
+/// The serialized URL, which is ASCII, and the positions of its parts in the order of `prelude/url.js`.
+fn parts<'js>(ctx: &Ctx<'js>, url: &Url) -> Result<Array<'js>> {
+    let parts = Array::new(ctx.clone())?;
+    parts.set(0, url.as_str())?;
+    let at = quirks::internal_components(url);
+    let text = url.as_str();
+    let has = |position: u32, start: &str| {
+        text.get(position as usize..).is_some_and(|rest| rest.starts_with(start))
+    };
+    // `://` of URLs with a host; the path of the others begins after the scheme.
+    let user = if has(at.scheme_end, "://") { at.scheme_end + 3 } else { at.username_end };
+    let password = if user < at.host_start && has(at.username_end, ":") {
+        (at.username_end + 1, at.host_start - 1)
+    } else {
+        (at.username_end, at.username_end)
+    };
+    let end = text.len() as u32;
+    let query_end = at.fragment_start.unwrap_or(end);
+    let positions = [
+        at.scheme_end + 1,
+        user,
+        at.username_end,
+        password.0,
+        password.1,
+        at.host_start,
+        at.host_end,
+        if at.port.is_some() { at.host_end + 1 } else { at.host_end },
+        if at.port.is_some() { at.path_start } else { at.host_end },
+        at.path_start,
+        at.query_start.unwrap_or(query_end),
+        query_end,
+    ];
+    for (index, position) in positions.into_iter().enumerate() {
+        parts.set(index + 1, position)?;
+    }
+    Ok(parts)
+}
+
+/// Sets one part by the rules of its setter; a value that is not allowed changes nothing.
+fn set(url: &mut Url, part: &str, value: &str) {
+    let _ = match part {
+        "protocol" => quirks::set_protocol(url, value),
+        "username" => quirks::set_username(url, value),
+        "password" => quirks::set_password(url, value),
+        "host" => quirks::set_host(url, value),
+        "hostname" => quirks::set_hostname(url, value),
+        "port" => quirks::set_port(url, value),
+        "pathname" => {
+            quirks::set_pathname(url, value);
+            Ok(())
+        }
+        "search" => {
+            quirks::set_search(url, value);
+            Ok(())
+        }
+        "hash" => {
+            quirks::set_hash(url, value);
+            Ok(())
+        }
+        _ => Err(()),
+    };
+}
+
+/// `parse(text, base?)` and `set(href, part, value)` give the parts of a URL or `undefined`; `readForm(text)` gives names and
+/// values in turn, `writeForm(list)` their text.
+pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js>) -> Result<()> {
+    natives.set(
+        "parse",
+        Function::new(
+            ctx.clone(),
+            |ctx: Ctx<'js>, input: rquickjs::String<'js>, base: Option<rquickjs::String<'js>>| {
+                let parsed = match base {
+                    Some(base) => Url::parse(&text(&base)?).and_then(|base| {
+                        let input = text(&input).unwrap_or_default();
+                        base.join(&input)
+                    }),
+                    None => Url::parse(&text(&input)?),
+                };
+                parsed.ok().map(|url| parts(&ctx, &url)).transpose()
+            },
+        )?,
+    )?;
+    natives.set(
+        "set",
+        Function::new(
+            ctx.clone(),
+            |ctx: Ctx<'js>, href: String, part: String, value: rquickjs::String<'js>| {
+                let Ok(mut url) = Url::parse(&href) else { return Ok(None) };
+                set(&mut url, &part, &text(&value)?);
+                parts(&ctx, &url).map(Some)
+            },
+        )?,
+    )?;
+    natives.set(
+        "readForm",
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, input: rquickjs::String<'js>| {
+            let list = Array::new(ctx)?;
+            let input = text(&input)?;
+            for (index, (name, value)) in url::form_urlencoded::parse(input.as_bytes()).enumerate() {
+                list.set(2 * index, name.as_ref())?;
+                list.set(2 * index + 1, value.as_ref())?;
+            }
+            Ok::<_, rquickjs::Error>(list)
+        })?,
+    )?;
+    natives.set(
+        "writeForm",
+        Function::new(ctx.clone(), |list: Array<'js>| {
+            let mut form = url::form_urlencoded::Serializer::new(String::new());
+            for index in (0..list.len()).step_by(2) {
+                form.append_pair(&text(&list.get(index)?)?, &text(&list.get(index + 1)?)?);
+            }
+            Ok::<_, rquickjs::Error>(form.finish())
+        })?,
+    )
+}
