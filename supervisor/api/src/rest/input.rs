@@ -321,7 +321,10 @@ mod tests {
         {
             assert!(params(bad).number::<u32>("limit", 1).is_err(), "{bad}");
         }
-        assert_eq!(params("n=9223372036854775807").number::<u64>("n", 0).expect("fine"), Some(i64::MAX as u64));
+        assert_eq!(
+            params("n=9223372036854775807").number::<u64>("n", 0).expect("fine"),
+            Some(i64::MAX as u64)
+        );
         assert!(params("n=9223372036854775808").number::<u64>("n", 0).is_err());
         assert!(!params("wait=false").flag("wait", true).expect("fine"));
         assert!(params("wait=perhaps").flag("wait", true).is_err());
