@@ -159,7 +159,7 @@ fn with_inputs(
 }
 
 /// Sends the client a request and returns its result as text.
-async fn asked(context: &RequestContext<RoleServer>, request: Value) -> Value {
+async fn requested(context: &RequestContext<RoleServer>, request: Value) -> Value {
     match context.peer.send_request(of::<ServerRequest>(request)).await {
         Ok(result) => json!({ "content": texts(&json!(result).to_string()) }),
         Err(error) => json!({ "content": texts(&error.to_string()), "isError": true }),
@@ -215,10 +215,10 @@ impl ServerHandler for Fixtures {
         let result = if let Some(result) = constant(name) {
             result
         } else if let Some(form) = form_of(name, message) {
-            asked(&context, form).await
+            requested(&context, form).await
         } else {
             match name {
-                "test_sampling" => asked(&context, sample(argument("prompt").unwrap_or("Hello"))).await,
+                "test_sampling" => requested(&context, sample(argument("prompt").unwrap_or("Hello"))).await,
                 "test_tool_with_logging" => {
                     for text in ["Tool execution started", "Tool processing data", "Tool execution completed"]
                     {
