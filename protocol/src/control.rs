@@ -28,6 +28,12 @@ use crate::model::Event;
 /// Version of this protocol; a server refuses others with a message.
 pub const CONTROL_PROTOCOL: u32 = 7;
 
+/// Name of this protocol in an HTTP upgrade; its version follows a slash: `Upgrade: vm-system-control/7`.
+pub const UPGRADE_NAME: &str = "vm-system-control";
+
+/// Path of the upgrade, beneath the server's address.
+pub const UPGRADE_PATH: &str = "/api/v1/control";
+
 /// First frame of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ClientHello {
