@@ -40,7 +40,13 @@ impl Backend {
         match self {
             Self::Daemon { target, idle } => {
                 let kept = idle.lock().await.take();
-                let mut connection = match kept {
+                let mut open = None;
+                if let Some(mut connection) = kept
+                    && connection.is_open().await
+                {
+                    open = Some(connection);
+                }
+                let mut connection = match open {
                     Some(connection) => connection,
                     None => Connection::open(target).await.map_err(CallError::Own)?,
                 };

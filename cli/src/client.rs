@@ -11,8 +11,10 @@ use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 use vm_system_protocol::codec::{self, CodecError, Decode, Encode};
@@ -160,6 +162,17 @@ impl Connection {
                 format!("the supervisor at {} refuses: {reason}", connection.place),
             )),
         }
+    }
+
+    /// Whether the supervisor keeps this connection, which is not in use: one that was idle for long may be closed in favour of
+    /// another client, or by a proxy.
+    pub(crate) async fn is_open(&mut self) -> bool {
+        // The runtime learns what has happened to the connection while its thread waited for the terminal.
+        tokio::task::yield_now().await;
+        let mut byte = [0];
+        let mut context = TaskContext::from_waker(Waker::noop());
+        let read = Pin::new(&mut self.stream).poll_read(&mut context, &mut ReadBuf::new(&mut byte));
+        read.is_pending()
     }
 
     /// Runs one verb. After [`CallError::Lost`] and [`CallError::Own`] the connection must not be used again.
