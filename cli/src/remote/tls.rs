@@ -57,7 +57,10 @@ pub(super) fn explain(url: &str, error: &io::Error) -> CliError {
             .with_hint(hint)
     };
     match tls {
-        Some(TlsError::InvalidCertificate(CertificateError::UnknownIssuer)) => untrusted(
+        // The second one: an authority with the name of a trusted one, and another key.
+        Some(TlsError::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => untrusted(
             "its issuer is unknown".to_owned(),
             "for an authority of your own, give the file of its certificate with --ca-file",
         ),

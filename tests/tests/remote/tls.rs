@@ -1,7 +1,7 @@
 //! https: certificates of an authority that the test makes, and a proxy that ends TLS in front of the daemon.
 
-use super::scene::{at, daemon, http_url};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use super::scene::{at, command_at, daemon, http_url};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ impl Proxy {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, format!("authority of {name}"));
         let authority = params.self_signed(&key).expect("an authority");
         let issuer = Issuer::new(params, key);
         let own_key = KeyPair::generate().expect("a key");
@@ -81,10 +82,11 @@ fn a_daemon_behind_tls_is_verified() {
     let session = trusted(&[&session[..], &["--worktree-path", &worktree]].concat()).ok().trim().to_owned();
     // A request and a reply of many TLS records.
     let code = format!("console.log('{}'.length); console.log('y'.repeat(300000))", "x".repeat(200_000));
-    let output = trusted(&["run", "--session", &session, "-e", &code]).ok();
+    let run_stdin = ["--ca-file", ca_file, "run", "--session", &session, "-"];
+    let output = run(&mut command_at(&daemon, url, "alice", &run_stdin), &code).ok();
     assert!(output.starts_with("200000\n") && output.len() == 7 + 300_001, "{}", output.len());
     // The system's certificates, of which OpenSSL's variable names the file.
-    let mut command = super::scene::command_at(&daemon, url, "alice", &["session", "list"]);
+    let mut command = command_at(&daemon, url, "alice", &["session", "list"]);
     run(command.env("SSL_CERT_FILE", ca_file), "").ok();
 
     // Only certificates that are trusted, for their own names, in time.
