@@ -2,7 +2,7 @@
 
 use crate::client::{CallError, Connection, OnEvents};
 use crate::error::{CliError, exit};
-use crate::target::Target;
+use crate::target::DaemonTarget;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc;
@@ -15,13 +15,13 @@ const QUEUED_BATCHES: usize = 16;
 /// The target of verbs.
 pub(crate) enum Backend {
     /// A daemon; connections are opened on demand and reused for later verbs.
-    Daemon { target: Target, idle: Mutex<Option<Connection>> },
+    Daemon { target: DaemonTarget, idle: Mutex<Option<Connection>> },
     /// A supervisor that is embedded in this process.
     Embedded(Arc<Embedded>),
 }
 
 impl Backend {
-    pub(crate) fn daemon(target: Target) -> Self {
+    pub(crate) fn daemon(target: DaemonTarget) -> Self {
         Self::Daemon { target, idle: Mutex::new(None) }
     }
 

@@ -4,7 +4,7 @@
 //! ends the connection.
 
 use crate::error::{CliError, exit};
-use crate::target::Target;
+use crate::target::DaemonTarget;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 use std::io;
@@ -77,14 +77,14 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 impl Connection {
     /// Connects to a daemon. The only place where a command does so.
-    pub(crate) async fn open(target: &Target) -> Result<Self, CliError> {
+    pub(crate) async fn open(target: &DaemonTarget) -> Result<Self, CliError> {
         match target {
-            Target::Sockets(places) => Self::open_first(places).await,
-            Target::Url(remote) => {
+            DaemonTarget::Sockets(places) => Self::open_first(places).await,
+            DaemonTarget::Url(remote) => {
                 let stream = remote.connect().await?;
                 Self::greet(remote.url().to_owned(), stream).await
             }
-            Target::Conflict(message) => Err(CliError::usage(message)),
+            DaemonTarget::Conflict(message) => Err(CliError::usage(message)),
         }
     }
 

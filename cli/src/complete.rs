@@ -4,7 +4,7 @@
 use crate::args::{Cli, RemoteArgs};
 use crate::backend::Backend;
 use crate::paths::Environment;
-use crate::target::Target;
+use crate::target::DaemonTarget;
 use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
@@ -99,7 +99,7 @@ fn objects(kind: Kind) -> Option<BTreeMap<String, String>> {
         insecure_http: words.iter().any(|word| word == "--insecure-http"),
     };
     let (socket, state_dir) = (path("--socket"), path("--state-dir"));
-    let target = Target::new(socket.as_deref(), state_dir.as_deref(), remote, &Environment::detect());
+    let target = DaemonTarget::new(socket.as_deref(), state_dir.as_deref(), remote, &Environment::detect());
     let daemon = Backend::daemon(target);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let listed = async { tokio::time::timeout(PATIENCE, list(&daemon, kind)).await.ok().flatten() };

@@ -5,7 +5,7 @@ use crate::backend::Backend;
 use crate::error::CliError;
 use crate::output::{Output, Style};
 use crate::paths::Environment;
-use crate::target::Target;
+use crate::target::DaemonTarget;
 use std::future::Future;
 use vm_system_protocol::control::{Op, Reply};
 
@@ -15,14 +15,14 @@ pub(crate) struct Context {
     pub(crate) environment: Environment,
     pub(crate) out: Output,
     /// Where the daemon is.
-    pub(crate) target: Target,
+    pub(crate) target: DaemonTarget,
     daemon: Backend,
 }
 
 impl Context {
     pub(crate) fn new(global: GlobalArgs, style: Style) -> Self {
         let environment = Environment::detect();
-        let target = Target::new(
+        let target = DaemonTarget::new(
             global.socket.as_deref(),
             global.state_dir.as_deref(),
             global.remote.clone(),

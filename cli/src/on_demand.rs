@@ -7,7 +7,7 @@ use crate::args::SandboxArg;
 use crate::client::Connection;
 use crate::context::Context;
 use crate::error::{CliError, exit};
-use crate::target::Target;
+use crate::target::DaemonTarget;
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -190,7 +190,7 @@ fn written(path: &Path, begin: u64) -> String {
 }
 
 /// Connects to a supervisor; starts one if none is reachable.
-pub(crate) async fn connect(target: &Target, starter: &Arc<Starter>) -> Result<Connection, CliError> {
+pub(crate) async fn connect(target: &DaemonTarget, starter: &Arc<Starter>) -> Result<Connection, CliError> {
     let until = Instant::now() + PATIENCE;
     loop {
         let error = match Connection::open(target).await {

@@ -1,7 +1,7 @@
 //! The paths of the state directory and the control socket, for the daemon and for clients.
 
 use crate::error::CliError;
-use crate::target::Target;
+use crate::target::DaemonTarget;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -133,7 +133,7 @@ fn path(name: &str) -> Option<PathBuf> {
 /// A worktree's path in the form that the supervisor accepts: absolute, and without links, which the supervisor does not
 /// follow out of the operator's roots. Links are resolved here, with the rights of the user; a path that cannot be resolved
 /// here is passed on, and the supervisor reports the error. A folder of another machine is passed on as it is.
-pub(crate) fn worktree(folder: &Path, target: &Target) -> Result<String, CliError> {
+pub(crate) fn worktree(folder: &Path, target: &DaemonTarget) -> Result<String, CliError> {
     let path = if let Some(url) = target.other_machine() {
         if folder.is_relative() {
             let folder = folder.display();

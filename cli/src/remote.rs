@@ -16,7 +16,7 @@ mod upgrade;
 use crate::args::RemoteArgs;
 use crate::client::ByteStream;
 use crate::error::{CliError, exit};
-use address::{Address, Host};
+use address::{Address, RemoteHost};
 use hyper::header::HeaderValue;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -106,7 +106,7 @@ impl Remote {
     }
 
     /// Connects over TCP, and with TLS if the URL has it.
-    async fn dial(&self, prepared: &Prepared, host: &Host) -> Result<Box<dyn ByteStream>, CliError> {
+    async fn dial(&self, prepared: &Prepared, host: &RemoteHost) -> Result<Box<dyn ByteStream>, CliError> {
         let addresses = match dial::resolve(host).await {
             Ok(addresses) => addresses,
             Err(error) => return Err(self.absent(format!("the name {}: {error}", host.name))),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Where the daemon is.
 #[derive(Debug, Clone)]
-pub(crate) enum Target {
+pub(crate) enum DaemonTarget {
     /// On the first of these control sockets where one responds.
     Sockets(Vec<PathBuf>),
     /// Behind the HTTP API of a URL.
@@ -18,7 +18,7 @@ pub(crate) enum Target {
     Conflict(String),
 }
 
-impl Target {
+impl DaemonTarget {
     /// Flags take precedence over variables; of the variables the URL does.
     pub(crate) fn new(
         socket: Option<&Path>,
@@ -72,13 +72,18 @@ impl Target {
 mod tests {
     use super::*;
 
-    fn target(socket: Option<&str>, url: Option<&str>, token: Option<&str>, env: &Environment) -> Target {
+    fn target(
+        socket: Option<&str>,
+        url: Option<&str>,
+        token: Option<&str>,
+        env: &Environment,
+    ) -> DaemonTarget {
         let remote = RemoteArgs {
             server_url: url.map(str::to_owned),
             token_file: token.map(PathBuf::from),
             ..RemoteArgs::default()
         };
-        Target::new(socket.map(Path::new), None, remote, env)
+        DaemonTarget::new(socket.map(Path::new), None, remote, env)
     }
 
     #[test]
@@ -88,8 +93,8 @@ mod tests {
             server_url: Some("http://variable".into()),
             ..Environment::default()
         };
-        let url = |target: Target| match target {
-            Target::Url(remote) => remote.url().to_owned(),
+        let url = |target: DaemonTarget| match target {
+            DaemonTarget::Url(remote) => remote.url().to_owned(),
             other => format!("{other:?}"),
         };
         assert_eq!(url(target(None, Some("http://flag"), None, &env)), "http://flag");
@@ -102,7 +107,7 @@ mod tests {
             (Some("/f.sock"), None, Some("/token"), "--token-file"),
         ] {
             match target(socket, url, token, &none) {
-                Target::Conflict(message) => assert!(message.contains(flag), "{message}"),
+                DaemonTarget::Conflict(message) => assert!(message.contains(flag), "{message}"),
                 other => panic!("{other:?}"),
             }
         }

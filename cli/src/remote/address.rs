@@ -14,7 +14,7 @@ pub(super) enum Address {
     Unix(PathBuf),
     Tcp {
         tls: bool,
-        host: Host,
+        host: RemoteHost,
         /// `HOST[:PORT]`, for the field Host.
         authority: String,
         /// Path in front of the API's, without a slash at its end; for daemons behind a proxy.
@@ -24,7 +24,7 @@ pub(super) enum Address {
 
 /// A host and its port.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Host {
+pub(super) struct RemoteHost {
     /// A name or an address, without brackets.
     pub(super) name: String,
     pub(super) port: u16,
@@ -58,7 +58,7 @@ impl Address {
         let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let prefix = url.path().trim_end_matches('/').to_owned();
-        Ok(Self::Tcp { tls, host: Host { name, port }, authority, prefix })
+        Ok(Self::Tcp { tls, host: RemoteHost { name, port }, authority, prefix })
     }
 }
 
@@ -80,7 +80,7 @@ mod tests {
             ("HTTP://VM.example/a/b/", false, "vm.example", 80, "vm.example", "/a/b"),
             ("http://[::1]:7", false, "::1", 7, "[::1]:7", ""),
         ] {
-            let host = Host { name: name.to_owned(), port };
+            let host = RemoteHost { name: name.to_owned(), port };
             let (authority, prefix) = (authority.to_owned(), prefix.to_owned());
             assert_eq!(
                 Address::parse(text).unwrap(),

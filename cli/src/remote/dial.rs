@@ -1,6 +1,6 @@
 //! TCP connections, with TLS or without.
 
-use super::address::Host;
+use super::address::RemoteHost;
 use std::io;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
@@ -9,7 +9,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 /// The addresses of a host, at least one.
-pub(super) async fn resolve(host: &Host) -> io::Result<Vec<SocketAddr>> {
+pub(super) async fn resolve(host: &RemoteHost) -> io::Result<Vec<SocketAddr>> {
     let found = tokio::net::lookup_host((host.name.as_str(), host.port)).await?;
     let addresses: Vec<SocketAddr> = found.collect();
     if addresses.is_empty() { Err(io::Error::other("it has no address")) } else { Ok(addresses) }
@@ -26,7 +26,7 @@ pub(super) async fn tcp(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 /// TLS over a connection; the certificate must be for the host of the URL.
 pub(super) async fn tls(
     connector: &TlsConnector,
-    host: &Host,
+    host: &RemoteHost,
     stream: TcpStream,
 ) -> io::Result<TlsStream<TcpStream>> {
     let name = ServerName::try_from(host.name.clone()).map_err(io::Error::other)?;

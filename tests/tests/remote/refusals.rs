@@ -142,9 +142,9 @@ fn idle_connections_of_one_owner_make_way_and_busy_ones_leave_some_to_others() {
     drop(idle);
     // Connections with a stream are not idle: alice gets a part of them, and bob still his.
     let session = session(&daemon, &url, "alice", "waits");
-    let asked = at(&daemon, &url, "alice", &["--output", "json", "exec", "repl", &session, "CC('when?')"]);
-    let asked: serde_json::Value = serde_json::from_str(&asked.stdout).expect("JSON");
-    let execution = asked["id"].as_str().expect("an id");
+    let waiting = at(&daemon, &url, "alice", &["--output", "json", "exec", "repl", &session, "CC('when?')"]);
+    let waiting: serde_json::Value = serde_json::from_str(&waiting.stdout).expect("JSON");
+    let execution = waiting["id"].as_str().expect("an id");
     let follow = || Op::ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: true };
     let mut busy = Vec::new();
     let refused = loop {

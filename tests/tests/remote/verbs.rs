@@ -73,10 +73,10 @@ mod cases {
     pub(super) fn events_are_followed_and_questions_answered(user: User) {
         let daemon = daemon(user, "");
         let url = http_url(&daemon);
-        let session = session(&daemon, &url, "alice", "asks");
+        let session = session(&daemon, &url, "alice", "waits");
         let code = "console.log('first'); const a = CC('how many?'); console.log('then', a); a";
-        let asked = at(&daemon, &url, "alice", &["--output", "json", "exec", "repl", &session, code]);
-        let execution = serde_json::from_str::<Value>(&asked.stdout).expect("JSON")["id"].clone();
+        let waiting = at(&daemon, &url, "alice", &["--output", "json", "exec", "repl", &session, code]);
+        let execution = serde_json::from_str::<Value>(&waiting.stdout).expect("JSON")["id"].clone();
         let execution = execution.as_str().expect("an id").to_owned();
         let follow = ["exec", "events", &execution, "--follow"];
         let mut follower = command_at(&daemon, &url, "alice", &follow);

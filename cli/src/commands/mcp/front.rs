@@ -6,7 +6,7 @@ use super::workspace::Workspace;
 use crate::client::{CallError, Connection};
 use crate::error::{CliError, exit};
 use crate::on_demand::{self, Starter};
-use crate::target::Target;
+use crate::target::DaemonTarget;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
@@ -25,7 +25,7 @@ const TRIES: usize = 3;
 /// The backend of one agent.
 pub(super) struct StdioFront {
     client: McpClient,
-    target: Target,
+    target: DaemonTarget,
     starter: Option<Arc<Starter>>,
     files: Files,
     worktree: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) fn key_of_client(name: &str) -> Result<String, CliError> {
 impl StdioFront {
     pub(super) fn new(
         (client, toolsets): (Option<String>, ToolSets),
-        target: Target,
+        target: DaemonTarget,
         starter: Option<Starter>,
         files: Files,
         worktree: Option<String>,

@@ -5,7 +5,7 @@
 
 use crate::backend::Backend;
 use crate::commands::exec::repl::new_execution;
-use crate::target::Target;
+use crate::target::DaemonTarget;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -23,7 +23,7 @@ pub(super) struct Properties {
 
 enum Place {
     None,
-    Daemon(Target),
+    Daemon(DaemonTarget),
     Embedded(Arc<Embedded>, Handle),
 }
 
