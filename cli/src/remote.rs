@@ -69,7 +69,7 @@ impl Remote {
         let prepared = self.prepared.get_or_try_init(|| async { self.prepare() }).await?;
         match timeout(PATIENCE, self.connect_to(prepared)).await {
             Ok(connected) => connected,
-            Err(_) => Err(self.absent(format!("nothing within {PATIENCE:?}"))),
+            Err(_) => Err(self.absent(&format!("nothing within {PATIENCE:?}"))),
         }
     }
 
@@ -109,7 +109,7 @@ impl Remote {
     async fn dial(&self, prepared: &Prepared, host: &RemoteHost) -> Result<Box<dyn ByteStream>, CliError> {
         let addresses = match dial::resolve(host).await {
             Ok(addresses) => addresses,
-            Err(error) => return Err(self.absent(format!("the name {}: {error}", host.name))),
+            Err(error) => return Err(self.absent(&format!("the name {}: {error}", host.name))),
         };
         let is_loopback = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
         if prepared.token.is_some() && prepared.tls.is_none() && !is_loopback && !self.args.insecure_http {
@@ -134,11 +134,11 @@ impl Remote {
             return CliError::new(exit::NOT_PERMITTED, message)
                 .with_hint("the socket's group may connect: `ls -l` shows it");
         }
-        self.absent(error.to_string())
+        self.absent(&error.to_string())
     }
 
     /// No daemon responds.
-    fn absent(&self, why: String) -> CliError {
+    fn absent(&self, why: &str) -> CliError {
         let message = format!("no supervisor responds at {}: {why}", self.url);
         let hint = if self.is_unix() {
             "is it the HTTP socket of a running daemon (http.sock)?"

@@ -13,16 +13,15 @@ use tokio_rustls::rustls::{CertificateError, ClientConfig, Error as TlsError, Ro
 /// TLS with the certificates of a file, or with the system's.
 pub(super) fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, CliError> {
     let mut roots = RootCertStore::empty();
-    match ca_file {
-        Some(file) => add_file(&mut roots, file)?,
-        None => {
-            let found = rustls_native_certs::load_native_certs();
-            for error in &found.errors {
-                tracing::warn!(%error, "certificates of this system");
-            }
-            // Old ones that TLS no longer accepts are no reason to fail.
-            roots.add_parsable_certificates(found.certs);
+    if let Some(file) = ca_file {
+        add_file(&mut roots, file)?;
+    } else {
+        let found = rustls_native_certs::load_native_certs();
+        for error in &found.errors {
+            tracing::warn!(%error, "certificates of this system");
         }
+        // Old ones that TLS no longer accepts are no reason to fail.
+        roots.add_parsable_certificates(found.certs);
     }
     if roots.is_empty() {
         let message = "this system has no certificates of authorities, so that no server can be verified";

@@ -2,7 +2,7 @@
 
 use crate::client::ByteStream;
 use crate::error::{CliError, exit};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Request, Response, StatusCode};
@@ -79,17 +79,13 @@ struct EnvelopeError {
 
 async fn refusal(response: Response<Incoming>) -> UpgradeFailure {
     let (parts, body) = response.into_parts();
-    let body = Limited::new(body, BODY_BYTES).collect().await.map(|body| body.to_bytes());
+    let body = Limited::new(body, BODY_BYTES).collect().await.map(Collected::to_bytes);
     let envelope = body.ok().and_then(|body| serde_json::from_slice::<Envelope>(&body).ok());
-    match envelope {
-        Some(Envelope { error: EnvelopeError { code, message } }) => {
-            UpgradeFailure::Refused { status: parts.status, code, message }
-        }
-        None => {
-            let location = parts.headers.get(header::LOCATION).and_then(|to| to.to_str().ok());
-            UpgradeFailure::OtherServer { status: parts.status, location: location.map(str::to_owned) }
-        }
+    if let Some(Envelope { error: EnvelopeError { code, message } }) = envelope {
+        return UpgradeFailure::Refused { status: parts.status, code, message };
     }
+    let location = parts.headers.get(header::LOCATION).and_then(|to| to.to_str().ok());
+    UpgradeFailure::OtherServer { status: parts.status, location: location.map(str::to_owned) }
 }
 
 impl UpgradeFailure {
