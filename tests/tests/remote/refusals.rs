@@ -191,7 +191,7 @@ fn a_shell_whose_idle_connection_was_closed_opens_another() {
 }
 
 /// What a server that is something else sends to whoever connects.
-fn other_server(response: &'static str) -> String {
+fn other_server(response: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     std::thread::spawn(move || {
@@ -207,33 +207,41 @@ fn other_server(response: &'static str) -> String {
 fn errors_name_the_url_and_the_cause() {
     let daemon = daemon(User::AsStarted, "");
     let list = ["session", "list"];
-    for (response, cause) in [
-        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "is no vm-system server: it responds with 200"),
-        ("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "it responds with 404"),
+    let upgrade = |to: &str| {
+        format!("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: {to}\r\n\r\n")
+    };
+    let refusal = |status: &str, message: &str| {
+        let body = format!(r#"{{"error":{{"code":"CODE","message":"{message}"}}}}"#);
+        format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    };
+    let other_version = "the supervisor (version 9) uses control protocol 8, the client 7";
+    for (response, code, cause) in [
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".to_owned(), 69, "it responds with 200"),
+        (refusal("404", "no such resource").replace("CODE", "NOT_FOUND"), 69, "no such resource (NOT_FOUND)"),
+        ("HTTP/1.1 404 x\r\nContent-Length: 0\r\n\r\n".to_owned(), 69, "it responds with 404"),
         (
-            "HTTP/1.1 302 Found\r\nLocation: https://elsewhere/\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 302 x\r\nLocation: https://elsewhere/\r\n\r\n".to_owned(),
+            69,
             "redirects to https://elsewhere/",
         ),
-        (
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
-            "is no vm-system server",
-        ),
-        ("SSH-2.0-OpenSSH_9.9\r\n", "does not speak HTTP"),
-        ("", "does not speak HTTP"),
-        (
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: vm-system-control/7\r\n\r\n",
-            "closed the connection before its hello",
-        ),
+        (upgrade("websocket"), 69, "is no vm-system server"),
+        (upgrade("vm-system-control/7"), 75, "closed the connection before its hello"),
+        (refusal("426", other_version), 70, other_version),
+        (refusal("503", "all connections are in use"), 75, "all connections are in use"),
+        ("SSH-2.0-OpenSSH_9.9\r\n".to_owned(), 69, "does not speak HTTP"),
+        (String::new(), 69, "does not speak HTTP"),
     ] {
+        let shown = response.clone();
         let url = other_server(response);
-        let output = at(&daemon, &url, "", &list);
-        let expected = if cause.contains("hello") { 75 } else { 69 };
-        let refused = output.fails(expected);
-        assert!(refused.contains(&url) && refused.contains(cause), "{response:?}: {refused}");
+        let refused = at(&daemon, &url, "", &list).fails(code);
+        assert!(refused.contains(&url) && refused.contains(cause), "{shown:?}: {refused}");
     }
     // Nobody listens.
     let refused = at(&daemon, "http://127.0.0.1:1", "", &list).fails(69);
     assert!(refused.contains("http://127.0.0.1:1") && refused.contains("refused"), "{refused}");
+    // The walls of another machine are not those of this one.
+    let refused = at(&daemon, "http://127.0.0.1:1", "", &["ops", "doctor"]).fails(69);
+    assert!(refused.contains("no supervisor responds"), "{refused}");
     let refused = at(&daemon, "unix:/nowhere/http.sock", "", &list).fails(69);
     assert!(refused.contains("unix:/nowhere/http.sock") && refused.contains("No such file"), "{refused}");
     // The control socket is no HTTP server.
@@ -288,11 +296,7 @@ fn what_cannot_work_behind_a_url_is_refused_by_name() {
         );
     }
     let mut agent = command_at(&daemon, "http://127.0.0.1:1", "", &["mcp"]);
-    let call = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
-{"jsonrpc":"2.0","method":"notifications/initialized"}
-{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_executions","arguments":{}}}
-"#;
-    let output = run(&mut agent, call);
+    let output = run(&mut agent, super::verbs::AGENT);
     assert!(output.stdout.contains("no supervisor responds at http://127.0.0.1:1"), "{output:?}");
     daemon.stop();
 }

@@ -18,6 +18,12 @@ as_both!(
     variables_name_the_daemon_and_the_token,
 );
 
+/// An agent that calls one tool.
+pub(super) const AGENT: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_executions","arguments":{}}}
+"#;
+
 mod cases {
     use super::*;
 
@@ -37,6 +43,8 @@ mod cases {
             assert_eq!(long.len(), 400_001, "{url}");
             assert!(alice(&["template", "list"]).contains(&template), "{url}");
             assert!(alice(&["ops", "health", "--output", "json"]).contains("ok"), "{url}");
+            let agent = run(&mut command_at(&daemon, url, "alice", &["mcp"]), AGENT).ok();
+            assert!(agent.contains("\"id\":2") && !agent.contains("\"isError\":true"), "{url}: {agent}");
             alice(&["session", "close", &session]);
         }
         // Without a token: the daemon's own user, as over the control socket.
