@@ -210,14 +210,14 @@ fn errors_name_the_url_and_the_cause() {
     let upgrade = |to: &str| {
         format!("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: {to}\r\n\r\n")
     };
-    let refusal = |status: &str, message: &str| {
-        let body = format!(r#"{{"error":{{"code":"CODE","message":"{message}"}}}}"#);
+    let refusal = |status: &str, code: &str, message: &str| {
+        let body = format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#);
         format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\n\r\n{body}", body.len())
     };
     let other_version = "the supervisor (version 9) uses control protocol 8, the client 7";
     for (response, code, cause) in [
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".to_owned(), 69, "it responds with 200"),
-        (refusal("404", "no such resource").replace("CODE", "NOT_FOUND"), 69, "no such resource (NOT_FOUND)"),
+        (refusal("404", "NOT_FOUND", "no such resource"), 69, "no such resource (NOT_FOUND)"),
         ("HTTP/1.1 404 x\r\nContent-Length: 0\r\n\r\n".to_owned(), 69, "it responds with 404"),
         (
             "HTTP/1.1 302 x\r\nLocation: https://elsewhere/\r\n\r\n".to_owned(),
@@ -226,8 +226,8 @@ fn errors_name_the_url_and_the_cause() {
         ),
         (upgrade("websocket"), 69, "is no vm-system server"),
         (upgrade("vm-system-control/7"), 75, "closed the connection before its hello"),
-        (refusal("426", other_version), 70, other_version),
-        (refusal("503", "all connections are in use"), 75, "all connections are in use"),
+        (refusal("426", "INVALID_REQUEST", other_version), 70, other_version),
+        (refusal("503", "CAPACITY_EXCEEDED", "all connections are in use"), 75, "all connections are in use"),
         ("SSH-2.0-OpenSSH_9.9\r\n".to_owned(), 69, "does not speak HTTP"),
         (String::new(), 69, "does not speak HTTP"),
     ] {
