@@ -9,7 +9,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use std::path::Path;
-use vm_system_protocol::control::{CONTROL_PROTOCOL, UPGRADE_NAME, UPGRADE_PATH};
+use vm_system_protocol::control::{UPGRADE_NAME, UPGRADE_PATH, UPGRADE_PROTOCOL};
 
 /// Most of a refusal's body that is read (bytes).
 const BODY_BYTES: usize = 64 << 10;
@@ -44,7 +44,7 @@ pub(super) async fn request(
     let mut request = Request::get(format!("{prefix}{UPGRADE_PATH}"))
         .header(header::HOST, authority)
         .header(header::CONNECTION, "Upgrade")
-        .header(header::UPGRADE, format!("{UPGRADE_NAME}/{CONTROL_PROTOCOL}"))
+        .header(header::UPGRADE, UPGRADE_PROTOCOL)
         .header(header::USER_AGENT, concat!("vm-system/", env!("CARGO_PKG_VERSION")));
     if let Some(token) = token {
         request = request.header(header::AUTHORIZATION, token);

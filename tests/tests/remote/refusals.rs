@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
-use vm_system_protocol::control::{CONTROL_PROTOCOL, ErrorCode, Op, Reply};
+use vm_system_protocol::control::{CONTROL_PROTOCOL, ErrorCode, Op, Reply, UPGRADE_PROTOCOL};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
 use vm_system_tests::command::{run, wait};
@@ -15,7 +15,7 @@ use vm_system_tests::place::User;
 use vm_system_tests::watch;
 
 const CONTROL: &str = "/api/v1/control";
-const UPGRADE: [(&str, &str); 2] = [("connection", "Upgrade"), ("upgrade", "vm-system-control/7")];
+const UPGRADE: [(&str, &str); 2] = [("connection", "Upgrade"), ("upgrade", UPGRADE_PROTOCOL)];
 
 #[test]
 fn without_a_valid_token_nobody_gets_through_where_one_is_required() {
@@ -37,7 +37,7 @@ fn try_upgraded(daemon: &Daemon, token: &str) -> Result<Client, String> {
     let mut stream = UnixStream::connect(daemon.place.http_socket()).expect("connect");
     stream.set_read_timeout(Some(PATIENCE)).expect("deadline");
     let request = format!(
-        "GET {CONTROL} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: vm-system-control/7\r\n\
+        "GET {CONTROL} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: {UPGRADE_PROTOCOL}\r\n\
          Authorization: Bearer {token}\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).expect("request");
@@ -51,7 +51,7 @@ fn try_upgraded(daemon: &Daemon, token: &str) -> Result<Client, String> {
     if !head.starts_with("http/1.1 101 ") {
         return Err(head.lines().next().unwrap_or_default().to_owned());
     }
-    assert!(head.contains("\r\nupgrade: vm-system-control/7\r\n"), "{head}");
+    assert!(head.contains(&format!("\r\nupgrade: {UPGRADE_PROTOCOL}\r\n")), "{head}");
     Client::over(stream)
 }
 
@@ -105,11 +105,13 @@ fn requests_that_are_no_upgrade_of_a_program_are_refused() {
     ] {
         let response = with(&other);
         assert_eq!(response.status, 426, "{other:?}: {}", response.text());
-        let own = format!("vm-system-control/{CONTROL_PROTOCOL}");
-        assert_eq!(response.field("upgrade"), Some(own.as_str()), "{other:?}");
+        assert_eq!(response.field("upgrade"), Some(UPGRADE_PROTOCOL), "{other:?}");
         if other[0].1.ends_with("/6") {
             let text = response.text();
-            assert!(text.contains("protocol 7") && text.contains("the client 6"), "{text}");
+            assert!(
+                text.contains(&format!("protocol {CONTROL_PROTOCOL}")) && text.contains("the client 6"),
+                "{text}"
+            );
         }
     }
     let mut http = Http::tcp(address).bearer("alice-token");
@@ -123,7 +125,7 @@ fn requests_that_are_no_upgrade_of_a_program_are_refused() {
         401
     );
     let mut http = Http::tcp(address);
-    http.send(format!("GET {CONTROL} HTTP/1.0\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: vm-system-control/7\r\n\r\n").as_bytes());
+    http.send(format!("GET {CONTROL} HTTP/1.0\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: {UPGRADE_PROTOCOL}\r\n\r\n").as_bytes());
     assert_eq!(http.response(false).expect("a response").status, 400, "HTTP/1.0");
     daemon.stop();
 }
@@ -225,7 +227,7 @@ fn errors_name_the_url_and_the_cause() {
             "redirects to https://elsewhere/",
         ),
         (upgrade("websocket"), 69, "is no vm-system server"),
-        (upgrade("vm-system-control/7"), 75, "closed the connection before its hello"),
+        (upgrade(UPGRADE_PROTOCOL), 75, "closed the connection before its hello"),
         (refusal("426", "INVALID_REQUEST", other_version), 70, other_version),
         (refusal("503", "CAPACITY_EXCEEDED", "all connections are in use"), 75, "all connections are in use"),
         ("SSH-2.0-OpenSSH_9.9\r\n".to_owned(), 69, "does not speak HTTP"),

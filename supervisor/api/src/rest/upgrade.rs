@@ -16,7 +16,9 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use std::sync::Arc;
 use vm_system_ops::{ApiRefusal, Caller, VerbHandler, VerbRequest};
-use vm_system_protocol::control::{CONTROL_PROTOCOL, ErrorCode, OpError, Reply, UPGRADE_NAME};
+use vm_system_protocol::control::{
+    CONTROL_PROTOCOL, ErrorCode, OpError, Reply, UPGRADE_NAME, UPGRADE_PROTOCOL,
+};
 use vm_system_runtime::shares::Share;
 use vm_system_store::BoxFuture;
 
@@ -77,10 +79,7 @@ pub(super) async fn begin(mut request: Request) -> RestResult {
 /// The fields with which a response names this protocol.
 pub(super) fn add_fields(headers: &mut HeaderMap) {
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    // A name, a slash and digits are a valid value.
-    if let Ok(protocol) = HeaderValue::from_str(&format!("{UPGRADE_NAME}/{CONTROL_PROTOCOL}")) {
-        headers.insert(header::UPGRADE, protocol);
-    }
+    headers.insert(header::UPGRADE, HeaderValue::from_static(UPGRADE_PROTOCOL));
 }
 
 /// Refuses a request that does not offer this version of the protocol.
@@ -94,7 +93,7 @@ fn offered(headers: &HeaderMap) -> Result<(), RestError> {
     let own = CONTROL_PROTOCOL.to_string();
     if versions.is_empty() || !is_upgrade {
         return Err(RestError::other_protocol(format!(
-            "this resource is an upgrade: Connection: Upgrade, Upgrade: {UPGRADE_NAME}/{own}"
+            "this resource is an upgrade: Connection: Upgrade, Upgrade: {UPGRADE_PROTOCOL}"
         )));
     }
     if versions.contains(&own.as_str()) {
@@ -145,29 +144,32 @@ impl VerbHandler for KnownCallers {
 mod tests {
     use super::*;
 
-    fn judged(connection: &'static str, protocol: &'static str) -> Result<(), RestError> {
+    fn judged(connection: &str, protocol: &str) -> Result<(), RestError> {
+        let value = |text: &str| HeaderValue::from_str(text).expect("a value");
         let mut headers = HeaderMap::new();
-        headers.insert(header::CONNECTION, HeaderValue::from_static(connection));
-        headers.insert(header::UPGRADE, HeaderValue::from_static(protocol));
+        headers.insert(header::CONNECTION, value(connection));
+        headers.insert(header::UPGRADE, value(protocol));
         offered(&headers)
     }
 
     #[test]
     fn an_upgrade_names_this_protocol_and_its_version_among_others() {
-        for (connection, protocol) in [
-            ("upgrade", "vm-system-control/7"),
-            ("keep-alive, Upgrade", "VM-SYSTEM-CONTROL/7"),
-            ("Upgrade", "websocket, vm-system-control/6, vm-system-control/7"),
-        ] {
+        let (own, version) = (UPGRADE_PROTOCOL, CONTROL_PROTOCOL);
+        let (upper, listed) = (own.to_uppercase(), format!("websocket, {UPGRADE_NAME}/6, {own}"));
+        for (connection, protocol) in
+            [("upgrade", own), ("keep-alive, Upgrade", &upper), ("Upgrade", &listed)]
+        {
             assert!(judged(connection, protocol).is_ok(), "{connection} {protocol}");
         }
+        let (padded, next) =
+            (format!("{UPGRADE_NAME}/0{version}"), format!("{UPGRADE_NAME}/{}", version + 1));
         for (connection, protocol) in [
-            ("keep-alive", "vm-system-control/7"),
+            ("keep-alive", own),
             ("upgrade", "websocket"),
-            ("upgrade", "vm-system-control"),
-            ("upgrade", "vm-system-control/07"),
-            ("upgrade", "vm-system-control/8"),
-            ("upgraded", "vm-system-control/7"),
+            ("upgrade", UPGRADE_NAME),
+            ("upgrade", &padded),
+            ("upgrade", &next),
+            ("upgraded", own),
         ] {
             assert!(judged(connection, protocol).is_err(), "{connection} {protocol}");
         }
