@@ -1,9 +1,10 @@
 //! Completion in shells: the script that `completions` prints calls this binary, which knows its commands, and requests ids
 //! and names from the daemon.
 
-use crate::args::Cli;
+use crate::args::{Cli, RemoteArgs};
 use crate::backend::Backend;
 use crate::paths::Environment;
+use crate::target::DaemonTarget;
 use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
@@ -82,18 +83,30 @@ fn candidates(kind: Kind, begin: &OsStr) -> Vec<CompletionCandidate> {
         kind => objects(kind).unwrap_or_default(),
     };
     all.into_iter()
-        .filter(|(value, _)| value.starts_with(begin))
+        .filter(|(value, _)| value.starts_with(begin) && is_one_word(value))
         .map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into())))
         .collect()
+}
+
+/// Whether every shell takes it as one word and evaluates nothing in it: other owners choose names, and a shell inserts what is
+/// offered as it is.
+fn is_one_word(value: &str) -> bool {
+    !value.starts_with('-') && value.chars().all(|char| char.is_alphanumeric() || "-_.:/@+,".contains(char))
 }
 
 /// The daemon's objects of a kind: value → description.
 fn objects(kind: Kind) -> Option<BTreeMap<String, String>> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let path = |flag: &str| option(&words, flag).map(PathBuf::from);
-    let places =
-        Environment::detect().sockets_to_try(path("--socket").as_deref(), path("--state-dir").as_deref());
-    let daemon = Backend::daemon(places);
+    let remote = RemoteArgs {
+        server_url: option(&words, "--server-url").map(|url| url.to_string_lossy().into_owned()),
+        token_file: path("--token-file"),
+        ca_file: path("--ca-file"),
+        insecure_http: words.iter().any(|word| word == "--insecure-http"),
+    };
+    let (socket, state_dir) = (path("--socket"), path("--state-dir"));
+    let target = DaemonTarget::new(socket.as_deref(), state_dir.as_deref(), remote, &Environment::detect());
+    let daemon = Backend::daemon(target);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let listed = async { tokio::time::timeout(PATIENCE, list(&daemon, kind)).await.ok().flatten() };
     runtime.block_on(listed)
@@ -177,6 +190,40 @@ async fn list(daemon: &Backend, kind: Kind) -> Option<BTreeMap<String, String>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_a_shell_would_evaluate_are_not_offered() {
+        for name in ["web", "a-b_c.d", "2024/11", "uid:1000", "äöü", "a@1.2.3", "x+y"] {
+            assert!(is_one_word(name), "{name}");
+        }
+        for name in [
+            "q;touch$IFS/tmp/x;",
+            "$(id)",
+            "`id`",
+            "a b",
+            "a|b",
+            "a&b",
+            "a>b",
+            "a'b",
+            "a\"b",
+            "a\\b",
+            "-rf",
+            "!!",
+            "~root",
+            "*",
+            "a?b",
+            "[a]",
+            "{a,b}",
+            "#a",
+            "a=b",
+            "a\u{202e}b",
+            "a\nb",
+            "%1",
+            "^a^b",
+        ] {
+            assert!(!is_one_word(name), "{name}");
+        }
+    }
 
     #[test]
     fn options_of_the_typed_line_name_the_daemon() {

@@ -7,6 +7,7 @@ use crate::args::SandboxArg;
 use crate::client::Connection;
 use crate::context::Context;
 use crate::error::{CliError, exit};
+use crate::target::DaemonTarget;
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -36,13 +37,17 @@ pub(crate) struct Starter {
 }
 
 impl Starter {
-    /// The daemon of this user, or the one that the flags name; none if there is no path for its state.
+    /// The daemon of this user, or the one whose state directory the flags name; none if there is no path for its state. Where only
+    /// a socket is named, its daemon has a state directory that is not known here: another daemon must not take that socket.
     pub(crate) fn new(
         context: &Context,
         idle_exit: u32,
         sandbox: SandboxArg,
     ) -> Result<Option<Self>, CliError> {
         let (environment, global) = (&context.environment, &context.global);
+        if global.state_dir.is_none() && environment.names_socket(global.socket.as_deref()) {
+            return Ok(None);
+        }
         let state_dir = global.state_dir.clone().or_else(|| environment.state_dir());
         let socket = environment.socket_to_serve(global.socket.as_deref(), global.state_dir.as_deref());
         let (Some(socket), Some(state_dir)) = (socket, state_dir) else { return Ok(None) };
@@ -189,10 +194,10 @@ fn written(path: &Path, begin: u64) -> String {
 }
 
 /// Connects to a supervisor; starts one if none is reachable.
-pub(crate) async fn connect(places: &[PathBuf], starter: &Arc<Starter>) -> Result<Connection, CliError> {
+pub(crate) async fn connect(target: &DaemonTarget, starter: &Arc<Starter>) -> Result<Connection, CliError> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let error = match Connection::open(places).await {
+        let error = match Connection::open(target).await {
             Ok(connection) => return Ok(connection),
             Err(error) if matches!(error.exit_code(), exit::NO_DAEMON | exit::BUSY) => error,
             Err(error) => return Err(error),
