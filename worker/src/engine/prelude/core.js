@@ -215,8 +215,15 @@
     platform: 'linux',
     arch: native.arch,
     pid: 1,
-    version: 'v20.0.0-vm',
-    versions: freeze({ quickjs: native.engineVersion }),
+    version: 'v22.12.0',
+    versions: freeze({ node: '22.12.0', quickjs: native.engineVersion }),
+    release: freeze({ name: 'node' }),
+    execPath: '/usr/bin/node',
+    execArgv: [],
+    features: freeze({}),
+    config: freeze({ variables: freeze({}) }),
+    ppid: 0,
+    argv0: 'vm-system',
     exitCode: undefined,
     exit(code) { native.exit(code === undefined ? (process.exitCode ?? 0) : code); },
     cwd() { return '/'; },
@@ -238,6 +245,21 @@
     configurable: true,
   });
   defineProperty(process, 'env', { get: () => env, enumerable: true, configurable: true });
+  for (const name of ['on', 'once', 'off', 'addListener', 'removeListener', 'removeAllListeners', 'prependListener', 'prependOnceListener',
+    'emit', 'listeners', 'rawListeners', 'listenerCount', 'eventNames', 'setMaxListeners', 'getMaxListeners', 'emitWarning', 'kill', 'chdir',
+    'dlopen', 'binding', 'setuid', 'abort']) {
+    const call = { [name](...args) { return captured.part('node_process').methods[name](...args); } }[name];
+    defineProperty(process, name, { value: call, writable: true, configurable: true, enumerable: false });
+  }
+  const { floor } = Math;
+  const facts = {
+    umask: () => 0o22, getuid: () => 65534, geteuid: () => 65534, getgid: () => 65534, getegid: () => 65534, getgroups: () => [],
+    cpuUsage: () => ({ user: floor(native.nanoseconds() / 1e3), system: 0 }),
+    resourceUsage: () => ({ userCPUTime: floor(native.nanoseconds() / 1e3), systemCPUTime: 0, maxRSS: floor(native.heapBytes() / 1024) }),
+    availableMemory: () => native.heapBytes(), constrainedMemory: () => 0, getActiveResourcesInfo: () => [],
+    getBuiltinModule: (name) => (native.isBuiltin(name) ? native.require(name, '') : undefined),
+  };
+  for (const name of Object.keys(facts)) defineProperty(process, name, { value: facts[name], writable: true, configurable: true, enumerable: false });
   defineProperty(process, Symbol.toStringTag, { value: 'process', configurable: true });
   hidden('process', process);
   captured.beginRun = (newArgv, newEnv) => {
