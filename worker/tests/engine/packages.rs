@@ -183,7 +183,7 @@ fn the_type_of_a_package_decides_about_its_js_files() {
 }
 
 #[test]
-fn a_package_takes_two_host_calls_and_nothing_is_asked_twice() {
+fn a_package_takes_two_host_calls_and_no_path_is_requested_twice() {
     let mut engine = packages();
     engine.value("require('dep')");
     // The root's package.json, for packages that import themselves; the package; its index came with it.

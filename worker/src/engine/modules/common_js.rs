@@ -1,6 +1,6 @@
 //! Owns `require`: wrapping, caching, cycles, JSON.
 
-use super::find::{Finder, Found};
+use super::find::{Finder, FoundModule};
 use super::load::{coded_error, has_module_syntax, javascript};
 use super::required_esm::require_module;
 use super::{LoadedFile, folder_of, host_module, is_allowed, keep_map, refusal};
@@ -87,9 +87,9 @@ fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, specifier: &str, referrer: 
         return Ok(exports);
     }
     let path = match find(ctx, state, specifier, referrer)? {
-        Found::Other { specifier, referrer } => return require(ctx, state, &specifier, &referrer),
-        Found::Loaded(path) => path,
-        Found::File(file) => {
+        FoundModule::Other { specifier, referrer } => return require(ctx, state, &specifier, &referrer),
+        FoundModule::Loaded(path) => path,
+        FoundModule::File(file) => {
             let path = file.path.clone();
             state.modules.borrow_mut().resolved.insert(key, path.clone());
             if !referrer.is_empty() {
@@ -103,7 +103,7 @@ fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, specifier: &str, referrer: 
 }
 
 /// The file that a specifier means for `require`.
-fn find(ctx: &Ctx<'_>, state: &SharedState, specifier: &str, referrer: &str) -> Result<Found> {
+fn find(ctx: &Ctx<'_>, state: &SharedState, specifier: &str, referrer: &str) -> Result<FoundModule> {
     let cache = cache(ctx, state)?;
     let is_loaded = |path: &str| cache.contains_key(path).unwrap_or(false);
     Finder { ctx, state, referrer, import: false, is_loaded: &is_loaded }.find(specifier)
@@ -115,9 +115,9 @@ fn resolve(ctx: &Ctx<'_>, state: &SharedState, specifier: String, referrer: &str
         return Ok(specifier);
     }
     match find(ctx, state, &specifier, referrer)? {
-        Found::File(file) => Ok(file.path),
-        Found::Loaded(path) => Ok(path),
-        Found::Other { specifier, referrer } => resolve(ctx, state, specifier, &referrer),
+        FoundModule::File(file) => Ok(file.path),
+        FoundModule::Loaded(path) => Ok(path),
+        FoundModule::Other { specifier, referrer } => resolve(ctx, state, specifier, &referrer),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Owns ES modules: resolving and loading for QuickJS, `import.meta`, and modules that wrap values of other files.
 
 use super::common_js::{exports_for_import, host_exports, parse_json};
-use super::find::{Finder, Found};
+use super::find::{Finder, FoundModule};
 use super::load::{has_module_syntax, javascript};
 use super::required_esm::{FACADE_PREFIX, refuse_cycle};
 use super::{LoadedFile, REPL_NAME, folder_of, host_module, is_allowed, keep_map};
@@ -51,7 +51,7 @@ impl Resolver for HostResolver {
 }
 
 impl HostResolver {
-    /// The path of a file, which is declared or pending; or what another name stands for.
+    /// The path of a file, which is declared or pending; or the name of another module.
     fn file(&self, ctx: &Ctx<'_>, referrer: &str, name: &str) -> Result<String> {
         let state = &self.0;
         let key = (referrer.to_owned(), name.to_owned(), true);
@@ -66,9 +66,9 @@ impl HostResolver {
         let is_loaded = |path: &str| state.modules.borrow().declared.contains(path);
         let found = Finder { ctx, state, referrer, import: true, is_loaded: &is_loaded }.find(name)?;
         let path = match found {
-            Found::Loaded(path) => path,
-            Found::Other { specifier, referrer } => return self.named(ctx, &referrer, &specifier),
-            Found::File(file) => {
+            FoundModule::Loaded(path) => path,
+            FoundModule::Other { specifier, referrer } => return self.named(ctx, &referrer, &specifier),
+            FoundModule::File(file) => {
                 let path = file.path.clone();
                 let mut table = state.modules.borrow_mut();
                 if !table.declared.contains(&path) {

@@ -1,8 +1,8 @@
 //! Owns the rules of `exports` and `imports` of a `package.json` (Node's documentation, "Modules: Packages", "Resolution and loading
 //! algorithm specification"). Pure functions.
 
-use super::package::Package;
-pub(super) use super::package::Target;
+use super::package::PackageManifest;
+pub(super) use super::package::PackageTarget;
 
 /// What a specifier means by the rules of a package.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum Outcome {
 
 /// The request that is mapped.
 struct Mapping<'a> {
-    package: &'a Package,
+    package: &'a PackageManifest,
     /// `exports` or `imports`.
     field: &'static str,
     conditions: &'a [&'static str],
@@ -44,8 +44,8 @@ const NOT_EXPORTED: &str = "ERR_PACKAGE_PATH_NOT_EXPORTED";
 
 /// The file of `subpath` (`.` or `./…`). `importer`: the importing file; `None` for `require`.
 pub(super) fn exported(
-    package: &Package,
-    exports: &Target,
+    package: &PackageManifest,
+    exports: &PackageTarget,
     subpath: &str,
     conditions: &[&'static str],
     importer: Option<&str>,
@@ -53,7 +53,7 @@ pub(super) fn exported(
     let base = importer.map(|importer| format!(" imported from {importer}")).unwrap_or_default();
     let mapping = Mapping { package, field: "exports", conditions, base };
     let outcome = match exports {
-        Target::Map(entries) if entries.iter().any(|(key, _)| key.starts_with('.')) => {
+        PackageTarget::Map(entries) if entries.iter().any(|(key, _)| key.starts_with('.')) => {
             if !entries.iter().all(|(key, _)| key.starts_with('.')) {
                 let why = "\"exports\" cannot contain some keys starting with '.' and some not. The exports object must either \
                            be an object of package subpath keys or an object of main entry condition name keys only.";
@@ -76,7 +76,7 @@ pub(super) fn exported(
             let what = if subpath == "." {
                 format!("No \"exports\" main defined in {file}")
             } else {
-                format!("Package subpath '{subpath}' is not defined by \"exports\" in {file}")
+                format!("PackageManifest subpath '{subpath}' is not defined by \"exports\" in {file}")
             };
             let message = format!("{what}{}", mapping.base);
             Err(ResolveError { code: NOT_EXPORTED, message, is_type_error: false })
@@ -86,7 +86,7 @@ pub(super) fn exported(
 
 /// What a specifier with `#` means in the package of `importer`.
 pub(super) fn imported(
-    package: Option<&Package>,
+    package: Option<&PackageManifest>,
     specifier: &str,
     conditions: &[&'static str],
     importer: &str,
@@ -105,18 +105,19 @@ pub(super) fn imported(
         }
         of = format!(" in package {}", package.path());
     }
-    let message = format!("Package import specifier \"{specifier}\" is not defined{of}{base}");
+    let message = format!("PackageManifest import specifier \"{specifier}\" is not defined{of}{base}");
     Err(ResolveError { code: "ERR_PACKAGE_IMPORT_NOT_DEFINED", message, is_type_error: true })
 }
 
 impl Mapping<'_> {
     /// The entry for a name: its own, or the most specific pattern.
-    fn entry(&self, name: &str, entries: &[(String, Target)]) -> Result<Outcome, ResolveError> {
-        let own = |(key, _): &&(String, Target)| key == name && !name.contains('*') && !name.ends_with('/');
+    fn entry(&self, name: &str, entries: &[(String, PackageTarget)]) -> Result<Outcome, ResolveError> {
+        let own =
+            |(key, _): &&(String, PackageTarget)| key == name && !name.contains('*') && !name.ends_with('/');
         if let Some((key, target)) = entries.iter().rev().find(own) {
             return self.target(key, target, None);
         }
-        let mut best: Option<(&str, &Target, &str, usize)> = None;
+        let mut best: Option<(&str, &PackageTarget, &str, usize)> = None;
         for (key, target) in entries {
             let Some((before, after)) = key.split_once('*') else { continue };
             if after.contains('*') || name.len() < key.len() {
@@ -137,11 +138,16 @@ impl Mapping<'_> {
         }
     }
 
-    fn target(&self, key: &str, target: &Target, matched: Option<&str>) -> Result<Outcome, ResolveError> {
+    fn target(
+        &self,
+        key: &str,
+        target: &PackageTarget,
+        matched: Option<&str>,
+    ) -> Result<Outcome, ResolveError> {
         match target {
-            Target::Null => Ok(Outcome::Null),
-            Target::Text(text) => self.text(key, text, matched).map(Outcome::Mapped),
-            Target::Map(conditions) => {
+            PackageTarget::Null => Ok(Outcome::Null),
+            PackageTarget::Text(text) => self.text(key, text, matched).map(Outcome::Mapped),
+            PackageTarget::Map(conditions) => {
                 for (name, target) in conditions {
                     if name == "default" || self.conditions.contains(&name.as_str()) {
                         match self.target(key, target, matched)? {
@@ -152,7 +158,7 @@ impl Mapping<'_> {
                 }
                 Ok(Outcome::Undefined)
             }
-            Target::List(targets) => {
+            PackageTarget::List(targets) => {
                 let mut last = Ok(Outcome::Null);
                 for target in targets {
                     match self.target(key, target, matched) {
@@ -164,7 +170,7 @@ impl Mapping<'_> {
                 }
                 last
             }
-            Target::Other => Err(self.invalid_target(key, "of another type than string", "")),
+            PackageTarget::Other => Err(self.invalid_target(key, "of another type than string", "")),
         }
     }
 
@@ -219,10 +225,10 @@ impl Mapping<'_> {
 #[cfg(test)]
 mod tests {
     use super::{Mapped, exported, imported};
-    use crate::engine::modules::package::Package;
+    use crate::engine::modules::package::PackageManifest;
 
-    fn package(fields: &str) -> Package {
-        Package::parse("node_modules/p", fields).expect("a package")
+    fn package(fields: &str) -> PackageManifest {
+        PackageManifest::parse("node_modules/p", fields).expect("a package")
     }
 
     fn file(fields: &str, subpath: &str, conditions: &[&'static str]) -> Result<String, String> {

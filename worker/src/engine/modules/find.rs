@@ -3,7 +3,7 @@
 
 use super::exports::{self, Mapped, ResolveError};
 use super::load::{coded_error, request_file};
-use super::package::Package;
+use super::package::PackageManifest;
 use super::{LoadedFile, folder_of};
 use crate::engine::library;
 use crate::engine::state::SharedState;
@@ -25,15 +25,15 @@ const STACK: usize = 50;
 /// What an execution knows of files.
 #[derive(Default)]
 pub(super) struct KnownFiles {
-    packages: HashMap<String, Rc<Package>>,
+    packages: HashMap<String, Rc<PackageManifest>>,
     /// The package that a folder belongs to.
-    scopes: HashMap<String, Option<Rc<Package>>>,
+    scopes: HashMap<String, Option<Rc<PackageManifest>>>,
     /// Paths without a file that could be loaded.
     absent: HashSet<String>,
 }
 
 /// What a specifier means.
-pub(super) enum Found {
+pub(super) enum FoundModule {
     /// The host sent the file.
     File(LoadedFile),
     /// A module of this path was loaded before.
@@ -69,7 +69,7 @@ pub(super) struct Finder<'a, 'js> {
 
 impl Finder<'_, '_> {
     /// The file of a specifier that is neither a host module nor a library.
-    pub(super) fn find(&self, specifier: &str) -> Result<Found> {
+    pub(super) fn find(&self, specifier: &str) -> Result<FoundModule> {
         if library::is_evaluating(self.state) {
             let message = format!(
                 "Invalid module '{specifier}': a library finds other libraries of its template only."
@@ -87,7 +87,7 @@ impl Finder<'_, '_> {
                 Mapped::File(path) => self.exactly(&path),
                 Mapped::Specifier(specifier) => {
                     let referrer = scope.map(|package| package.path()).unwrap_or_default();
-                    Ok(Found::Other { specifier, referrer })
+                    Ok(FoundModule::Other { specifier, referrer })
                 }
             };
         }
@@ -184,7 +184,7 @@ impl Finder<'_, '_> {
     }
 
     /// A package of `node_modules`, the package of the importing file itself, or a path beneath the resolver's roots.
-    fn bare(&self, specifier: &str, list: &mut VecDeque<Candidate>) -> Result<Option<Found>> {
+    fn bare(&self, specifier: &str, list: &mut VecDeque<Candidate>) -> Result<Option<FoundModule>> {
         let names = if specifier.starts_with('@') { 2 } else { 1 };
         let end = specifier.match_indices('/').nth(names - 1).map_or(specifier.len(), |(at, _)| at);
         let (name, rest) = specifier.split_at(end);
@@ -251,7 +251,7 @@ impl Finder<'_, '_> {
     }
 
     /// The first candidate that exists.
-    fn search(&self, specifier: &str, mut list: VecDeque<Candidate>) -> Result<Option<Found>> {
+    fn search(&self, specifier: &str, mut list: VecDeque<Candidate>) -> Result<Option<FoundModule>> {
         loop {
             {
                 let table = self.state.modules.borrow();
@@ -259,7 +259,7 @@ impl Finder<'_, '_> {
             }
             let Some(first) = list.front() else { return Ok(None) };
             if matches!(first.kind, CandidateKind::File) && (self.is_loaded)(&first.path) {
-                return Ok(Some(Found::Loaded(first.path.clone())));
+                return Ok(Some(FoundModule::Loaded(first.path.clone())));
             }
             let known = match &first.kind {
                 CandidateKind::Folder(folder) | CandidateKind::Package(folder, _) => {
@@ -292,7 +292,7 @@ impl Finder<'_, '_> {
                         return Ok(Some(found));
                     }
                 }
-                _ => return self.typed(file, package).map(Found::File).map(Some),
+                _ => return self.typed(file, package).map(FoundModule::File).map(Some),
             }
         }
     }
@@ -300,10 +300,10 @@ impl Finder<'_, '_> {
     /// Puts what a package means before the other candidates, or finds what it exports.
     fn expand(
         &self,
-        package: &Package,
+        package: &PackageManifest,
         kind: &CandidateKind,
         list: &mut VecDeque<Candidate>,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<FoundModule>> {
         let mut first = VecDeque::new();
         match kind {
             CandidateKind::Package(_, rest) if package.exports.is_some() => {
@@ -329,23 +329,28 @@ impl Finder<'_, '_> {
         Ok(None)
     }
 
-    fn exported(&self, package: &Package, exports: &exports::Target, rest: &str) -> Result<Found> {
+    fn exported(
+        &self,
+        package: &PackageManifest,
+        exports: &exports::PackageTarget,
+        rest: &str,
+    ) -> Result<FoundModule> {
         let importer = self.import.then(|| self.shown_referrer());
         let mapped = exports::exported(package, exports, &format!(".{rest}"), self.conditions(), importer);
         match mapped.map_err(|error| self.throw(&error))? {
             Mapped::File(path) => self.exactly(&path),
-            Mapped::Specifier(specifier) => Ok(Found::Other { specifier, referrer: package.path() }),
+            Mapped::Specifier(specifier) => Ok(FoundModule::Other { specifier, referrer: package.path() }),
         }
     }
 
     /// The file of this path and no other.
-    fn exactly(&self, path: &str) -> Result<Found> {
+    fn exactly(&self, path: &str) -> Result<FoundModule> {
         let list = VecDeque::from([Candidate { path: path.to_owned(), kind: CandidateKind::File }]);
         self.search(path, list)?.ok_or_else(|| self.not_found(path, path))
     }
 
     /// The package that a folder belongs to.
-    fn scope(&self, folder_path: &str) -> Result<Option<Rc<Package>>> {
+    fn scope(&self, folder_path: &str) -> Result<Option<Rc<PackageManifest>>> {
         if let Some(known) = self.state.modules.borrow().known.scopes.get(folder_path) {
             return Ok(known.clone());
         }
@@ -374,7 +379,11 @@ impl Finder<'_, '_> {
     }
 
     /// Keeps the package of a folder and of those between both.
-    fn keep_scope(&self, folder_path: &str, file: Option<PackageFile>) -> Result<Option<Rc<Package>>> {
+    fn keep_scope(
+        &self,
+        folder_path: &str,
+        file: Option<PackageFile>,
+    ) -> Result<Option<Rc<PackageManifest>>> {
         let package = file.map(|file| self.parsed(&file.path, &file.source)).transpose()?;
         let top = package.as_ref().map(|package| package.folder.clone()).unwrap_or_default();
         let mut table = self.state.modules.borrow_mut();
@@ -390,12 +399,12 @@ impl Finder<'_, '_> {
         Ok(package)
     }
 
-    fn parsed(&self, path: &str, source: &str) -> Result<Rc<Package>> {
+    fn parsed(&self, path: &str, source: &str) -> Result<Rc<PackageManifest>> {
         let folder = folder(path);
         if let Some(known) = self.state.modules.borrow().known.packages.get(folder) {
             return Ok(known.clone());
         }
-        let package = Package::parse(folder, source).map(Rc::new);
+        let package = PackageManifest::parse(folder, source).map(Rc::new);
         let package = package.ok_or_else(|| {
             let message = format!("Invalid package config {path}.");
             coded_error(self.ctx, "ERR_INVALID_PACKAGE_CONFIG", &message)

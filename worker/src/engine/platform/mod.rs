@@ -7,6 +7,8 @@ mod crypto;
 mod encoding;
 mod intl;
 pub(super) mod node;
+mod node_crypto;
+mod node_zlib;
 mod url;
 
 use super::state::SharedState;

@@ -4,7 +4,7 @@
 use super::super::inspect::{Boxed, Inspector, LineRules, ObjectClass};
 use super::super::state::SharedState;
 use super::super::{console, sys};
-use super::{Part, part};
+use super::{Part, node_crypto, node_zlib, part};
 use rquickjs::{Array, Ctx, Function, Object, Result, Value};
 
 /// A module: its name, the part that defines it, and the name of its exports in what the part returns.
@@ -13,9 +13,11 @@ struct NodeModule(&'static str, &'static str, &'static str);
 const MODULES: &[NodeModule] = &[
     NodeModule("assert", "node_assert", "assert"),
     NodeModule("assert/strict", "node_assert", "strict"),
+    NodeModule("async_hooks", "node_more", "asyncHooks"),
     NodeModule("buffer", "node_index", "buffer"),
     NodeModule("console", "node_index", "console"),
     NodeModule("constants", "node_small", "constants"),
+    NodeModule("crypto", "node_crypto", "crypto"),
     NodeModule("diagnostics_channel", "node_small", "diagnosticsChannel"),
     NodeModule("events", "node_events", "events"),
     NodeModule("module", "node_index", "module"),
@@ -27,6 +29,12 @@ const MODULES: &[NodeModule] = &[
     NodeModule("process", "node_index", "process"),
     NodeModule("punycode", "node_index", "punycode"),
     NodeModule("querystring", "node_querystring", "querystring"),
+    NodeModule("readline", "node_more", "readline"),
+    NodeModule("readline/promises", "node_more", "readlinePromises"),
+    NodeModule("stream", "node_stream", "stream"),
+    NodeModule("stream/consumers", "node_more", "consumers"),
+    NodeModule("stream/promises", "node_stream", "promises"),
+    NodeModule("stream/web", "node_more", "web"),
     NodeModule("string_decoder", "node_small", "string_decoder"),
     NodeModule("sys", "node_util", "util"),
     NodeModule("timers", "node_small", "timers"),
@@ -35,6 +43,7 @@ const MODULES: &[NodeModule] = &[
     NodeModule("url", "node_url", "url"),
     NodeModule("util", "node_util", "util"),
     NodeModule("util/types", "node_types", ""),
+    NodeModule("zlib", "node_zlib", "zlib"),
 ];
 
 /// Modules of Node that no session gets, and why.
@@ -61,7 +70,7 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["vm"], "a session has one set of globals"),
     (&["inspector", "inspector/promises", "trace_events", "v8"], "it is about the engine of Node"),
-    (&["repl", "readline/promises"], "sessions have no terminal"),
+    (&["repl"], "sessions have no terminal"),
     (&["domain", "wasi", "sea", "sqlite", "test", "test/reporters"], "it is not part of sessions"),
 ];
 
@@ -79,6 +88,17 @@ pub(super) const PARTS: &[Part] = &[
     part("node_assert", "node:assert", include_str!("../prelude/node/assert.js"), &[]),
     part("node_small", "node:small", include_str!("../prelude/node/small.js"), &[]),
     part("node_process", "node:process", include_str!("../prelude/node/process.js"), &[]),
+    part("node_stream", "node:stream", include_str!("../prelude/node/stream.js"), &[]),
+    part("node_stream_tools", "node:stream_tools", include_str!("../prelude/node/stream_tools.js"), &[]),
+    part("node_more", "node:more", include_str!("../prelude/node/more.js"), &[]),
+    Part {
+        natives: node_crypto::install,
+        ..part("node_crypto", "node:crypto", include_str!("../prelude/node/crypto.js"), &[])
+    },
+    Part {
+        natives: node_zlib::install,
+        ..part("node_zlib", "node:zlib", include_str!("../prelude/node/zlib.js"), &[])
+    },
     part("node_index", "node:index", include_str!("../prelude/node/index.js"), &[]),
 ];
 

@@ -205,10 +205,20 @@
   hrtime.bigint = () => BigInt(native.nanoseconds());
   const stream = (write) => ({
     isTTY: false,
-    write(chunk) {
+    write(chunk, ...more) {
       write(typeof chunk === 'string' ? chunk : global.Buffer.from(chunk).toString());
+      const callback = more[more.length - 1];
+      if (typeof callback === 'function') native.tickAdd(callback, []);
       return true;
     },
+    end(chunk) { if (chunk !== undefined) this.write(chunk); },
+    on() { return this; },
+    once() { return this; },
+    off() { return this; },
+    removeListener() { return this; },
+    emit() { return false; },
+    listenerCount() { return 0; },
+    writable: true,
   });
   const process = {
     title: 'vm-system',
@@ -316,6 +326,7 @@
     seen.clear();
   };
   captured.apply = apply;
+  captured.functionHasInstance = Function.prototype[Symbol.hasInstance];
   captured.ownDescriptor = reflectGet;
   captured.defineOwn = reflectDefine;
   const toWellFormed = String.prototype.toWellFormed;
@@ -340,6 +351,8 @@
   };
   captured.onFirstUse = (part, names) => {
     for (const name of names) {
+      // For parts that use what other parts define.
+      defineProperty(globals, name, { __proto__: null, get: () => captured.part(part)[name], configurable: true });
       defineProperty(global, name, {
         __proto__: null,
         get() {

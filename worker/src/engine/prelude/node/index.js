@@ -1,7 +1,7 @@
 // Modules that show what exists elsewhere: `node:buffer`, `console`, `module`, `process`; and `punycode`.
 (function (_own, native, captured) {
   'use strict';
-  const { Array, Buffer, Map, Math, Object, RangeError, Set, String, URL, console, process } = captured.globals;
+  const { Array, Buffer, Map, Math, Object, RangeError, Set, String, console, process } = captured.globals;
   const { argumentValue, argumentType, error, unavailable } = captured.part('node_errors');
   const G = captured.globals;
   const lazy = (object, names) => {
@@ -29,7 +29,7 @@
   const isBuiltin = (name) => builtins.includes(String(name).replace(/^node:/, ''));
   const createRequire = (filename) => {
     let path = filename;
-    if (path instanceof URL || (typeof path === 'string' && path.startsWith('file:'))) path = captured.part('node_url').url.fileURLToPath(path);
+    if (path instanceof G.URL || (typeof path === 'string' && path.startsWith('file:'))) path = captured.part('node_url').url.fileURLToPath(path);
     if (typeof path !== 'string' || path === '') throw argumentValue('filename', filename, 'must be a file URL object, file URL string, or absolute path string');
     return captured.makeRequire(path.replace(/^\/+/, ''), captured.requireCache);
   };

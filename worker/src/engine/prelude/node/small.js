@@ -218,10 +218,11 @@
     disconnect() {}
     takeRecords() { return []; }
   }
-  const { performance, PerformanceEntry, PerformanceMark, PerformanceMeasure } = captured.globals;
   const idle = { idle: 0, active: 0, utilization: 0 };
   const perfHooks = {
-    performance, PerformanceEntry, PerformanceMark, PerformanceMeasure, PerformanceObserver,
+    get performance() { return captured.globals.performance; }, get PerformanceEntry() { return captured.globals.PerformanceEntry; },
+    get PerformanceMark() { return captured.globals.PerformanceMark; }, get PerformanceMeasure() { return captured.globals.PerformanceMeasure; },
+    PerformanceObserver,
     eventLoopUtilization: () => idle, monitorEventLoopDelay: () => { throw captured.part('node_errors').unavailable('monitorEventLoopDelay', 'it measures other processes'); },
     constants: {},
   };
