@@ -1,5 +1,5 @@
 const util = require('node:util');
-console.log(util.format('%s %d %i %f %j %o %O %%', 'a', 1.5, 2.7, '3.1', { a: 1 }, [1], { b: 2 }), util.format(1, 'b', { c: [] }));
+console.log(util.format('%s %d %i %f %j %O %%', 'a', 1.5, 2.7, '3.1', { a: 1 }, { b: 2 }), util.format(1, 'b', { c: [] }));
 console.log(util.inspect({ a: { b: { c: { d: 1 } } } }), util.inspect({ a: { b: { c: { d: 1 } } } }, { depth: null }), util.inspect({ a: { b: 1 } }, { depth: 0 }));
 console.log(util.inspect({ a: 1, b: [1, 2] }, { compact: false }), util.inspect({ [util.inspect.custom]: () => 'custom' }), util.inspect('it\'s'));
 console.log(util.inspect(Object.fromEntries([...'abcdefghijklmnopqrst'].map((k, i) => [k, i])), { breakLength: Infinity }));

@@ -10,10 +10,12 @@ for (const [pack, unpack] of [['gzipSync', 'gunzipSync'], ['deflateSync', 'infla
   }
   try { zlib[unpack](packed, { maxOutputLength: 100 }); } catch (e) { console.log(e.name, e.code, e.message); }
 }
-console.log(zlib.gunzipSync('H4sIAAAAAAAAA8tIzcnJBwCGphA2BQAAAA=='.length ? Buffer.from('H4sIAAAAAAAAA8tIzcnJBwCGphA2BQAAAA==', 'base64') : '').toString(), zlib.constants.Z_BEST_COMPRESSION);
+console.log(zlib.gunzipSync(Buffer.from('H4sIAAAAAAAAA8tIzcnJBwCGphA2BQAAAA==', 'base64')).toString(), zlib.constants.Z_BEST_COMPRESSION);
 for (const call of [() => zlib.gzipSync(5), () => zlib.gzipSync('a', { level: 12 })]) try { call(); } catch (e) { console.log(e.name, e.code, e.message); }
-zlib.gzip('callback', (error, packed) => zlib.gunzip(packed, (failed, out) => console.log(error, failed, out.toString())));
 (async () => {
+  await new Promise((done) => {
+    zlib.gzip('callback', (error, packed) => zlib.gunzip(packed, (failed, out) => done(console.log(error, failed, out.toString()))));
+  });
   const chunks = [];
   await pipeline([Buffer.from(text)], zlib.createGzip(), zlib.createGunzip(), async (source) => { for await (const chunk of source) chunks.push(chunk); });
   console.log(Buffer.concat(chunks).toString() === text);

@@ -76,7 +76,7 @@ pub(super) fn exported(
             let what = if subpath == "." {
                 format!("No \"exports\" main defined in {file}")
             } else {
-                format!("PackageManifest subpath '{subpath}' is not defined by \"exports\" in {file}")
+                format!("Package subpath '{subpath}' is not defined by \"exports\" in {file}")
             };
             let message = format!("{what}{}", mapping.base);
             Err(ResolveError { code: NOT_EXPORTED, message, is_type_error: false })
@@ -105,7 +105,7 @@ pub(super) fn imported(
         }
         of = format!(" in package {}", package.path());
     }
-    let message = format!("PackageManifest import specifier \"{specifier}\" is not defined{of}{base}");
+    let message = format!("Package import specifier \"{specifier}\" is not defined{of}{base}");
     Err(ResolveError { code: "ERR_PACKAGE_IMPORT_NOT_DEFINED", message, is_type_error: true })
 }
 

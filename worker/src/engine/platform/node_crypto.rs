@@ -108,11 +108,11 @@ fn bytes_of<'js>(ctx: &Ctx<'js>, view: &Object<'js>) -> Result<Vec<u8>> {
 
 /// The function of a running digest: with bytes it adds them; without, it returns the value; `copy` returns another such function.
 fn running<'js>(ctx: &Ctx<'js>, mut state: Box<dyn Running>) -> Result<Value<'js>> {
-    let run = move |ctx: Ctx<'js>, bytes: Opt<Object<'js>>, copy: Opt<bool>| -> Result<Value<'js>> {
+    let run = move |ctx: Ctx<'js>, bytes: Opt<Value<'js>>, copy: Opt<bool>| -> Result<Value<'js>> {
         if copy.0 == Some(true) {
             return running(&ctx, state.copy());
         }
-        match bytes.0 {
+        match bytes.0.and_then(Value::into_object) {
             Some(bytes) => {
                 state.update(&bytes_of(&ctx, &bytes)?);
                 Ok(Value::new_undefined(ctx))

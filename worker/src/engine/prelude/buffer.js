@@ -6,6 +6,7 @@
   const { encode, decode } = native;
   const isView = ArrayBuffer.isView;
   const { floor, min } = Math;
+  const { apply } = Reflect;
   const RangeErrorCtor = RangeError;
   const own = (view) => setPrototypeOf(view, Buffer.prototype);
   const bytesOf = (value, name) => {
@@ -19,6 +20,11 @@
     return error;
   };
 
+  const checkSizeOf = (size) => {
+    if (typeof size === 'number' && size >= 0 && size <= 4294967296) return;
+    if (typeof size !== 'number') throw errors().argumentType('size', 'number', size);
+    throw errors().range('size', '>= 0 && <= 4294967296', size);
+  };
   class Buffer extends Uint8Array {
     static from(value, encodingOrOffset, length) {
       if (typeof value === 'string') return own(encode(value, encodingOrOffset ?? 'utf8'));
@@ -29,13 +35,21 @@
       if (value !== null && typeof value === 'object' && value.type === 'Buffer' && Array.isArray(value.data)) {
         return own(new Uint8Array(value.data));
       }
-      throw typeError('The first argument must be of type string or an instance of Buffer, ArrayBuffer, or Array.');
+      if (value !== null && typeof value === 'object') {
+        const primitive = value.valueOf?.();
+        if (primitive !== value && primitive !== undefined && primitive !== null) return Buffer.from(primitive, encodingOrOffset, length);
+        if (typeof value[Symbol.toPrimitive] === 'function') return Buffer.from(value[Symbol.toPrimitive]('string'), encodingOrOffset, length);
+        if (typeof value.length === 'number') return own(new Uint8Array(Array.from(value)));
+      }
+      throw typeError('The first argument must be of type string or an instance of Buffer, ArrayBuffer, or Array or an Array-like Object. ' +
+        `Received ${errors().received(value)}`);
     }
     static alloc(size, fill, encoding) {
+      checkSizeOf(size);
       const buffer = new Buffer(size);
       return fill === undefined ? buffer : buffer.fill(fill, 0, size, encoding);
     }
-    static allocUnsafe(size) { return new Buffer(size); }
+    static allocUnsafe(size) { return Buffer.alloc(size); }
     static concat(list, length) {
       if (!Array.isArray(list)) throw typeError('The "list" argument must be an instance of Array.');
       const total = length ?? list.reduce((sum, part) => sum + part.length, 0);
@@ -219,5 +233,20 @@
     defineProperty(Buffer.prototype, key.replace('UInt', 'Uint'), { value: Buffer.prototype[key], writable: true, configurable: true });
   }
   captured.toBuffer = own;
-  defineProperty(global, 'Buffer', { value: Buffer, writable: true, configurable: true });
+  // As a function it may be called without `new`, and its functions are enumerable: older packages copy them.
+  const callable = { Buffer(value, encodingOrOffset, length) {
+    if (typeof value !== 'number') return Buffer.from(value, encodingOrOffset, length);
+    if (typeof encodingOrOffset === 'string') throw errors().argumentType('string', 'string', value);
+    return Buffer.alloc(value);
+  } };
+  const BufferFunction = function (...args) { return apply(callable.Buffer, undefined, args); };
+  defineProperty(BufferFunction, 'name', { value: 'Buffer', configurable: true });
+  for (const key of Reflect.ownKeys(Buffer)) {
+    if (key === 'length' || key === 'name' || key === 'prototype') continue;
+    defineProperty(BufferFunction, key, { value: Buffer[key], writable: true, configurable: true, enumerable: true });
+  }
+  defineProperty(BufferFunction, 'prototype', { value: Buffer.prototype, writable: false });
+  defineProperty(Buffer.prototype, 'constructor', { value: BufferFunction, writable: true, configurable: true });
+  setPrototypeOf(BufferFunction, Uint8Array);
+  defineProperty(global, 'Buffer', { value: BufferFunction, writable: true, configurable: true });
 })

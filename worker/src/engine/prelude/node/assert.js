@@ -81,7 +81,9 @@
   }
   const fail = (message, details) => {
     if (message instanceof Error) throw message;
-    throw new AssertionError({ message, ...details });
+    const thrown = new AssertionError({ message, ...details });
+    thrown.generatedMessage ||= details.generated === true;
+    throw thrown;
   };
   const needTwo = (count) => {
     if (count < 2) throw coded(new TypeError('The "actual" and "expected" arguments must be specified'), 'ERR_MISSING_ARGS');
@@ -128,16 +130,16 @@
       if (expected.prototype !== undefined && actual instanceof expected) return;
       if (Error.isPrototypeOf(expected)) {
         const shown = actual instanceof Error ? `"${actual.name}"\n\nError message:\n\n${actual.message}` : `"${native.inspect(actual, 0)}"`;
-        fail(message ?? `The error is expected to be an instance of "${expected.name}". Received ${shown}`, { actual, expected, operator, stackStartFn });
+        fail(message ?? `The error is expected to be an instance of "${expected.name}". Received ${shown}`, { actual, expected, operator, stackStartFn, generated: message === undefined });
       }
       if (Reflect.apply(expected, {}, [actual]) === true) return;
       const name = expected.name ? `"${expected.name}" ` : '';
       fail(message ?? `The ${name}validation function is expected to return "true". Received ${native.inspect(Reflect.apply(expected, {}, [actual]), 1)}`,
-        { actual, expected, operator, stackStartFn });
+        { actual, expected, operator, stackStartFn, generated: message === undefined });
     } else if (expected instanceof RegExp) {
       if (expected.test(String(actual))) return;
       fail(message ?? `The input did not match the regular expression ${native.inspect(expected, 0)}. Input:\n\n${native.inspect(String(actual), 0)}\n`,
-        { actual, expected, operator, stackStartFn });
+        { actual, expected, operator, stackStartFn, generated: message === undefined });
     } else {
       const keys = Object.keys(expected);
       if (expected instanceof Error) keys.push('name', 'message');
@@ -149,7 +151,8 @@
         for (const name of keys) if (isObject(actual) && name in actual) picked[name] = actual[name];
         const wanted = new Comparison();
         for (const name of keys) wanted[name] = expected[name];
-        fail(message, { actual: isObject(actual) ? picked : actual, expected: wanted, operator: 'deepStrictEqual', stackStartFn });
+        const [left, right] = [isObject(actual) ? picked : actual, wanted];
+        fail(message ?? generated('deepStrictEqual', left, right), { actual, expected, operator, stackStartFn, generated: message === undefined });
       }
     }
   };
@@ -199,7 +202,7 @@
       if (typeof string === 'string' && regexp.test(string) === wanted) return;
       const why = typeof string !== 'string' ? `The "string" argument must be of type string. Received ${captured.part('node_errors').received(string)}`
         : `The input ${wanted ? 'did not match' : 'was expected to not match'} the regular expression ${native.inspect(regexp, 0)}. Input:\n\n${native.inspect(string, 0)}\n`;
-      fail(message ?? why, { actual: string, expected: regexp, operator: name, stackStartFn: check });
+      fail(message ?? why, { actual: string, expected: regexp, operator: name, stackStartFn: check, generated: message === undefined });
     } }[name];
     return check;
   };

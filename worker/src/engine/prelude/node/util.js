@@ -87,6 +87,8 @@
 
   const promisify = (original) => {
     checks.function(original, 'original');
+    // Defines what these two are as promises.
+    if (original === captured.globals.setTimeout || original === captured.globals.setImmediate) captured.part('node_small');
     const custom = original[customPromisify];
     if (custom !== undefined) {
       checks.function(custom, 'util.promisify.custom');
