@@ -216,3 +216,59 @@ fn modules_know_their_place() {
     assert_eq!(engine.value("(await import('./lib/c.mjs')).default"), "[ 1, 'lib/d.json' ]");
     assert_eq!(engine.value("(await import('file:///lib/d.json')).default.n"), "1");
 }
+
+#[test]
+fn modules_of_node_that_sessions_do_not_have_are_refused_by_name() {
+    let mut engine = Engine::new();
+    for (code, expected) in [
+        (
+            "require('child_process').execSync('ls')",
+            "child_process.execSync is not available in sessions: a session starts no processes",
+        ),
+        (
+            "new (require('worker_threads').Worker)('x')",
+            "worker_threads.Worker is not available in sessions: a session is one thread",
+        ),
+        (
+            "require('node:vm').runInNewContext('1')",
+            "vm.runInNewContext is not available in sessions: a session has one set of globals",
+        ),
+        ("require('https')", "The module 'https' is not available in sessions: sessions have no network"),
+        ("require('crypto').createCipheriv()", "crypto.createCipheriv is not available in sessions"),
+        (
+            "new (require('async_hooks').AsyncLocalStorage)()",
+            "AsyncLocalStorage is not available in sessions",
+        ),
+        ("require('zlib').brotliCompressSync('')", "zlib.brotliCompressSync is not available in sessions"),
+        ("require('path').win32.join('a')", "path.win32.join is not available in sessions"),
+    ] {
+        let (message, _) = engine.exception(code);
+        assert!(message.contains(expected), "{code}: {message}");
+    }
+    assert_eq!(engine.value("try { require('test') } catch (e) { e.code }"), "'MODULE_NOT_FOUND'");
+}
+
+#[test]
+fn modules_of_node_need_no_right_and_do_not_use_what_a_script_replaced() {
+    let mut engine = Engine::new();
+    engine.policy.modules.clear();
+    assert_eq!(engine.value("require('node:path').join('a', '..', 'b')"), "'b'");
+    assert_eq!(
+        engine.value("(await import('util')).default === require('util') && (await import('node:util')).format('%s', 1)"),
+        "'1'"
+    );
+    engine.repl("globalThis.Map = globalThis.Object = globalThis.Error = globalThis.Promise = undefined");
+    assert_eq!(
+        engine.value("require('events').once.name + require('url').parse('http://a/b').pathname"),
+        "'once/b'"
+    );
+    assert_eq!(
+        engine.value("try { require('assert').strictEqual(1, 2) } catch (e) { e.code }"),
+        "'ERR_ASSERTION'"
+    );
+    let mut engine = Engine::new();
+    let all = "let failed = []; for (const name of require('module').builtinModules) {
+        try { require(name) } catch (e) { failed.push(name + e.message) }
+    } failed.filter((name) => !/^(database|exec)/.test(name))";
+    assert_eq!(engine.value(all), "[]");
+}

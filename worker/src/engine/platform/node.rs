@@ -57,27 +57,10 @@ const MODULES: &[NodeModule] = &[
 /// Modules of Node that no session gets, and why.
 const REFUSED: &[(&[&str], &str)] = &[
     (
-        &["child_process"],
-        "a session starts no processes; the module 'exec' runs commands that the operator lists",
-    ),
-    (&["cluster", "worker_threads"], "a session is one thread"),
-    (
-        &[
-            "dgram",
-            "dns",
-            "dns/promises",
-            "http2",
-            "https",
-            "net",
-            "tls",
-            "_http_agent",
-            "_http_client",
-            "_tls_wrap",
-        ],
+        &["dgram", "dns/promises", "http2", "https", "_http_agent", "_http_client", "_tls_wrap"],
         "sessions have no network",
     ),
-    (&["vm"], "a session has one set of globals"),
-    (&["inspector", "inspector/promises", "trace_events", "v8"], "it is about the engine of Node"),
+    (&["inspector", "inspector/promises", "trace_events"], "it is about the engine of Node"),
     (&["repl"], "sessions have no terminal"),
     (&["domain", "wasi", "sea", "sqlite", "test", "test/reporters"], "it is not part of sessions"),
 ];
@@ -96,6 +79,7 @@ pub(super) const PARTS: &[Part] = &[
     part("node_assert", "node:assert", include_str!("../prelude/node/assert.js"), &[]),
     part("node_small", "node:small", include_str!("../prelude/node/small.js"), &[]),
     part("node_process", "node:process", include_str!("../prelude/node/process.js"), &[]),
+    part("node_readable", "node:readable", include_str!("../prelude/node/readable.js"), &[]),
     part("node_stream", "node:stream", include_str!("../prelude/node/stream.js"), &[]),
     part("node_stream_tools", "node:stream_tools", include_str!("../prelude/node/stream_tools.js"), &[]),
     part("node_more", "node:more", include_str!("../prelude/node/more.js"), &[]),
@@ -107,6 +91,7 @@ pub(super) const PARTS: &[Part] = &[
         natives: node_zlib::install,
         ..part("node_zlib", "node:zlib", include_str!("../prelude/node/zlib.js"), &[])
     },
+    part("node_refused", "node:refused", include_str!("../prelude/node/refused.js"), &[]),
     part("node_index", "node:index", include_str!("../prelude/node/index.js"), &[]),
 ];
 

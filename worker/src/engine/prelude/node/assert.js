@@ -208,7 +208,7 @@
   };
   const methods = {
     fail(message, ...old) {
-      if (old.length === 0) fail(message ?? 'Failed', { operator: 'fail', stackStartFn: methods.fail });
+      if (old.length === 0) fail(message ?? 'Failed', { operator: 'fail', stackStartFn: methods.fail, generated: message === undefined });
       const [expected, own, operator = '!='] = old;
       fail(own, { actual: message, expected, operator, stackStartFn: methods.fail });
     },

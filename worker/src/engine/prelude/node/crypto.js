@@ -1,7 +1,7 @@
 // `node:crypto`: digests, codes, keys from passwords, random values. Ciphers and key pairs are refused by name.
 (function (own, native, captured) {
   'use strict';
-  const { Array, ArrayBuffer, Buffer, Error, Math, Number, Object, RangeError, String, TypeError, Uint8Array } = captured.globals;
+  const { ArrayBuffer, Buffer, Error, Math, Number, RangeError, TypeError, Uint8Array } = captured.globals;
   const { coded, toBuffer } = captured;
   const { argumentType, checks, error, range, unavailable } = captured.part('node_errors');
   const { Transform } = captured.part('node_stream').stream;
@@ -19,7 +19,7 @@
     const buffer = toBuffer(bytes);
     return encoding === undefined || encoding === null || encoding === 'buffer' ? buffer : buffer.toString(encoding);
   };
-  const notSupported = () => error('ERR_OSSL_EVP_UNSUPPORTED', 'Digest method not supported');
+  const notSupported = () => new Error('Digest method not supported');
 
   class Running extends Transform {
     #run; #done = false;
@@ -218,6 +218,5 @@
     'publicDecrypt', 'privateEncrypt', 'privateDecrypt', 'generatePrime', 'generatePrimeSync', 'checkPrime', 'checkPrimeSync']) {
     crypto[name] = { [name]() { throw unavailable(`crypto.${name}`, 'crypto.subtle has AES-GCM, and verifies ECDSA and Ed25519'); } }[name];
   }
-  void [Array, Buffer, Error, String, Object];
   return { crypto };
 })

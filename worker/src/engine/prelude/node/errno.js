@@ -1,7 +1,6 @@
 // The numbers and names of Linux's errors.
 (function (_own, _native, captured) {
   'use strict';
-  const { Object } = captured.globals;
   const { argumentType, range } = captured.part('node_errors');
   const table = `E2BIG 7 argument list too long|EACCES 13 permission denied|EADDRINUSE 98 address already in use|EADDRNOTAVAIL 99 address not available|
 EAFNOSUPPORT 97 address family not supported|EAGAIN 11 resource temporarily unavailable|EALREADY 114 connection already in progress|
@@ -29,6 +28,5 @@ ETXTBSY 26 text file is busy|EXDEV 18 cross-device link not permitted`;
     if (errno >= 0 || errno % 1 !== 0) throw range('err', 'a negative integer', errno);
     return map.find(([number]) => number === errno)?.[1][0] ?? `Unknown system error ${errno}`;
   };
-  void Object;
   return { numbers, map, name };
 })

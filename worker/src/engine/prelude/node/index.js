@@ -1,7 +1,7 @@
 // Modules that show what exists elsewhere: `node:buffer`, `console`, `module`, `process`; and `punycode`.
 (function (_own, native, captured) {
   'use strict';
-  const { Array, Buffer, Map, Math, Object, RangeError, Set, String, console, process } = captured.globals;
+  const { Buffer, Math, Object, RangeError, String, console, process } = captured.globals;
   const { argumentValue, argumentType, error, unavailable } = captured.part('node_errors');
   const G = captured.globals;
   const lazy = (object, names) => {
@@ -127,12 +127,10 @@
   const consoleModule = Object.assign(Object.create(Object.getPrototypeOf(console)), console);
   consoleModule.Console = class Console {
     constructor(out, err = undefined) {
-      const { stdout = out, stderr = err ?? out } = typeof out?.write === 'function' ? {} : out ?? {};
       const text = (args) => `${captured.part('node_util').util.format(...args)}\n`;
       for (const name of ['log', 'info', 'debug', 'dir', 'table']) this[name] = (...args) => { stdout.write(text(args)); };
       for (const name of ['error', 'warn', 'trace']) this[name] = (...args) => { stderr.write(text(args)); };
     }
   };
-  void [Array, Map, Set, error];
   return { buffer, console: consoleModule, module: Module, process, punycode };
 })

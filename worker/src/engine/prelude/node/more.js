@@ -1,5 +1,5 @@
 // Modules on streams: `node:stream` and its parts, streams of `fs`, `node:readline`, `node:async_hooks`.
-(function (_own, native, captured) {
+(function (_own, _native, captured) {
   'use strict';
   const { Buffer, Math, Object, Promise, Symbol, process } = captured.globals;
   const { argumentType, checks, range, unavailable } = captured.part('node_errors');
@@ -43,11 +43,11 @@
       }
       _read(size) {
         const end = Math.min(this.#at + size, this.#end);
-        if (this.#at >= end) { this.push(null); return; }
+        if (this.#at >= end) { captured.globals.setImmediate(() => { if (!this.destroyed) this.push(null); }); return; }
         const chunk = Buffer.from(this.#bytes.subarray(this.#at, end));
         this.#at = end;
         this.bytesRead += chunk.length;
-        this.push(chunk);
+        captured.globals.setImmediate(() => { if (!this.destroyed) this.push(chunk); });
       }
       close(callback = undefined) { if (callback) this.once('close', callback); this.destroy(); }
     }
@@ -192,6 +192,5 @@
     'CountQueuingStrategy', 'TextEncoderStream', 'TextDecoderStream', 'CompressionStream', 'DecompressionStream']) {
     Object.defineProperty(web, name, { get: () => captured.globals[name], enumerable: true, configurable: true });
   }
-  void native;
   return { stream, streamPromises: promises, consumers, web, readline, readlinePromises: readline.promises, asyncHooks, streamsOf };
 })

@@ -1,5 +1,5 @@
 // `util.parseArgs`: the options of a command line.
-(function (_own, native, captured) {
+(function (_own, _native, captured) {
   'use strict';
   const { Array, Object, TypeError, process } = captured.globals;
   const { argumentType, argumentValue, checks, error } = captured.part('node_errors');
@@ -89,7 +89,6 @@
     for (const [name, option] of Object.entries(options)) {
       if (option.default !== undefined && values[name] === undefined) values[name] = option.default;
     }
-    void native;
     return wanted ? { values, positionals, tokens } : { values, positionals };
   };
   return { parseArgs };

@@ -1,7 +1,7 @@
 // What `process` has beside the globals' part: events, warnings, facts that Node's programs ask for.
 (function (_own, native, captured) {
   'use strict';
-  const { Error, Object, Set, process } = captured.globals;
+  const { Error, Set, process } = captured.globals;
   const { events } = captured.part('node_events');
   const { argumentType, unavailable } = captured.part('node_errors');
   const emitter = new events();
@@ -40,6 +40,5 @@
     methods[name] = () => { throw unavailable(`process.${name}`, why); };
   }
   methods.abort = () => process.exit(134);
-  void Object;
   return { methods };
 })

@@ -1,7 +1,7 @@
 // Small modules: `node:string_decoder`, `os`, `timers`, `timers/promises`, `constants`, `diagnostics_channel`, `perf_hooks`, `tty`, `console`.
 (function (_own, native, captured) {
   'use strict';
-  const { Error, Map, Object, Promise, Symbol, TypeError, WeakRef } = captured.globals;
+  const { Map, Object, Promise, Symbol, TypeError } = captured.globals;
   const { coded } = captured;
   const { argumentType, checks, error, abort } = captured.part('node_errors');
 
@@ -231,7 +231,6 @@
     ReadStream: function ReadStream() { throw error('ERR_INVALID_FD', '"fd" is no terminal: sessions have none'); },
     WriteStream: function WriteStream() { throw error('ERR_INVALID_FD', '"fd" is no terminal: sessions have none'); },
   };
-  void [Error, WeakRef];
   return {
     string_decoder: { StringDecoder }, os, timers, timersPromises, diagnosticsChannel, perfHooks, tty,
     get constants() { return { ...errnos.numbers, ...priority, ...signals, ...captured.hostConstants?.() }; },

@@ -1,5 +1,5 @@
 // What works on any stream: `finished`, `pipeline`, `Readable.from`, the methods of iterators, and streams of the web.
-(function (_own, native, captured) {
+(function (_own, _native, captured) {
   'use strict';
   const { Array, Boolean, Number, Object, Promise, Symbol, TypeError, process } = captured.globals;
   const { coded } = captured;
@@ -228,6 +228,5 @@
     async arrayBuffer(stream) { const bytes = await consumers.buffer(stream); return bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length); },
     async blob(stream) { return new captured.globals.Blob([await consumers.buffer(stream)]); },
   };
-  void native;
   return { finished, pipeline, addAbortSignal, install, consumers };
 })

@@ -1,9 +1,9 @@
 // `node:url`: the classes of the platform, files as URLs, and the older functions `parse`, `format` and `resolve`.
 (function (_own, native, captured) {
   'use strict';
-  const { Error, Object, TypeError, URL, URLSearchParams, decodeURIComponent } = captured.globals;
+  const { Object, TypeError, URL, URLSearchParams, decodeURIComponent } = captured.globals;
   const { coded } = captured;
-  const { argumentType, argumentValue, checks } = captured.part('node_errors');
+  const { argumentType, checks } = captured.part('node_errors');
   const { path } = captured.part('node_path');
   const { querystring } = captured.part('node_querystring');
 
@@ -146,7 +146,6 @@
     if (typeof value === 'string') return parse(value).format();
     if (value === null || typeof value !== 'object') throw argumentType('urlObject', ['object', 'string'], value);
     if (!(value instanceof URL)) return Url.prototype.format.call(value);
-    const { fragment = true, search = true, auth = true } = options ?? {};
     const copy = new URL(value.href);
     if (!fragment) copy.hash = '';
     if (!search) copy.search = '';
@@ -195,7 +194,6 @@
   };
   const domainToASCII = (domain) => hostnameOf(`${domain}`);
   const domainToUnicode = (domain) => native.domainToUnicode?.(hostnameOf(`${domain}`)) ?? hostnameOf(`${domain}`);
-  void [Error, argumentValue];
   return {
     url: {
       Url, parse, resolve: (from, to) => resolveObject(from, to).format(), resolveObject, format, URL, URLSearchParams, domainToASCII,

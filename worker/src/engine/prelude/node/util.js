@@ -125,10 +125,10 @@
   const warned = new Set();
   const deprecate = (fn, message, code = undefined) => {
     checks.function(fn, 'fn');
-    let told = false;
+    let done = false;
     function deprecated(...args) {
-      if (!told) {
-        told = true;
+      if (!done) {
+        done = true;
         if (code === undefined || !warned.has(code)) {
           if (code !== undefined) warned.add(code);
           captured.globals.process.emitWarning(message, 'DeprecationWarning', code);

@@ -3,7 +3,7 @@
   'use strict';
   const { ArrayBuffer, Buffer, Error, Object, RangeError, Symbol, Uint8Array, process } = captured.globals;
   const { coded, toBuffer } = captured;
-  const { argumentType, checks, error, range, unavailable } = captured.part('node_errors');
+  const { argumentType, checks, range, unavailable } = captured.part('node_errors');
   const { Transform } = captured.part('node_stream').stream;
   const constants = {
     Z_NO_FLUSH: 0, Z_PARTIAL_FLUSH: 1, Z_SYNC_FLUSH: 2, Z_FULL_FLUSH: 3, Z_FINISH: 4, Z_BLOCK: 5, Z_OK: 0, Z_STREAM_END: 1, Z_NEED_DICT: 2,
@@ -106,7 +106,6 @@
       try { output = run(kind, input, typeof optionsOrCallback === 'function' ? undefined : optionsOrCallback); } catch (thrown) { failed = thrown; }
       captured.globals.setImmediate(() => (failed === null ? callback(null, output) : callback(failed)));
     };
-    void kPromisify;
   }
   let table;
   zlib.crc32 = (data, value = 0) => {
@@ -120,6 +119,5 @@
     'zstdCompress', 'zstdCompressSync', 'zstdDecompress', 'zstdDecompressSync', 'createZstdCompress', 'createZstdDecompress']) {
     zlib[name] = { [name]() { throw unavailable(`zlib.${name}`, 'gzip, deflate and raw deflate are there'); } }[name];
   }
-  void [Buffer, error];
   return { zlib };
 })
