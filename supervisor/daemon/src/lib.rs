@@ -20,6 +20,7 @@ mod embedded;
 mod error;
 mod http;
 mod idle;
+mod lifeline;
 mod notify;
 mod rights;
 mod serve;
