@@ -172,12 +172,26 @@ fn fill<'js>(
         return module.set("exports", value);
     }
     let file = javascript(ctx, state, file, false)?;
-    if file.format == SourceFormat::Module || has_module_syntax(&file.source) {
-        let exports = require_module(ctx, state, file)?;
-        module.set("exports", exports)?;
-        return module.set("loaded", true);
+    if file.format != SourceFormat::Module {
+        let before = state.maps.borrow().get(&file.path).cloned().unwrap_or_default();
+        match compile_wrapped(ctx, state, &file.path, &file.source) {
+            Ok(wrapper) => {
+                run_wrapped(&wrapper, module, require, &file.path)?;
+                return module.set("loaded", true);
+            }
+            // The text is parsed for the syntax of modules only if it is no script.
+            Err(error) if error.is_exception() && state.budget.stop().is_none() => {
+                let thrown = ctx.catch();
+                if !has_module_syntax(&file.source) {
+                    return Err(ctx.throw(thrown));
+                }
+                keep_map(state, &file.path, before);
+            }
+            Err(error) => return Err(error),
+        }
     }
-    call_wrapped(ctx, state, module, require, &file.path, &file.source)?;
+    let exports = require_module(ctx, state, file)?;
+    module.set("exports", exports)?;
     module.set("loaded", true)
 }
 
@@ -208,6 +222,15 @@ pub(super) fn call_wrapped<'js>(
     path: &str,
     source: &str,
 ) -> Result<Value<'js>> {
+    run_wrapped(&compile_wrapped(ctx, state, path, source)?, module, require, path)
+}
+
+fn compile_wrapped<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    path: &str,
+    source: &str,
+) -> Result<Function<'js>> {
     // A `#!` line is not valid JavaScript inside of the wrapper.
     let shell = if source.starts_with("#!") { "//" } else { "" };
     let text = format!("{HEAD}{shell}{source}\n}})");
@@ -218,7 +241,15 @@ pub(super) fn call_wrapped<'js>(
     let mut options = EvalOptions::default();
     options.strict = false;
     options.filename = Some(name);
-    let wrapper: Function = ctx.eval_with_options(text, options)?;
+    ctx.eval_with_options(text, options)
+}
+
+fn run_wrapped<'js>(
+    wrapper: &Function<'js>,
+    module: &Object<'js>,
+    require: &Object<'js>,
+    path: &str,
+) -> Result<Value<'js>> {
     let exports: Value = module.get("exports")?;
     let arguments = (
         This(exports.clone()),

@@ -165,7 +165,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
         let length = check_length(&ctx, length)?;
         let rounds = rounds as u32;
         if u64::from(rounds) * (length as u64).div_ceil(16) > MOST_ROUNDS {
-            let message = "a session derives keys with at most 20 000 000 rounds of all 16 bytes";
+            let message = "a session derives keys with at most 20 000 000 rounds, counted for each 16 bytes of the key";
             return Err(Exception::throw_range(&ctx, message));
         }
         let (password, salt) = (bytes_of(&ctx, &password)?, bytes_of(&ctx, &salt)?);
