@@ -153,13 +153,11 @@ impl Finder<'_, '_> {
             || specifier == ".";
         let mut bases = Vec::new();
         if relative && !self.referrer.is_empty() {
-            match join(folder(self.referrer), specifier) {
-                Some(path) => bases.push(path),
-                None => {
-                    let message = format!("Invalid module '{specifier}': it is outside the worktree");
-                    return Err(coded_error(self.ctx, "MODULE_NOT_ALLOWED", &message));
-                }
-            }
+            let Some(path) = join(folder(self.referrer), specifier) else {
+                let message = format!("Invalid module '{specifier}': it is outside the worktree");
+                return Err(coded_error(self.ctx, "MODULE_NOT_ALLOWED", &message));
+            };
+            bases.push(path);
         }
         if relative {
             bases.extend(self.beneath_roots(specifier));

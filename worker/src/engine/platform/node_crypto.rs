@@ -93,9 +93,10 @@ fn start(name: &str, key: Option<&[u8]>) -> Option<Box<dyn Running>> {
 fn pbkdf2(name: &str, password: &[u8], salt: &[u8], rounds: u32, length: usize) -> Option<Vec<u8>> {
     let mut key = vec![0; length];
     macro_rules! derive {
-        ($digest:ty) => {
-            Some(pbkdf2::pbkdf2_hmac::<$digest>(password, salt, rounds, &mut key))
-        };
+        ($digest:ty) => {{
+            pbkdf2::pbkdf2_hmac::<$digest>(password, salt, rounds, &mut key);
+            Some(())
+        }};
     }
     let derived: Option<()> = with_digest!(name, derive);
     derived.map(|()| key)
@@ -165,7 +166,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
         let length = check_length(&ctx, length)?;
         let rounds = rounds as u32;
         if u64::from(rounds) * (length as u64).div_ceil(16) > MOST_ROUNDS {
-            let message = "a session derives keys with at most 20 000 000 rounds, counted for each 16 bytes of the key";
+            let message =
+                "a session derives keys with at most 20 000 000 rounds, counted for each 16 bytes of the key";
             return Err(Exception::throw_range(&ctx, message));
         }
         let (password, salt) = (bytes_of(&ctx, &password)?, bytes_of(&ctx, &salt)?);

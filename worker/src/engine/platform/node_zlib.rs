@@ -82,7 +82,7 @@ fn expand(format: Format, bytes: &[u8], most: usize, partial: bool) -> std::resu
             let zlib = matches!(format, Format::Zlib);
             if zlib
                 && bytes.len() >= 2
-                && (bytes[0] & 15 != 8 || u16::from_be_bytes([bytes[0], bytes[1]]) % 31 != 0)
+                && (bytes[0] & 15 != 8 || !u16::from_be_bytes([bytes[0], bytes[1]]).is_multiple_of(31))
             {
                 return Err(WRONG_HEADER.to_owned());
             }
