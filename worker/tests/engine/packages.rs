@@ -85,6 +85,19 @@ fn exports_and_imports_of_a_package_decide() {
 }
 
 #[test]
+fn imports_do_not_name_each_other() {
+    let mut engine = Engine::new()
+        .file(
+            "package.json",
+            r##"{"name": "self", "imports": {"#a": "#b", "#b": "#a", "#c": "self"}, "exports": "./x.js"}"##,
+        )
+        .file("x.js", "module.exports = 'itself'");
+    assert_eq!(engine.value("try { require('#a') } catch (e) { e.code }"), "'MODULE_NOT_FOUND'");
+    assert_eq!(engine.value("try { await import('#a') } catch (e) { e.code }"), "'ERR_MODULE_NOT_FOUND'");
+    assert_eq!(engine.value("require('#c') + require('self')"), "'itselfitself'");
+}
+
+#[test]
 fn a_missing_module_names_the_files_that_required_it() {
     let mut engine = Engine::new().file("a.js", "require('./lib/b')").file("lib/b.js", "require('nothing')");
     let shown = engine.logs("try { require('./a') } catch (e) { console.log(e.message, e.requireStack) }");

@@ -85,6 +85,8 @@ impl Finder<'_, '_> {
                 exports::imported(scope.as_deref(), specifier, self.conditions(), self.shown_referrer());
             return match mapped.map_err(|error| self.throw(&error))? {
                 Mapped::File(path) => self.exactly(&path),
+                // A package, not another name of `imports`: these could name each other without end.
+                Mapped::Specifier(other) if other.starts_with('#') => Err(self.not_found(&other, &other)),
                 Mapped::Specifier(specifier) => {
                     let referrer = scope.map(|package| package.path()).unwrap_or_default();
                     Ok(FoundModule::Other { specifier, referrer })
