@@ -13,6 +13,8 @@
 mod calls;
 
 use nix::errno::Errno;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
@@ -74,7 +76,9 @@ fn confine(user: Identity) -> Result<(), StepError> {
         return Err(Errno::EPERM).at(JailStep::ServiceUser);
     }
     rlimit::files_agent().at(JailStep::Rlimits)?;
-    privileges::drop_all().at(JailStep::Privileges)
+    privileges::drop_all().at(JailStep::Privileges)?;
+    // Last: a change of credentials clears it. A stopped agent does not notice that its channel is closed.
+    set_pdeathsig(Signal::SIGKILL).at(JailStep::Signals)
 }
 
 /// An open worktree.

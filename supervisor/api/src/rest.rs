@@ -41,7 +41,7 @@ mod tokens;
 mod ui;
 
 pub use server::{Listeners, serve};
-pub use tokens::{TokenBook, TokenError};
+pub use tokens::{TokenBook, TokenError, token_uids};
 pub use ui::UiDir;
 
 use super::control::{PeerPolicy, ServerState};

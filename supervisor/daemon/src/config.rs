@@ -49,6 +49,10 @@ pub struct Config {
     pub keeper_per_owner: bool,
     /// The user of the workers of a root supervisor.
     pub service_ids: ServiceIds,
+    /// Started as root: users from this uid on may have files agents; others only as members of `socket_group` or by a token.
+    pub min_uid: u32,
+    /// Started as root: worktrees are also used as root, without capabilities.
+    pub root_files: bool,
     /// Folders beneath which worktrees must be; empty = anywhere, for administrators only.
     pub worktree_roots: Vec<RootSettings>,
     /// What owners may have of the things that are counted.
@@ -124,6 +128,8 @@ impl Config {
             sandbox: SandboxMode::Full,
             keeper_per_owner: false,
             service_ids: SpawnConfig::embedded().service_ids,
+            min_uid: 1_000,
+            root_files: false,
             worktree_roots: Vec::new(),
             shares: ShareConfig::default(),
             workspaces: WorkspaceLimits::default(),
@@ -173,6 +179,8 @@ impl Config {
         set(&mut self.keeper_grace, file.keeper_grace_s.map(seconds));
         set(&mut self.drain, file.drain_s.map(seconds));
         set(&mut self.stop, file.stop_s.map(seconds));
+        set(&mut self.min_uid, file.min_uid);
+        set(&mut self.root_files, file.root_files);
         set(&mut self.service_ids.uid, file.service_uid);
         set(&mut self.service_ids.gid, file.service_gid);
         self.operator.env.extend(file.env.unwrap_or_default());
@@ -232,6 +240,8 @@ pub struct ConfigFile {
     cgroups: CgroupsFile,
     service_uid: Option<u32>,
     service_gid: Option<u32>,
+    min_uid: Option<u32>,
+    root_files: Option<bool>,
     keeper_grace_s: Option<u32>,
     drain_s: Option<u32>,
     stop_s: Option<u32>,

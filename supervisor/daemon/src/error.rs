@@ -55,6 +55,9 @@ pub enum DaemonError {
     /// A TCP address cannot be bound.
     #[error("cannot listen at {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
+    /// The process that starts files agents.
+    #[error("cannot start the spawn helper: {0}")]
+    Helper(io::Error),
     /// The supervisor's own filter.
     #[error("cannot restrict the supervisor's system calls: {0}")]
     Filter(io::Error),

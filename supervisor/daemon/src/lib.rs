@@ -33,6 +33,7 @@ pub use cgroups::{CgroupConfig, SubtreeSetting};
 pub use config::{Config, ConfigError, ConfigFile, HttpConfig, SYSTEM_RUNTIME, check_command};
 pub use embedded::Embedded;
 pub use error::DaemonError;
+pub use rights::dispatch;
 pub use serve::serve;
 pub use shares::ShareConfig;
 pub use socket::SocketError;

@@ -204,7 +204,10 @@ async fn open_library_store(config: &Config, store: &StoreHandle) -> Result<Libr
 /// Opens the folders beneath which worktrees may be. Started as root, files agents use the worktrees with the rights of users.
 async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
     let settings = config.worktree_roots.clone();
-    let agents = is_root().then(|| FilesAgents::new(FilesAgentConfig::default()));
+    let agents = match is_root() {
+        true => Some(FilesAgents::new(rights::start_helper(config)?, FilesAgentConfig::default())),
+        false => None,
+    };
     let opened = tokio::task::spawn_blocking(move || Roots::new(&settings, agents)).await;
     opened.map_err(|error| DaemonError::Internal(error.to_string()))?.map_err(DaemonError::Roots)
 }

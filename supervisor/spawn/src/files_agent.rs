@@ -1,49 +1,13 @@
-//! Starts a files agent and carries the packets of its channel. Knows nothing of messages.
+//! Carries the packets of a files agent's channel. Knows nothing of messages. The spawn helper starts the agent ([`crate::helper`]).
 //!
 //! An agent is a process of its user, which may send anything: no descriptor is received from it.
 
-use crate::child::ChildProcess;
 use crate::packets;
 use crate::reactor::WatchedFd;
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
 use tokio::time::Instant;
-use vm_system_sandbox::identity::Identity;
-use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::socket::{self, Wait};
-
-/// The hidden mode.
-const MODE: &str = "files-agent";
-
-/// A files agent that has not been reaped.
-#[derive(Debug)]
-pub struct FilesAgentProcess(ChildProcess);
-
-impl FilesAgentProcess {
-    /// Starts an agent of a user, with its end of the channel; the agent takes on the user's identity itself. `NotFound`: the user has
-    /// no passwd entry. Blocks while the user is looked up; must be called within a tokio runtime.
-    pub fn start(program: &Path, uid: u32, channel: BorrowedFd<'_>) -> io::Result<Self> {
-        let user = Identity::of_user(uid)?.ok_or(io::ErrorKind::NotFound)?;
-        let user = OsString::from(format!("user={user}"));
-        ChildProcess::start(program, &[OsStr::new(MODE), &user], &[channel]).map(Self)
-    }
-
-    pub fn pid(&self) -> u32 {
-        self.0.pid()
-    }
-
-    /// SIGKILL; no error if the process has exited already.
-    pub fn kill(&self) -> io::Result<()> {
-        self.0.kill()
-    }
-
-    /// Waits for the exit and reaps the process. Must complete once; cancel safe before that.
-    pub async fn ended(&mut self) -> io::Result<ExitStatus> {
-        self.0.ended().await
-    }
-}
 
 /// The supervisor's end of an agent's channel.
 #[derive(Debug)]

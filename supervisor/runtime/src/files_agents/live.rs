@@ -21,7 +21,8 @@ use vm_system_protocol::files_agent::{FilesProcess, FromFilesAgent, ReadTarget, 
 use vm_system_protocol::limits::{FILES_AGENT_ORDER_BYTES, WRITE_MS};
 use vm_system_sandbox::beneath::HANDLE_BYTES;
 use vm_system_sandbox::process::ExitStatus;
-use vm_system_spawn::files_agent::{FilesAgentChannel, FilesAgentProcess};
+use vm_system_spawn::files_agent::FilesAgentChannel;
+use vm_system_spawn::helper::{SpawnHelper, StartedAgent};
 
 /// How often calls are checked for being late, and an agent for being idle.
 const TICK: Duration = Duration::from_secs(1);
@@ -112,15 +113,14 @@ struct OpenedFolder {
 struct Violation(&'static str);
 
 impl FilesAgent {
-    /// Starts an agent and waits until it is ready. `NotFound`: the user has no passwd entry. Blocks.
+    /// Starts an agent and waits until it is ready. `NotFound`: the user has no passwd entry; EPERM: the user may have no agent. Blocks.
     pub(super) fn start(
-        config: &FilesAgentConfig,
+        (helper, config): (&SpawnHelper, &FilesAgentConfig),
         (uid, user): (u32, String),
         (tasks, live, stop): (&TaskTracker, Arc<AtomicUsize>, CancellationToken),
     ) -> io::Result<Arc<Self>> {
         let (channel, theirs) = FilesAgentChannel::pair()?;
-        let process = FilesAgentProcess::start(&config.program, uid, theirs.as_fd())?;
-        drop(theirs);
+        let process = helper.start_agent(uid, theirs)?;
         let (backlog, outgoing) = mpsc::unbounded_channel();
         let (ready, is_ready) = oneshot::channel();
         let calls = Calls {
@@ -400,7 +400,7 @@ fn whole(kind: CallKind, mut bytes: Vec<u8>, target: ReadTarget) -> Option<Files
 async fn run(
     agent: Arc<FilesAgent>,
     config: FilesAgentConfig,
-    mut process: FilesAgentProcess,
+    mut process: StartedAgent,
     mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
     (live, stop): (Arc<AtomicUsize>, CancellationToken),
 ) {
@@ -451,9 +451,7 @@ async fn run(
         (calls.ready.take(), std::mem::take(&mut calls.pending), std::mem::take(&mut calls.processes))
     };
     drop(dropped);
-    if let Err(error) = process.kill() {
-        tracing::warn!(uid, %error, "files agent could not be killed");
-    }
+    process.kill();
     if let Err(error) = process.ended().await {
         tracing::warn!(uid, %error, "files agent could not be reaped");
     }
