@@ -227,7 +227,9 @@ impl CgroupSubtree {
     /// Gives the subtree to another user, which can then make groups in it, limit them and move processes between them; the limits
     /// of the subtree itself stay its parent's. For a daemon of root, before it becomes that user.
     pub fn hand_over(&self, user: Ids) -> io::Result<()> {
-        for group in [self.path.clone(), self.path.join(SUPERVISOR)] {
+        // With those of a killed daemon that have not ended.
+        let groups = groups_in(&self.path)?.into_iter().map(|name| self.path.join(name));
+        for group in groups.chain([self.path.clone()]) {
             chown(&group, Some(user.uid), Some(user.gid))?;
             for file in HANDED_OVER {
                 chown(group.join(file), Some(user.uid), Some(user.gid))?;

@@ -1,10 +1,15 @@
-//! Reports the daemon's state to a service manager: one datagram to `$NOTIFY_SOCKET` (`sd_notify(3)`).
+//! Reports the daemon's state to a service manager: one datagram to `$NOTIFY_SOCKET` (`sd_notify(3)`). A daemon that gives up root's
+//! rights connects before: its user may not reach a socket of root.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::OnceLock;
+
+/// Connected by root.
+static CONNECTED: OnceLock<UnixDatagram> = OnceLock::new();
 
 /// The states that are reported to a service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +32,27 @@ impl State {
     }
 }
 
+fn manager() -> Option<OsString> {
+    std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty())
+}
+
+/// Connects to `$NOTIFY_SOCKET` while this process is root. A failure shows at the first report.
+pub(super) fn connect() {
+    let connected = manager().and_then(|path| connect_to(&path).ok());
+    if let Some(socket) = connected {
+        // Called once.
+        let _ = CONNECTED.set(socket);
+    }
+}
+
 /// Sends the state if `$NOTIFY_SOCKET` is set. A failure is only logged.
 pub(super) fn notify(state: State) {
-    let Some(path) = std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty()) else { return };
-    if let Err(error) = send(&path, state) {
+    let Some(path) = manager() else { return };
+    let sent = match CONNECTED.get() {
+        Some(socket) => socket.send(state.text().as_bytes()).map(drop),
+        None => send(&path, state),
+    };
+    if let Err(error) = sent {
         // A starter that waited only for readiness has gone.
         let has_gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
         if has_gone && state != State::Ready {
@@ -42,6 +64,10 @@ pub(super) fn notify(state: State) {
 }
 
 fn send(path: &OsStr, state: State) -> io::Result<()> {
+    connect_to(path)?.send(state.text().as_bytes()).map(drop)
+}
+
+fn connect_to(path: &OsStr) -> io::Result<UnixDatagram> {
     let bytes = path.as_bytes();
     let address = match bytes.split_first() {
         Some((b'@', name)) => SocketAddr::from_abstract_name(name)?,
@@ -50,7 +76,8 @@ fn send(path: &OsStr, state: State) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     // A full queue must not block the supervisor.
     socket.set_nonblocking(true)?;
-    socket.send_to_addr(state.text().as_bytes(), &address).map(drop)
+    socket.connect_addr(&address)?;
+    Ok(socket)
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ pub(super) fn restrict_calls() -> Result<(), DaemonError> {
 /// Starts the spawn helper of a root daemon.
 pub(super) fn start_helper(config: &Config) -> Result<SpawnHelper, DaemonError> {
     let rules = AgentRules {
-        min_uid: config.min_uid,
-        root_files: config.root_files,
+        min_uid: config.users.min_uid,
+        root_files: config.users.root_files,
         group: config.socket_group.as_deref().map(find_group).transpose()?,
         service_uid: config.service_ids.uid,
         tokens: config.http.tokens.clone(),

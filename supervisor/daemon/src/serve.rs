@@ -1,6 +1,6 @@
 //! The daemon from start to exit.
 //!
-//! Start: cgroup, signals, store (its lock excludes a second daemon), sockets, jail, APIs, READY. Stop, by SIGTERM, SIGINT or the
+//! Start (after [`PreparedDaemon`]): groups, signals, store (its lock excludes a second daemon), sockets, jail, APIs, READY. Stop, by SIGTERM, SIGINT or the
 //! verb: STOPPING; no new requests are accepted, and requests in progress get `drain` to finish; sessions are closed and get
 //! `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
 //! skips the rest of `drain`.
@@ -12,6 +12,7 @@ use super::error::DaemonError;
 use super::http::HttpApi;
 use super::idle;
 use super::notify::{State, notify};
+use super::prepare::PreparedDaemon;
 use super::rights;
 use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
@@ -27,10 +28,7 @@ use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerSta
 use vm_system_api::rest::{self, TokenBook};
 use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
-use vm_system_runtime::files_agents::{FilesAgentConfig, FilesAgents};
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
-use vm_system_sandbox::namespaces::is_root;
-use vm_system_sandbox::rlimit;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{Cgroups, KeptJail, SpawnConfig};
 use vm_system_store::{StoreHandle, StoreOptions};
@@ -39,13 +37,8 @@ use vm_system_store::{StoreHandle, StoreOptions};
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
 /// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left.
-pub async fn serve(config: Config) -> Result<(), DaemonError> {
-    // A connection takes one, a session two or three; what runs commands of users has limits of its own.
-    if let Err(error) = rlimit::many_descriptors() {
-        tracing::warn!(%error, "the limit of descriptors is not raised");
-    }
-    // Before any other process is started.
-    let subtree = cgroups::claim(&config.cgroups)?;
+pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
+    let PreparedDaemon { config, subtree, roots } = daemon;
     let cgroups = cgroups::groups(subtree, &config.cgroups)?;
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     // Keepers wait without an end once this process is connected to them: also while a schema is migrated.
@@ -58,14 +51,14 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
         }
     };
     tokio::select! {
-        served = serve_from(config, (store.clone(), kept), cgroups, signals) => served,
+        served = serve_from((config, roots), (store.clone(), kept), cgroups, signals) => served,
         // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
         never = watchdog::report(store) => match never {},
     }
 }
 
 async fn serve_from(
-    config: Config,
+    (config, roots): (Config, Roots),
     (store, kept): (StoreHandle, Vec<KeptJail>),
     cgroups: Cgroups,
     mut signals: StopSignals,
@@ -79,15 +72,14 @@ async fn serve_from(
         }
     };
     let bound = async {
-        let roots = open_roots(&config).await?;
         let group = config.socket_group.as_deref().map(find_group).transpose()?;
         let own_uid = nix::unistd::geteuid().as_raw();
         let own_user = if config.is_service() { OwnUser::Service(own_uid) } else { OwnUser::Person(own_uid) };
         let peers = PeerPolicy::new(own_user, config.service_ids.uid, group);
         let control = ListeningSocket::bind(&config.socket, group)?;
-        Ok::<_, DaemonError>((roots, control, HttpApi::bind(&config, peers.clone(), group).await?, peers))
+        Ok::<_, DaemonError>((control, HttpApi::bind(&config, peers.clone(), group).await?, peers))
     };
-    let (roots, (socket, listener), http, peers) = match bound.await {
+    let ((socket, listener), http, peers) = match bound.await {
         Ok(bound) => bound,
         Err(error) => {
             store.shutdown().await;
@@ -117,6 +109,7 @@ async fn serve_from(
         state_dir = %config.state_dir.display(),
         durability = config.durability.as_str(),
         service = config.is_service(),
+        uid = nix::unistd::geteuid().as_raw(),
         "ready"
     );
     let idle = async {
@@ -199,17 +192,6 @@ async fn open_library_store(config: &Config, store: &StoreHandle) -> Result<Libr
     });
     let opened = opened.await.map_err(|error| DaemonError::Internal(error.to_string()))?;
     opened.map_err(|source| DaemonError::Libraries { path: config.state_dir.clone(), source })
-}
-
-/// Opens the folders beneath which worktrees may be. Started as root, files agents use the worktrees with the rights of users.
-async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
-    let settings = config.worktree_roots.clone();
-    let agents = match is_root() {
-        true => Some(FilesAgents::new(rights::start_helper(config)?, FilesAgentConfig::default())),
-        false => None,
-    };
-    let opened = tokio::task::spawn_blocking(move || Roots::new(&settings, agents)).await;
-    opened.map_err(|error| DaemonError::Internal(error.to_string()))?.map_err(DaemonError::Roots)
 }
 
 /// Maps owners to their rights on worktrees: local users by the rules of the sockets, bearers of tokens by the current file of

@@ -455,6 +455,7 @@ async fn run(
     if let Err(error) = process.ended().await {
         tracing::warn!(uid, %error, "files agent could not be reaped");
     }
+    drop(process);
     live.fetch_sub(1, Ordering::Relaxed);
 }
 
