@@ -302,8 +302,9 @@ impl Cgroup {
     /// previous move on this machine is recent, and otherwise as long as the kernel waits for all processors (5 to 15 ms).
     pub fn add(&self, process: &PidFd) -> io::Result<()> {
         self.write_pid(process.pid()?)?;
-        // It was moved by pid: this check makes sure that the pid was still its own.
-        process.signal(0)
+        // It was moved by pid: this check makes sure that the pid was still its own. A signal could not be sent to processes of other
+        // users, which agents of users start.
+        process.pid().map(drop)
     }
 
     fn add_this_process(&self) -> io::Result<()> {

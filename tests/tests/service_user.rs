@@ -49,7 +49,8 @@ fn the_daemon_has_no_rights_and_shows_it() {
     assert!(status.no_new_privs && status.seccomp == 2);
     let threads = std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("threads");
     for thread in threads {
-        let status = std::fs::read_to_string(thread.expect("an entry").path().join("status")).expect("it runs");
+        let status =
+            std::fs::read_to_string(thread.expect("an entry").path().join("status")).expect("it runs");
         let line = |name: &str| status.lines().find(|line| line.starts_with(name)).expect(name).to_owned();
         assert_eq!(line("Uid:"), "Uid:\t65534\t65534\t65534\t65534");
         assert_eq!(line("CapPrm:"), "CapPrm:\t0000000000000000");
@@ -61,10 +62,14 @@ fn the_daemon_has_no_rights_and_shows_it() {
     assert_eq!(of_root.filter(|status| status.uid == 0).count(), 1);
 
     let report = daemon.cli(&["ops", "doctor"]).ok();
-    let row = |name: &str| report.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{report}"));
+    let row =
+        |name: &str| report.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{report}"));
     let (supervisor, helper_row) = (row("supervisor"), row("spawn helper"));
     assert!(supervisor.contains("uid 65534, capabilities 0 (bounding set 0), no_new_privs"), "{supervisor}");
-    assert!(helper_row.contains("uid 0, capabilities kill, setgid, setuid: e0 (bounding set e0)"), "{helper_row}");
+    assert!(
+        helper_row.contains("uid 0, capabilities kill, setgid, setuid: e0 (bounding set e0)"),
+        "{helper_row}"
+    );
     for path in ["state", "state/vm-system.db", "state/keepers", "run", "run/control.sock"] {
         assert_eq!(owner(&daemon.place.path(path)), UNPRIVILEGED_UID, "{path}");
     }
@@ -111,7 +116,8 @@ fn without_a_user_the_daemon_does_not_start() {
     for (user, part) in [("no-such-user", "there is no such user"), ("root", "it has the rights of root")] {
         let place = TestDir::new(User::AsStarted);
         let state = place.path("state");
-        let refused = vm_system(&place, &["serve", "--user", user, "--state-dir", state.to_str().expect("UTF-8")]);
+        let refused =
+            vm_system(&place, &["serve", "--user", user, "--state-dir", state.to_str().expect("UTF-8")]);
         let error = refused.fails(2);
         assert!(error.contains(part) && error.contains(user) && error.contains("hint: "), "{error}");
         assert_eq!((owner(&state), state.read_dir().expect("a folder").count()), (0, 0));

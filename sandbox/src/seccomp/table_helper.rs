@@ -12,7 +12,7 @@ const fn refuse(
     FilterRow { number, name, when, action: FilterAction::Fail(libc::EPERM as u16), reason }
 }
 
-const NETWORK: &str = "the user database is asked over Unix sockets; nothing here has a network";
+const NETWORK: &str = "the user database is reached over Unix sockets; nothing here has a network";
 
 /// The refused calls.
 pub const TABLE: &[FilterRow] = &[

@@ -29,6 +29,8 @@ const FOLDER: OFlag =
 pub enum GiveError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
+    #[error("{} is not a folder, or is a link", .0.display())]
+    NotAFolder(PathBuf),
     /// It belongs to neither root nor the daemon's user.
     #[error("{} belongs to uid {uid}, and the daemon becomes uid {to}", path.display())]
     Foreign { path: PathBuf, uid: u32, to: u32 },
@@ -46,7 +48,7 @@ impl GiveError {
     /// What to do about it.
     pub const fn hint(&self) -> &'static str {
         match self {
-            Self::Io { .. } => "name the folder itself, not a link, with --state-dir and --socket",
+            Self::Io { .. } | Self::NotAFolder(_) => "name a folder itself with --state-dir and --socket",
             Self::Foreign { .. } => {
                 "give it to the daemon's user (chown -R), or name its user with --user (`user` of the file)"
             }
@@ -108,6 +110,8 @@ fn open_or_make(path: &Path, user: Ids, group: Option<u32>) -> Result<Option<Own
             DirBuilder::new().mode(mode).create(path).map_err(&failed)?;
             (open(path, FOLDER, Mode::empty()).map_err(|errno| failed(errno.into()))?, true)
         }
+        // A link, whatever is behind it.
+        Err(Errno::ENOTDIR | Errno::ELOOP) => return Err(GiveError::NotAFolder(path.to_owned())),
         Err(errno) => return Err(failed(errno.into())),
     };
     if fresh {
@@ -251,7 +255,7 @@ mod tests {
         assert_eq!(owner(&state), 0);
         let link = world.path().join("link");
         symlink(&state, &link).unwrap();
-        assert!(matches!(state_folder(&link, USER), Err(GiveError::Io { .. })));
+        assert!(matches!(state_folder(&link, USER), Err(GiveError::NotAFolder(_))));
     }
 
     #[test]

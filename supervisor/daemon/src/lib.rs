@@ -5,7 +5,7 @@
 //!
 //! Reading order:
 //! - [`config`]: the operator's settings; [`shares`], [`cgroups`]: parts of them
-//! - [`users`]: whom a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
+//! - [`users`]: the user that a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
 //!   [`notify`]: its reports to the service manager

@@ -21,7 +21,7 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::{self, ExitStatus};
 use vm_system_sandbox::socket::{self, PollSet, Wait};
 
-/// A record may wait this long until the helper, which asks the user database, reads it. After that the helper counts as lost.
+/// A record may wait this long until the helper, which looks up users, reads it. After that the helper counts as lost.
 const SEND_DEADLINE: Duration = Duration::from_mins(2);
 
 /// The spawn helper of this process; cheap to clone. The helper exits with the last clone, and with this process.
