@@ -11,6 +11,7 @@ use vm_system_record::RecordedWorktree;
 use vm_system_runtime::files_agents::{FilesAgentConfig, FilesAgents};
 use vm_system_runtime::worktree::{RootSettings, Roots, Worktree, WorktreeClient, WorktreeError};
 use vm_system_sandbox::inspect;
+use vm_system_spawn::files_agent::AgentStarter;
 use vm_system_spawn::helper::{AgentRules, SpawnHelper};
 use vm_system_tests::other_user::OtherUser;
 use vm_system_tests::place::User;
@@ -48,18 +49,22 @@ impl World {
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("chmod");
         let program = program::path(program, User::AsStarted);
         let rules = AgentRules { root_files: true, ..RULES };
-        let agents =
-            FilesAgents::new(SpawnHelper::start(&program, &rules).expect("a helper"), config.clone());
+        let helper = SpawnHelper::start(&program, &rules).expect("a helper");
+        let agents = FilesAgents::new(AgentStarter::Helper(helper), config.clone());
         let settings = RootSettings { path: folder.path().to_owned(), ..RootSettings::default() };
         let roots = Roots::new(&[settings], Some(agents.clone())).expect("a root");
         Some(Self { _alone: alone, folder, agents, roots })
+    }
+
+    fn helper(&self) -> &SpawnHelper {
+        self.agents.starter().helper().expect("agents of a helper")
     }
 
     /// A helper with other rules.
     fn use_rules(&mut self, rules: &AgentRules) {
         let program = program::path(program::PRODUCT, User::AsStarted);
         let helper = SpawnHelper::start(&program, rules).expect("a helper");
-        self.agents = FilesAgents::new(helper, FilesAgentConfig::default());
+        self.agents = FilesAgents::new(AgentStarter::Helper(helper), FilesAgentConfig::default());
         let settings = RootSettings { path: self.folder.path().to_owned(), ..RootSettings::default() };
         self.roots = Roots::new(&[settings], Some(self.agents.clone())).expect("a root");
     }
@@ -350,7 +355,7 @@ fn agents_of(helper: u32) -> Vec<vm_system_sandbox::pidfd::PidFd> {
 #[tokio::test]
 async fn the_helper_keeps_three_capabilities_and_starts_agents_of_allowed_users_alone() {
     let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
-    let status = inspect::status(world.agents.helper().pid()).expect("it runs");
+    let status = inspect::status(world.helper().pid()).expect("it runs");
     // KILL, SETGID, SETUID.
     assert_eq!((status.uid, status.capabilities, status.bounding), (0, 0xe0, 0xe0));
     assert_eq!((status.no_new_privs, status.seccomp), (true, 2));
@@ -358,7 +363,7 @@ async fn the_helper_keeps_three_capabilities_and_starts_agents_of_allowed_users_
     for user in [WorktreeClient::User(ALICE), WorktreeClient::Administrator] {
         world.open(&folder, user.clone()).await.unwrap_or_else(|error| panic!("{user:?}: {error}"));
     }
-    let agents = agents_of(world.agents.helper().pid());
+    let agents = agents_of(world.helper().pid());
     let mut uids = Vec::new();
     for agent in &agents {
         let status = inspect::status(agent.pid().expect("not reaped")).expect("it runs");
@@ -404,7 +409,7 @@ async fn agents_end_with_their_helper_also_when_they_are_stopped_and_no_other_is
     file(&folder, "file", (ALICE, ALICE, 0o644));
     let worktree = world.open(&folder, WorktreeClient::User(ALICE)).await.expect("hers");
     world.open(&folder, WorktreeClient::User(BOB)).await.expect("open");
-    let helper = world.agents.helper().clone();
+    let helper = world.helper().clone();
     let agents = agents_of(helper.pid());
     assert_eq!(agents.len(), 2);
     for agent in &agents {

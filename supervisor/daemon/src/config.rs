@@ -180,6 +180,7 @@ impl Config {
         self.users.user = file.user.or(self.users.user);
         set(&mut self.users.min_uid, file.min_uid);
         set(&mut self.users.root_files, file.root_files);
+        self.users.agent_sockets = file.agent_sockets.or(self.users.agent_sockets);
         self.operator.env.extend(file.env.unwrap_or_default());
         self.operator.commands.extend(file.allow_exec.unwrap_or_default());
         self.socket_group = file.socket_group.or(self.socket_group);
@@ -238,6 +239,7 @@ pub struct ConfigFile {
     user: Option<String>,
     min_uid: Option<u32>,
     root_files: Option<bool>,
+    agent_sockets: Option<PathBuf>,
     keeper_grace_s: Option<u32>,
     drain_s: Option<u32>,
     stop_s: Option<u32>,

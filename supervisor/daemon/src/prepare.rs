@@ -16,6 +16,7 @@ use vm_system_sandbox::cgroup::CgroupSubtree;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::{namespaces, privileges, rlimit};
 use vm_system_spawn::SandboxMode;
+use vm_system_spawn::files_agent::AgentStarter;
 
 /// A daemon that has the rights with which it will serve.
 #[derive(Debug)]
@@ -37,7 +38,9 @@ impl PreparedDaemon {
         // Before any other process is started.
         let subtree = cgroups::claim(&config.cgroups)?;
         let Some(user) = user else {
-            let roots = Roots::new(&config.worktree_roots, None).map_err(DaemonError::Roots)?;
+            let sockets = config.users.agent_sockets.clone().map(AgentStarter::Sockets);
+            let agents = sockets.map(|starter| FilesAgents::new(starter, FilesAgentConfig::default()));
+            let roots = Roots::new(&config.worktree_roots, agents).map_err(DaemonError::Roots)?;
             return Ok(Self { config, subtree, roots });
         };
         if config.sandbox == SandboxMode::NoUserns {
@@ -46,7 +49,8 @@ impl PreparedDaemon {
         config.service_ids = user.ids;
         // Whoever else is this user is no administrator.
         config.service = Some(true);
-        let agents = FilesAgents::new(rights::start_helper(&config)?, FilesAgentConfig::default());
+        let helper = AgentStarter::Helper(rights::start_helper(&config)?);
+        let agents = FilesAgents::new(helper, FilesAgentConfig::default());
         let roots = Roots::new(&config.worktree_roots, Some(agents)).map_err(DaemonError::Roots)?;
         give_up_root(&config, user, subtree.as_ref().ok())?;
         Ok(Self { config, subtree, roots })

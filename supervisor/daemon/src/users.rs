@@ -2,6 +2,7 @@
 
 use super::error::DaemonError;
 use nix::unistd::User;
+use std::path::PathBuf;
 use vm_system_sandbox::identity::Identity;
 
 /// The user that a daemon of root becomes unless another one is named.
@@ -16,11 +17,13 @@ pub struct UserConfig {
     pub min_uid: u32,
     /// Worktrees are also used as root, without capabilities.
     pub root_files: bool,
+    /// Not started as root: the folder of the sockets at which a service manager starts files agents (`vm-files@UID.socket`).
+    pub agent_sockets: Option<PathBuf>,
 }
 
 impl Default for UserConfig {
     fn default() -> Self {
-        Self { user: None, min_uid: 1_000, root_files: false }
+        Self { user: None, min_uid: 1_000, root_files: false, agent_sockets: None }
     }
 }
 

@@ -13,7 +13,6 @@ use super::specs::{spec, timestamp};
 use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
 use super::{adoption, doctor, followers};
 use crate::brokers::Brokers;
-use crate::files_agents::FilesAgents;
 use crate::shares::Shares;
 use crate::worktree::clean_relative;
 use std::sync::Arc;
@@ -64,7 +63,7 @@ pub enum StartError {
 impl Runtime {
     /// The process that starts files agents, if there is one.
     fn helper(&self) -> Option<&SpawnHelper> {
-        self.0.shared.roots.agents().map(FilesAgents::helper)
+        self.0.shared.roots.agents()?.starter().helper()
     }
 
     /// Builds the jail while the store opens, and takes over the sessions of an earlier supervisor whose workers still run; the others

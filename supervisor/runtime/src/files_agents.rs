@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_protocol::limits;
-use vm_system_spawn::helper::SpawnHelper;
+use vm_system_spawn::files_agent::AgentStarter;
 
 /// Agents that are started for one call if idle ones end before they receive it.
 const RESTARTS: u32 = 3;
@@ -79,22 +79,27 @@ pub enum FilesAgentError {
         found: Option<String>,
     },
     /// The operator's rules allow no agent for this user.
-    #[error("{}", refused(*.uid))]
-    Refused { uid: u32 },
+    #[error("{0}")]
+    Refused(String),
     /// It could not be started, or has ended; the next call starts another one.
     #[error("the files agent of uid {uid} is not available: {why}")]
     Lost { uid: u32, why: String },
 }
 
-fn refused(uid: u32) -> String {
-    if uid == 0 {
-        "the daemon does not use files as root: name another user (--as-user; `uid` of a token), or allow root's files with \
-         --root-files"
-            .to_owned()
-    } else {
-        format!(
+fn refused(uid: u32, starter: &AgentStarter) -> String {
+    match starter {
+        AgentStarter::Sockets(folder) => format!(
+            "the daemon does not use files as uid {uid}: there is no socket {}; enable vm-files@{uid}.socket",
+            folder.join(uid.to_string()).display()
+        ),
+        AgentStarter::Helper(_) if uid == 0 => {
+            "the daemon does not use files as root: name another user (--as-user; `uid` of a token), or allow root's files \
+             with --root-files"
+                .to_owned()
+        }
+        AgentStarter::Helper(_) => format!(
             "the daemon does not use files as uid {uid}: it is below `min_uid`, not in `socket_group`, and of no token"
-        )
+        ),
     }
 }
 
@@ -114,7 +119,7 @@ pub struct FilesAgents(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    helper: SpawnHelper,
+    starter: AgentStarter,
     config: FilesAgentConfig,
     users: Mutex<HashMap<u32, Arc<Mutex<AgentOfUser>>>>,
     live: Arc<AtomicUsize>,
@@ -163,10 +168,10 @@ impl AgentOfUser {
 }
 
 impl FilesAgents {
-    /// The agents that a helper starts; none before the first call.
-    pub fn new(helper: SpawnHelper, config: FilesAgentConfig) -> Self {
+    /// No agent is started before the first call.
+    pub fn new(starter: AgentStarter, config: FilesAgentConfig) -> Self {
         Self(Arc::new(Shared {
-            helper,
+            starter,
             config,
             users: Mutex::default(),
             live: Arc::default(),
@@ -204,9 +209,9 @@ impl FilesAgents {
         user.named(uid, Some(expected)).map(drop)
     }
 
-    /// The process that starts them.
-    pub fn helper(&self) -> &SpawnHelper {
-        &self.0.helper
+    /// Who starts them.
+    pub fn starter(&self) -> &AgentStarter {
+        &self.0.starter
     }
 
     /// Agents that have been started and not reaped.
@@ -255,20 +260,20 @@ impl FilesAgents {
             return Err(lost(format!("{} users have one, and there are no more", self.0.config.most)));
         }
         let started = FilesAgent::start(
-            (&self.0.helper, &self.0.config),
+            (&self.0.starter, &self.0.config),
             (uid, name),
             (&self.0.tasks, Arc::clone(&self.0.live), self.0.stop.child_token()),
         );
         match started {
             Ok(agent) => {
-                tracing::debug!(uid, pid = agent.pid(), "files agent started");
+                tracing::debug!(uid, pid = ?agent.pid(), "files agent started");
                 Ok(Arc::clone(user.agent.insert(agent)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(FilesAgentError::NoUser { uid, expected: None, found: None })
             }
             Err(error) if error.raw_os_error() == Some(Errno::EPERM as i32) => {
-                Err(FilesAgentError::Refused { uid })
+                Err(FilesAgentError::Refused(refused(uid, &self.0.starter)))
             }
             Err(error) => {
                 user.failures.add(Instant::now());

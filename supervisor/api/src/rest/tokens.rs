@@ -301,10 +301,19 @@ mod tests {
 
     #[test]
     fn a_file_that_others_can_read_is_refused() {
-        for mode in [0o640, 0o604, 0o620, 0o666] {
+        for mode in [0o604, 0o620, 0o666] {
             let file = file(&entry("ci", "user", TEST), mode);
             assert!(matches!(TokenBook::open(file.path()), Err(TokenError::Exposed { .. })), "{mode:o}");
         }
+        // Of root, for the daemon's group.
+        let file = file(&entry("ci", "user", TEST), 0o640);
+        assert_eq!(TokenBook::open(file.path()).is_ok(), nix::unistd::geteuid().is_root());
+        let users = entry("ci", "user", TEST) + "uid = 1\n" + &entry("boss", "admin", &"0".repeat(64));
+        std::fs::write(file.path(), users).expect("our file");
+        let uids: &[u32] = if nix::unistd::geteuid().is_root() { &[1] } else { &[] };
+        assert_eq!(token_uids(file.path()), uids);
+        std::fs::set_permissions(file.path(), Permissions::from_mode(0o660)).expect("chmod");
+        assert_eq!(token_uids(file.path()), [0_u32; 0], "others decide who the users are");
         assert!(matches!(TokenBook::open(Path::new("/nowhere/tokens")), Err(TokenError::Io { .. })));
         assert!(matches!(TokenBook::open(Path::new("/")), Err(TokenError::Exposed { .. })));
     }
