@@ -33,7 +33,8 @@ pub enum ToKeeper {
     List,
     /// End all processes of the jail and exit.
     Shutdown,
-    /// The first message of the supervisor that starts the keeper. The reply is [`FromKeeper::Ready`] or [`FromKeeper::Failed`].
+    /// The first message of the supervisor that starts the keeper. The packet carries the reading end of the lifeline, if there is
+    /// one. The reply is [`FromKeeper::Ready`] or [`FromKeeper::Failed`].
     Begin {
         /// The token that a new supervisor has to send.
         token: [u8; 32],

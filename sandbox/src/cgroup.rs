@@ -27,6 +27,8 @@ pub const SUPERVISOR: &str = "supervisor";
 pub const ZYGOTES: &str = "zygotes";
 /// First part of the names of all other groups directly beneath the subtree's top.
 pub const OWNER_PREFIX: &str = "owner-";
+/// First part of the names of groups of one command each, beneath an owner's.
+pub const COMMAND_PREFIX: &str = "command-";
 
 /// The list of a group's processes; a pid that is written to it moves the process there.
 const PROCESSES: &str = "cgroup.procs";
@@ -153,6 +155,8 @@ pub enum CgroupLimit {
 pub struct CgroupSubtree {
     path: PathBuf,
     controllers: Controllers,
+    /// This process was in [`SUPERVISOR`] when it was started.
+    started_beneath: bool,
     /// Excludes other daemons.
     _lock: File,
 }
@@ -203,17 +207,7 @@ impl CgroupSubtree {
         let lock = File::open(&path).map_err(CgroupError::io("open", &path))?;
         lock.try_lock().map_err(|_| CgroupError::InUse(path.clone()))?;
         refuse_others(&path)?;
-        // Of a daemon that was killed. What does not end in time is used again.
-        let mut left = groups_in(&path).map_err(CgroupError::io("read", &path))?;
-        left.retain(|name| name != SUPERVISOR);
-        for name in &left {
-            let _ = fs::write(path.join(name).join(KILL), "1");
-        }
-        let deadline = Instant::now() + END;
-        for name in left {
-            let group = path.join(name);
-            let _ = wait_until_empty(&group, deadline).and_then(|()| remove_group(&group));
-        }
+        let started_beneath = own_group().is_ok_and(|group| group == path.join(SUPERVISOR));
         let own = Cgroup::make(path.join(SUPERVISOR)).map_err(CgroupError::io("make a group in", &path))?;
         own.add_this_process().map_err(CgroupError::io("move this process into", &own.path))?;
         let controllers = Controllers::pass_on(&path);
@@ -221,7 +215,43 @@ impl CgroupSubtree {
             let weighed = own.limit(CgroupLimit::CpuWeight(SUPERVISOR_WEIGHT));
             weighed.map_err(CgroupError::io("set the weight of", &own.path))?;
         }
-        Ok(Self { path, controllers, _lock: lock })
+        Ok(Self { path, controllers, started_beneath, _lock: lock })
+    }
+
+    /// Ends and removes groups of a daemon that was killed: all, or, if its jails are kept, those of its commands and those without
+    /// processes. Blocks; what does not end in time stays.
+    pub fn end_left(&self, keeps_jails: bool) -> Result<(), CgroupError> {
+        let read = |group: &Path| groups_in(group).map_err(CgroupError::io("read", group));
+        let mut left = Vec::new();
+        for name in read(&self.path)? {
+            let group = self.path.join(&name);
+            match name.as_str() {
+                SUPERVISOR => {}
+                _ if keeps_jails => {
+                    let leaves = read(&group)?.into_iter().filter(|name| name.starts_with(COMMAND_PREFIX));
+                    left.extend(leaves.map(|name| (group.join(name), true)));
+                    left.push((group, false));
+                }
+                _ => left.push((group, true)),
+            }
+        }
+        for (group, ends) in &left {
+            if *ends {
+                let _ = fs::write(group.join(KILL), "1");
+            }
+        }
+        let deadline = Instant::now() + END;
+        for (group, ends) in left {
+            let patience = if ends { deadline } else { Instant::now() };
+            let _ = wait_until_empty(&group, patience).and_then(|()| remove_group(&group));
+        }
+        Ok(())
+    }
+
+    /// Whether the service manager started this process in [`SUPERVISOR`] (`DelegateSubgroup=`), or can start the next one at the top
+    /// because no controller is passed on from there: processes that outlive this one do not keep the next one from starting.
+    pub const fn permits_successor(&self) -> bool {
+        self.started_beneath || !(self.controllers.cpu || self.controllers.memory || self.controllers.pids)
     }
 
     /// Gives the subtree to another user, which can then make groups in it, limit them and move processes between them; the limits
@@ -566,8 +596,12 @@ mod tests {
         };
         fs::create_dir(scratch.0.join(SUPERVISOR)).expect("a group");
         let lock = File::open(&scratch.0).expect("open");
-        let subtree =
-            CgroupSubtree { path: scratch.0.clone(), controllers: Controllers::default(), _lock: lock };
+        let subtree = CgroupSubtree {
+            path: scratch.0.clone(),
+            controllers: Controllers::default(),
+            started_beneath: false,
+            _lock: lock,
+        };
         let script = "read line; mkdir owner-b && echo $$ > owner-b/cgroup.procs && cat /proc/self/cgroup";
         let run = || {
             let mut child = Command::new("setpriv")

@@ -72,10 +72,30 @@ uses() {
     check "fork of a session" "-" v session fork "$session"
     check "program starts and creates a task" "who?" v program start "$folder/program.js" --name "p-$label" \
         --worktree-path "$folder"
+    check "state of the session" "" v exec repl "$session" 'globalThis.kept = 41; 0'
     check "the service restarts" "" started "${manage[@]}" restart vm-system.service
-    check "the end of the session is recorded" "closed" v session get "$session"
+    check "the session outlives the restart" "42" v exec repl "$session" 'kept + 1'
+    check "another daemon after a SIGKILL" "" killed
+    check "the session outlives the SIGKILL" "43" v exec repl "$session" 'kept + 2'
+    check "its files, too" "some text" v exec repl "$session" 'require("fs").readFileSync("data.txt", "utf8")'
     check "task submit; readFile, writeFile and listFiles of a program" \
         $'true|some text\n||written|1|Ada' program_result "p-$label"
+}
+
+# The service manager starts another daemon.
+killed() {
+    local pid next
+    # The limit of starts counts those of these checks.
+    "${manage[@]}" reset-failed vm-system.service
+    pid=$("${manage[@]}" show --property=MainPID --value vm-system.service)
+    "${manage[@]}" kill --kill-whom=main --signal=KILL vm-system.service
+    for _ in {1..100}; do
+        next=$("${manage[@]}" show --property=MainPID --value vm-system.service)
+        if [ "$next" != "$pid" ] && [ "$next" != 0 ] && v ops health; then return; fi
+        sleep 0.1
+    done
+    "${manage[@]}" status --no-pager vm-system.service
+    return 1
 }
 
 # In JSON, the line feed is two characters.
@@ -110,7 +130,7 @@ printf '\n[cgroups]\nsubtree = "/sys/fs/cgroup/system.slice/vm-system.service"\n
 cat >/etc/systemd/system/vm-system.service.d/worktrees.conf <<'UNIT'
 [Service]
 ExecStart=
-ExecStart=/usr/bin/vm-system serve --state-dir /var/lib/vm-system --socket /run/vm-system/control.sock \
+ExecStart=/usr/bin/vm-system serve --keep-sessions --state-dir /var/lib/vm-system --socket /run/vm-system/control.sock \
     --config /etc/vm-system/config.toml
 ReadWritePaths=/srv/work
 UNIT
@@ -139,12 +159,7 @@ not_listed() {
 check "a root that does not list the user is refused" "not a folder beneath any worktree root" not_listed
 
 unit="system unit"
-killed() {
-    systemctl kill --kill-whom=main --signal=KILL vm-system.service
-    started systemctl start vm-system.service && v ops health
-}
 as=()
-check "another daemon after a SIGKILL" "" killed
 watchdog() {
     local pid next
     pid=$(systemctl show --property=MainPID --value vm-system.service)
@@ -168,10 +183,44 @@ check "restart for a shorter watchdog" "" started systemctl restart vm-system.se
 check "watchdog: a daemon that works stays, a stopped one is restarted" "NRestarts=1" watchdog
 rm /etc/systemd/system/vm-system.service.d/watchdog.conf
 systemctl daemon-reload
-stopped() {
-    systemctl stop vm-system.service && [ ! -e /sys/fs/cgroup/system.slice/vm-system.service ]
+# No process is left, if that takes no more than two seconds.
+ended() {
+    local left
+    for _ in {1..20}; do
+        # Groups without processes may stay.
+        left=$(find /sys/fs/cgroup/system.slice/vm-system.service -name cgroup.procs -exec grep -H . {} + 2>/dev/null)
+        [ -n "$left" ] || return 0
+        sleep 0.1
+    done
+    echo "$left"
+    return 1
 }
+stopped() {
+    systemctl stop vm-system.service && ended
+}
+live() {
+    v session create --template-id t-root --workspace-id w --base-commit c --worktree-path /srv/work/service --name "$1"
+}
+check "a session before the stop" "-" live before-stop
 check "no process is left after its stop" "" stopped
+check "start after a stop" "" started systemctl start vm-system.service
+check "the session ended with the stop" "host_restart" v session get before-stop
+check "a session before a crash" "-" live before-crash
+# The daemon is dead when the service is stopped: nothing but the lifeline ends its sessions.
+crashed() {
+    printf '[Service]\nRestartSec=60\n' >/etc/systemd/system/vm-system.service.d/slow.conf
+    systemctl daemon-reload
+    systemctl kill --kill-whom=main --signal=KILL vm-system.service
+    for _ in {1..50}; do
+        [ "$(systemctl show --property=SubState --value vm-system.service)" = auto-restart ] && break
+        sleep 0.1
+    done
+    grep --quiet . /sys/fs/cgroup/system.slice/vm-system.service/zygotes/cgroup.procs || { echo "no keeper waits"; return 1; }
+    systemctl stop vm-system.service && ended
+}
+check "no process is left after a crash and a stop" "" crashed
+rm /etc/systemd/system/vm-system.service.d/slow.conf
+systemctl daemon-reload
 
 # Whether a process has these arguments.
 runs() {
@@ -218,10 +267,10 @@ impostor() {
 check "a process of another user is not taken for the agent" "is served by uid 2, not $alice" impostor
 rm -r /etc/systemd/system/vm-files@.service.d
 systemctl stop vm-system.service "vm-files@$alice.socket"
-ended() {
+agents_ended() {
     ! runs 'files-agent [l]isten'
 }
-check "no agent is left" "" ended
+check "no agent is left" "" agents_ended
 mv /etc/vm-system/config.without-agents.toml /etc/vm-system/config.toml
 systemctl daemon-reload
 
@@ -264,7 +313,7 @@ install -m 0755 /usr/bin/vm-system /home/alice/.cargo/bin/vm-system
 cat >/home/alice/.config/systemd/user/vm-system.service.d/exec.conf <<'UNIT'
 [Service]
 ExecStart=
-ExecStart=%h/.cargo/bin/vm-system serve --state-dir %S/vm-system --socket %t/vm-system/control.sock --allow-exec wc=/usr/bin/wc
+ExecStart=%h/.cargo/bin/vm-system serve --keep-sessions --state-dir %S/vm-system --socket %t/vm-system/control.sock --allow-exec wc=/usr/bin/wc
 UNIT
 chown -R alice:alice /home/alice
 check "user manager" "" started systemctl start "user@$alice.service"

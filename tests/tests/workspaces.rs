@@ -13,6 +13,9 @@ use vm_system_tests::rights::Bench;
 as_both!(databases_take_no_more_than_the_operator_permits);
 
 const MIB: u64 = 1 << 20;
+/// The file system keeps the map of a fragmented file in blocks of its own, which count as the file's and which nobody can
+/// foresee.
+const MAP: u64 = 64 << 10;
 
 fn session(bench: &mut Bench, workspace: &str) -> Session {
     let op = Op::SessionCreate(Box::new(NewSession {
@@ -57,7 +60,7 @@ mod cases {
         let full = bench.eval(&one, fill);
         assert!(full.contains("'SQLITE_FULL") && full.contains("`workspace_mb` of [databases]"), "{full}");
         let first = bytes_beneath(&folder);
-        assert!((MIB..=2 * MIB).contains(&first), "{first}");
+        assert!((MIB..=2 * MIB + MAP).contains(&first), "{first}");
         // Neither statements with rows nor other databases get more.
         for call in [
             "db.query('INSERT INTO t VALUES (zeroblob(400000)) RETURNING 1')",
@@ -80,7 +83,7 @@ mod cases {
         let full = bench.eval(&two, fill);
         assert!(full.contains("'SQLITE_FULL") && full.contains("`owner_mb` of [databases]"), "{full}");
         let both = bytes_beneath(&folder);
-        assert!((2 * MIB..=3 * MIB).contains(&both), "{both}");
+        assert!((2 * MIB..=3 * MIB + MAP).contains(&both), "{both}");
 
         let three = session(&mut bench, "three");
         let refused = bench

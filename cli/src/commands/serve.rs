@@ -25,8 +25,8 @@ $XDG_STATE_HOME/vm-system].
 --socket is where the daemon listens [default: /run/vm-system/control.sock for root, else \
 $XDG_RUNTIME_DIR/vm-system/control.sock; control.sock in --state-dir if that is given].
 
-SIGTERM and SIGINT stop the daemon: requests in progress are finished, sessions closed, and no process is left. SIGHUP \
-reads the tokens again. `vm-system help operations` explains the file of --config.")]
+SIGTERM and SIGINT stop the daemon: requests in progress are finished, sessions closed, and no process is left (but see \
+--keep-sessions). SIGHUP reads the tokens again. `vm-system help operations` explains the file of --config.")]
 pub struct Args {
     /// The database file [default: vm-system.db in the state directory]
     #[arg(long, value_name = "FILE")]
@@ -58,6 +58,10 @@ pub struct Args {
     /// A jail for each owner: a keeper, a user and a pid namespace of its own. More memory, and the first session is slower
     #[arg(long)]
     keeper_per_owner: bool,
+    /// SIGTERM leaves live sessions to the next daemon, for a restart or an upgrade under systemd, which ends them if it stops the
+    /// service; see `vm-system help operations`
+    #[arg(long)]
+    keep_sessions: bool,
     /// Started as root: the user that the daemon becomes, by name or number [default: vm-system]
     #[arg(long, value_name = "USER", env = "VM_SYSTEM_USER", hide_env_values = true)]
     user: Option<String>,
@@ -224,6 +228,7 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         check_command(name, path.as_ref()).map_err(CliError::usage)?;
         config.operator.commands.insert(name.to_owned(), PathBuf::from(path));
     }
+    config.keep_sessions = args.keep_sessions;
     config.idle_exit = args.idle_exit.map(|seconds| Duration::from_secs(u64::from(seconds)));
     config.users.user = args.user.or(config.users.user);
     config.users.root_files |= args.root_files;

@@ -126,6 +126,12 @@ impl Assembly {
         self.runtime.shutdown(deadline).await;
     }
 
+    /// Commits the queued writes.
+    pub(super) async fn store_queued(&self) {
+        // An empty batch is committed after those before it. A store that cannot write has said so.
+        let _ = self.store.apply(Vec::new()).await;
+    }
+
     /// Commits the queued writes and closes the store.
     pub(super) async fn close_store(&self) {
         self.store.shutdown().await;

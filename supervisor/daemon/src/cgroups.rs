@@ -88,9 +88,11 @@ pub(super) fn claim(config: &CgroupConfig) -> Result<Result<CgroupSubtree, Strin
     }
 }
 
-/// The groups of owners in the subtree. A limit that the operator has set must be in force.
+/// The groups of owners in the subtree, without those that a killed daemon has left; its jails may be kept. A limit that the operator
+/// has set must be in force. Blocks.
 pub(super) fn groups(
     subtree: Result<CgroupSubtree, String>,
+    keeps_jails: bool,
     config: &CgroupConfig,
 ) -> Result<Cgroups, DaemonError> {
     let (controllers, problem) = match &subtree {
@@ -110,6 +112,9 @@ pub(super) fn groups(
     ];
     if let Some((setting, controller, _)) = needs.into_iter().find(|(_, _, lacks)| *lacks) {
         return Err(DaemonError::CgroupLimit { setting, controller, problem });
+    }
+    if let Ok(subtree) = &subtree {
+        subtree.end_left(keeps_jails)?;
     }
     match subtree {
         Err(why) => {
@@ -161,7 +166,7 @@ mod tests {
     #[test]
     fn a_limit_of_the_operator_is_in_force_or_the_daemon_does_not_start() {
         let without = || Err("none here".to_owned());
-        let default = groups(without(), &CgroupConfig::default()).expect("no limit was set");
+        let default = groups(without(), false, &CgroupConfig::default()).expect("no limit was set");
         assert!(default.groups().is_none());
         for (text, controller) in [
             ("owner_memory_mb = 1", "memory"),
@@ -169,7 +174,8 @@ mod tests {
             ("owner_processes = 1", "pids"),
             ("owner_cpu_weight = 1", "cpu"),
         ] {
-            let refused = groups(without(), &config(text).unwrap()).expect_err("not in force").to_string();
+            let refused =
+                groups(without(), false, &config(text).unwrap()).expect_err("not in force").to_string();
             assert!(refused.contains(controller) && refused.contains("none here"), "{refused}");
         }
     }

@@ -70,6 +70,8 @@ pub struct Config {
     pub retention: Retention,
     /// A daemon that was started on demand exits after this time without clients and executions.
     pub idle_exit: Option<Duration>,
+    /// A stop leaves live sessions to the next daemon; the service manager says when the stop is final.
+    pub keep_sessions: bool,
     /// How long workers outlive a supervisor that was killed.
     pub keeper_grace: Duration,
     /// When the supervisor stops: time for requests in progress to finish.
@@ -137,6 +139,7 @@ impl Config {
             operator: Operator::default(),
             retention: Retention::default(),
             idle_exit: None,
+            keep_sessions: false,
             keeper_grace: Duration::from_mins(1),
             drain: Duration::from_secs(5),
             stop: Duration::from_secs(5),

@@ -21,6 +21,7 @@ mod error;
 mod give;
 mod http;
 mod idle;
+mod lifeline;
 mod notify;
 mod prepare;
 mod rights;

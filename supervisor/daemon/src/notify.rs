@@ -1,15 +1,20 @@
-//! Reports the daemon's state to a service manager: one datagram to `$NOTIFY_SOCKET` (`sd_notify(3)`). A daemon that gives up root's
-//! rights connects before: its user may not reach a socket of root.
+//! Reports the daemon's state to a service manager, and gives it descriptors: datagrams to `$NOTIFY_SOCKET` (`sd_notify(3)`). A daemon
+//! that gives up root's rights connects before: its user may not reach a socket of root.
 
+use super::lifeline::has_hung_up;
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, connect as connect_socket,
+    sendmsg, socket,
+};
 use std::ffi::{OsStr, OsString};
-use std::io;
-use std::os::linux::net::SocketAddrExt as _;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Connected by root.
-static CONNECTED: OnceLock<UnixDatagram> = OnceLock::new();
+static CONNECTED: OnceLock<OwnedFd> = OnceLock::new();
 
 /// The states that are reported to a service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +52,7 @@ pub(super) fn connect() {
 
 /// Sends the state if `$NOTIFY_SOCKET` is set. A failure is only logged.
 pub(super) fn notify(state: State) {
-    let Some(path) = manager() else { return };
-    let sent = match CONNECTED.get() {
-        Some(socket) => socket.send(state.text().as_bytes()).map(drop),
-        None => send(&path, state),
-    };
-    if let Err(error) = sent {
+    if let Err(error) = send(&Message { text: state.text(), fds: &[] }) {
         // A starter that waited only for readiness has gone.
         let has_gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
         if has_gone && state != State::Ready {
@@ -63,26 +63,59 @@ pub(super) fn notify(state: State) {
     }
 }
 
-fn send(path: &OsStr, state: State) -> io::Result<()> {
-    connect_to(path)?.send(state.text().as_bytes()).map(drop)
+/// One datagram.
+pub(super) struct Message<'a> {
+    pub(super) text: &'a str,
+    pub(super) fds: &'a [BorrowedFd<'a>],
 }
 
-fn connect_to(path: &OsStr) -> io::Result<UnixDatagram> {
-    let bytes = path.as_bytes();
-    let address = match bytes.split_first() {
-        Some((b'@', name)) => SocketAddr::from_abstract_name(name)?,
-        _ => SocketAddr::from_pathname(path)?,
+/// Sends a message; false if there is no service manager.
+pub(super) fn send(message: &Message<'_>) -> io::Result<bool> {
+    let Some(path) = manager() else { return Ok(false) };
+    match CONNECTED.get() {
+        Some(socket) => send_by(socket, message)?,
+        None => send_to(&path, message)?,
+    }
+    Ok(true)
+}
+
+/// Waits until the service manager has processed all earlier messages (`BARRIER=1`). Blocks.
+pub(super) fn barrier(patience: Duration) -> io::Result<()> {
+    let (reading, writing) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    send(&Message { text: "BARRIER=1", fds: &[writing.as_fd()] })?;
+    drop(writing);
+    if has_hung_up(&reading, patience)? { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
+}
+
+fn send_to(path: &OsStr, message: &Message<'_>) -> io::Result<()> {
+    send_by(&connect_to(path)?, message)
+}
+
+fn connect_to(path: &OsStr) -> io::Result<OwnedFd> {
+    let address = match path.as_bytes().split_first() {
+        Some((b'@', name)) => UnixAddr::new_abstract(name)?,
+        _ => UnixAddr::new(path)?,
     };
-    let socket = UnixDatagram::unbound()?;
     // A full queue must not block the supervisor.
-    socket.set_nonblocking(true)?;
-    socket.connect_addr(&address)?;
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::Datagram, flags, None)?;
+    connect_socket(socket.as_raw_fd(), &address)?;
     Ok(socket)
+}
+
+fn send_by(socket: &OwnedFd, message: &Message<'_>) -> io::Result<()> {
+    let fds: Vec<RawFd> = message.fds.iter().map(|fd| fd.as_raw_fd()).collect();
+    let rights = if fds.is_empty() { Vec::new() } else { vec![ControlMessage::ScmRights(&fds)] };
+    let text = [IoSlice::new(message.text.as_bytes())];
+    sendmsg::<UnixAddr>(socket.as_raw_fd(), &text, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
 
     #[test]
     fn the_manager_gets_one_datagram_by_path_or_abstract_name() {
@@ -92,8 +125,9 @@ mod tests {
         let name = format!("vm-system-test-{}", std::process::id());
         let abstract_address = SocketAddr::from_abstract_name(name.as_bytes()).unwrap();
         let by_name = UnixDatagram::bind_addr(&abstract_address).unwrap();
-        send(path.as_os_str(), State::Ready).unwrap();
-        send(OsStr::new(&format!("@{name}")), State::Stopping).unwrap();
+        let message = |state: State| Message { text: state.text(), fds: &[] };
+        send_to(path.as_os_str(), &message(State::Ready)).unwrap();
+        send_to(OsStr::new(&format!("@{name}")), &message(State::Stopping)).unwrap();
         let mut buffer = [0; 64];
         let read = by_path.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..read], b"READY=1");
@@ -103,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_missing_listener_is_an_error_and_no_panic() {
-        assert!(send(OsStr::new("/nowhere/notify"), State::Ready).is_err());
-        assert!(send(OsStr::new(&"x".repeat(200)), State::Ready).is_err());
+        let ready = Message { text: State::Ready.text(), fds: &[] };
+        assert!(send_to(OsStr::new("/nowhere/notify"), &ready).is_err());
+        assert!(send_to(OsStr::new(&"x".repeat(200)), &ready).is_err());
     }
 }

@@ -1,9 +1,10 @@
 //! The daemon from start to exit.
 //!
-//! Start (after [`PreparedDaemon`]): groups, signals, store (its lock excludes a second daemon), sockets, jail, APIs, READY. Stop, by SIGTERM, SIGINT or the
-//! verb: STOPPING; no new requests are accepted, and requests in progress get `drain` to finish; sessions are closed and get
+//! Start (after [`PreparedDaemon`]): signals, store (its lock excludes a second daemon), groups, sockets, jail, APIs, READY. Stop, by
+//! SIGTERM, SIGINT or the verb: STOPPING; no new requests are accepted, and requests in progress get `drain` to finish; sessions are closed and get
 //! `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
-//! skips the rest of `drain`.
+//! skips the rest of `drain`. A daemon with a lifeline that receives a signal exits instead, as if it had been killed, when
+//! everything that it has replied is stored: its sessions are the next daemon's.
 
 use super::assembly::{Assembly, Parts};
 use super::cgroups;
@@ -11,6 +12,7 @@ use super::config::Config;
 use super::error::DaemonError;
 use super::http::HttpApi;
 use super::idle;
+use super::lifeline;
 use super::notify::{State, notify};
 use super::prepare::PreparedDaemon;
 use super::rights;
@@ -18,6 +20,7 @@ use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
 use super::trim;
 use super::watchdog;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +32,7 @@ use vm_system_api::rest::{self, TokenBook};
 use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
+use vm_system_sandbox::cgroup::CgroupSubtree;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{Cgroups, KeptJail, SpawnConfig};
 use vm_system_store::{StoreHandle, StoreOptions};
@@ -36,10 +40,20 @@ use vm_system_store::{StoreHandle, StoreOptions};
 /// Time for the responses of requests after all sessions have ended.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
 
-/// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left.
+/// How long requests in progress may take when the sessions stay: a restart should not be noticed.
+const HAND_OVER: Duration = Duration::from_secs(1);
+
+/// What an earlier daemon has left to this one, and what this one leaves to the next.
+struct Succession {
+    kept: Vec<KeptJail>,
+    lifeline: Option<Arc<OwnedFd>>,
+}
+
+/// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left, but for sessions that
+/// are kept for the next one.
 pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
-    let PreparedDaemon { config, subtree, roots } = daemon;
-    let cgroups = cgroups::groups(subtree, &config.cgroups)?;
+    let PreparedDaemon { mut config, subtree, roots } = daemon;
+    let lifeline = lifeline(&mut config, subtree.as_ref().ok());
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     // Keepers wait without an end once this process is connected to them: also while a schema is migrated.
     let (store, kept) = tokio::try_join!(open(&config), async { Ok(kept_jails(&config).await) })?;
@@ -50,8 +64,16 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
             return Err(error);
         }
     };
+    let cgroups = match cgroups::groups(subtree, !kept.is_empty(), &config.cgroups) {
+        Ok(cgroups) => cgroups,
+        Err(error) => {
+            store.shutdown().await;
+            return Err(error);
+        }
+    };
+    let succession = Succession { kept, lifeline };
     tokio::select! {
-        served = serve_from((config, roots), (store.clone(), kept), cgroups, signals) => served,
+        served = serve_from((config, roots), (store.clone(), succession), cgroups, signals) => served,
         // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
         never = watchdog::report(store) => match never {},
     }
@@ -59,7 +81,7 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
 
 async fn serve_from(
     (config, roots): (Config, Roots),
-    (store, kept): (StoreHandle, Vec<KeptJail>),
+    (store, succession): (StoreHandle, Succession),
     cgroups: Cgroups,
     mut signals: StopSignals,
 ) -> Result<(), DaemonError> {
@@ -87,7 +109,8 @@ async fn serve_from(
         }
     };
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
-    let parts = parts(&config, library_store, (cgroups, kept), (roots, worktree_clients), stop.clone());
+    let hands_over = succession.lifeline.is_some();
+    let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), stop.clone());
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     if let Err(error) = rights::restrict_calls() {
         assembly.end_sessions(config.stop).await;
@@ -123,7 +146,18 @@ async fn serve_from(
         let (stopped, hung_up) = signals.both();
         tokio::select! {
             () = &mut idle => tracing::info!("stopping: no client is connected and nothing runs"),
-            () = stopped => tracing::info!("stopping: a signal"),
+            () = stopped => {
+                if !hands_over {
+                    tracing::info!("stopping: a signal");
+                    break;
+                }
+                notify(State::Stopping);
+                tracing::info!("stopping: a signal; the sessions are kept for the next daemon");
+                hand_over(&assembly, &state, &mut signals).await;
+                drop((socket, http.socket));
+                // Not the destructors: they would end the jails.
+                std::process::exit(0);
+            }
             () = stop.cancelled() => tracing::info!("stopping: requested by an operator"),
             () = hung_up => {
                 reload(&tokens).await;
@@ -212,7 +246,7 @@ fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClient
 fn parts(
     config: &Config,
     library_store: LibraryStore,
-    (cgroups, kept): (Cgroups, Vec<KeptJail>),
+    (cgroups, succession): (Cgroups, Succession),
     (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
@@ -220,6 +254,7 @@ fn parts(
         sandbox: config.sandbox,
         service_ids: config.service_ids,
         grace: config.keeper_grace,
+        lifeline: succession.lifeline,
         keepers: Some(keepers(config)),
         reserve_zygote: true,
         prestart_workers: true,
@@ -229,7 +264,7 @@ fn parts(
     Parts {
         library_store,
         spawn,
-        kept,
+        kept: succession.kept,
         keeper_per_owner: config.keeper_per_owner,
         // With agents every user has its own rights.
         worktrees_confined: !config.worktree_roots.is_empty() || roots.has_agents(),
@@ -243,6 +278,36 @@ fn parts(
         operator: config.operator.clone(),
         stop,
     }
+}
+
+/// The lifeline of the jails, if sessions are to be kept; why not is logged. Blocks for a moment.
+fn lifeline(config: &mut Config, subtree: Option<&CgroupSubtree>) -> Option<Arc<OwnedFd>> {
+    if !config.keep_sessions || config.keeper_grace.is_zero() {
+        return None;
+    }
+    if subtree.is_some_and(|subtree| !subtree.permits_successor()) {
+        // Its service manager could not start the next daemon in a group that passes controllers on.
+        config.keeper_grace = Duration::ZERO;
+        tracing::warn!(
+            "sessions end with this daemon: its cgroup has controllers, and the service manager did not start it in the group \
+             `supervisor` (DelegateSubgroup=supervisor, systemd >= 254)"
+        );
+        return None;
+    }
+    lifeline::take()
+        .inspect_err(|error| tracing::warn!(%error, "a stop or restart of this daemon ends its sessions"))
+        .ok()
+}
+
+/// Waits a moment for requests in progress, and until what was queued is stored.
+async fn hand_over(assembly: &Assembly, state: &ServerState, signals: &mut StopSignals) {
+    state.closing.cancel();
+    state.requests.close();
+    tokio::select! {
+        _ = timeout(HAND_OVER, state.requests.wait()) => {}
+        () = signals.stop() => {}
+    }
+    assembly.store_queued().await;
 }
 
 /// Stops the daemon in steps; see the module header.

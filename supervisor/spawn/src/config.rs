@@ -2,7 +2,9 @@
 
 use super::groups::Cgroups;
 use crate::libraries::LibraryStore;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use vm_system_sandbox::process::SELF;
 
@@ -47,6 +49,8 @@ pub struct SpawnConfig {
     pub prestart_workers: bool,
     /// How long the keeper and its workers outlive the supervisor; zero: not at all.
     pub grace: Duration,
+    /// The reading end of a pipe: once it has hung up, a keeper without a supervisor ends at once.
+    pub lifeline: Option<Arc<OwnedFd>>,
     /// Sources of installed libraries.
     pub library_store: LibraryStore,
     /// The groups of owners.
@@ -66,6 +70,7 @@ impl SpawnConfig {
             reserve_zygote: false,
             prestart_workers: false,
             grace: Duration::ZERO,
+            lifeline: None,
             library_store: LibraryStore::in_memory(),
             cgroups: Cgroups::Unused("only a daemon makes groups of owners".to_owned()),
             owner: None,

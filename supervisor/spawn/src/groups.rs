@@ -21,7 +21,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use vm_system_sandbox::cgroup::{Cgroup, CgroupLimit, CgroupSubtree, OWNER_PREFIX, ZYGOTES};
+use vm_system_sandbox::cgroup::{COMMAND_PREFIX, Cgroup, CgroupLimit, CgroupSubtree, OWNER_PREFIX, ZYGOTES};
 use vm_system_sandbox::oom_kills::OomKills;
 use vm_system_sandbox::pidfd::PidFd;
 
@@ -205,7 +205,7 @@ impl OwnerGroup {
     fn command(self: &Arc<Self>, process: &PidFd) -> io::Result<CommandGroup> {
         lock(&self.left).retain(|left| left.end(Duration::ZERO).is_err());
         let number = self.groups.commands.fetch_add(1, Ordering::Relaxed);
-        let leaf = self.group.child(&format!("command-{number}"))?;
+        let leaf = self.group.child(&format!("{COMMAND_PREFIX}{number}"))?;
         let made = CommandGroup { leaf: Some(leaf), owner: Arc::clone(self) };
         made.fill(process)?;
         Ok(made)

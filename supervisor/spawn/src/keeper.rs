@@ -52,7 +52,9 @@ pub(super) async fn start(
     let begin = ToKeeper::Begin { token, grace_ms: grace.as_millis() as u64 };
     let begin = encode(&begin, KEEPER_MESSAGE_BYTES)
         .map_err(|error| make("order the keeper to begin")(std::io::Error::other(error)))?;
-    socket::send(&control, &[&begin], &[], socket::Wait::Yes).map_err(make("order the keeper to begin"))?;
+    let lifeline: Vec<BorrowedFd<'_>> = config.lifeline.iter().map(|pipe| pipe.as_fd()).collect();
+    socket::send(&control, &[&begin], &lifeline, socket::Wait::Yes)
+        .map_err(make("order the keeper to begin"))?;
 
     let child = execute(config, [&keepers_control, &adoption, &zygotes_end], group)?;
     drop((keepers_control, adoption, zygotes_end));

@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use vm_system_protocol::worker::{FromWorker, ToWorker};
@@ -68,6 +69,7 @@ cases! {
     a_new_supervisor_adopts_everything,
     a_keeper_that_refuses_the_token_is_ended,
     jail_without_a_supervisor_ends_after_the_grace,
+    jail_without_a_supervisor_ends_when_its_lifeline_hangs_up,
     shutdown_leaves_no_process,
     a_hundred_workers_run_at_the_same_time,
     starts_and_exits_leave_no_descriptor_behind,
@@ -377,6 +379,24 @@ async fn jail_without_a_supervisor_ends_after_the_grace() {
     // A connection without the token does not extend the grace.
     let unauthorized = socket::connect_to(&address(directory.path(), "sock")).expect("connect");
     let _ = socket::send(&unauthorized, &[b"nonsense"], &[], socket::Wait::Yes);
+    until(|| !keeper.is_alive() && !pidfd.is_alive()).await;
+}
+
+async fn jail_without_a_supervisor_ends_when_its_lifeline_hangs_up() {
+    let (reading, writing) = nix::unistd::pipe().expect("a pipe");
+    let (_directory, config, spawner) = adoptable(Duration::from_mins(1)).await;
+    drop(spawner);
+    let config = SpawnConfig { lifeline: Some(Arc::new(reading)), ..config };
+    let (spawner, _events) = Spawner::start(config).await.expect("start");
+    let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
+    let mut worker = started(&spawner, 1).await;
+    let pidfd = PidFd::open(worker.process.pid()).expect("worker");
+    // It has a supervisor, which decides.
+    drop(writing);
+    assert_eq!(obey(&mut worker, "echo:on").await.expect("done"), "on");
+    assert!(keeper.is_alive() && pidfd.is_alive());
+    spawner.leave();
+    drop((worker, spawner));
     until(|| !keeper.is_alive() && !pidfd.is_alive()).await;
 }
 

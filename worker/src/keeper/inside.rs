@@ -39,7 +39,7 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
             if process::replace(&control, &zygote).is_err() {
                 process::exit_now(zygote::EXIT_CHANNEL);
             }
-            drop((adoption, zygote));
+            drop((adoption, zygote, begin));
             zygote::first(control, modes)
         }
         Err(error) => Err(error),
@@ -68,17 +68,21 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
 }
 
 /// The supervisor's first message.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Begin {
     pub(super) token: [u8; 32],
     pub(super) grace_ms: u64,
+    /// A pipe that hangs up when the service is stopped.
+    pub(super) lifeline: Option<OwnedFd>,
 }
 
 fn begin(control: &OwnedFd) -> Result<Begin, StepError> {
     let mut buffer = vec![0; KEEPER_MESSAGE_BYTES];
     let got = socket::receive(control, &mut buffer, socket::Wait::Yes).at(JailStep::Channel)?;
     match decode::<ToKeeper>(&buffer[..got.len]) {
-        Ok(ToKeeper::Begin { token, grace_ms }) => Ok(Begin { token, grace_ms }),
+        Ok(ToKeeper::Begin { token, grace_ms }) => {
+            Ok(Begin { token, grace_ms, lifeline: got.fds.into_iter().next() })
+        }
         _ => Err(StepError { step: JailStep::Channel, errno: 0 }),
     }
 }

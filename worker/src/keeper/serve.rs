@@ -34,6 +34,8 @@ struct Keeper {
     table: KeptProcesses,
     /// The supervisor's channel, or the time at which it was closed.
     supervisor: Result<OwnedFd, Instant>,
+    /// The service was stopped: no other supervisor comes.
+    stopped: bool,
     /// A connection that has not authenticated itself yet, and its deadline.
     candidate: Option<(OwnedFd, Instant)>,
     buffer: Vec<u8>,
@@ -45,12 +47,20 @@ pub(super) fn run(setup: Setup) -> ! {
     let mut table = KeptProcesses::default();
     table.keep_zygote(FIRST_ZYGOTE, inner_pid, pidfd);
     let buffer = vec![0; KEEPER_MESSAGE_BYTES];
-    let mut keeper =
-        Keeper { begin, adoption, exits, table, supervisor: Ok(control), candidate: None, buffer };
+    let mut keeper = Keeper {
+        begin,
+        adoption,
+        exits,
+        table,
+        supervisor: Ok(control),
+        stopped: false,
+        candidate: None,
+        buffer,
+    };
     keeper.report(&FromKeeper::Ready { layers });
     // A zygote may have exited before this loop could receive its SIGCHLD.
     keeper.reap();
-    let mut ready = socket::PollSet::with_capacity(4);
+    let mut ready = socket::PollSet::with_capacity(5);
     while keeper.turn(&mut ready).is_ok() {}
     keeper.table.kill_all();
     process::exit_now(0)
@@ -66,8 +76,13 @@ impl Keeper {
         let supervisor = self.supervisor.as_ref().ok().map(|socket| ready.add(socket));
         let adoption = (self.begin.grace_ms > 0).then(|| ready.add(&self.adoption));
         let candidate = self.candidate.as_ref().map(|(socket, _)| ready.add(socket));
+        let lifeline = self.begin.lifeline.as_ref().map(|pipe| ready.add(pipe));
         ready.wait(self.longest_wait()?).map_err(|_| End)?;
         let is_ready = |index: Option<usize>| index.is_some_and(|index| ready.is_ready(index));
+        if lifeline.is_some_and(|lifeline| ready.is_closed(lifeline)) {
+            self.begin.lifeline = None;
+            self.stopped = true;
+        }
         if ready.is_ready(exits) {
             self.reap();
         }
@@ -86,12 +101,13 @@ impl Keeper {
         Ok(())
     }
 
-    /// The longest wait for the next event; [`End`] if the grace is over.
+    /// The longest wait for the next event; [`End`] if no supervisor can come any more.
     fn longest_wait(&self) -> Result<Option<Duration>, End> {
         let candidate =
             self.candidate.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now()));
         let Err(since) = &self.supervisor else { return Ok(candidate) };
-        let left = Duration::from_millis(self.begin.grace_ms).checked_sub(since.elapsed()).ok_or(End)?;
+        let grace = if self.stopped { Duration::ZERO } else { Duration::from_millis(self.begin.grace_ms) };
+        let left = grace.checked_sub(since.elapsed()).ok_or(End)?;
         Ok(Some(candidate.map_or(left, |candidate| candidate.min(left))))
     }
 

@@ -150,7 +150,9 @@ async fn further(
 /// Skips the events up to now: they are not printed.
 pub(crate) async fn skip(backend: &Backend, execution: &str, output: &ScriptOutput) -> Result<(), CliError> {
     let pass = |events: &[Event]| {
-        events.iter().for_each(|event| output.skip_to(event.seq));
+        for event in events {
+            output.skip_to(event.seq);
+        }
         Ok(())
     };
     further(backend, execution, output, pass).await

@@ -195,6 +195,20 @@ fn unreadable_row_does_not_affect_the_others() {
 }
 
 #[test]
+fn unreadable_session_does_not_keep_the_others_from_adoption() {
+    let (_folder, c) = filled();
+    c.execute_batch(
+        "UPDATE sessions SET durable = 0 WHERE owner = 'me';
+         UPDATE sessions SET close_reason = 'lost' WHERE owner = 'me' AND created_at = 2;",
+    )
+    .expect("rows of a schema of our own");
+    let Ok(QueryResult::ReadySessions(rows)) = run_query(&c, &Query::ReadySessions) else {
+        panic!("a row that cannot be read fails them all")
+    };
+    assert_eq!(rows.iter().map(|row| row.row.session.created_at.0).collect::<Vec<_>>(), [1, 3]);
+}
+
+#[test]
 fn page_of_large_rows_ends_early_and_the_next_one_continues_after_it() {
     let (_folder, c) = filled();
     c.execute_batch("UPDATE tasks SET prompt = printf('%.*c', 10485760, 'x') WHERE owner = 'me'")
