@@ -9,7 +9,7 @@ use std::io;
 const SECUREBITS: usize = 0xef;
 /// More capabilities than any kernel has.
 const CAPABILITY_NUMBERS: usize = 64;
-/// CAP_KILL, CAP_SETGID, CAP_SETUID: to start a process as another user and to end it.
+/// `CAP_KILL`, `CAP_SETGID`, `CAP_SETUID`: to start a process as another user and to end it.
 const OF_STARTERS: [usize; 3] = [5, 6, 7];
 
 /// Drops every capability from every set, locks the securebits, sets `no_new_privs` and makes the process not dumpable

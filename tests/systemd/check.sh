@@ -253,7 +253,7 @@ owners() {
 check "files that were made belong to the user" "alice" owners
 as=()
 without_socket() {
-    ! v session create --template-id "t-$label" --workspace-id w --base-commit c --worktree-path /srv/other --as-user bin
+    ! v session create --template-id t-root --workspace-id w --base-commit c --worktree-path /srv/other --as-user bin
 }
 check "a user without a socket has no agent" "enable vm-files@2.socket" without_socket
 impostor() {
@@ -262,7 +262,7 @@ impostor() {
     printf '[Service]\nUser=bin\n' >/etc/systemd/system/vm-files@.service.d/user.conf
     systemctl daemon-reload
     systemctl start "vm-files@$alice.socket"
-    ! v session create --template-id "t-$label" --workspace-id w --base-commit c --worktree-path "$folder" --as-user alice
+    ! v session create --template-id t-root --workspace-id w --base-commit c --worktree-path "$folder" --as-user alice
 }
 check "a process of another user is not taken for the agent" "is served by uid 2, not $alice" impostor
 rm -r /etc/systemd/system/vm-files@.service.d

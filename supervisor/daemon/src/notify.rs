@@ -73,7 +73,8 @@ pub(super) struct Message<'a> {
 pub(super) fn send(message: &Message<'_>) -> io::Result<bool> {
     let Some(path) = manager() else { return Ok(false) };
     match CONNECTED.get() {
-        Some(socket) => send_by(socket, message)?,
+        // Another socket may have its place.
+        Some(socket) => send_by(socket, message).or_else(|_| send_to(&path, message))?,
         None => send_to(&path, message)?,
     }
     Ok(true)
