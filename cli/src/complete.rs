@@ -82,9 +82,15 @@ fn candidates(kind: Kind, begin: &OsStr) -> Vec<CompletionCandidate> {
         kind => objects(kind).unwrap_or_default(),
     };
     all.into_iter()
-        .filter(|(value, _)| value.starts_with(begin))
+        .filter(|(value, _)| value.starts_with(begin) && is_one_word(value))
         .map(|(value, help)| CompletionCandidate::new(value).help(Some(help.into())))
         .collect()
+}
+
+/// Whether every shell takes it as one word and evaluates nothing in it: other owners choose names, and a shell inserts what is
+/// offered as it is.
+fn is_one_word(value: &str) -> bool {
+    !value.starts_with('-') && value.chars().all(|char| char.is_alphanumeric() || "-_.:/@+,".contains(char))
 }
 
 /// The daemon's objects of a kind: value → description.
@@ -177,6 +183,40 @@ async fn list(daemon: &Backend, kind: Kind) -> Option<BTreeMap<String, String>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_a_shell_would_evaluate_are_not_offered() {
+        for name in ["web", "a-b_c.d", "2024/11", "uid:1000", "äöü", "a@1.2.3", "x+y"] {
+            assert!(is_one_word(name), "{name}");
+        }
+        for name in [
+            "q;touch$IFS/tmp/x;",
+            "$(id)",
+            "`id`",
+            "a b",
+            "a|b",
+            "a&b",
+            "a>b",
+            "a'b",
+            "a\"b",
+            "a\\b",
+            "-rf",
+            "!!",
+            "~root",
+            "*",
+            "a?b",
+            "[a]",
+            "{a,b}",
+            "#a",
+            "a=b",
+            "a\u{202e}b",
+            "a\nb",
+            "%1",
+            "^a^b",
+        ] {
+            assert!(!is_one_word(name), "{name}");
+        }
+    }
 
     #[test]
     fn options_of_the_typed_line_name_the_daemon() {

@@ -36,13 +36,17 @@ pub(crate) struct Starter {
 }
 
 impl Starter {
-    /// The daemon of this user, or the one that the flags name; none if there is no path for its state.
+    /// The daemon of this user, or the one whose state directory the flags name; none if there is no path for its state. Where only
+    /// a socket is named, its daemon has a state directory that is not known here: another daemon must not take that socket.
     pub(crate) fn new(
         context: &Context,
         idle_exit: u32,
         sandbox: SandboxArg,
     ) -> Result<Option<Self>, CliError> {
         let (environment, global) = (&context.environment, &context.global);
+        if global.state_dir.is_none() && environment.names_socket(global.socket.as_deref()) {
+            return Ok(None);
+        }
         let state_dir = global.state_dir.clone().or_else(|| environment.state_dir());
         let socket = environment.socket_to_serve(global.socket.as_deref(), global.state_dir.as_deref());
         let (Some(socket), Some(state_dir)) = (socket, state_dir) else { return Ok(None) };

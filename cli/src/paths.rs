@@ -88,6 +88,11 @@ impl Environment {
             .or_else(|| self.socket.clone())
     }
 
+    /// Whether a flag or `$VM_SYSTEM_SOCKET` names the socket.
+    pub(crate) fn names_socket(&self, flag: Option<&Path>) -> bool {
+        flag.is_some() || self.socket.is_some()
+    }
+
     fn user_socket(&self) -> Option<PathBuf> {
         self.runtime_dir.as_deref().map(in_runtime_dir)
     }

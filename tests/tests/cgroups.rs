@@ -21,6 +21,7 @@ as_both!(
     every_process_is_in_its_owners_group,
     a_command_has_a_group_that_ends_with_it,
     a_daemon_uses_what_a_killed_one_has_left,
+    a_session_survives_its_daemon_in_its_owners_group,
 );
 
 /// One test at a time: all threads move together.
@@ -243,6 +244,27 @@ mod cases {
         let _ = bench.client.response(request);
         watch::until(|| commands().is_empty(), || "the group of the command stays".to_owned());
         bench.end();
+    }
+
+    pub(super) fn a_session_survives_its_daemon_in_its_owners_group(user: User) {
+        let Some(subtree) = Subtree::make(user) else { return };
+        let mut bench = subtree.start(user);
+        let session = bench.session();
+        bench.eval(&session, "globalThis.kept = 41");
+        let worker = bench.client.inspect(&session).expect("live").pid;
+        drop(bench.client);
+        let (place, _) = bench.daemon.kill();
+        let config = format!("[cgroups]\nsubtree = \"{}\"", subtree.path.display());
+        join(&subtree.path.join("supervisor"));
+        let daemon = Daemon::start_with(place, &DaemonOptions { config, ..DaemonOptions::default() });
+        join(&subtree.home);
+        let mut client = daemon.client();
+        assert_eq!(client.preview_of(&session, "kept + 1"), "42");
+        assert_eq!(subtree.group_of(worker), format!("{}/processes", owner()));
+        client.close(&session);
+        watch::until(|| !subtree.groups("").contains(&owner()), || "the group stays".to_owned());
+        drop(client);
+        daemon.stop();
     }
 
     pub(super) fn a_daemon_uses_what_a_killed_one_has_left(user: User) {

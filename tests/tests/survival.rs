@@ -4,7 +4,7 @@ use vm_system_protocol::model::{CapabilityKind, ExecutionStatus, SessionStatus, 
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::value;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
-use vm_system_tests::place::User;
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::rights::Bench;
 use vm_system_tests::scene::Scene;
 use vm_system_tests::{as_both, observe, watch};
@@ -17,6 +17,7 @@ as_both!(
     an_effect_whose_reply_was_lost_is_an_error_and_is_not_repeated,
     sessions_survive_a_series_of_supervisors,
     a_stopped_daemon_ends_what_it_adopted,
+    a_daemon_that_is_refused_harms_no_session,
 );
 
 mod cases {
@@ -46,6 +47,22 @@ mod cases {
         client.close(&session);
         drop(client);
         daemon.stop();
+    }
+
+    /// It has other walls, so that it would end the keeper if that were its to adopt. A root of a container may lack what a jail
+    /// without user namespaces needs.
+    pub(super) fn a_daemon_that_is_refused_harms_no_session(user: User) {
+        let walls = if user == User::AsStarted && User::can_be_switched() { "full" } else { "no-userns" };
+        let arguments = vec!["--sandbox".to_owned(), walls.to_owned()];
+        let options = DaemonOptions { arguments, ..DaemonOptions::default() };
+        let mut scene = Scene::on(Daemon::start_with(TestDir::new(user), &options), Settings::default());
+        let session = scene.session();
+        scene.client.eval(&session, "globalThis.kept = 41").expect("runs");
+        let refused =
+            scene.daemon.cli(&["serve", "--state-dir", &scene.daemon.place.path("state").to_string_lossy()]);
+        assert!(refused.code == Some(75) && refused.stderr.contains("in use"), "{}", refused.stderr);
+        assert_eq!(scene.client.preview_of(&session, "kept + 1"), "42");
+        scene.end(&[&session]);
     }
 
     pub(super) fn a_running_execution_goes_on_and_no_event_is_lost_or_stored_twice(user: User) {

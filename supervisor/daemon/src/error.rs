@@ -158,6 +158,9 @@ impl DaemonError {
                  user without rights with --user ($VM_SYSTEM_USER, or `user` of the file)",
             ),
             Self::NoUser { .. } => Some("name an existing user without rights of root"),
+            Self::Store(OpenError::Denied { .. }) => Some(
+                "a daemon that root starts becomes another user (--user), who needs access to the folders above, too",
+            ),
             Self::Socket(SocketError::Io { source, .. })
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {

@@ -3,7 +3,7 @@
 //! then the pipe hangs up, and keepers without a supervisor end. So a daemon that receives SIGTERM need not know whether another one
 //! follows it.
 
-use super::notify::{self, Message};
+use super::notify::{self, Notification};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe2;
 use std::io;
@@ -27,7 +27,7 @@ pub(super) fn take() -> io::Result<Arc<OwnedFd>> {
     }
     let (reading, writing) = pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     let message =
-        Message { text: &format!("FDSTORE=1\nFDNAME={NAME}"), fds: &[reading.as_fd(), writing.as_fd()] };
+        Notification { text: &format!("FDSTORE=1\nFDNAME={NAME}"), fds: &[reading.as_fd(), writing.as_fd()] };
     if !notify::send(&message)? {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,

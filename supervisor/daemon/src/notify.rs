@@ -52,7 +52,7 @@ pub(super) fn connect() {
 
 /// Sends the state if `$NOTIFY_SOCKET` is set. A failure is only logged.
 pub(super) fn notify(state: State) {
-    if let Err(error) = send(&Message { text: state.text(), fds: &[] }) {
+    if let Err(error) = send(&Notification { text: state.text(), fds: &[] }) {
         // A starter that waited only for readiness has gone.
         let has_gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
         if has_gone && state != State::Ready {
@@ -64,13 +64,13 @@ pub(super) fn notify(state: State) {
 }
 
 /// One datagram.
-pub(super) struct Message<'a> {
+pub(super) struct Notification<'a> {
     pub(super) text: &'a str,
     pub(super) fds: &'a [BorrowedFd<'a>],
 }
 
 /// Sends a message; false if there is no service manager.
-pub(super) fn send(message: &Message<'_>) -> io::Result<bool> {
+pub(super) fn send(message: &Notification<'_>) -> io::Result<bool> {
     let Some(path) = manager() else { return Ok(false) };
     match CONNECTED.get() {
         // Another socket may have its place.
@@ -83,12 +83,12 @@ pub(super) fn send(message: &Message<'_>) -> io::Result<bool> {
 /// Waits until the service manager has processed all earlier messages (`BARRIER=1`). Blocks.
 pub(super) fn barrier(patience: Duration) -> io::Result<()> {
     let (reading, writing) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-    send(&Message { text: "BARRIER=1", fds: &[writing.as_fd()] })?;
+    send(&Notification { text: "BARRIER=1", fds: &[writing.as_fd()] })?;
     drop(writing);
     if has_hung_up(&reading, patience)? { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
 }
 
-fn send_to(path: &OsStr, message: &Message<'_>) -> io::Result<()> {
+fn send_to(path: &OsStr, message: &Notification<'_>) -> io::Result<()> {
     send_by(&connect_to(path)?, message)
 }
 
@@ -104,7 +104,7 @@ fn connect_to(path: &OsStr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn send_by(socket: &OwnedFd, message: &Message<'_>) -> io::Result<()> {
+fn send_by(socket: &OwnedFd, message: &Notification<'_>) -> io::Result<()> {
     let fds: Vec<RawFd> = message.fds.iter().map(|fd| fd.as_raw_fd()).collect();
     let rights = if fds.is_empty() { Vec::new() } else { vec![ControlMessage::ScmRights(&fds)] };
     let text = [IoSlice::new(message.text.as_bytes())];
@@ -126,7 +126,7 @@ mod tests {
         let name = format!("vm-system-test-{}", std::process::id());
         let abstract_address = SocketAddr::from_abstract_name(name.as_bytes()).unwrap();
         let by_name = UnixDatagram::bind_addr(&abstract_address).unwrap();
-        let message = |state: State| Message { text: state.text(), fds: &[] };
+        let message = |state: State| Notification { text: state.text(), fds: &[] };
         send_to(path.as_os_str(), &message(State::Ready)).unwrap();
         send_to(OsStr::new(&format!("@{name}")), &message(State::Stopping)).unwrap();
         let mut buffer = [0; 64];
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_missing_listener_is_an_error_and_no_panic() {
-        let ready = Message { text: State::Ready.text(), fds: &[] };
+        let ready = Notification { text: State::Ready.text(), fds: &[] };
         assert!(send_to(OsStr::new("/nowhere/notify"), &ready).is_err());
         assert!(send_to(OsStr::new(&"x".repeat(200)), &ready).is_err());
     }

@@ -1,8 +1,8 @@
 //! The daemon from start to exit.
 //!
-//! Start (after [`PreparedDaemon`]): signals, store (its lock excludes a second daemon), groups, sockets, jail, APIs, READY. Stop, by
-//! SIGTERM, SIGINT or the verb: STOPPING; no new requests are accepted, and requests in progress get `drain` to finish; sessions are closed and get
-//! `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
+//! Start (after [`PreparedDaemon`]): signals, the lock of the state directory (it excludes a second daemon), store, groups, sockets,
+//! jail, APIs, READY. Stop, by SIGTERM, SIGINT or the verb: STOPPING; no new requests are accepted, and requests in progress get
+//! `drain` to finish; sessions are closed and get `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
 //! skips the rest of `drain`. A daemon with a lifeline that receives a signal exits instead, as if it had been killed, when
 //! everything that it has replied is stored: its sessions are the next daemon's.
 
@@ -35,7 +35,7 @@ use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_sandbox::cgroup::CgroupSubtree;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{Cgroups, KeptJail, SpawnConfig};
-use vm_system_store::{StoreHandle, StoreOptions};
+use vm_system_store::{StoreHandle, StoreLock, StoreOptions};
 
 /// Time for the responses of requests after all sessions have ended.
 const LAST_RESPONSES: Duration = Duration::from_secs(1);
@@ -55,8 +55,11 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
     let PreparedDaemon { mut config, subtree, roots } = daemon;
     let lifeline = lifeline(&mut config, subtree.as_ref().ok());
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
-    // Keepers wait without an end once this process is connected to them: also while a schema is migrated.
-    let (store, kept) = tokio::try_join!(open(&config), async { Ok(kept_jails(&config).await) })?;
+    // Before anything is done to keepers: they may be another daemon's.
+    let options = store_options(&config);
+    let lock = options.lock()?;
+    // They wait without an end once this process is connected to them: also while a schema is migrated.
+    let (store, kept) = tokio::try_join!(open(options, lock), async { Ok(kept_jails(&config).await) })?;
     let kept = match kept {
         Ok(kept) => kept,
         Err(error) => {
@@ -200,16 +203,20 @@ async fn kept_jails(config: &Config) -> Result<Vec<KeptJail>, DaemonError> {
     vm_system_spawn::kept_jails(&folder, config.sandbox).await.map_err(failed)
 }
 
-async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
-    let options = StoreOptions {
+fn store_options(config: &Config) -> StoreOptions {
+    StoreOptions {
         database: config.database.clone(),
         socket: Some(config.socket.clone()),
         durability: config.durability,
         accepts_damage: config.accepts_damage,
         retention: config.retention.clone(),
         ..StoreOptions::new(&config.state_dir)
-    };
-    let opened = tokio::task::spawn_blocking(move || vm_system_store::open_sqlite(options)).await;
+    }
+}
+
+async fn open(options: StoreOptions, lock: StoreLock) -> Result<StoreHandle, DaemonError> {
+    let opened =
+        tokio::task::spawn_blocking(move || vm_system_store::open_locked_sqlite(options, lock)).await;
     Ok(opened.map_err(|error| DaemonError::Internal(error.to_string()))??)
 }
 

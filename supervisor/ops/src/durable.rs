@@ -200,9 +200,9 @@ fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
     if name.is_empty() {
         return Err(invalid(format!("the name of the {what} is missing")));
     }
-    if name.chars().count() > NAME_CHARS || name.chars().any(char::is_control) {
+    if name.chars().count() > NAME_CHARS || !name.chars().all(super::settings::is_printable) {
         return Err(invalid(format!(
-            "the name of the {what} has more than {NAME_CHARS} characters, or control characters"
+            "the name of the {what} has more than {NAME_CHARS} characters, or some that are not printable"
         )));
     }
     Ok(name)

@@ -292,7 +292,7 @@ fn label(field: &str, value: &str) -> Result<(), OpError> {
 fn session_name(name: &str) -> Result<String, OpError> {
     let name = name.trim();
     let chars = name.chars().count();
-    if chars == 0 || chars > NAME_CHARS || name.chars().any(char::is_control) {
+    if chars == 0 || chars > NAME_CHARS || !name.chars().all(super::settings::is_printable) {
         return Err(invalid(format!("a session's name has 1 to {NAME_CHARS} printable characters")));
     }
     Ok(name.to_owned())

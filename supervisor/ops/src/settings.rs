@@ -32,6 +32,12 @@ pub(super) fn default_ceilings() -> Limits {
     }
 }
 
+/// Whether it is shown as what it is: no control character, and none that changes the order in which text is shown.
+pub(super) fn is_printable(char: char) -> bool {
+    let changes_order = matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !char.is_control() && !changes_order
+}
+
 /// A template's name as it is stored: trimmed, not empty, of printable characters.
 pub(super) fn name(name: &str) -> Result<String, OpError> {
     let name = name.trim();
@@ -41,8 +47,8 @@ pub(super) fn name(name: &str) -> Result<String, OpError> {
     if name.chars().count() > NAME_CHARS {
         return Err(invalid(format!("the template's name has more than {NAME_CHARS} characters")));
     }
-    if name.chars().any(char::is_control) {
-        return Err(invalid("the template's name contains control characters"));
+    if !name.chars().all(is_printable) {
+        return Err(invalid("the template's name contains characters that are not printable"));
     }
     Ok(name.to_owned())
 }

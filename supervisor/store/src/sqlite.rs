@@ -79,6 +79,12 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
+    /// Makes the state directory, if it is missing, and takes its lock: nobody else uses the directory from here on.
+    pub fn lock(&self) -> Result<StoreLock, OpenError> {
+        open::make_folder(&self.state_dir)?;
+        StoreLock::acquire(&self.state_dir, self.socket.as_deref())
+    }
+
     /// The defaults: full durability, 5 s busy timeout.
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
         Self {
@@ -99,7 +105,13 @@ impl StoreOptions {
 
 /// Opens, checks and migrates the database, and starts its threads. Blocks on the disk.
 pub fn open_sqlite(options: StoreOptions) -> Result<StoreHandle, OpenError> {
-    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, None)?)))
+    let lock = options.lock()?;
+    open_locked_sqlite(options, lock)
+}
+
+/// As [`open_sqlite`], with [`StoreOptions::lock`] of the same options.
+pub fn open_locked_sqlite(options: StoreOptions, lock: StoreLock) -> Result<StoreHandle, OpenError> {
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, lock, None)?)))
 }
 
 /// Opens an empty database that ends with this process, in a private folder beneath `$TMPDIR` (else `/tmp`). No retention,
@@ -108,7 +120,8 @@ pub fn open_temporary() -> Result<StoreHandle, OpenError> {
     let folder = TemporaryFolder::make()?;
     let retention = Retention { max_age: None, key_life: Duration::MAX, ..Retention::default() };
     let options = StoreOptions { durability: Durability::Off, retention, ..StoreOptions::new(folder.path()) };
-    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, Some(folder))?)))
+    let lock = options.lock()?;
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, lock, Some(folder))?)))
 }
 
 /// Parameters of connections that write.
@@ -147,11 +160,13 @@ struct SqliteStore {
 
 impl SqliteStore {
     /// `folder` is the state directory if it is to be removed with the store.
-    fn open(options: StoreOptions, folder: Option<TemporaryFolder>) -> Result<Self, OpenError> {
+    fn open(
+        options: StoreOptions,
+        lock: StoreLock,
+        folder: Option<TemporaryFolder>,
+    ) -> Result<Self, OpenError> {
         let path = options.path();
-        let StoreOptions { state_dir, durability, busy_timeout, retention, accepts_damage, .. } = options;
-        open::make_folder(&state_dir)?;
-        let lock = StoreLock::acquire(&state_dir, options.socket.as_deref())?;
+        let StoreOptions { durability, busy_timeout, retention, accepts_damage, .. } = options;
         let saved = beside(&path, saved_copy::ENDING);
         if saved.exists() {
             if !path.exists() {

@@ -1,7 +1,7 @@
 //! The contract of the store, and tests that need a real file. No test sleeps; every wait is on an event.
 
 mod failures;
-mod fixture;
+pub(crate) mod fixture;
 mod golden;
 mod opening;
 mod pieces;

@@ -112,7 +112,7 @@ pub(super) fn session_record(n: u8, template: u8) -> Session {
     }
 }
 
-pub(super) fn policy() -> Arc<PolicySnapshot> {
+pub(crate) fn policy() -> Arc<PolicySnapshot> {
     Arc::new(PolicySnapshot::from(&detail(0, "")))
 }
 

@@ -202,6 +202,8 @@ fn unreadable_session_does_not_keep_the_others_from_adoption() {
          UPDATE sessions SET close_reason = 'lost' WHERE owner = 'me' AND created_at = 2;",
     )
     .expect("rows of a schema of our own");
+    let policy = serde_json::to_string(&*crate::tests::fixture::policy()).expect("plain data");
+    c.execute("UPDATE policies SET snapshot = ?1", [policy]).expect("a row");
     let Ok(QueryResult::ReadySessions(rows)) = run_query(&c, &Query::ReadySessions) else {
         panic!("a row that cannot be read fails them all")
     };
