@@ -2,9 +2,9 @@
 //!
 //! Start (after [`PreparedDaemon`]): signals, the lock of the state directory (it excludes a second daemon), store, groups, sockets,
 //! jail, APIs, READY. Stop, by SIGTERM, SIGINT or the verb: STOPPING; no new requests are accepted, and requests in progress get
-//! `drain` to finish; sessions are closed and get `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
-//! skips the rest of `drain`. A daemon with a lifeline that receives a signal exits instead, as if it had been killed, when
-//! everything that it has replied is stored: its sessions are the next daemon's.
+//! `drain` to finish; sessions are closed and get `stop` to end, then the jail is killed; the last responses are written; store and
+//! sockets are closed. A second signal skips the rest of `drain`. A daemon with a lifeline that receives a signal exits instead, as
+//! if it had been killed, when everything that it has replied is stored: its sessions are the next daemon's.
 
 use super::assembly::{Assembly, Parts};
 use super::cgroups;
