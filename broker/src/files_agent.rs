@@ -13,6 +13,8 @@
 mod calls;
 
 use nix::errno::Errno;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
@@ -35,7 +37,11 @@ pub(crate) const MODE: &str = "files-agent";
 /// The channel to the supervisor.
 const CHANNEL: i32 = process::FIRST_FD;
 
-/// Runs the agent to its end. `arguments`: the user to become (`user=UID:GID:GROUPS`).
+/// Argument of an agent that a service manager starts as its user: the descriptor is a listening socket. The mode of that socket
+/// decides who connects.
+const LISTEN: &str = "listen";
+
+/// Runs the agent to its end. `arguments`: the user to become (`user=UID:GID:GROUPS`), or [`LISTEN`].
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok((channel, user)) = inherited(arguments) else {
         // Not started by a supervisor: there is no channel.
@@ -43,6 +49,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let agent = Arc::new(FilesAgentProcess {
         channel,
+        has_own_mounts: user.is_none(),
         worktrees: Mutex::default(),
         processes: Mutex::default(),
         waiting: AtomicUsize::new(0),
@@ -57,24 +64,40 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn inherited(mut arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, Identity)> {
+/// The channel, and the user to become; `None`: the process has this user already.
+fn inherited(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, Option<Identity>)> {
+    let arguments: Vec<OsString> = arguments.collect();
     let channel = process::inherited(CHANNEL)?;
     process::close_inherited();
-    let user = crate::role::user_argument(&mut arguments)?.ok_or(io::ErrorKind::InvalidInput)?;
-    Ok((channel, user))
+    if arguments.iter().any(|argument| argument == LISTEN) {
+        // Started because a supervisor connects.
+        return Ok((socket::accept(&channel)?, None));
+    }
+    let user = crate::role::user_argument(&mut arguments.into_iter())?.ok_or(io::ErrorKind::InvalidInput)?;
+    Ok((channel, Some(user)))
 }
 
 /// Takes on the user's identity for good, without any capability.
-fn confine(user: Identity) -> Result<(), StepError> {
+fn confine(user: Option<Identity>) -> Result<(), StepError> {
     process::settle().at(JailStep::Signals)?;
-    let uid = user.ids.uid;
+    let is_child = user.is_some();
+    let uid = user.as_ref().map_or_else(|| nix::unistd::getuid().as_raw(), |user| user.ids.uid);
+    if uid == 0 && !is_child {
+        // A service manager was given no user.
+        return Err(Errno::EPERM).at(JailStep::ServiceUser);
+    }
     // No other process of the user can trace this one.
-    become_untraced(Some(user))?;
+    become_untraced(user)?;
     if nix::unistd::getresuid().is_ok_and(|ids| [ids.real, ids.effective, ids.saved] != [uid.into(); 3]) {
         return Err(Errno::EPERM).at(JailStep::ServiceUser);
     }
     rlimit::files_agent().at(JailStep::Rlimits)?;
-    privileges::drop_all().at(JailStep::Privileges)
+    privileges::drop_all().at(JailStep::Privileges)?;
+    if is_child {
+        // Last: a change of credentials clears it. A stopped agent does not notice that its channel is closed.
+        set_pdeathsig(Signal::SIGKILL).at(JailStep::Signals)?;
+    }
+    Ok(())
 }
 
 /// An open worktree.
@@ -88,6 +111,8 @@ struct OpenWorktree {
 #[derive(Debug)]
 struct FilesAgentProcess {
     channel: OwnedFd,
+    /// Started by a service manager: the supervisor may see other mounts than this process.
+    has_own_mounts: bool,
     /// By the number of the call that opened each.
     worktrees: Mutex<HashMap<u64, Arc<OpenWorktree>>>,
     /// Started processes that have not been reaped: pid, and the number of the call that started each.

@@ -102,6 +102,8 @@ impl Starter {
         serve.arg("serve").arg("--background").arg("--socket").arg(&self.socket);
         serve.arg("--state-dir").arg(&self.state_dir);
         serve.arg("--idle-exit").arg(self.idle_exit.to_string());
+        // Of root it is a person's own daemon. Without effect for others.
+        serve.arg("--root-files");
         if self.sandbox == SandboxArg::NoUserns {
             serve.arg("--sandbox").arg("no-userns");
         }

@@ -257,7 +257,9 @@ impl CgroupSubtree {
     /// Gives the subtree to another user, which can then make groups in it, limit them and move processes between them; the limits
     /// of the subtree itself stay its parent's. For a daemon of root, before it becomes that user.
     pub fn hand_over(&self, user: Ids) -> io::Result<()> {
-        for group in [self.path.clone(), self.path.join(SUPERVISOR)] {
+        // With those of a killed daemon that have not ended.
+        let groups = groups_in(&self.path)?.into_iter().map(|name| self.path.join(name));
+        for group in groups.chain([self.path.clone()]) {
             chown(&group, Some(user.uid), Some(user.gid))?;
             for file in HANDED_OVER {
                 chown(group.join(file), Some(user.uid), Some(user.gid))?;
@@ -330,8 +332,9 @@ impl Cgroup {
     /// previous move on this machine is recent, and otherwise as long as the kernel waits for all processors (5 to 15 ms).
     pub fn add(&self, process: &PidFd) -> io::Result<()> {
         self.write_pid(process.pid()?)?;
-        // It was moved by pid: this check makes sure that the pid was still its own.
-        process.signal(0)
+        // It was moved by pid: this check makes sure that the pid was still its own. A signal could not be sent to processes of other
+        // users, which agents of users start.
+        process.pid().map(drop)
     }
 
     fn add_this_process(&self) -> io::Result<()> {

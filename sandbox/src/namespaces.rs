@@ -24,6 +24,17 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
+/// Whether this process is root and may become other users: not in a user namespace that maps one id alone (`unshare -r`), where root is
+/// an ordinary user outside.
+pub fn may_become_others() -> bool {
+    is_root() && fs::read_to_string("/proc/self/uid_map").map_or(true, |map| has_several(&map))
+}
+
+fn has_several(uid_map: &str) -> bool {
+    let count = |line: &str| line.split_ascii_whitespace().nth(2)?.parse::<u64>().ok();
+    uid_map.lines().filter_map(count).fold(0, u64::saturating_add) > 1
+}
+
 /// Whether this process is root and the user is mapped in its user namespace. In a user namespace that maps only this user
 /// (`unshare -r`), root is already an ordinary user.
 pub(crate) fn must_become(uid: u32) -> bool {
@@ -192,7 +203,7 @@ pub(crate) fn enter_nested() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{maps, outside};
+    use super::{has_several, maps, outside};
 
     #[test]
     fn the_service_user_must_be_mapped() {
@@ -200,6 +211,10 @@ mod tests {
         assert!(maps("0 1000 1\n1 100000 65536\n", 65534));
         assert!(!maps("0 1000 1\n", 65534));
         assert!(!maps("", 0) && !maps("nonsense", 0));
+        assert!(
+            has_several("         0          0 4294967295\n") && has_several("0 1000 1\n1 100000 65536\n")
+        );
+        assert!(!has_several("0 1000 1\n"));
     }
 
     #[test]

@@ -1,24 +1,21 @@
 //! Capabilities, securebits, `no_new_privs`, memory-deny-write-execute, dumpable: privileges that a process drops for good.
 
-use crate::sys::{Call, clear_capabilities};
+use crate::identity::Identity;
+use crate::sys::{Call, keep_capabilities};
+use nix::unistd::{Gid, Uid, getresgid, getresuid, setgroups, setresgid, setresuid};
 use std::io;
 
 /// NOROOT, `NO_SETUID_FIXUP`, `NO_CAP_AMBIENT_RAISE` with their locks, and the lock of `KEEP_CAPS`.
 const SECUREBITS: usize = 0xef;
 /// More capabilities than any kernel has.
 const CAPABILITY_NUMBERS: usize = 64;
+/// `CAP_KILL`, `CAP_SETGID`, `CAP_SETUID`: to start a process as another user and to end it.
+const OF_STARTERS: [usize; 3] = [5, 6, 7];
 
 /// Drops every capability from every set, locks the securebits, sets `no_new_privs` and makes the process not dumpable
 /// (only the owner of its user namespace can access its memory and `/proc` files).
 pub fn drop_all() -> io::Result<()> {
-    for capability in 0..CAPABILITY_NUMBERS {
-        match Call::drop_capability(capability).make() {
-            Ok(_) => {}
-            // Past the kernel's last capability, or without the right to drop (the sets are emptied below anyway).
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM)) => break,
-            Err(error) => return Err(error),
-        }
-    }
+    bound(&[])?;
     Call::CLEAR_AMBIENT.make()?;
     match Call::set_securebits(SECUREBITS).make() {
         Ok(_) => {}
@@ -26,10 +23,61 @@ pub fn drop_all() -> io::Result<()> {
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
         Err(error) => return Err(error),
     }
-    clear_capabilities()?;
+    keep_capabilities(0)?;
     Call::NO_NEW_PRIVILEGES.make()?;
     Call::NOT_DUMPABLE.make()?;
     Ok(())
+}
+
+/// Removes all capabilities but these from the bounding set.
+fn bound(kept: &[usize]) -> io::Result<()> {
+    for capability in (0..CAPABILITY_NUMBERS).filter(|capability| !kept.contains(capability)) {
+        match Call::drop_capability(capability).make() {
+            Ok(_) => {}
+            // Past the kernel's last capability, or without the right to drop (the sets are emptied by the callers anyway).
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM)) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// For root, single-threaded: keeps only the capabilities to start processes as other users and to end them (KILL, SETGID, SETUID),
+/// also over an exec. Sets `no_new_privs`, and makes the process not dumpable.
+pub fn keep_those_of_a_starter() -> io::Result<()> {
+    bound(&OF_STARTERS)?;
+    Call::CLEAR_AMBIENT.make()?;
+    keep_capabilities(OF_STARTERS.iter().fold(0, |bits, number| bits | 1 << number))?;
+    Call::NO_NEW_PRIVILEGES.make()?;
+    Call::NOT_DUMPABLE.make()?;
+    Ok(())
+}
+
+/// For root, before another thread is started: becomes a user for good, without any capability and with an empty bounding set, and
+/// checks that the kernel has done so.
+pub fn become_user_for_good(user: &Identity) -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(user.ids.uid), Gid::from_raw(user.ids.gid));
+    if uid.is_root() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    bound(&[])?;
+    Call::CLEAR_AMBIENT.make()?;
+    let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
+    setgroups(&groups)?;
+    setresgid(gid, gid, gid)?;
+    setresuid(uid, uid, uid)?;
+    keep_capabilities(0)?;
+    Call::NO_NEW_PRIVILEGES.make()?;
+    Call::NOT_DUMPABLE.make()?;
+    let (uids, gids) = (getresuid()?, getresgid()?);
+    let changed = [uids.real, uids.effective, uids.saved] == [uid; 3]
+        && [gids.real, gids.effective, gids.saved] == [gid; 3];
+    let status = crate::inspect::status(std::process::id())?;
+    if changed && status.capabilities == 0 && status.bounding == 0 && status.no_new_privs {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
 }
 
 /// Forbids making memory executable that is or was writable. `false`: the kernel is older than 6.3.

@@ -120,16 +120,18 @@ pub(crate) fn mount_restrict(path: &std::path::Path, more: u64) -> io::Result<()
     .map(drop)
 }
 
-/// Drops every capability (version 3, two words each of effective, permitted, inheritable).
-pub(crate) fn clear_capabilities() -> io::Result<()> {
+/// Keeps these capabilities (bit = number) effective and permitted, and no other one; inheritable is none.
+pub(crate) fn keep_capabilities(kept: u64) -> io::Result<()> {
     #[repr(C)]
     struct Header {
         version: u32,
         pid: c_int,
     }
     let header = Header { version: 0x2008_0522, pid: 0 };
-    let sets = [0_u32; 6];
-    // SAFETY: both outlive the call and have the layout of `cap_user_header_t` and two `cap_user_data_t`.
+    // Two words each of effective, permitted, inheritable; the low words first.
+    let (low, high) = (kept as u32, (kept >> 32) as u32);
+    let sets = [low, low, 0, high, high, 0];
+    // SAFETY: both outlive the call and have the layout of `cap_user_header_t` (version 3) and two `cap_user_data_t`.
     check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, sets.as_ptr()) }).map(drop)
 }
 

@@ -53,6 +53,7 @@ pub fn command_of(place: &TestDir, program: impl AsRef<OsStr>) -> Command {
         .env("PATH", "/usr/bin:/bin")
         .env("NO_COLOR", "1")
         .env("VM_SYSTEM_SOCKET", place.socket())
+        .env("VM_SYSTEM_USER", UNPRIVILEGED_UID.to_string())
         .current_dir(place.worktree())
         .stdin(Stdio::null());
     if place.user == User::Unprivileged {

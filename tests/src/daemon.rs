@@ -45,6 +45,9 @@ impl Default for DaemonOptions {
     }
 }
 
+/// Settings of a daemon of root: tests use system users, and root's own files.
+const OF_ROOT: &str = "min_uid = 1\nroot_files = true\n";
+
 /// A running daemon. Killed with all its processes when the test ends, if it was not stopped before.
 #[derive(Debug)]
 pub struct Daemon {
@@ -89,9 +92,14 @@ impl Daemon {
             .arg("--socket")
             .arg(place.socket())
             .args(&options.arguments);
-        if !options.config.is_empty() {
+        let config = if Self::is_roots(&place) {
+            OF_ROOT.to_owned() + &options.config
+        } else {
+            options.config.clone()
+        };
+        if !config.is_empty() && !options.arguments.iter().any(|argument| argument == "--config") {
             let file = place.path("config.toml");
-            std::fs::write(&file, &options.config).expect("config");
+            std::fs::write(&file, &config).expect("config");
             place.give(&file);
             serve.arg("--config").arg(file);
         }
@@ -102,6 +110,11 @@ impl Daemon {
         let pidfd = PidFd::open(child.id()).expect("our own child");
         let daemon = Self { place, child, pidfd };
         if daemon.is_ready(&manager) { Ok(daemon) } else { Err(daemon.give_up()) }
+    }
+
+    /// Whether root starts a daemon there, which then becomes uid 65534.
+    fn is_roots(place: &TestDir) -> bool {
+        place.user == User::AsStarted && User::can_be_switched()
     }
 
     /// Waits for `READY=1` or the end of the process, whichever comes first.

@@ -90,6 +90,14 @@ impl TestDir {
         self.give(&path);
     }
 
+    /// Lets the daemon alone read a file: as root the user that the daemon becomes owns it then.
+    pub fn give_to_daemon(&self, path: &Path) {
+        if User::can_be_switched() {
+            chown(path, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("chown");
+        }
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).expect("chmod");
+    }
+
     /// Makes the test's user the owner.
     pub fn give(&self, path: &Path) {
         if self.user == User::Unprivileged {

@@ -92,10 +92,10 @@ impl Bench {
     /// The owner of the folder cannot be changed.
     pub fn use_files_unprivileged(&mut self) {
         if User::can_be_switched() {
-            let worktree = self.daemon.place.worktree();
-            std::os::unix::fs::chown(worktree, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID))
-                .expect("chown");
-            self.as_user = Some(UNPRIVILEGED_UID.to_string());
+            // The user that a daemon of root becomes has no files agent.
+            let uid = if self.daemon.place.user == User::AsStarted { 1 } else { UNPRIVILEGED_UID };
+            std::os::unix::fs::chown(self.daemon.place.worktree(), Some(uid), Some(uid)).expect("chown");
+            self.as_user = Some(uid.to_string());
         }
     }
 

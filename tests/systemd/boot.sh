@@ -53,6 +53,7 @@ root=$work/root
 cp -a --reflink=auto "$base" "$root"
 install -m 0755 "$binary" "$root/usr/bin/vm-system"
 install -m 0644 -D "$units/vm-system.service" -t "$root/etc/systemd/system"
+install -m 0644 -D "$units/vm-files@.socket" "$units/vm-files@.service" -t "$root/etc/systemd/system"
 install -m 0644 -D "$units/user/vm-system.service" -t "$root/etc/systemd/user"
 install -m 0644 -D "$units/sysusers.d/vm-system.conf" -t "$root/usr/lib/sysusers.d"
 install -m 0644 -D "$units/tmpfiles.d/vm-system.conf" -t "$root/usr/lib/tmpfiles.d"

@@ -222,6 +222,90 @@ check "no process is left after a crash and a stop" "" crashed
 rm /etc/systemd/system/vm-system.service.d/slow.conf
 systemctl daemon-reload
 
+# Whether a process has these arguments.
+runs() {
+    local arguments
+    for arguments in /proc/[0-9]*/cmdline; do
+        if tr '\0' ' ' 2>/dev/null <"$arguments" | grep --quiet -- "$1"; then return 0; fi
+    done
+    return 1
+}
+
+# ---- the system unit with files agents of a user
+unit="files agent"
+cp /etc/vm-system/config.toml /etc/vm-system/config.without-agents.toml
+cat >/etc/vm-system/config.toml <<'TOML'
+agent_sockets = "/run/vm-files"
+
+[allow_exec]
+wc = "/usr/bin/wc"
+TOML
+check "socket" "" started systemctl enable --now "vm-files@$alice.socket"
+check "start" "" started systemctl start vm-system.service
+as=(runuser -u alice --) label=agent folder=/home/alice/private
+worktree alice alice
+chmod 0700 /home/alice "$folder"
+uses
+owners() {
+    stat --format=%U "$folder/made.txt" "$folder/out/note.txt" | sort -u
+    runs 'files-agent [l]isten' || echo "no agent"
+}
+check "files that were made belong to the user" "alice" owners
+as=()
+without_socket() {
+    ! v session create --template-id t-root --workspace-id w --base-commit c --worktree-path /srv/other --as-user bin
+}
+check "a user without a socket has no agent" "enable vm-files@2.socket" without_socket
+impostor() {
+    systemctl stop "vm-files@$alice.socket" "vm-files@$alice.service"
+    mkdir -p /etc/systemd/system/vm-files@.service.d
+    printf '[Service]\nUser=bin\n' >/etc/systemd/system/vm-files@.service.d/user.conf
+    systemctl daemon-reload
+    systemctl start "vm-files@$alice.socket"
+    ! v session create --template-id t-root --workspace-id w --base-commit c --worktree-path "$folder" --as-user alice
+}
+check "a process of another user is not taken for the agent" "is served by uid 2, not $alice" impostor
+rm -r /etc/systemd/system/vm-files@.service.d
+systemctl stop vm-system.service "vm-files@$alice.socket"
+agents_ended() {
+    ! runs 'files-agent [l]isten'
+}
+check "no agent is left" "" agents_ended
+mv /etc/vm-system/config.without-agents.toml /etc/vm-system/config.toml
+systemctl daemon-reload
+
+# ---- the daemon started as root
+unit="started as root" socket=/run/as-root/control.sock
+as_root() {
+    systemd-run --quiet --unit=as-root --property=Type=notify --property=Delegate=yes --property=RuntimeDirectoryPreserve=no \
+        vm-system serve --state-dir /var/lib/as-root --socket "$socket" --config /etc/vm-system/as-root.toml
+}
+printf 'socket_group = "vm-system"\n[allow_exec]\nwc = "/usr/bin/wc"\n' >/etc/vm-system/as-root.toml
+check "start" "" started as_root
+as=(runuser -u alice --) label=as-root folder=/home/alice/as-root
+manage=(restart_as_root)
+restart_as_root() { systemctl restart as-root.service; }
+worktree alice alice
+check "ops health" "" v ops health
+check "template" "" v template create --name as-root --module fs --module exec
+check "right to run wc" "" v template add-capability as-root --kind module --name exec --enabled --config '{"commands": ["wc"]}'
+check "session in a private folder" "-" v session create --template-id as-root --workspace-id w --base-commit c \
+    --worktree-path "$folder" --name s-as-root
+check "fs reads" "some text" v exec repl s-as-root 'require("fs").readFileSync("data.txt", "utf8")'
+check "exec" "data.txt" v exec repl s-as-root 'require("exec").run("wc", ["-c", "/work/data.txt"]).stdout'
+as=()
+rights() {
+    local pid
+    pid=$(systemctl show --property=MainPID --value as-root.service)
+    grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs):' "/proc/$pid/status" | tr '\t\n' '  '
+}
+check "the daemon has no rights" "CapEff: 0000000000000000 CapBnd: 0000000000000000 NoNewPrivs: 1" rights
+check "doctor shows the helper" "kill, setgid, setuid: e0 (bounding set e0)" v ops doctor
+systemctl stop as-root.service
+left() { ! runs 'spawn-[h]elper'; }
+check "no helper is left" "" left
+manage=(systemctl)
+
 # ---- the user unit
 unit="user unit"
 mkdir -p /home/alice/.cargo/bin /home/alice/.config/systemd/user/vm-system.service.d

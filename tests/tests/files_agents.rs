@@ -11,6 +11,8 @@ use vm_system_record::RecordedWorktree;
 use vm_system_runtime::files_agents::{FilesAgentConfig, FilesAgents};
 use vm_system_runtime::worktree::{RootSettings, Roots, Worktree, WorktreeClient, WorktreeError};
 use vm_system_sandbox::inspect;
+use vm_system_spawn::files_agent::AgentStarter;
+use vm_system_spawn::helper::{AgentRules, SpawnHelper};
 use vm_system_tests::other_user::OtherUser;
 use vm_system_tests::place::User;
 use vm_system_tests::{observe, program, skip, watch};
@@ -21,6 +23,9 @@ const BOB: u32 = 2;
 
 const CAP: u64 = 100_000;
 const PATIENT: Duration = Duration::from_secs(20);
+
+const RULES: AgentRules =
+    AgentRules { min_uid: 1, root_files: false, group: None, service_uid: u32::MAX, tokens: None };
 
 /// Descriptors and children are those of the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -43,10 +48,25 @@ impl World {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("chmod");
         let program = program::path(program, User::AsStarted);
-        let agents = FilesAgents::new(FilesAgentConfig { program, ..config.clone() });
+        let rules = AgentRules { root_files: true, ..RULES };
+        let helper = SpawnHelper::start(&program, &rules).expect("a helper");
+        let agents = FilesAgents::new(AgentStarter::Helper(helper), config.clone());
         let settings = RootSettings { path: folder.path().to_owned(), ..RootSettings::default() };
         let roots = Roots::new(&[settings], Some(agents.clone())).expect("a root");
         Some(Self { _alone: alone, folder, agents, roots })
+    }
+
+    fn helper(&self) -> &SpawnHelper {
+        self.agents.starter().helper().expect("agents of a helper")
+    }
+
+    /// A helper with other rules.
+    fn use_rules(&mut self, rules: &AgentRules) {
+        let program = program::path(program::PRODUCT, User::AsStarted);
+        let helper = SpawnHelper::start(&program, rules).expect("a helper");
+        self.agents = FilesAgents::new(AgentStarter::Helper(helper), FilesAgentConfig::default());
+        let settings = RootSettings { path: self.folder.path().to_owned(), ..RootSettings::default() };
+        self.roots = Roots::new(&[settings], Some(self.agents.clone())).expect("a root");
     }
 
     /// A folder of a user.
@@ -324,5 +344,83 @@ async fn agent_that_fails_again_and_again_is_not_started_for_ever_and_an_idle_on
         drop(open("honest", BOB).await.expect("an idle end is no failure"));
         watch::until_async(|| world.agents.live() == 0, "an idle agent runs").await;
     }
+    world.end().await;
+}
+
+/// The children of the helper.
+fn agents_of(helper: u32) -> Vec<vm_system_sandbox::pidfd::PidFd> {
+    observe::descendants(helper)
+}
+
+#[tokio::test]
+async fn the_helper_keeps_three_capabilities_and_starts_agents_of_allowed_users_alone() {
+    let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
+    let status = inspect::status(world.helper().pid()).expect("it runs");
+    // KILL, SETGID, SETUID.
+    assert_eq!((status.uid, status.capabilities, status.bounding), (0, 0xe0, 0xe0));
+    assert_eq!((status.no_new_privs, status.seccomp), (true, 2));
+    let folder = world.folder("open", ALICE, 0o755);
+    for user in [WorktreeClient::User(ALICE), WorktreeClient::Administrator] {
+        world.open(&folder, user.clone()).await.unwrap_or_else(|error| panic!("{user:?}: {error}"));
+    }
+    let agents = agents_of(world.helper().pid());
+    let mut uids = Vec::new();
+    for agent in &agents {
+        let status = inspect::status(agent.pid().expect("not reaped")).expect("it runs");
+        assert_eq!((status.capabilities, status.no_new_privs), (0, true));
+        uids.push(status.uid);
+    }
+    uids.sort_unstable();
+    assert_eq!(uids, [0, ALICE]);
+    world.end().await;
+    observe::all_end(&agents);
+
+    let rules = [
+        (AgentRules { min_uid: 2, ..RULES }, ALICE, "below `min_uid`"),
+        (AgentRules { service_uid: ALICE, ..RULES }, ALICE, "below `min_uid`"),
+        (RULES, 0, "does not use files as root"),
+    ];
+    for (rules, uid, why) in rules {
+        let Some(mut world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
+        world.use_rules(&rules);
+        let folder = world.folder("open", ALICE, 0o755);
+        for _ in 0..6 {
+            // However often: a refusal is no failure of an agent.
+            let refused = world.open(&folder, WorktreeClient::AdministratorAs(uid.to_string())).await;
+            let error = refused.expect_err("not allowed");
+            assert!(matches!(&error, WorktreeError::NotPermitted(text) if text.contains(why)), "{error}");
+        }
+        assert!(world.open(&folder, WorktreeClient::User(BOB)).await.is_ok(), "another user");
+        world.end().await;
+    }
+    let gid = nix::unistd::User::from_uid(ALICE.into()).expect("NSS").expect("a user").gid.as_raw();
+    let Some(mut world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
+    world.use_rules(&AgentRules { min_uid: 1000, group: Some(gid), ..RULES });
+    let folder = world.folder("open", ALICE, 0o755);
+    assert!(world.open(&folder, WorktreeClient::User(ALICE)).await.is_ok(), "a member of the group");
+    assert!(not_permitted(&world.open(&folder, WorktreeClient::User(BOB)).await), "no member");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn agents_end_with_their_helper_also_when_they_are_stopped_and_no_other_is_started() {
+    let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
+    let folder = world.folder("open", ALICE, 0o755);
+    file(&folder, "file", (ALICE, ALICE, 0o644));
+    let worktree = world.open(&folder, WorktreeClient::User(ALICE)).await.expect("hers");
+    world.open(&folder, WorktreeClient::User(BOB)).await.expect("open");
+    let helper = world.helper().clone();
+    let agents = agents_of(helper.pid());
+    assert_eq!(agents.len(), 2);
+    for agent in &agents {
+        agent.signal(nix::libc::SIGSTOP).expect("root may");
+    }
+    vm_system_sandbox::pidfd::PidFd::open(helper.pid()).expect("it runs").kill().expect("root may");
+    observe::all_end(&agents);
+    let error = world.read(&worktree, "file").await.expect_err("no agent");
+    assert!(matches!(&error, WorktreeError::Unavailable(_)), "{error}");
+    watch::until_async(|| helper.is_lost(), "the exit is noticed").await;
+    let error = world.open(&folder, WorktreeClient::User(3)).await.expect_err("no helper");
+    assert!(error.to_string().contains("the spawn helper has exited; restart the daemon"), "{error}");
     world.end().await;
 }

@@ -90,6 +90,12 @@ fn tour(page: &str, least: usize) {
     for (number, step) in steps.iter().enumerate() {
         // The build is not tested here.
         let line = step.command.replace("cargo run --release --", "vm-system");
+        // The files of these pages are the reader's own, who is root here.
+        let line = if User::can_be_switched() {
+            line.replace("vm-system serve", "vm-system serve --root-files")
+        } else {
+            line
+        };
         script.extend(["echo '==== ", &number.to_string(), "'\n", &line, "\n"]);
         if line.ends_with('&') {
             script.push_str(

@@ -10,7 +10,7 @@ use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::other_user::{GROUP, OtherUser};
-use vm_system_tests::place::{TestDir, User};
+use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
 use vm_system_tests::programs::result;
 use vm_system_tests::{skip, watch};
 
@@ -278,6 +278,7 @@ fn live_session_of_a_demoted_or_revoked_token_has_no_files() {
             .collect();
         std::fs::write(&book, entries.join("\n")).expect("tokens");
         std::fs::set_permissions(&book, Permissions::from_mode(0o600)).expect("chmod");
+        std::os::unix::fs::chown(&book, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).expect("root may");
     };
     let (of_alice, of_bob, admin) =
         ("role = \"user\"\nuid = 61001", "role = \"user\"\nuid = 61002", "role = \"admin\"");

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_runtime::files_agents::{FilesAgentConfig, FilesAgents};
 use vm_system_runtime::worktree::{RootSettings, Roots, Worktree, WorktreeClient};
+use vm_system_spawn::files_agent::AgentStarter;
+use vm_system_spawn::helper::{AgentRules, SpawnHelper};
 use vm_system_tests::place::User;
 use vm_system_tests::program;
 
@@ -26,7 +28,11 @@ fn main() -> anyhow::Result<()> {
     }
     chown(folder.path(), Some(UID), Some(UID)).context("only root starts files agents")?;
     let program = program::path("vm-system", User::Unprivileged);
-    let agents = FilesAgents::new(FilesAgentConfig { program, ..FilesAgentConfig::default() });
+    let rules = AgentRules { min_uid: 1, root_files: true, group: None, service_uid: u32::MAX, tokens: None };
+    let agents = FilesAgents::new(
+        AgentStarter::Helper(SpawnHelper::start(&program, &rules)?),
+        FilesAgentConfig::default(),
+    );
     let path = folder.path().to_owned();
     let settings = [RootSettings { path: path.clone(), ..RootSettings::default() }];
     let (own, of_user) = (Roots::new(&settings, None)?, Roots::new(&settings, Some(agents.clone()))?);

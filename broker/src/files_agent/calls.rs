@@ -5,7 +5,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,6 +42,7 @@ impl FilesAgentProcess {
 
     fn open(&self, call: u64, path: Vec<u8>, cross_mounts: bool, root: Option<OwnedFd>) -> Result<(), Errno> {
         let root = root.ok_or(Errno::EBADF)?;
+        let root = if self.has_own_mounts { own_view(&root).unwrap_or(root) } else { root };
         let path = OsString::from_vec(path);
         let folder = beneath::open_folder(root.as_fd(), Path::new(&path), cross_mounts)?;
         let facts = nix::sys::stat::fstat(&folder)?;
@@ -120,4 +121,12 @@ impl FilesAgentProcess {
             let _ = kill(Pid::from_raw(*pid as i32), Signal::SIGKILL);
         }
     }
+}
+
+/// The same folder among the mounts that this process sees: commands can only be given folders of these. `None`: it is not there.
+fn own_view(folder: &OwnedFd) -> Option<OwnedFd> {
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd())).ok()?;
+    let own = nix::fcntl::open(&path, beneath::FOLDER, nix::sys::stat::Mode::empty()).ok()?;
+    let (found, wanted) = (nix::sys::stat::fstat(&own).ok()?, nix::sys::stat::fstat(folder).ok()?);
+    ((found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)).then_some(own)
 }

@@ -13,7 +13,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use vm_system_daemon::{Config, ConfigFile, DaemonError, Durability, check_command};
+use vm_system_daemon::{Config, ConfigFile, DaemonError, Durability, PreparedDaemon, check_command};
 use vm_system_sandbox::heap;
 
 /// Arguments of `serve`.
@@ -59,6 +59,12 @@ pub struct Args {
     /// service; see `vm-system help operations`
     #[arg(long)]
     keep_sessions: bool,
+    /// Started as root: the user that the daemon becomes, by name or number [default: vm-system]
+    #[arg(long, value_name = "USER", env = "VM_SYSTEM_USER", hide_env_values = true)]
+    user: Option<String>,
+    /// Started as root: also use worktrees as root, without capabilities. Whoever takes the daemon over can then change root's files
+    #[arg(long)]
+    root_files: bool,
     /// Exit after this time without clients and executions
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
@@ -98,6 +104,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         std::env::set_current_dir("/")
             .map_err(|error| CliError::internal(format!("cannot leave the current folder: {error}")))?;
     }
+    // Before there is another thread.
+    let daemon = PreparedDaemon::new(config).map_err(|error| failure(&error))?;
     let threads = reactor_threads();
     // One for each thread that is always there, and one for all that do blocking work.
     heap::limit_arenas(i32::try_from(threads + 1).unwrap_or(i32::MAX));
@@ -107,7 +115,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         .thread_name("vm-system")
         .build()
         .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
-        .block_on(vm_system_daemon::serve(config))
+        .block_on(vm_system_daemon::serve(daemon))
         .map_err(|error| failure(&error))?;
     Ok(exit::OK)
 }
@@ -219,6 +227,8 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     }
     config.keep_sessions = args.keep_sessions;
     config.idle_exit = args.idle_exit.map(|seconds| Duration::from_secs(u64::from(seconds)));
+    config.users.user = args.user.or(config.users.user);
+    config.users.root_files |= args.root_files;
     config.keeper_per_owner |= args.keeper_per_owner;
     if let Some(sandbox) = args.sandbox {
         config.sandbox = sandbox.into();

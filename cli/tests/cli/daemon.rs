@@ -195,7 +195,7 @@ fn doctor_reports_every_wall_with_and_without_a_daemon() {
 fn a_daemon_in_the_background_is_ready_when_its_command_returns() {
     let env = TestEnvironment::new();
     let state = env.path("state");
-    let elsewhere = env.path("elsewhere.sock");
+    let elsewhere = env.path("run").join("elsewhere.sock");
     let detach = ["serve", "--detach", "--wait-ready=30s", "--durability", "normal", "--state-dir"];
     let serve = |more: &[&str]| {
         let mut command = env.command(detach);

@@ -5,6 +5,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -23,6 +24,8 @@ pub(crate) struct TestEnvironment {
 impl TestEnvironment {
     pub(crate) fn new() -> Self {
         let env = Self { dir: tempfile::tempdir().unwrap() };
+        // A daemon of root becomes another user.
+        std::fs::set_permissions(env.dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
         for folder in ["home", "work"] {
             std::fs::create_dir(env.path(folder)).unwrap();
         }
@@ -60,6 +63,7 @@ impl TestEnvironment {
             .env("PATH", path.unwrap())
             .env("HOME", self.path("home"))
             .env("VM_SYSTEM_SOCKET", self.socket())
+            .env("VM_SYSTEM_USER", "65534")
             .env("LANG", "C.UTF-8")
             .current_dir(self.work())
             .stdin(Stdio::null())
@@ -107,6 +111,7 @@ impl TestEnvironment {
         let child = self
             .command(["serve", "--durability", "normal", "--state-dir"])
             .arg(self.path("state"))
+            .args(["--root-files"])
             .args(args)
             .env("NOTIFY_SOCKET", place)
             .stdout(Stdio::null())

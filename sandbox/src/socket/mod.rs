@@ -67,6 +67,19 @@ pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<
     }
 }
 
+/// The user who sent the next packet, as the kernel reports it, and leaves the packet in the socket. For a connection to a socket that
+/// another process listens on for its peer (`SO_PEERCRED` shows the listener). The socket must [`receive_credentials`] since before
+/// it was connected. `None`: there is no packet, or the other end is closed. Descriptors of the packet are discarded.
+pub fn next_sender(socket: &impl AsFd, wait: Wait) -> io::Result<Option<u32>> {
+    let raw = uninterrupted(|| sys::receive(socket.as_fd(), &mut [0; 1], wait.flags() | libc::MSG_PEEK))?;
+    Ok(raw.uid.filter(|_| raw.len > 0))
+}
+
+/// The kernel attaches the sender's credentials to every packet that arrives from now on.
+pub fn receive_credentials(socket: &impl AsFd, on: bool) -> io::Result<()> {
+    sys::set_option(socket.as_fd(), libc::SO_PASSCRED, i32::from(on))
+}
+
 /// Receives one packet and never a descriptor: the number of bytes, and whether the packet was longer or has descriptors. For a peer
 /// that may have descriptors whose last close blocks (a connection with `SO_LINGER`). Unless the peer `cannot_send_descriptors`
 /// ([`refuse_descriptors`]), the packet is looked at first, and one with descriptors stays in the socket.
@@ -133,6 +146,12 @@ pub fn set_nonblocking(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
+/// Ends a connection for both ends, whoever else has descriptors of it.
+pub fn shut_down(socket: &impl AsFd) {
+    // Fails only if it has ended.
+    let _ = nix::sys::socket::shutdown(socket.as_fd().as_raw_fd(), nix::sys::socket::Shutdown::Both);
+}
+
 /// The process that called `listen` (for a connecting end) or created the pair (kernel >= 6.5).
 pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
     sys::peer_pidfd(socket.as_fd()).map(PidFd::from)
@@ -162,7 +181,11 @@ pub fn accept(socket: &impl AsFd) -> io::Result<OwnedFd> {
 
 /// Connects to a bound path.
 pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
-    let socket = unconnected()?;
+    connect_from(unconnected()?, path)
+}
+
+/// As [`connect_to`], from a socket that was set up before.
+pub fn connect_from(socket: OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
     Ok(socket)
 }
@@ -249,6 +272,27 @@ mod tests {
         send(&left, &[b"x"], &[], Wait::Yes).expect("send");
         let got = receive(&right, &mut [0; 8], Wait::Yes).expect("receive");
         assert_eq!(got.sender.expect("attested").pid().expect("pid"), std::process::id());
+    }
+
+    #[test]
+    fn the_user_of_the_next_packet_is_known_before_it_is_received() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("sock");
+        let listener = bind_at(&path).expect("bind");
+        start_listening(&listener).expect("listen");
+        let ours = unconnected().expect("socket");
+        receive_credentials(&ours, true).expect("setsockopt");
+        let ours = connect_from(ours, &path).expect("connect");
+        let theirs = accept(&listener).expect("accept");
+        send(&theirs, &[b"abc"], &[], Wait::Yes).expect("send");
+        let us = nix::unistd::geteuid().as_raw();
+        for _ in 0..2 {
+            assert_eq!(next_sender(&ours, Wait::Yes).expect("a packet"), Some(us));
+        }
+        receive_credentials(&ours, false).expect("setsockopt");
+        assert_eq!(receive_bytes(&ours, &mut [0; 8], Wait::No, false).expect("receive"), (3, false));
+        drop(theirs);
+        assert_eq!(next_sender(&ours, Wait::Yes).expect("closed"), None);
     }
 
     #[test]

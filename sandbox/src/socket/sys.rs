@@ -18,6 +18,8 @@ pub(super) struct Raw {
     pub(super) truncated: bool,
     pub(super) fds: Vec<OwnedFd>,
     pub(super) pidfd: Option<OwnedFd>,
+    /// The sender's effective user, if the socket receives credentials.
+    pub(super) uid: Option<u32>,
 }
 
 fn check(result: isize) -> io::Result<usize> {
@@ -41,6 +43,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -
         truncated: header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0,
         fds: Vec::new(),
         pidfd: None,
+        uid: None,
     };
     // SAFETY: the kernel filled `control` and set `msg_controllen`; the CMSG macros stay within it, and every
     // descriptor found there is fresh and ours alone.
@@ -52,6 +55,13 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -
                 #[allow(clippy::unnecessary_cast)]
                 let bytes = head.cmsg_len as usize - libc::CMSG_LEN(0) as usize;
                 let data = std::slice::from_raw_parts(libc::CMSG_DATA(message), bytes);
+                if head.cmsg_type == libc::SCM_CREDENTIALS {
+                    // `struct ucred`: pid, uid, gid.
+                    let uid = data.get(4..8).and_then(|uid| uid.try_into().ok());
+                    raw.uid = uid.map(u32::from_ne_bytes);
+                    message = libc::CMSG_NXTHDR(&raw const header, message);
+                    continue;
+                }
                 for fd in data.chunks_exact(size_of::<RawFd>()) {
                     let fd = fd.try_into().map_or(-1, RawFd::from_ne_bytes);
                     match head.cmsg_type {

@@ -14,7 +14,7 @@ use vm_system_sandbox::process::{self, ExitStatus, Fork};
 use vm_system_sandbox::seccomp::bpf::{Check, FilterAction, FilterRow};
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::seccomp::{
-    self, table_broker, table_command, table_keeper, table_supervisor, table_worker,
+    self, table_broker, table_command, table_helper, table_keeper, table_supervisor, table_worker,
 };
 use vm_system_sandbox::{interrupt, landlock, namespaces, pidfd, privileges, root, selftest, socket};
 use vm_system_testkit::skip;
@@ -23,7 +23,7 @@ const CASES: &[(&str, fn())] = &[
     ("every_row_lets_its_call_through_and_no_other_row_does", every_row_is_needed),
     ("commands_do_what_programs_do", commands_work),
     ("commands_get_errors_for_everything_else", commands_get_errors),
-    ("a_supervisor_is_refused_every_call_of_its_table_and_no_other", supervisor_calls_are_refused),
+    ("supervisor_and_spawn_helper_are_refused_every_call_of_their_tables", supervisor_calls_are_refused),
     ("pairs_of_commands_reach_no_address", pairs_reach_no_address),
     ("commands_cannot_write_kernel_settings_or_device_modes", commands_write_no_kernel_settings),
     ("a_process_that_becomes_another_user_cannot_be_traced", changed_users_are_not_dumpable),
@@ -118,21 +118,25 @@ fn every_row_is_needed() {
     }
 }
 
-/// The errno of a call in a command, 0 if it succeeds.
+/// The rows of the supervisor, and those of the spawn helper, beside which Unix sockets are needed.
 fn supervisor_calls_are_refused() {
-    for row in table_supervisor::TABLE {
-        let ending = selftest::in_child(|| {
-            if seccomp::install_refusals_everywhere(table_supervisor::TABLE).is_err() {
-                return 255;
-            }
-            let errno = |number| sys::call(number, [0; 6]).err().and_then(|error| error.raw_os_error());
-            i32::from(errno(row.number) != Some(libc::EPERM))
-                + 2 * i32::from(errno(libc::SYS_getpid).is_some())
-        });
-        assert_eq!(ending.expect("child"), ExitStatus::Exited(0), "{}", row.name);
+    for table in [table_supervisor::TABLE, table_helper::TABLE] {
+        for row in table {
+            let ending = selftest::in_child(|| {
+                if seccomp::install_refusals_everywhere(table).is_err() {
+                    return 255;
+                }
+                let errno = |number, of| sys::call(number, of).err().and_then(|error| error.raw_os_error());
+                let unix = [libc::AF_UNIX as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0];
+                i32::from(errno(row.number, matching_arguments(row)) != Some(libc::EPERM))
+                    + 2 * i32::from(errno(libc::SYS_socket, unix).is_some())
+            });
+            assert_eq!(ending.expect("child"), ExitStatus::Exited(0), "{}", row.name);
+        }
     }
 }
 
+/// The errno of a call in a command, 0 if it succeeds.
 fn in_command(number: libc::c_long, arguments: [u64; 6]) -> i32 {
     let ending = selftest::in_child(|| {
         privileges::drop_all().expect("drop privileges");

@@ -42,7 +42,7 @@ mod ui;
 mod upgrade;
 
 pub use server::{Listeners, serve};
-pub use tokens::{TokenBook, TokenError};
+pub use tokens::{TokenBook, TokenError, token_uids};
 pub use ui::UiDir;
 
 use super::control::{PeerPolicy, ServerState, UpgradedClients};

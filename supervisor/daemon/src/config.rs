@@ -5,6 +5,7 @@
 use super::cgroups::{CgroupConfig, CgroupsFile};
 use super::databases::DatabasesFile;
 use super::shares::{ShareConfig, ShareFile, SharesFile};
+use super::users::UserConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -47,8 +48,10 @@ pub struct Config {
     pub sandbox: SandboxMode,
     /// Each owner has a jail of its own: a keeper with its zygotes, a user and a pid namespace.
     pub keeper_per_owner: bool,
-    /// The user of the workers of a root supervisor.
+    /// The user that brokers and workers run as if it is another one than the supervisor's.
     pub service_ids: ServiceIds,
+    /// Users of a daemon that root starts.
+    pub users: UserConfig,
     /// Folders beneath which worktrees must be; empty = anywhere, for administrators only.
     pub worktree_roots: Vec<RootSettings>,
     /// What owners may have of the things that are counted.
@@ -126,6 +129,7 @@ impl Config {
             sandbox: SandboxMode::Full,
             keeper_per_owner: false,
             service_ids: SpawnConfig::embedded().service_ids,
+            users: UserConfig::default(),
             worktree_roots: Vec::new(),
             shares: ShareConfig::default(),
             workspaces: WorkspaceLimits::default(),
@@ -176,8 +180,10 @@ impl Config {
         set(&mut self.keeper_grace, file.keeper_grace_s.map(seconds));
         set(&mut self.drain, file.drain_s.map(seconds));
         set(&mut self.stop, file.stop_s.map(seconds));
-        set(&mut self.service_ids.uid, file.service_uid);
-        set(&mut self.service_ids.gid, file.service_gid);
+        self.users.user = file.user.or(self.users.user);
+        set(&mut self.users.min_uid, file.min_uid);
+        set(&mut self.users.root_files, file.root_files);
+        self.users.agent_sockets = file.agent_sockets.or(self.users.agent_sockets);
         self.operator.env.extend(file.env.unwrap_or_default());
         self.operator.commands.extend(file.allow_exec.unwrap_or_default());
         self.socket_group = file.socket_group.or(self.socket_group);
@@ -233,8 +239,10 @@ pub struct ConfigFile {
     shares: SharesFile,
     databases: DatabasesFile,
     cgroups: CgroupsFile,
-    service_uid: Option<u32>,
-    service_gid: Option<u32>,
+    user: Option<String>,
+    min_uid: Option<u32>,
+    root_files: Option<bool>,
+    agent_sockets: Option<PathBuf>,
     keeper_grace_s: Option<u32>,
     drain_s: Option<u32>,
     stop_s: Option<u32>,

@@ -1,5 +1,6 @@
 //! Why a supervisor does not start, as messages for the operator.
 
+use super::give::GiveError;
 use super::socket::SocketError;
 use std::io;
 use std::net::SocketAddr;
@@ -55,6 +56,21 @@ pub enum DaemonError {
     /// A TCP address cannot be bound.
     #[error("cannot listen at {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
+    /// There is no user that a daemon of root can become.
+    #[error("started as root, the daemon becomes the user `{name}`, and cannot: {detail}")]
+    NoUser { name: String, detail: String, is_default: bool },
+    /// A folder cannot be given to the daemon's user.
+    #[error("cannot give a folder to the daemon's user: {0}")]
+    Give(GiveError),
+    /// The cgroup cannot be given to the daemon's user.
+    #[error("cannot give the cgroup to the daemon's user: {0}")]
+    HandOver(io::Error),
+    /// The rights of root cannot be given up.
+    #[error("cannot become the daemon's user: {0}")]
+    BecomeUser(io::Error),
+    /// The process that starts files agents.
+    #[error("cannot start the spawn helper: {0}")]
+    Helper(io::Error),
     /// The supervisor's own filter.
     #[error("cannot restrict the supervisor's system calls: {0}")]
     Filter(io::Error),
@@ -119,7 +135,9 @@ impl DaemonError {
             | Self::Ui(_)
             | Self::NoTokens(_)
             | Self::CgroupLimit { .. }
+            | Self::NoUser { .. }
             | Self::Listen { .. } => true,
+            Self::Give(error) => !matches!(error, GiveError::Io { .. }),
             Self::Cgroup(error) => matches!(error, CgroupError::NotCgroup(_) | CgroupError::Shared { .. }),
             Self::Socket(error) => matches!(error, SocketError::NotASocket { .. } | SocketError::NoGroup(_)),
             Self::Store(error) => {
@@ -134,6 +152,23 @@ impl DaemonError {
         match self {
             Self::Runtime(StartError::Spawn(error)) => Some(error.hint()),
             Self::Cgroup(error) => Some(error.hint()),
+            Self::Give(error) => Some(error.hint()),
+            Self::NoUser { is_default: true, .. } => Some(
+                "make it (`useradd --system --no-create-home --shell /usr/sbin/nologin vm-system`), or name another \
+                 user without rights with --user ($VM_SYSTEM_USER, or `user` of the file)",
+            ),
+            Self::NoUser { .. } => Some("name an existing user without rights of root"),
+            Self::Store(OpenError::Denied { .. }) => Some(
+                "a daemon that root starts becomes another user (--user), who needs access to the folders above, too",
+            ),
+            Self::Socket(SocketError::Io { source, .. })
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Some(
+                    "the folder of the socket must belong to the daemon's user: choose a folder of its own, such as \
+                 /run/vm-system",
+                )
+            }
             Self::CgroupLimit { .. } => {
                 Some("start the daemon as a service with Delegate=yes, or remove the setting")
             }

@@ -5,10 +5,10 @@
 //!
 //! Reading order:
 //! - [`config`]: the operator's settings; [`shares`], [`cgroups`]: parts of them
+//! - [`users`]: the user that a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
 //!   [`notify`]: its reports to the service manager
-//! - [`rights`]: what a supervisor gives up
 //! - [`idle`]: the exit of a daemon that was started on demand
 //! - [`embedded`]: a supervisor without an API
 
@@ -18,25 +18,32 @@ mod config;
 mod databases;
 mod embedded;
 mod error;
+mod give;
 mod http;
 mod idle;
 mod lifeline;
 mod notify;
+mod prepare;
 mod rights;
 mod serve;
 mod shares;
 mod socket;
 mod stop_signals;
 mod trim;
+mod users;
 mod watchdog;
 
 pub use cgroups::{CgroupConfig, SubtreeSetting};
 pub use config::{Config, ConfigError, ConfigFile, HttpConfig, SYSTEM_RUNTIME, check_command};
 pub use embedded::Embedded;
 pub use error::DaemonError;
+pub use give::GiveError;
+pub use prepare::PreparedDaemon;
+pub use rights::dispatch;
 pub use serve::serve;
 pub use shares::ShareConfig;
 pub use socket::SocketError;
+pub use users::{SERVICE_USER, UserConfig};
 pub use vm_system_runtime::examine_host;
 pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
 pub use vm_system_store::Durability;

@@ -1,14 +1,20 @@
-//! Reports the daemon's state to a service manager, and gives it descriptors: datagrams to `$NOTIFY_SOCKET` (`sd_notify(3)`).
+//! Reports the daemon's state to a service manager, and gives it descriptors: datagrams to `$NOTIFY_SOCKET` (`sd_notify(3)`). A daemon
+//! that gives up root's rights connects before: its user may not reach a socket of root.
 
 use super::lifeline::has_hung_up;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, sendmsg, socket,
+    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, connect as connect_socket,
+    sendmsg, socket,
 };
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::OnceLock;
 use std::time::Duration;
+
+/// Connected by root.
+static CONNECTED: OnceLock<OwnedFd> = OnceLock::new();
 
 /// The states that are reported to a service manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +34,19 @@ impl State {
             Self::Stopping => "STOPPING=1",
             Self::Watchdog => "WATCHDOG=1",
         }
+    }
+}
+
+fn manager() -> Option<OsString> {
+    std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty())
+}
+
+/// Connects to `$NOTIFY_SOCKET` while this process is root. A failure shows at the first report.
+pub(super) fn connect() {
+    let connected = manager().and_then(|path| connect_to(&path).ok());
+    if let Some(socket) = connected {
+        // Called once.
+        let _ = CONNECTED.set(socket);
     }
 }
 
@@ -52,8 +71,13 @@ pub(super) struct Notification<'a> {
 
 /// Sends a message; false if there is no service manager.
 pub(super) fn send(message: &Notification<'_>) -> io::Result<bool> {
-    let path = std::env::var_os("NOTIFY_SOCKET").filter(|path| !path.is_empty());
-    path.map_or(Ok(false), |path| send_to(&path, message).map(|()| true))
+    let Some(path) = manager() else { return Ok(false) };
+    match CONNECTED.get() {
+        // Another socket may have its place.
+        Some(socket) => send_by(socket, message).or_else(|_| send_to(&path, message))?,
+        None => send_to(&path, message)?,
+    }
+    Ok(true)
 }
 
 /// Waits until the service manager has processed all earlier messages (`BARRIER=1`). Blocks.
@@ -65,6 +89,10 @@ pub(super) fn barrier(patience: Duration) -> io::Result<()> {
 }
 
 fn send_to(path: &OsStr, message: &Notification<'_>) -> io::Result<()> {
+    send_by(&connect_to(path)?, message)
+}
+
+fn connect_to(path: &OsStr) -> io::Result<OwnedFd> {
     let address = match path.as_bytes().split_first() {
         Some((b'@', name)) => UnixAddr::new_abstract(name)?,
         _ => UnixAddr::new(path)?,
@@ -72,10 +100,15 @@ fn send_to(path: &OsStr, message: &Notification<'_>) -> io::Result<()> {
     // A full queue must not block the supervisor.
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Datagram, flags, None)?;
+    connect_socket(socket.as_raw_fd(), &address)?;
+    Ok(socket)
+}
+
+fn send_by(socket: &OwnedFd, message: &Notification<'_>) -> io::Result<()> {
     let fds: Vec<RawFd> = message.fds.iter().map(|fd| fd.as_raw_fd()).collect();
     let rights = if fds.is_empty() { Vec::new() } else { vec![ControlMessage::ScmRights(&fds)] };
     let text = [IoSlice::new(message.text.as_bytes())];
-    sendmsg(socket.as_raw_fd(), &text, &rights, MsgFlags::MSG_NOSIGNAL, Some(&address))?;
+    sendmsg::<UnixAddr>(socket.as_raw_fd(), &text, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
     Ok(())
 }
 

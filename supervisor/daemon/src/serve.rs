@@ -1,10 +1,10 @@
 //! The daemon from start to exit.
 //!
-//! Start: cgroup, signals, the lock of the state directory (it excludes a second daemon), store, sockets, jail, APIs, READY. Stop, by SIGTERM, SIGINT or the
-//! verb: STOPPING; no new requests are accepted, and requests in progress get `drain` to finish; sessions are closed and get
-//! `stop` to end, then the jail is killed; the last responses are written; store and sockets are closed. A second signal
-//! skips the rest of `drain`. A daemon with a lifeline that receives a signal exits instead, as if it had been killed, when
-//! everything that it has replied is stored: its sessions are the next daemon's.
+//! Start (after [`PreparedDaemon`]): signals, the lock of the state directory (it excludes a second daemon), store, groups, sockets,
+//! jail, APIs, READY. Stop, by SIGTERM, SIGINT or the verb: STOPPING; no new requests are accepted, and requests in progress get
+//! `drain` to finish; sessions are closed and get `stop` to end, then the jail is killed; the last responses are written; store and
+//! sockets are closed. A second signal skips the rest of `drain`. A daemon with a lifeline that receives a signal exits instead, as
+//! if it had been killed, when everything that it has replied is stored: its sessions are the next daemon's.
 
 use super::assembly::{Assembly, Parts};
 use super::cgroups;
@@ -14,6 +14,7 @@ use super::http::HttpApi;
 use super::idle;
 use super::lifeline;
 use super::notify::{State, notify};
+use super::prepare::PreparedDaemon;
 use super::rights;
 use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
@@ -30,11 +31,8 @@ use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerSta
 use vm_system_api::rest::{self, TokenBook};
 use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
-use vm_system_runtime::files_agents::{FilesAgentConfig, FilesAgents};
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_sandbox::cgroup::CgroupSubtree;
-use vm_system_sandbox::namespaces::is_root;
-use vm_system_sandbox::rlimit;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{Cgroups, KeptJail, SpawnConfig};
 use vm_system_store::{StoreHandle, StoreLock, StoreOptions};
@@ -53,13 +51,8 @@ struct Succession {
 
 /// Serves until a signal or the verb stops the daemon. When this returns, no process of the daemon is left, but for sessions that
 /// are kept for the next one.
-pub async fn serve(mut config: Config) -> Result<(), DaemonError> {
-    // A connection takes one, a session two or three; what runs commands of users has limits of its own.
-    if let Err(error) = rlimit::many_descriptors() {
-        tracing::warn!(%error, "the limit of descriptors is not raised");
-    }
-    // Before any other process is started.
-    let subtree = cgroups::claim(&config.cgroups)?;
+pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
+    let PreparedDaemon { mut config, subtree, roots } = daemon;
     let lifeline = lifeline(&mut config, subtree.as_ref().ok());
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     // Before anything is done to keepers: they may be another daemon's.
@@ -83,14 +76,14 @@ pub async fn serve(mut config: Config) -> Result<(), DaemonError> {
     };
     let succession = Succession { kept, lifeline };
     tokio::select! {
-        served = serve_from(config, (store.clone(), succession), cgroups, signals) => served,
+        served = serve_from((config, roots), (store.clone(), succession), cgroups, signals) => served,
         // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
         never = watchdog::report(store) => match never {},
     }
 }
 
 async fn serve_from(
-    config: Config,
+    (config, roots): (Config, Roots),
     (store, succession): (StoreHandle, Succession),
     cgroups: Cgroups,
     mut signals: StopSignals,
@@ -104,15 +97,14 @@ async fn serve_from(
         }
     };
     let bound = async {
-        let roots = open_roots(&config).await?;
         let group = config.socket_group.as_deref().map(find_group).transpose()?;
         let own_uid = nix::unistd::geteuid().as_raw();
         let own_user = if config.is_service() { OwnUser::Service(own_uid) } else { OwnUser::Person(own_uid) };
         let peers = PeerPolicy::new(own_user, config.service_ids.uid, group);
         let control = ListeningSocket::bind(&config.socket, group)?;
-        Ok::<_, DaemonError>((roots, control, HttpApi::bind(&config, peers.clone(), group).await?, peers))
+        Ok::<_, DaemonError>((control, HttpApi::bind(&config, peers.clone(), group).await?, peers))
     };
-    let (roots, (socket, listener), http, peers) = match bound.await {
+    let ((socket, listener), http, peers) = match bound.await {
         Ok(bound) => bound,
         Err(error) => {
             store.shutdown().await;
@@ -143,6 +135,7 @@ async fn serve_from(
         state_dir = %config.state_dir.display(),
         durability = config.durability.as_str(),
         service = config.is_service(),
+        uid = nix::unistd::geteuid().as_raw(),
         "ready"
     );
     let idle = async {
@@ -240,14 +233,6 @@ async fn open_library_store(config: &Config, store: &StoreHandle) -> Result<Libr
     });
     let opened = opened.await.map_err(|error| DaemonError::Internal(error.to_string()))?;
     opened.map_err(|source| DaemonError::Libraries { path: config.state_dir.clone(), source })
-}
-
-/// Opens the folders beneath which worktrees may be. Started as root, files agents use the worktrees with the rights of users.
-async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
-    let settings = config.worktree_roots.clone();
-    let agents = is_root().then(|| FilesAgents::new(FilesAgentConfig::default()));
-    let opened = tokio::task::spawn_blocking(move || Roots::new(&settings, agents)).await;
-    opened.map_err(|error| DaemonError::Internal(error.to_string()))?.map_err(DaemonError::Roots)
 }
 
 /// Maps owners to their rights on worktrees: local users by the rules of the sockets, bearers of tokens by the current file of

@@ -14,7 +14,13 @@ impl Ops {
         if let Some(error) = problem(&self.store.status()) {
             return Err(error);
         }
-        match self.runtime.facts().problem {
+        let facts = self.runtime.facts();
+        match facts.problem {
+            None if facts.helper_is_lost => Err(OpError::new(
+                ErrorCode::SandboxUnavailable,
+                "the spawn helper has exited: worktrees cannot be opened".to_owned(),
+            )
+            .with_hint("restart the daemon; its log has the time of the exit")),
             None => Ok(Reply::Health(Health { status: "ok".to_owned() })),
             Some(why) => Err(OpError::new(
                 ErrorCode::SandboxUnavailable,

@@ -3,7 +3,9 @@
 use std::time::Duration;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer};
 use vm_system_protocol::keeper::LayerReport;
+use vm_system_sandbox::inspect::{self, Status};
 use vm_system_sandbox::step::Layer;
+use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{Cgroups, SandboxMode, SpawnConfig, Spawner, examine, is_wanted};
 
 /// Longest end of an empty jail.
@@ -13,18 +15,22 @@ const END: Duration = Duration::from_secs(2);
 pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
     match Spawner::start(config.clone()).await {
         Ok((jail, _events)) => {
-            let report = report(&config, Ok(&jail)).await;
+            let report = report(&config, None, Ok(&jail)).await;
             jail.shutdown(END).await;
             report
         }
-        Err(error) => report(&config, Err(format!("{error}; {}", error.hint()))).await,
+        Err(error) => report(&config, None, Err(format!("{error}; {}", error.hint()))).await,
     }
 }
 
 /// The report about a jail, or about why it could not be built.
-pub(super) async fn report(config: &SpawnConfig, jail: Result<&Spawner, String>) -> DoctorReport {
+pub(super) async fn report(
+    config: &SpawnConfig,
+    helper: Option<&SpawnHelper>,
+    jail: Result<&Spawner, String>,
+) -> DoctorReport {
     let (layers, mut problem) = match jail {
-        Ok(jail) => (layers(jail, config), None),
+        Ok(jail) => (layers(jail, config, helper), None),
         Err(problem) => (Vec::new(), Some(problem)),
     };
     let host = examine(config).await.unwrap_or_else(|error| {
@@ -42,10 +48,50 @@ pub(super) async fn report(config: &SpawnConfig, jail: Result<&Spawner, String>)
     }
 }
 
-/// The walls that the keeper reported as in force, and the groups of owners.
-pub(super) fn layers(jail: &Spawner, config: &SpawnConfig) -> Vec<SandboxLayer> {
+/// The walls that the keeper reported as in force, the groups of owners, and what the kernel says of the supervisor and its helper.
+pub(super) fn layers(
+    jail: &Spawner,
+    config: &SpawnConfig,
+    helper: Option<&SpawnHelper>,
+) -> Vec<SandboxLayer> {
     let reported = jail.layers().iter().map(|report| layer(report, config.sandbox));
-    reported.chain([cgroups(&config.cgroups)]).collect()
+    reported.chain([cgroups(&config.cgroups), supervisor()]).chain(helper.map(of_helper)).collect()
+}
+
+/// This process.
+fn supervisor() -> SandboxLayer {
+    let bare = |status: &Status| status.uid != 0 && status.capabilities == 0;
+    of_process("supervisor", std::process::id(), bare, "")
+}
+
+/// Only to start processes as other users and to end them: KILL, SETGID, SETUID.
+const OF_HELPER: u64 = 0b1110_0000;
+
+fn of_helper(helper: &SpawnHelper) -> SandboxLayer {
+    if helper.is_lost() {
+        let detail = "it has exited: no files agent can be started until the daemon is restarted".to_owned();
+        return SandboxLayer { name: "spawn helper".to_owned(), in_force: false, required: false, detail };
+    }
+    let bounded = |status: &Status| status.capabilities == OF_HELPER && status.bounding == OF_HELPER;
+    of_process("spawn helper", helper.pid(), bounded, "kill, setgid, setuid: ")
+}
+
+/// A row about a process of the daemon, from `/proc`.
+fn of_process(name: &str, pid: u32, has_expected_rights: fn(&Status) -> bool, rights: &str) -> SandboxLayer {
+    let (in_force, detail) = match inspect::status(pid) {
+        Ok(status) => {
+            let Status { uid, capabilities, bounding, no_new_privs, filters, seccomp, .. } = status;
+            let is_expected = has_expected_rights(&status) && no_new_privs && seccomp == 2;
+            let privileges = if no_new_privs { "no_new_privs" } else { "without no_new_privs" };
+            let detail = format!(
+                "pid {pid}, uid {uid}, capabilities {rights}{capabilities:x} (bounding set {bounding:x}), {privileges}, \
+                 filters: {filters}"
+            );
+            (is_expected, detail)
+        }
+        Err(error) => (false, format!("pid {pid} cannot be seen in /proc: {error}")),
+    };
+    SandboxLayer { name: name.to_owned(), in_force, required: false, detail }
 }
 
 /// The groups of owners, which the daemon makes and not the keeper.

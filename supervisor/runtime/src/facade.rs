@@ -27,6 +27,7 @@ use vm_system_protocol::control::{DoctorReport, GivenAnswer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
+use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
 use vm_system_store::{BoxFuture, OpenError, StoreHandle};
 
@@ -60,6 +61,11 @@ pub enum StartError {
 }
 
 impl Runtime {
+    /// The process that starts files agents, if there is one.
+    fn helper(&self) -> Option<&SpawnHelper> {
+        self.0.shared.roots.agents()?.starter().helper()
+    }
+
     /// Builds the jail while the store opens, and takes over the sessions of an earlier supervisor whose workers still run; the others
     /// become `crashed(host_restart)`. After an error both are closed, and the keepers wait for the next attempt.
     pub async fn start(
@@ -446,7 +452,8 @@ impl RuntimeApi for Runtime {
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
             problem: jails.problem(),
-            sandbox: doctor::layers(&jail, jails.config()),
+            helper_is_lost: self.helper().is_some_and(SpawnHelper::is_lost),
+            sandbox: doctor::layers(&jail, jails.config(), self.helper()),
             zygotes: jail.zygotes().into_iter().map(info).collect(),
             sessions_created: registry.sessions_created.load(Ordering::Relaxed),
             executions_started: registry.executions_started.load(Ordering::Relaxed),
@@ -460,7 +467,7 @@ impl RuntimeApi for Runtime {
     fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
         Box::pin(async move {
             let jails = self.0.shared.jails.common();
-            doctor::report(jails.config(), Ok(&jails.present())).await
+            doctor::report(jails.config(), self.helper(), Ok(&jails.present())).await
         })
     }
 }

@@ -19,7 +19,7 @@ use nix::unistd::{Uid, User};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_protocol::limits;
+use vm_system_spawn::files_agent::AgentStarter;
 
 /// Agents that are started for one call if idle ones end before they receive it.
 const RESTARTS: u32 = 3;
@@ -38,8 +39,6 @@ const USERS: usize = 4_096;
 /// Configuration of files agents.
 #[derive(Debug, Clone)]
 pub struct FilesAgentConfig {
-    /// The binary that becomes the agent with the hidden mode `files-agent`.
-    pub program: PathBuf,
     /// Longest start.
     pub start_deadline: Duration,
     /// An agent with a call that takes longer must respond to a ping …
@@ -55,7 +54,6 @@ pub struct FilesAgentConfig {
 impl Default for FilesAgentConfig {
     fn default() -> Self {
         Self {
-            program: PathBuf::from(vm_system_sandbox::process::SELF),
             start_deadline: Duration::from_millis(limits::FILES_AGENT_START_MS),
             late: Duration::from_millis(limits::FILE_CALL_MS),
             ping_deadline: Duration::from_millis(limits::FILES_AGENT_PING_MS),
@@ -80,9 +78,29 @@ pub enum FilesAgentError {
         /// The name that the uid has now, if there is one.
         found: Option<String>,
     },
+    /// The operator's rules allow no agent for this user.
+    #[error("{0}")]
+    Refused(String),
     /// It could not be started, or has ended; the next call starts another one.
     #[error("the files agent of uid {uid} is not available: {why}")]
     Lost { uid: u32, why: String },
+}
+
+fn refused(uid: u32, starter: &AgentStarter) -> String {
+    match starter {
+        AgentStarter::Sockets(folder) => format!(
+            "the daemon does not use files as uid {uid}: there is no socket {}; enable vm-files@{uid}.socket",
+            folder.join(uid.to_string()).display()
+        ),
+        AgentStarter::Helper(_) if uid == 0 => {
+            "the daemon does not use files as root: name another user (--as-user; `uid` of a token), or allow root's files \
+             with --root-files"
+                .to_owned()
+        }
+        AgentStarter::Helper(_) => format!(
+            "the daemon does not use files as uid {uid}: it is below `min_uid`, not in `socket_group`, and of no token"
+        ),
+    }
 }
 
 fn no_user(uid: u32, expected: Option<&str>, found: Option<&str>) -> String {
@@ -101,6 +119,7 @@ pub struct FilesAgents(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
+    starter: AgentStarter,
     config: FilesAgentConfig,
     users: Mutex<HashMap<u32, Arc<Mutex<AgentOfUser>>>>,
     live: Arc<AtomicUsize>,
@@ -149,9 +168,10 @@ impl AgentOfUser {
 }
 
 impl FilesAgents {
-    /// No process is started before the first call.
-    pub fn new(config: FilesAgentConfig) -> Self {
+    /// No agent is started before the first call.
+    pub fn new(starter: AgentStarter, config: FilesAgentConfig) -> Self {
         Self(Arc::new(Shared {
+            starter,
             config,
             users: Mutex::default(),
             live: Arc::default(),
@@ -187,6 +207,11 @@ impl FilesAgents {
         let user = self.user(uid);
         let mut user = user.lock().unwrap_or_else(PoisonError::into_inner);
         user.named(uid, Some(expected)).map(drop)
+    }
+
+    /// Who starts them.
+    pub fn starter(&self) -> &AgentStarter {
+        &self.0.starter
     }
 
     /// Agents that have been started and not reaped.
@@ -235,17 +260,20 @@ impl FilesAgents {
             return Err(lost(format!("{} users have one, and there are no more", self.0.config.most)));
         }
         let started = FilesAgent::start(
-            &self.0.config,
+            (&self.0.starter, &self.0.config),
             (uid, name),
             (&self.0.tasks, Arc::clone(&self.0.live), self.0.stop.child_token()),
         );
         match started {
             Ok(agent) => {
-                tracing::debug!(uid, pid = agent.pid(), "files agent started");
+                tracing::debug!(uid, pid = ?agent.pid(), "files agent started");
                 Ok(Arc::clone(user.agent.insert(agent)))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(FilesAgentError::NoUser { uid, expected: None, found: None })
+            }
+            Err(error) if error.raw_os_error() == Some(Errno::EPERM as i32) => {
+                Err(FilesAgentError::Refused(refused(uid, &self.0.starter)))
             }
             Err(error) => {
                 user.failures.add(Instant::now());

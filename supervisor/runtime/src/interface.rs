@@ -21,6 +21,8 @@ pub struct RuntimeFacts {
     pub zygotes: Vec<ZygoteInfo>,
     /// Why no worker can be started at this moment.
     pub problem: Option<String>,
+    /// The process that starts files agents has exited, and only a restart of the daemon starts it again.
+    pub helper_is_lost: bool,
     /// Sessions created since the start, without those of programs.
     pub sessions_created: u64,
     /// Executions started in sessions since the start, without those of programs.

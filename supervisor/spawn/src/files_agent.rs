@@ -1,47 +1,108 @@
-//! Starts a files agent and carries the packets of its channel. Knows nothing of messages.
+//! Has files agents started, by the spawn helper ([`crate::helper`]) or by a service manager, and carries the packets of their
+//! channels. Knows nothing of messages.
 //!
 //! An agent is a process of its user, which may send anything: no descriptor is received from it.
 
-use crate::child::ChildProcess;
+use crate::helper::{SpawnHelper, StartedAgent};
 use crate::packets;
 use crate::reactor::WatchedFd;
-use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::time::Instant;
-use vm_system_sandbox::identity::Identity;
-use vm_system_sandbox::process::ExitStatus;
-use vm_system_sandbox::socket::{self, Wait};
+use vm_system_protocol::limits::FILES_AGENT_START_MS;
+use vm_system_sandbox::socket::{self, PollSet, Wait};
 
-/// The hidden mode.
-const MODE: &str = "files-agent";
+/// Starts the agents of users.
+#[derive(Debug, Clone)]
+pub enum AgentStarter {
+    /// The helper of a daemon that root has started.
+    Helper(SpawnHelper),
+    /// A service manager, which listens at a socket in this folder for each user that may have an agent; the socket's name is the uid.
+    Sockets(PathBuf),
+}
 
-/// A files agent that has not been reaped.
+impl AgentStarter {
+    /// Starts an agent. `NotFound`: the user has no passwd entry; EPERM: the operator's rules do not allow the user. Blocks; must be
+    /// called on a thread of the runtime's blocking pool.
+    pub fn start(&self, uid: u32) -> io::Result<(FilesAgentChannel, FilesAgentProcess)> {
+        match self {
+            Self::Helper(helper) => {
+                let (ours, theirs) = socket::pair()?;
+                let channel = FilesAgentChannel::new(ours)?;
+                Ok((channel, FilesAgentProcess::OfHelper(helper.start_agent(uid, theirs)?)))
+            }
+            Self::Sockets(folder) => {
+                let channel = FilesAgentChannel::new(connect(&folder.join(uid.to_string()), uid)?)?;
+                Ok((channel, FilesAgentProcess::OfServiceManager))
+            }
+        }
+    }
+
+    /// The helper, if there is one.
+    pub const fn helper(&self) -> Option<&SpawnHelper> {
+        match self {
+            Self::Helper(helper) => Some(helper),
+            Self::Sockets(_) => None,
+        }
+    }
+}
+
+/// Connects to the socket of a user's agent and waits for its first message, by which the kernel says whose process it is: the socket
+/// itself belongs to the service manager.
+fn connect(path: &Path, uid: u32) -> io::Result<OwnedFd> {
+    let socket = socket::unconnected()?;
+    socket::receive_credentials(&socket, true)?;
+    let socket = match socket::connect_from(socket, path) {
+        // No socket is enabled for this user.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
+        }
+        connected => connected?,
+    };
+    let mut polled = PollSet::with_capacity(1);
+    polled.add(&socket);
+    if !polled.wait(Some(Duration::from_millis(FILES_AGENT_START_MS)))? {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    match socket::next_sender(&socket, Wait::No)? {
+        Some(sender) if sender == uid => {}
+        Some(sender) => {
+            return Err(io::Error::other(format!("{} is served by uid {sender}, not {uid}", path.display())));
+        }
+        None => return Err(io::Error::other(format!("the service behind {} exited", path.display()))),
+    }
+    socket::receive_credentials(&socket, false)?;
+    Ok(socket)
+}
+
+/// An agent that has not ended.
 #[derive(Debug)]
-pub struct FilesAgentProcess(ChildProcess);
+pub enum FilesAgentProcess {
+    OfHelper(StartedAgent),
+    /// It ends when its channel is closed; the service manager reaps it.
+    OfServiceManager,
+}
 
 impl FilesAgentProcess {
-    /// Starts an agent of a user, with its end of the channel; the agent takes on the user's identity itself. `NotFound`: the user has
-    /// no passwd entry. Blocks while the user is looked up; must be called within a tokio runtime.
-    pub fn start(program: &Path, uid: u32, channel: BorrowedFd<'_>) -> io::Result<Self> {
-        let user = Identity::of_user(uid)?.ok_or(io::ErrorKind::NotFound)?;
-        let user = OsString::from(format!("user={user}"));
-        ChildProcess::start(program, &[OsStr::new(MODE), &user], &[channel]).map(Self)
+    /// `None`: the service manager knows.
+    pub fn pid(&self) -> Option<u32> {
+        match self {
+            Self::OfHelper(agent) => Some(agent.pid()),
+            Self::OfServiceManager => None,
+        }
     }
 
-    pub fn pid(&self) -> u32 {
-        self.0.pid()
-    }
-
-    /// SIGKILL; no error if the process has exited already.
-    pub fn kill(&self) -> io::Result<()> {
-        self.0.kill()
-    }
-
-    /// Waits for the exit and reaps the process. Must complete once; cancel safe before that.
-    pub async fn ended(&mut self) -> io::Result<ExitStatus> {
-        self.0.ended().await
+    /// Kills it and waits for its exit, where this is the daemon's task.
+    pub async fn end(self) -> io::Result<()> {
+        match self {
+            Self::OfHelper(mut agent) => {
+                agent.kill();
+                agent.ended().await.map(drop)
+            }
+            Self::OfServiceManager => Ok(()),
+        }
     }
 }
 
@@ -55,11 +116,9 @@ pub struct FilesAgentChannel {
 }
 
 impl FilesAgentChannel {
-    /// A channel, and the agent's end of it. Must be called within a tokio runtime.
-    pub fn pair() -> io::Result<(Self, OwnedFd)> {
-        let (ours, theirs) = socket::pair()?;
+    fn new(ours: OwnedFd) -> io::Result<Self> {
         let refuses_descriptors = socket::refuse_descriptors(&ours)?;
-        Ok((Self { socket: Some(packets::register(ours)?), refuses_descriptors }, theirs))
+        Ok(Self { socket: Some(packets::register(ours)?), refuses_descriptors })
     }
 
     fn socket(&self) -> io::Result<&WatchedFd> {
@@ -89,6 +148,13 @@ impl FilesAgentChannel {
                 // Not ready after all.
                 Err(_) => {}
             }
+        }
+    }
+
+    /// Ends the connection for both ends: neither receives any more.
+    pub fn close(&self) {
+        if let Ok(socket) = self.socket() {
+            socket::shut_down(socket.get_ref());
         }
     }
 

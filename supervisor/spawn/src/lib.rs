@@ -17,7 +17,8 @@
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
 //! - [`mod@examine`]: which walls this host supports
 //! - [`groups`]: the owners' groups in the daemon's cgroup subtree
-//! - [`broker`]: the processes of host modules; [`files_agent`]: the processes that use worktrees as their users; [`child`]: both
+//! - [`broker`]: the processes of host modules, as [`child`] processes
+//! - [`helper`]: the process that starts files agents, which use worktrees as their users; [`files_agent`]: their channels
 
 mod address;
 pub mod adopt;
@@ -31,6 +32,7 @@ mod examine;
 pub mod files_agent;
 mod fork;
 pub mod groups;
+pub mod helper;
 mod keeper;
 mod kind;
 mod kind_zygotes;

@@ -11,6 +11,10 @@ use vm_system_sandbox::process;
 use vm_system_sandbox::socket::{self, Wait};
 
 fn main() -> ExitCode {
+    // Also the spawn helper, which starts its own program as the agent.
+    if let Some(code) = vm_system_spawn::helper::dispatch(std::env::args_os(), |_| Vec::new()) {
+        return code;
+    }
     let Ok(channel) = process::inherited(3) else { return ExitCode::FAILURE };
     match serve(&channel) {
         Ok(()) => ExitCode::SUCCESS,

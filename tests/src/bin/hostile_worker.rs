@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         roles::dispatch(arguments.into_iter(), Modes { preload });
         vm_system_broker::dispatch(std::env::args_os())
+            .or_else(|| vm_system_spawn::helper::dispatch(std::env::args_os(), |_| Vec::new()))
     })
 }
 

@@ -25,10 +25,9 @@ pub(super) fn book(names: &[&str]) -> String {
 
 /// Writes the file of tokens, readable by its owner only.
 pub(super) fn write_book(place: &TestDir, text: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
     let path = place.path("tokens.toml");
     std::fs::write(&path, text).expect("tokens");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("chmod");
+    place.give_to_daemon(&path);
 }
 
 /// A daemon on loopback and on the Unix socket, with all three tokens.

@@ -8,7 +8,7 @@
 //! uid = "builder"        # optional: a user (name or number) with whose rights it uses worktrees; never root
 //! ```
 //!
-//! The file belongs to the supervisor's user (or root), and no other user may read it. Tokens are long random texts, so a
+//! The file belongs to the supervisor's user (or to root, readable by the supervisor's group), and no other user may read it. Tokens are long random texts, so a
 //! plain hash is enough. The file is read again at SIGHUP; an invalid file changes nothing.
 
 use serde::Deserialize;
@@ -187,6 +187,15 @@ impl TokenBook {
     }
 }
 
+/// The users of the tokens in a file, for the spawn helper. None unless root alone can change the file: with another file its owner would
+/// decide who the users are.
+pub fn token_uids(path: &Path) -> Vec<u32> {
+    let is_roots = std::fs::metadata(path)
+        .is_ok_and(|found| found.uid() == 0 && found.permissions().mode() & 0o022 == 0);
+    let tokens = if is_roots { read(path).unwrap_or_default() } else { Vec::new() };
+    tokens.into_iter().filter_map(|token| token.uid).collect()
+}
+
 fn read(path: &Path) -> Result<Vec<Token>, TokenError> {
     let io = |source| TokenError::Io { path: path.to_owned(), source };
     let file = File::open(path).map_err(io)?;
@@ -196,10 +205,13 @@ fn read(path: &Path) -> Result<Vec<Token>, TokenError> {
         return Err(exposed("not a regular file".to_owned()));
     }
     let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o077 != 0 {
+    let (owner, us) = (metadata.uid(), nix::unistd::geteuid().as_raw());
+    // A daemon that root started reads root's file by its group.
+    let is_its_group = us == 0 || metadata.gid() == nix::unistd::getegid().as_raw();
+    let open_to_others = if owner == 0 && is_its_group { 0o037 } else { 0o077 };
+    if mode & open_to_others != 0 {
         return Err(exposed(format!("mode {mode:04o} lets other users read or change it: chmod 0600")));
     }
-    let (owner, us) = (metadata.uid(), nix::unistd::geteuid().as_raw());
     if owner != us && owner != 0 {
         return Err(exposed(format!("belongs to uid {owner}: chown it to uid {us} or to root")));
     }
@@ -289,10 +301,19 @@ mod tests {
 
     #[test]
     fn a_file_that_others_can_read_is_refused() {
-        for mode in [0o640, 0o604, 0o620, 0o666] {
+        for mode in [0o604, 0o620, 0o666] {
             let file = file(&entry("ci", "user", TEST), mode);
             assert!(matches!(TokenBook::open(file.path()), Err(TokenError::Exposed { .. })), "{mode:o}");
         }
+        // Of root, for the daemon's group.
+        let file = file(&entry("ci", "user", TEST), 0o640);
+        assert_eq!(TokenBook::open(file.path()).is_ok(), nix::unistd::geteuid().is_root());
+        let users = entry("ci", "user", TEST) + "uid = 1\n" + &entry("boss", "admin", &"0".repeat(64));
+        std::fs::write(file.path(), users).expect("our file");
+        let uids: &[u32] = if nix::unistd::geteuid().is_root() { &[1] } else { &[] };
+        assert_eq!(token_uids(file.path()), uids);
+        std::fs::set_permissions(file.path(), Permissions::from_mode(0o660)).expect("chmod");
+        assert_eq!(token_uids(file.path()), [0_u32; 0], "others decide who the users are");
         assert!(matches!(TokenBook::open(Path::new("/nowhere/tokens")), Err(TokenError::Io { .. })));
         assert!(matches!(TokenBook::open(Path::new("/")), Err(TokenError::Exposed { .. })));
     }

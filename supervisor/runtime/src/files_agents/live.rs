@@ -21,7 +21,7 @@ use vm_system_protocol::files_agent::{FilesProcess, FromFilesAgent, ReadTarget, 
 use vm_system_protocol::limits::{FILES_AGENT_ORDER_BYTES, WRITE_MS};
 use vm_system_sandbox::beneath::HANDLE_BYTES;
 use vm_system_sandbox::process::ExitStatus;
-use vm_system_spawn::files_agent::{FilesAgentChannel, FilesAgentProcess};
+use vm_system_spawn::files_agent::{AgentStarter, FilesAgentChannel, FilesAgentProcess};
 
 /// How often calls are checked for being late, and an agent for being idle.
 const TICK: Duration = Duration::from_secs(1);
@@ -43,7 +43,8 @@ pub(crate) struct FilesAgent {
     uid: u32,
     /// The user's name.
     user: String,
-    pid: u32,
+    /// Unknown if a service manager has started it.
+    pid: Option<u32>,
     stop: CancellationToken,
     channel: FilesAgentChannel,
     /// Messages that the socket did not take at once.
@@ -112,15 +113,13 @@ struct OpenedFolder {
 struct Violation(&'static str);
 
 impl FilesAgent {
-    /// Starts an agent and waits until it is ready. `NotFound`: the user has no passwd entry. Blocks.
+    /// Starts an agent and waits until it is ready. `NotFound`: the user has no passwd entry; EPERM: the user may have no agent. Blocks.
     pub(super) fn start(
-        config: &FilesAgentConfig,
+        (starter, config): (&AgentStarter, &FilesAgentConfig),
         (uid, user): (u32, String),
         (tasks, live, stop): (&TaskTracker, Arc<AtomicUsize>, CancellationToken),
     ) -> io::Result<Arc<Self>> {
-        let (channel, theirs) = FilesAgentChannel::pair()?;
-        let process = FilesAgentProcess::start(&config.program, uid, theirs.as_fd())?;
-        drop(theirs);
+        let (channel, process) = starter.start(uid)?;
         let (backlog, outgoing) = mpsc::unbounded_channel();
         let (ready, is_ready) = oneshot::channel();
         let calls = Calls {
@@ -159,7 +158,7 @@ impl FilesAgent {
         self.stop.cancel();
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> Option<u32> {
         self.pid
     }
 
@@ -400,7 +399,7 @@ fn whole(kind: CallKind, mut bytes: Vec<u8>, target: ReadTarget) -> Option<Files
 async fn run(
     agent: Arc<FilesAgent>,
     config: FilesAgentConfig,
-    mut process: FilesAgentProcess,
+    process: FilesAgentProcess,
     mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
     (live, stop): (Arc<AtomicUsize>, CancellationToken),
 ) {
@@ -443,7 +442,7 @@ async fn run(
     };
     let uid = agent.uid;
     if let AgentEnd::Failed { why, .. } = &end {
-        tracing::warn!(uid, pid = agent.pid, why, "files agent failed");
+        tracing::warn!(uid, pid = ?agent.pid, why, "files agent failed");
     }
     let dropped = {
         let mut calls = agent.calls();
@@ -451,10 +450,9 @@ async fn run(
         (calls.ready.take(), std::mem::take(&mut calls.pending), std::mem::take(&mut calls.processes))
     };
     drop(dropped);
-    if let Err(error) = process.kill() {
-        tracing::warn!(uid, %error, "files agent could not be killed");
-    }
-    if let Err(error) = process.ended().await {
+    // An agent of a service manager ends with its channel.
+    agent.channel.close();
+    if let Err(error) = process.end().await {
         tracing::warn!(uid, %error, "files agent could not be reaped");
     }
     live.fetch_sub(1, Ordering::Relaxed);

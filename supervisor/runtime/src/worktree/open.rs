@@ -412,6 +412,9 @@ fn of_agent(path: &Path, error: FilesAgentError) -> WorktreeError {
         FilesAgentError::NoUser { .. } => {
             WorktreeError::OwnerGone(format!("the worktree {shown} cannot be used: {error}"))
         }
+        FilesAgentError::Refused(_) => {
+            WorktreeError::NotPermitted(format!("the worktree {shown} cannot be opened: {error}"))
+        }
         error @ FilesAgentError::Lost { .. } => {
             WorktreeError::Unavailable(format!("the worktree {shown} cannot be opened: {error}"))
         }

@@ -1,0 +1,280 @@
+//! The supervisor's side of the spawn helper: starts it, orders agents, and passes their ends on. A task reads and writes the records;
+//! it begins with the first order, so that the helper can be started before there is a runtime.
+
+use super::MODE;
+use super::record::{HelperRecord, RECORD_BYTES};
+use super::rules::AgentRules;
+use crate::packets;
+use crate::reactor::WatchedFd;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout};
+use vm_system_protocol::limits::FILES_AGENT_START_MS;
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::process::{self, ExitStatus};
+use vm_system_sandbox::socket::{self, PollSet, Wait};
+
+/// A record may wait this long until the helper, which looks up users, reads it. After that the helper counts as lost.
+const SEND_DEADLINE: Duration = Duration::from_mins(2);
+
+/// The spawn helper of this process; cheap to clone. The helper exits with the last clone, and with this process.
+#[derive(Debug, Clone)]
+pub struct SpawnHelper(Arc<Client>);
+
+#[derive(Debug)]
+struct Client {
+    pid: u32,
+    orders: mpsc::UnboundedSender<Order>,
+    /// Taken by the task.
+    begin: Mutex<Option<(OwnedFd, mpsc::UnboundedReceiver<Order>)>>,
+    agents: Arc<Mutex<Agents>>,
+}
+
+#[derive(Debug)]
+struct Order {
+    record: HelperRecord,
+    channel: Option<OwnedFd>,
+}
+
+#[derive(Debug, Default)]
+struct Agents {
+    last: u64,
+    starting: HashMap<u64, oneshot::Sender<io::Result<(PidFd, oneshot::Receiver<ExitStatus>)>>>,
+    running: HashMap<u64, oneshot::Sender<ExitStatus>>,
+    /// The helper has exited: it cannot be started again by a supervisor without its rights.
+    lost: bool,
+}
+
+fn lost() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the spawn helper has exited; restart the daemon")
+}
+
+fn lock(agents: &Mutex<Agents>) -> MutexGuard<'_, Agents> {
+    // No code panics while holding it.
+    agents.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SpawnHelper {
+    /// Starts `program spawn-helper` and waits until it is ready. For root; blocks; needs no runtime.
+    pub fn start(program: &Path, rules: &AgentRules) -> io::Result<Self> {
+        let (ours, theirs) = socket::pair()?;
+        let arguments = rules.to_arguments();
+        let arguments: Vec<&OsStr> =
+            std::iter::once(OsStr::new(MODE)).chain(arguments.iter().map(|text| text.as_os_str())).collect();
+        let pid = process::spawn(program, &arguments, &[theirs.as_fd()])?;
+        drop(theirs);
+        if let Err(error) = await_ready(&ours) {
+            // It exits when its channel is closed.
+            drop(ours);
+            let _ = process::wait_for(pid);
+            return Err(error);
+        }
+        let (orders, received) = mpsc::unbounded_channel();
+        let begin = Mutex::new(Some((ours, received)));
+        Ok(Self(Arc::new(Client { pid, orders, begin, agents: Arc::default() })))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.0.pid
+    }
+
+    /// Whether it has exited, so that no agent can be started any more.
+    pub fn is_lost(&self) -> bool {
+        lock(&self.0.agents).lost
+    }
+
+    /// Starts an agent with its end of the channel. `NotFound`: the user has no passwd entry; EPERM: the helper's rules do not allow the
+    /// user. Blocks until the helper has replied; must be called on a thread of the runtime's blocking pool.
+    pub fn start_agent(&self, uid: u32, channel: OwnedFd) -> io::Result<StartedAgent> {
+        self.begin()?;
+        let (responder, reply) = oneshot::channel();
+        let agent = {
+            let mut agents = lock(&self.0.agents);
+            if agents.lost {
+                return Err(lost());
+            }
+            agents.last += 1;
+            let agent = agents.last;
+            agents.starting.insert(agent, responder);
+            agent
+        };
+        self.order(HelperRecord::StartAgent { agent, uid }, Some(channel));
+        let reply = timeout(Duration::from_millis(FILES_AGENT_START_MS), reply);
+        let Ok(reply) = tokio::runtime::Handle::current().block_on(reply) else {
+            lock(&self.0.agents).starting.remove(&agent);
+            self.order(HelperRecord::Kill { agent }, None);
+            return Err(io::ErrorKind::TimedOut.into());
+        };
+        let (pidfd, ended) = reply.map_err(|_| lost())??;
+        let pid = pidfd.pid()?;
+        let exit = crate::reactor::watch(pidfd.into(), Interest::READABLE)?;
+        Ok(StartedAgent { helper: self.clone(), agent, pid, exit, ended })
+    }
+
+    /// Starts the task, once.
+    fn begin(&self) -> io::Result<()> {
+        let begin = self.0.begin.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((socket, orders)) = begin {
+            let socket = packets::register(socket)?;
+            tokio::spawn(run(
+                socket,
+                orders,
+                self.0.pid,
+                Arc::clone(&self.0.agents),
+                self.0.orders.downgrade(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn order(&self, record: HelperRecord, channel: Option<OwnedFd>) {
+        // Fails only after the helper's exit, of which the waiting callers are informed.
+        let _ = self.0.orders.send(Order { record, channel });
+    }
+}
+
+fn await_ready(socket: &OwnedFd) -> io::Result<()> {
+    let mut polled = PollSet::with_capacity(1);
+    polled.add(socket);
+    if !polled.wait(Some(Duration::from_millis(FILES_AGENT_START_MS)))? {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let mut buffer = [0; RECORD_BYTES];
+    let packet = socket::receive(socket, &mut buffer, Wait::No)?;
+    match HelperRecord::from_bytes(&buffer[..packet.len]) {
+        Some(HelperRecord::Ready) => Ok(()),
+        Some(HelperRecord::Refused { errno, .. }) => Err(io::Error::from_raw_os_error(errno)),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// The task: until the last clone is dropped, or the helper exits.
+async fn run(
+    socket: WatchedFd,
+    orders: mpsc::UnboundedReceiver<Order>,
+    pid: u32,
+    agents: Arc<Mutex<Agents>>,
+    more: mpsc::WeakUnboundedSender<Order>,
+) {
+    if relay(&socket, orders, &agents, &more).await {
+        tracing::error!(
+            pid,
+            "the spawn helper has exited: no files agent can be started until the daemon is restarted"
+        );
+    }
+    let dropped = {
+        let mut agents = lock(&agents);
+        agents.lost = true;
+        (std::mem::take(&mut agents.starting), std::mem::take(&mut agents.running))
+    };
+    // It exits when its channel is closed.
+    drop((dropped, socket));
+    let _ = tokio::task::spawn_blocking(move || process::wait_for(pid)).await;
+}
+
+/// Carries orders and records; whether the helper has exited, or does not read.
+async fn relay(
+    socket: &WatchedFd,
+    mut orders: mpsc::UnboundedReceiver<Order>,
+    agents: &Mutex<Agents>,
+    more: &mpsc::WeakUnboundedSender<Order>,
+) -> bool {
+    let sending = async {
+        while let Some(Order { record, channel }) = orders.recv().await {
+            let channel = channel.as_ref().map(|channel| channel.as_fd());
+            let deadline = Instant::now() + SEND_DEADLINE;
+            if packets::send(socket, &[&record.to_bytes()], channel.as_slice(), deadline).await.is_err() {
+                return true;
+            }
+        }
+        false
+    };
+    tokio::pin!(sending);
+    loop {
+        tokio::select! {
+            failed = &mut sending => return failed,
+            received = packets::receive(socket, |got, bytes| (HelperRecord::from_bytes(bytes), got.fds)) => {
+                let Ok((Some(record), descriptors)) = received else { return true };
+                if let Some(unwanted) = take(agents, record, descriptors)
+                    && let Some(orders) = more.upgrade()
+                {
+                    let _ = orders.send(Order { record: HelperRecord::Kill { agent: unwanted }, channel: None });
+                }
+            }
+        }
+    }
+}
+
+/// Takes a record of the helper; the number of an agent that nobody waits for any more.
+fn take(agents: &Mutex<Agents>, record: HelperRecord, descriptors: Vec<OwnedFd>) -> Option<u64> {
+    let mut agents = lock(agents);
+    match record {
+        HelperRecord::Started { agent } => {
+            let Some(responder) = agents.starting.remove(&agent) else { return Some(agent) };
+            let pidfd = descriptors.into_iter().next().map(PidFd::from)?;
+            let (ended, is_ended) = oneshot::channel();
+            agents.running.insert(agent, ended);
+            // Refused only by a caller that has given up.
+            responder.send(Ok((pidfd, is_ended))).is_err().then_some(agent)
+        }
+        HelperRecord::Refused { agent, errno } => {
+            if let Some(responder) = agents.starting.remove(&agent) {
+                let _ = responder.send(Err(io::Error::from_raw_os_error(errno)));
+            }
+            None
+        }
+        HelperRecord::Ended { agent, status } => {
+            if let Some(ended) = agents.running.remove(&agent) {
+                let _ = ended.send(ExitStatus::from_wait_status(status));
+            }
+            None
+        }
+        HelperRecord::StartAgent { .. } | HelperRecord::Kill { .. } | HelperRecord::Ready => None,
+    }
+}
+
+/// An agent that has not ended. Dropping it kills the agent.
+#[derive(Debug)]
+pub struct StartedAgent {
+    helper: SpawnHelper,
+    agent: u64,
+    pid: u32,
+    exit: WatchedFd,
+    ended: oneshot::Receiver<ExitStatus>,
+}
+
+impl StartedAgent {
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// SIGKILL, by the helper; no error if the process has exited already.
+    pub fn kill(&self) {
+        self.helper.order(HelperRecord::Kill { agent: self.agent }, None);
+    }
+
+    /// Waits until the helper has reaped it. Without the helper it waits for the exit alone, whose status nobody knows. Must complete
+    /// once; cancel safe before that.
+    pub async fn ended(&mut self) -> io::Result<ExitStatus> {
+        match (&mut self.ended).await {
+            Ok(status) => Ok(status),
+            Err(_) => {
+                let _exited = self.exit.readable().await?;
+                Err(lost())
+            }
+        }
+    }
+}
+
+impl Drop for StartedAgent {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,177 @@
+//! The process of the spawn helper: gives up what it does not need, then one record after the other. Single-threaded and blocking:
+//! an order waits while the user database responds to the one before. Keeps the capabilities KILL, SETGID and SETUID.
+
+use super::MODE;
+use super::record::{HelperRecord, RECORD_BYTES};
+use super::rules::AgentRules;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::process::ExitCode;
+use vm_system_protocol::limits::FILES_AGENTS;
+use vm_system_sandbox::identity::Identity;
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::privileges;
+use vm_system_sandbox::process::{self, ChildExits};
+use vm_system_sandbox::seccomp::{self, table_helper, table_supervisor};
+use vm_system_sandbox::socket::{self, PollSet, Wait};
+
+/// The hidden mode of an agent.
+const AGENT_MODE: &str = "files-agent";
+/// The channel to the supervisor.
+const CHANNEL: i32 = process::FIRST_FD;
+/// Agents at a time: those of the supervisor, and as many that have been killed and have not ended yet.
+const MOST: usize = 2 * FILES_AGENTS;
+
+/// Runs the helper if the arguments (program name included) name its mode; to be called before anything else starts. `token_uids`
+/// reads the users of the tokens in a file.
+pub fn dispatch(
+    mut arguments: impl Iterator<Item = OsString>,
+    token_uids: fn(&Path) -> Vec<u32>,
+) -> Option<ExitCode> {
+    if arguments.nth(1)? != MODE {
+        return None;
+    }
+    let Ok(channel) = process::inherited(CHANNEL) else {
+        // Not started by a supervisor.
+        return Some(ExitCode::from(2));
+    };
+    process::close_inherited();
+    let Some(rules) = AgentRules::from_arguments(arguments) else { return Some(ExitCode::from(2)) };
+    let mut helper = Helper { channel, rules, token_uids, agents: HashMap::new() };
+    match confine() {
+        Ok(exits) => helper.run(&exits),
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or(libc::EPERM);
+            helper.send(HelperRecord::Refused { agent: 0, errno }, None);
+            process::exit_now(1)
+        }
+    }
+}
+
+fn confine() -> io::Result<ChildExits> {
+    process::settle()?;
+    nix::unistd::chdir("/")?;
+    privileges::keep_those_of_a_starter()?;
+    seccomp::install_refusals(table_supervisor::TABLE)?;
+    seccomp::install_refusals(table_helper::TABLE)?;
+    ChildExits::watch()
+}
+
+struct Helper {
+    channel: OwnedFd,
+    rules: AgentRules,
+    token_uids: fn(&Path) -> Vec<u32>,
+    /// Agents that have not been reaped: number and pid.
+    agents: HashMap<u64, u32>,
+}
+
+impl Helper {
+    fn run(&mut self, exits: &ChildExits) -> ! {
+        self.send(HelperRecord::Ready, None);
+        let mut polled = PollSet::with_capacity(2);
+        loop {
+            polled.clear();
+            let (channel, exited) = (polled.add(&self.channel), polled.add(exits));
+            if polled.wait(None).is_err() {
+                self.end(1);
+            }
+            if polled.is_ready(exited) {
+                exits.drain();
+                self.reap();
+            }
+            if polled.is_ready(channel) {
+                self.receive();
+            }
+        }
+    }
+
+    fn receive(&mut self) {
+        // One more byte than a record: a longer packet is noticed.
+        let mut buffer = [0; RECORD_BYTES + 1];
+        let packet = match socket::receive(&self.channel, &mut buffer, Wait::No) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            Ok(packet) if packet.len > 0 && !packet.truncated && packet.fds.len() <= 1 => packet,
+            // The supervisor has exited, or is none.
+            Ok(_) | Err(_) => self.end(0),
+        };
+        let channel = packet.fds.into_iter().next();
+        match (HelperRecord::from_bytes(&buffer[..packet.len]), channel) {
+            (Some(HelperRecord::StartAgent { agent, uid }), Some(channel)) => {
+                match self.start(agent, uid, &channel) {
+                    Ok(pidfd) => self.send(HelperRecord::Started { agent }, Some(pidfd.as_fd())),
+                    Err(errno) => self.send(HelperRecord::Refused { agent, errno: errno as i32 }, None),
+                }
+            }
+            (Some(HelperRecord::Kill { agent }), None) => {
+                if let Some(pid) = self.agents.get(&agent) {
+                    end_process(*pid);
+                }
+            }
+            _ => self.end(1),
+        }
+    }
+
+    fn start(&mut self, agent: u64, uid: u32, channel: &OwnedFd) -> Result<PidFd, Errno> {
+        if self.agents.contains_key(&agent) {
+            return Err(Errno::EEXIST);
+        }
+        if self.agents.len() >= MOST {
+            return Err(Errno::EAGAIN);
+        }
+        let errno = |error: &io::Error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
+        let user = Identity::of_user(uid).map_err(|error| errno(&error))?.ok_or(Errno::ENOENT)?;
+        let of_token = || {
+            let tokens = self.rules.tokens.as_deref();
+            tokens.is_some_and(|path| (self.token_uids)(path).contains(&uid))
+        };
+        // The user database decides about the number: an entry that leads to another one is refused.
+        if user.ids.uid != uid || !self.rules.allow(&user, of_token) {
+            return Err(Errno::EPERM);
+        }
+        let user = OsString::from(format!("user={user}"));
+        let arguments = [OsStr::new(AGENT_MODE), &user];
+        let pid = process::spawn(Path::new(process::SELF), &arguments, &[channel.as_fd()])
+            .map_err(|error| errno(&error))?;
+        self.agents.insert(agent, pid);
+        // Its own child, not reaped yet.
+        PidFd::open(pid).map_err(|error| {
+            end_process(pid);
+            errno(&error)
+        })
+    }
+
+    fn reap(&mut self) {
+        while let Some(child) = process::reap() {
+            let agent = self.agents.iter().find(|(_, pid)| **pid == child.pid).map(|(agent, _)| *agent);
+            if let Some(agent) = agent {
+                self.agents.remove(&agent);
+                self.send(HelperRecord::Ended { agent, status: child.wait_status }, None);
+            }
+        }
+    }
+
+    fn send(&self, record: HelperRecord, pidfd: Option<BorrowedFd<'_>>) {
+        if socket::send(&self.channel, &[&record.to_bytes()], pidfd.as_slice(), Wait::Yes).is_err() {
+            self.end(0);
+        }
+    }
+
+    /// Also agents that are stopped, and cannot notice that their supervisor has exited.
+    fn end(&self, code: i32) -> ! {
+        for pid in self.agents.values() {
+            end_process(*pid);
+        }
+        process::exit_now(code)
+    }
+}
+
+/// SIGKILL for a child that was not reaped: its pid means no other process.
+fn end_process(pid: u32) {
+    let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+}
