@@ -36,6 +36,12 @@ pub struct GlobalArgs {
     /// The supervisor's state directory, in which it records its socket
     #[arg(long, global = true, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+    /// The database file of `serve` [default: vm-system.db in the state directory]; without effect on all other commands, whose
+    /// daemon has it open
+    #[arg(long, global = true, value_name = "FILE")]
+    pub db: Option<PathBuf>,
     /// Format of results
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,
@@ -55,6 +61,24 @@ pub struct GlobalArgs {
     /// Never use colour (as `NO_COLOR` does)
     #[arg(long, global = true)]
     pub no_color: bool,
+}
+
+/// Flags that name a daemon by the URL of its HTTP API.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub struct RemoteArgs {
+    /// The daemon by its HTTP API: `http://HOST:PORT`, `https://HOST:PORT`, or `unix:PATH` [default: `$VM_SYSTEM_URL`]
+    #[arg(long, global = true, value_name = "URL")]
+    pub server_url: Option<String>,
+    /// With a URL: the file of your token [default: `$VM_SYSTEM_TOKEN_FILE`]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// With an https URL: the certificates (PEM) that are trusted instead of the system's
+    #[arg(long, global = true, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// With an http URL: send the token unencrypted to another machine, whose network you trust
+    #[arg(long, global = true)]
+    pub insecure_http: bool,
 }
 
 /// How results are printed.

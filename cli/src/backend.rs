@@ -2,7 +2,7 @@
 
 use crate::client::{CallError, Connection, OnEvents};
 use crate::error::{CliError, exit};
-use std::path::PathBuf;
+use crate::target::DaemonTarget;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc;
@@ -15,14 +15,14 @@ const QUEUED_BATCHES: usize = 16;
 /// The target of verbs.
 pub(crate) enum Backend {
     /// A daemon; connections are opened on demand and reused for later verbs.
-    Daemon { places: Vec<PathBuf>, idle: Mutex<Option<Connection>> },
+    Daemon { target: DaemonTarget, idle: Mutex<Option<Connection>> },
     /// A supervisor that is embedded in this process.
     Embedded(Arc<Embedded>),
 }
 
 impl Backend {
-    pub(crate) fn daemon(places: Vec<PathBuf>) -> Self {
-        Self::Daemon { places, idle: Mutex::new(None) }
+    pub(crate) fn daemon(target: DaemonTarget) -> Self {
+        Self::Daemon { target, idle: Mutex::new(None) }
     }
 
     /// Runs one verb. Several may run at a time.
@@ -38,11 +38,17 @@ impl Backend {
         on_events: OnEvents<'_>,
     ) -> Result<Reply, CallError> {
         match self {
-            Self::Daemon { places, idle } => {
+            Self::Daemon { target, idle } => {
                 let kept = idle.lock().await.take();
-                let mut connection = match kept {
+                let mut open = None;
+                if let Some(mut connection) = kept
+                    && connection.is_open().await
+                {
+                    open = Some(connection);
+                }
+                let mut connection = match open {
                     Some(connection) => connection,
-                    None => Connection::open(places).await.map_err(CallError::Own)?,
+                    None => Connection::open(target).await.map_err(CallError::Own)?,
                 };
                 let result = connection.call(op, key, on_events).await;
                 if matches!(result, Ok(_) | Err(CallError::Op(_))) {

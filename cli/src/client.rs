@@ -4,14 +4,17 @@
 //! ends the connection.
 
 use crate::error::{CliError, exit};
+use crate::target::DaemonTarget;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 use vm_system_protocol::codec::{self, CodecError, Decode, Encode};
@@ -62,18 +65,35 @@ impl From<io::Error> for ChannelError {
 
 /// One connection.
 pub(crate) struct Connection {
-    path: PathBuf,
-    stream: UnixStream,
+    /// The path of a socket, or a URL.
+    place: String,
+    stream: Box<dyn ByteStream>,
     next_id: u32,
 }
 
+/// The bytes of a connection: a socket's, or those of an HTTP connection after its upgrade.
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
+
 impl Connection {
+    /// Connects to a daemon. The only place where a command does so.
+    pub(crate) async fn open(target: &DaemonTarget) -> Result<Self, CliError> {
+        match target {
+            DaemonTarget::Sockets(places) => Self::open_first(places).await,
+            DaemonTarget::Url(remote) => {
+                let stream = remote.connect().await?;
+                Self::greet(remote.url().to_owned(), stream).await
+            }
+            DaemonTarget::Conflict(message) => Err(CliError::usage(message)),
+        }
+    }
+
     /// Connects to the first of `places` where a supervisor listens.
-    pub(crate) async fn open(places: &[PathBuf]) -> Result<Self, CliError> {
+    async fn open_first(places: &[PathBuf]) -> Result<Self, CliError> {
         let mut denied = None;
         for path in places {
             match Self::connect(path).await {
-                Ok(stream) => return Self::greet(path.clone(), stream).await,
+                Ok(stream) => return Self::greet(path.display().to_string(), Box::new(stream)).await,
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(path),
                 Err(error) if is_absent(&error) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -104,26 +124,26 @@ impl Connection {
         UnixStream::from_std(stream)
     }
 
-    async fn greet(path: PathBuf, stream: UnixStream) -> Result<Self, CliError> {
-        let mut connection = Self { path, stream, next_id: 0 };
+    async fn greet(place: String, stream: Box<dyn ByteStream>) -> Result<Self, CliError> {
+        let mut connection = Self { place, stream, next_id: 0 };
         let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() };
         let answer = async {
             connection.send(&hello).await?;
             connection.receive::<ServerHello>(GREETING).await
         };
         let answer = timeout(GREETING, answer).await.map_err(|_| {
-            CliError::new(exit::BUSY, format!("{} sent no hello", connection.path.display()))
+            CliError::new(exit::BUSY, format!("{} sent no hello", connection.place))
                 .with_hint("is the supervisor overloaded or stopped? try again, or look at its log")
         })?;
         let answer = answer.map_err(|error| match error {
             ChannelError::Closed | ChannelError::Io(_) => {
-                let message = format!("{} closed the connection before its hello", connection.path.display());
+                let message = format!("{} closed the connection before its hello", connection.place);
                 CliError::new(exit::BUSY, message)
                     .with_hint("the supervisor is stopping, or has just exited: try again")
             }
             error => {
-                let path = connection.path.display();
-                CliError::internal(format!("{path} does not speak the control protocol: {error}"))
+                let place = &connection.place;
+                CliError::internal(format!("{place} does not speak the control protocol: {error}"))
             }
         })?;
         if answer.protocol != CONTROL_PROTOCOL {
@@ -139,9 +159,20 @@ impl Connection {
             None => Ok(connection),
             Some(reason) => Err(CliError::new(
                 exit::NOT_PERMITTED,
-                format!("the supervisor at {} refuses: {reason}", connection.path.display()),
+                format!("the supervisor at {} refuses: {reason}", connection.place),
             )),
         }
+    }
+
+    /// Whether the supervisor keeps this connection, which is not in use: one that was idle for long may be closed in favour of
+    /// another client, or by a proxy.
+    pub(crate) async fn is_open(&mut self) -> bool {
+        // The runtime learns what has happened to the connection while its thread waited for the terminal.
+        tokio::task::yield_now().await;
+        let mut byte = [0];
+        let mut context = TaskContext::from_waker(Waker::noop());
+        let read = Pin::new(&mut self.stream).poll_read(&mut context, &mut ReadBuf::new(&mut byte));
+        read.is_pending()
     }
 
     /// Runs one verb. After [`CallError::Lost`] and [`CallError::Own`] the connection must not be used again.
@@ -163,7 +194,7 @@ impl Connection {
             Err(error) => tracing::debug!(%error, "cannot send the request"),
         }
         loop {
-            let frame = self.receive(FRAME).await.map_err(|error| CallError::Lost(error.to_string()))?;
+            let frame = self.receive(FRAME).await.map_err(|error| self.lost(&error))?;
             match frame {
                 ServerFrame::Events { id: of, events } if of == id => {
                     on_events(events).map_err(CallError::Own)?;
@@ -178,11 +209,20 @@ impl Connection {
         }
     }
 
+    fn lost(&self, why: &ChannelError) -> CallError {
+        // Which of the usual sockets it was does not help; a URL does.
+        let is_socket = self.place.starts_with('/');
+        CallError::Lost(if is_socket { why.to_string() } else { format!("{why} ({})", self.place) })
+    }
+
     async fn send<T: Encode>(&mut self, value: &T) -> Result<(), ChannelError> {
         for chunk in frame::encode(value, CONTROL_FRAME_BYTES)?.chunks(WRITE_CHUNK_BYTES) {
             let written = timeout(FRAME, self.stream.write_all(chunk)).await;
             written.map_err(|_| ChannelError::Deadline(FRAME))??;
         }
+        // A TLS connection keeps the last bytes until it is flushed.
+        let flushed = timeout(FRAME, self.stream.flush()).await;
+        flushed.map_err(|_| ChannelError::Deadline(FRAME))??;
         Ok(())
     }
 

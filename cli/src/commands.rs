@@ -21,6 +21,24 @@ use crate::error::CliError;
 
 /// Runs one command and returns its exit code.
 pub(crate) fn run(context: &Context, command: Command) -> Result<u8, CliError> {
+    let here = match &command {
+        Command::Run(args) if !args.is_in_session() => {
+            Some(("`run` without --session runs the script", "give a session of that daemon with --session"))
+        }
+        Command::Repl(args) if !args.is_in_session() => {
+            Some(("`repl` without a SESSION runs code", "give a session of that daemon"))
+        }
+        Command::Serve(_) => {
+            Some(("`serve` starts a daemon", "run it on that machine, without --server-url"))
+        }
+        _ => None,
+    };
+    if let Some((here, hint)) = here
+        && let Some(url) = &context.global.remote.server_url
+    {
+        let message = format!("{here} on this machine: --server-url {url} names a daemon that is running");
+        return Err(CliError::usage(message).with_hint(hint));
+    }
     match command {
         Command::Run(args) => run::run(context, args),
         Command::Repl(args) => repl::run(context, args),

@@ -1,9 +1,10 @@
 //! Completion in shells: the script that `completions` prints calls this binary, which knows its commands, and requests ids
 //! and names from the daemon.
 
-use crate::args::Cli;
+use crate::args::{Cli, RemoteArgs};
 use crate::backend::Backend;
 use crate::paths::Environment;
+use crate::target::DaemonTarget;
 use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
@@ -97,9 +98,15 @@ fn is_one_word(value: &str) -> bool {
 fn objects(kind: Kind) -> Option<BTreeMap<String, String>> {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let path = |flag: &str| option(&words, flag).map(PathBuf::from);
-    let places =
-        Environment::detect().sockets_to_try(path("--socket").as_deref(), path("--state-dir").as_deref());
-    let daemon = Backend::daemon(places);
+    let remote = RemoteArgs {
+        server_url: option(&words, "--server-url").map(|url| url.to_string_lossy().into_owned()),
+        token_file: path("--token-file"),
+        ca_file: path("--ca-file"),
+        insecure_http: words.iter().any(|word| word == "--insecure-http"),
+    };
+    let (socket, state_dir) = (path("--socket"), path("--state-dir"));
+    let target = DaemonTarget::new(socket.as_deref(), state_dir.as_deref(), remote, &Environment::detect());
+    let daemon = Backend::daemon(target);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     let listed = async { tokio::time::timeout(PATIENCE, list(&daemon, kind)).await.ok().flatten() };
     runtime.block_on(listed)

@@ -5,6 +5,7 @@ use crate::backend::Backend;
 use crate::error::CliError;
 use crate::output::{Output, Style};
 use crate::paths::Environment;
+use crate::target::DaemonTarget;
 use std::future::Future;
 use vm_system_protocol::control::{Op, Reply};
 
@@ -13,15 +14,22 @@ pub(crate) struct Context {
     pub(crate) global: GlobalArgs,
     pub(crate) environment: Environment,
     pub(crate) out: Output,
+    /// Where the daemon is.
+    pub(crate) target: DaemonTarget,
     daemon: Backend,
 }
 
 impl Context {
     pub(crate) fn new(global: GlobalArgs, style: Style) -> Self {
         let environment = Environment::detect();
-        let places = environment.sockets_to_try(global.socket.as_deref(), global.state_dir.as_deref());
+        let target = DaemonTarget::new(
+            global.socket.as_deref(),
+            global.state_dir.as_deref(),
+            global.remote.clone(),
+            &environment,
+        );
         let out = Output::new(&global, style);
-        Self { global, environment, out, daemon: Backend::daemon(places) }
+        Self { global, environment, out, daemon: Backend::daemon(target.clone()), target }
     }
 
     /// The daemon; the connection is opened at the first verb.

@@ -3,6 +3,7 @@
 
 use crate::args::GlobalArgs;
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The options that name the daemon, as they were given; empty if none was. Set once, when the arguments are known.
@@ -16,10 +17,19 @@ const WITHOUT_DAEMON: &[&str] = &["run ", "run`", "help", "--help", "completions
 
 /// Remembers the options of this command.
 pub(crate) fn remember(global: &GlobalArgs) {
-    let given = [("--socket", &global.socket), ("--state-dir", &global.state_dir)];
-    let words = given.iter().filter_map(|(flag, path)| {
-        path.as_ref().map(|path| format!("{flag} {} ", quoted(&path.to_string_lossy())))
-    });
+    let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let remote = &global.remote;
+    let given = [
+        ("--socket", text(&global.socket)),
+        ("--state-dir", text(&global.state_dir)),
+        ("--server-url", remote.server_url.clone()),
+        ("--token-file", text(&remote.token_file)),
+        ("--ca-file", text(&remote.ca_file)),
+    ];
+    let words = given
+        .iter()
+        .filter_map(|(flag, value)| value.as_ref().map(|value| format!("{flag} {} ", quoted(value))));
+    let words = words.chain(remote.insecure_http.then(|| "--insecure-http ".to_owned()));
     // A second command of this process cannot be: the first value stays.
     let _ = GIVEN.set(words.collect());
 }

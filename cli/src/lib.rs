@@ -8,7 +8,8 @@
 //! - [`entry`]: hidden modes first, then arguments, then one command, then the exit code
 //! - [`modes`]: the processes that this binary also is (keeper, broker)
 //! - [`args`]: the tree of commands; `commands`: one file per command
-//! - `context`, `backend`, `client`, `paths`: how a command reaches a supervisor, in the daemon or embedded
+//! - `context`, `backend`, `target`, `client`, `paths`: how a command reaches a supervisor, in the daemon or embedded; `remote`: a
+//!   daemon behind a URL
 //! - `output`, `script_output`: values and a script's events as text
 //! - `on_demand`: a daemon that is started when it is needed
 //! - `lists`: lists, part by part
@@ -35,7 +36,9 @@ mod output;
 mod parse;
 mod paths;
 mod read;
+mod remote;
 mod script_output;
 mod signals;
+mod target;
 
 pub use entry::main_with;

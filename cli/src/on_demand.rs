@@ -7,6 +7,7 @@ use crate::args::SandboxArg;
 use crate::client::Connection;
 use crate::context::Context;
 use crate::error::{CliError, exit};
+use crate::target::DaemonTarget;
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -195,10 +196,10 @@ fn written(path: &Path, begin: u64) -> String {
 }
 
 /// Connects to a supervisor; starts one if none is reachable.
-pub(crate) async fn connect(places: &[PathBuf], starter: &Arc<Starter>) -> Result<Connection, CliError> {
+pub(crate) async fn connect(target: &DaemonTarget, starter: &Arc<Starter>) -> Result<Connection, CliError> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let error = match Connection::open(places).await {
+        let error = match Connection::open(target).await {
             Ok(connection) => return Ok(connection),
             Err(error) if matches!(error.exit_code(), exit::NO_DAEMON | exit::BUSY) => error,
             Err(error) => return Err(error),

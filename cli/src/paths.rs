@@ -1,6 +1,7 @@
 //! The paths of the state directory and the control socket, for the daemon and for clients.
 
 use crate::error::CliError;
+use crate::target::DaemonTarget;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -15,6 +16,8 @@ pub(crate) struct Environment {
     pub(crate) state_home: Option<PathBuf>,
     pub(crate) runtime_dir: Option<PathBuf>,
     pub(crate) socket: Option<PathBuf>,
+    pub(crate) server_url: Option<String>,
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 impl Environment {
@@ -25,6 +28,8 @@ impl Environment {
             state_home: path("XDG_STATE_HOME"),
             runtime_dir: path("XDG_RUNTIME_DIR"),
             socket: path("VM_SYSTEM_SOCKET"),
+            server_url: path("VM_SYSTEM_URL").map(|url| url.to_string_lossy().into_owned()),
+            token_file: path("VM_SYSTEM_TOKEN_FILE"),
         }
     }
 
@@ -132,9 +137,18 @@ fn path(name: &str) -> Option<PathBuf> {
 
 /// A worktree's path in the form that the supervisor accepts: absolute, and without links, which the supervisor does not
 /// follow out of the operator's roots. Links are resolved here, with the rights of the user; a path that cannot be resolved
-/// here is passed on, and the supervisor reports the error.
-pub(crate) fn worktree(folder: &Path) -> Result<String, CliError> {
-    let path = std::fs::canonicalize(folder).or_else(|_| std::path::absolute(folder));
+/// here is passed on, and the supervisor reports the error. A folder of another machine is passed on as it is.
+pub(crate) fn worktree(folder: &Path, target: &DaemonTarget) -> Result<String, CliError> {
+    let path = if let Some(url) = target.other_machine() {
+        if folder.is_relative() {
+            let folder = folder.display();
+            let message = format!("the worktree {folder} is a folder of the machine of {url}");
+            return Err(CliError::usage(message).with_hint("give its absolute path there"));
+        }
+        Ok(folder.to_owned())
+    } else {
+        std::fs::canonicalize(folder).or_else(|_| std::path::absolute(folder))
+    };
     let path =
         path.map_err(|error| CliError::usage(format!("the worktree {}: {error}", folder.display())))?;
     path.into_os_string().into_string().map_err(|path| {

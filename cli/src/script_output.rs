@@ -127,7 +127,7 @@ impl ScriptOutput {
                 self.exception_shown.set(true);
                 self.syntax_error.set(message.starts_with("SyntaxError"));
                 let is_missing =
-                    ["Invalid module './", "Invalid module '../", "Error: ENOENT", "Error: EACCES"]
+                    ["Cannot find module './", "Cannot find module '../", "Error: ENOENT", "Error: EACCES"]
                         .iter()
                         .any(|text| message.contains(text));
                 self.missing_file.set(is_missing);

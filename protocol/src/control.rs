@@ -28,6 +28,15 @@ use crate::model::Event;
 /// Version of this protocol; a server refuses others with a message.
 pub const CONTROL_PROTOCOL: u32 = 7;
 
+/// Name of this protocol in an HTTP upgrade.
+pub const UPGRADE_NAME: &str = "vm-system-control";
+
+/// Name and version ([`CONTROL_PROTOCOL`]) of this protocol, as the field `Upgrade` has them.
+pub const UPGRADE_PROTOCOL: &str = "vm-system-control/7";
+
+/// Path of the upgrade, beneath the server's address.
+pub const UPGRADE_PATH: &str = "/api/v1/control";
+
 /// First frame of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ClientHello {
@@ -74,4 +83,14 @@ pub enum ServerFrame {
     },
     /// The reply to a request, its last frame.
     Reply { id: u32, result: Result<Box<Reply>, Box<OpError>> },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upgrade_has_the_version_of_the_protocol() {
+        assert_eq!(UPGRADE_PROTOCOL, format!("{UPGRADE_NAME}/{CONTROL_PROTOCOL}"));
+    }
 }

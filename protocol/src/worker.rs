@@ -156,7 +156,7 @@ pub enum SourceFormat {
 pub struct Policy {
     /// The limits.
     pub limits: Limits,
-    /// How modules are found (the supervisor does the resolution).
+    /// How modules are found; the worker lists candidates, the supervisor reads the first that exists and may be loaded.
     pub resolver: Resolver,
     /// Strict mode for scripts.
     pub strict: bool,
@@ -227,14 +227,14 @@ pub struct Usage {
 /// A host call of a running script. The supervisor checks it against the policy before it is carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum HostRequest {
-    /// The text of a worktree file for `require` or `import`.
+    /// The first of some worktree files that exists, for `require` or `import`.
     LoadModule {
-        /// As written in the script.
-        specifier: String,
-        /// Path of the importing file relative to the worktree; empty for repl input.
-        referrer: String,
+        /// Paths relative to the worktree, in order; those that the policy does not cover count as missing.
+        candidates: Vec<String>,
         /// `import` (true) or `require` (false).
         import: bool,
+        /// The reply contains the `package.json` that applies to the file.
+        package: bool,
     },
     /// A call of the `fs` module.
     Fs(crate::broker::FsRequest),
@@ -266,13 +266,16 @@ impl HostRequest {
 /// The reply to a host call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum HostReply {
-    /// The file of a specifier.
+    /// A file of the worktree.
     Module {
-        /// Relative to the worktree; identifies the module.
+        /// One of the candidates; identifies the module.
         path: String,
         source: String,
-        /// The kind of the text.
+        /// The kind of the text, by the file's name.
         format: SourceFormat,
+        /// The nearest `package.json` in the file's folder and above, not above `node_modules`; `None` if there is none, or it was
+        /// not requested.
+        package: Option<PackageFile>,
     },
     /// The reply of the `fs` module.
     Fs(crate::broker::FsReply),
@@ -284,6 +287,14 @@ pub enum HostReply {
     Exec(crate::broker::ExecReply),
     /// The result of a task.
     Answer(crate::durable::TaskAnswer),
+}
+
+/// A `package.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct PackageFile {
+    /// Relative to the worktree.
+    pub path: String,
+    pub source: String,
 }
 
 /// A failed host request, as the script sees it.

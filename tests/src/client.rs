@@ -34,7 +34,11 @@ impl Client {
 
     /// As [`Client::connect`]; the reason of a refusal.
     pub fn try_connect(socket: &Path) -> Result<Self, String> {
-        let stream = UnixStream::connect(socket).expect("connect");
+        Self::over(UnixStream::connect(socket).expect("connect"))
+    }
+
+    /// Exchanges hello messages over a stream.
+    pub fn over(stream: UnixStream) -> Result<Self, String> {
         stream.set_read_timeout(Some(PATIENCE)).expect("deadline");
         let mut client = Self { stream, next: 1 };
         let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: "test".to_owned() };

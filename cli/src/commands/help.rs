@@ -81,6 +81,11 @@ const TOPICS: &[Topic] = &[
         text: include_str!("../../../docs/api-reference.md"),
     },
     Topic {
+        name: "remote",
+        summary: "A daemon behind a URL: tokens, TLS, what is different",
+        text: include_str!("../../../docs/remote.md"),
+    },
+    Topic {
         name: "cli-command-reference",
         summary: "All commands, exit codes, formats, environment",
         text: include_str!("../help/cli-command-reference.md"),

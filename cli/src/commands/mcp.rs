@@ -21,7 +21,8 @@ use vm_system_api::mcp::{ToolSets, lines, serve};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Speaks JSON-RPC, one message per line; logs go to stderr. All agents of a user share one daemon: if none responds, one is \
-started, and exits by itself some time after the last agent has disconnected. Its state is kept.
+started, and exits by itself some time after the last agent has disconnected. Its state is kept. With --server-url none is \
+started, and --worktree is a folder of the daemon's machine.
 
 An agent's configuration: {\"mcpServers\": {\"vm-system\": {\"command\": \"vm-system\", \"args\": [\"mcp\"]}}}")]
 pub struct Args {
@@ -59,12 +60,15 @@ pub struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let places = context
-        .environment
-        .sockets_to_try(context.global.socket.as_deref(), context.global.state_dir.as_deref());
-    let starter = if args.no_start { None } else { Starter::new(context, args.idle_exit, args.sandbox)? };
+    let target = context.target.clone();
+    // A daemon behind a URL is started by its own operator.
+    let may_start = !args.no_start && target.is_local();
+    let starter = if may_start { Starter::new(context, args.idle_exit, args.sandbox)? } else { None };
     let worktree = match args.worktree {
+        Some(folder) if target.other_machine().is_some() => Some(crate::paths::worktree(&folder, &target)?),
         Some(folder) => Some(absolute(&folder)?),
+        // The folders of this machine are not the daemon's.
+        None if target.other_machine().is_some() => None,
         None => match &files::of_environment()[..] {
             [] => None,
             [first, others @ ..] => {
@@ -76,10 +80,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         },
     };
     // The agent's folder: the given one, the first that it may read, or the current one.
-    let folder = worktree.as_ref().map(PathBuf::from).or_else(|| args.allow_read.first().cloned());
+    let own = worktree.as_ref().filter(|_| target.other_machine().is_none());
+    let folder = own.map(PathBuf::from).or_else(|| args.allow_read.first().cloned());
     let workspace = workspace::Workspace::new(folder.unwrap_or_else(|| PathBuf::from(".")));
     let files = files::Files::new(args.allow_read)?;
-    let front = StdioFront::new((args.client, args.toolsets), places, starter, files, worktree, workspace)?;
+    let front = StdioFront::new((args.client, args.toolsets), target, starter, files, worktree, workspace)?;
     context.block_on(async {
         let streams = streams::Streams::open();
         serve(Arc::new(front), lines::LineTransport::new(streams.input, streams.output)).await;

@@ -43,6 +43,13 @@ pub struct Args {
     sandbox: SandboxArg,
 }
 
+impl Args {
+    /// Whether it is the shell of a session of a daemon.
+    pub(crate) fn is_in_session(&self) -> bool {
+        self.session.is_some()
+    }
+}
+
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     if context.out.format != OutputFormat::Table {
         return Err(CliError::usage("repl is for people; use `exec repl` with --output"));

@@ -69,6 +69,13 @@ pub struct Args {
     session: Option<String>,
 }
 
+impl Args {
+    /// Whether it runs in a session of a daemon.
+    pub(crate) fn is_in_session(&self) -> bool {
+        self.session.is_some()
+    }
+}
+
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let script = Script::from_args(args.eval.clone(), &args.script, args.ts)?;
     if args.session.is_some() {

@@ -28,9 +28,6 @@ $XDG_RUNTIME_DIR/vm-system/control.sock; control.sock in --state-dir if that is 
 SIGTERM and SIGINT stop the daemon: requests in progress are finished, sessions closed, and no process is left (but see \
 --keep-sessions). SIGHUP reads the tokens again. `vm-system help operations` explains the file of --config.")]
 pub struct Args {
-    /// The database file [default: vm-system.db in the state directory]
-    #[arg(long, value_name = "FILE")]
-    db: Option<PathBuf>,
     /// Settings of the operator, as TOML; flags override them
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -199,7 +196,7 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         let file = ConfigFile::read(&file).map_err(|error| CliError::usage(error.to_string()))?;
         config = config.with_file(file);
     }
-    if let Some(db) = args.db {
+    if let Some(db) = global.db.clone() {
         config.database = Some(absolute(db)?);
     }
     if !args.listen.is_empty() {

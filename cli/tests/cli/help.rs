@@ -108,6 +108,10 @@ fn ids_and_names_are_completed_from_the_daemon() {
     let state = env.path("state");
     let elsewhere = ["--state-dir", state.to_str().unwrap(), "template", "get", "night"];
     assert_eq!(complete(&elsewhere).trim(), "nightly");
+    let url = format!("unix:{}", state.join("http.sock").display());
+    assert_eq!(complete(&["--server-url", &url, "template", "get", "night"]).trim(), "nightly");
+    // Nobody listens there, although a daemon listens on the socket.
+    assert_eq!(complete(&["--server-url", "http://127.0.0.1:1", "template", "get", "night"]), "");
 }
 
 #[test]

@@ -151,3 +151,26 @@ fn pending_tasks_are_listed_with_execution_and_program() {
     let row = list.lines().nth(1).unwrap();
     assert!(row.contains("curious") && row.contains(" prompts ") && row.ends_with("which one?"), "{list}");
 }
+
+#[test]
+fn the_ending_of_a_file_decides_its_language_and_otherwise_its_syntax() {
+    let env = TestEnvironment::new();
+    let _daemon = daemon(&env);
+    let typed = "class A { private x = 1 }\nfunction main() { return 1 }\n";
+    for (file, source, language) in [
+        ("typed.ts", typed, Some("TypeScript")),
+        ("typed.txt", typed, Some("TypeScript")),
+        ("typed.js", typed, None),
+        ("plain.js", "function main() { return 1 < 2 > (0) }", Some("JavaScript")),
+        ("plain.txt", "function main() { return 1 < 2 > (0) }", Some("JavaScript")),
+        ("plain.ts", "function main() { return 1 }", Some("TypeScript")),
+        ("neither.txt", "class A { constructor() {} constructor() {} }", None),
+    ] {
+        env.file(file, source);
+        let loaded = env.run(["program", "load", file]);
+        match language {
+            Some(language) => assert!(loaded.ok().contains(&format!(", {language} (ID: ")), "{file}"),
+            None => assert!(loaded.failed(1).contains("error: "), "{file}"),
+        }
+    }
+}

@@ -1,4 +1,5 @@
-//! Every command in the help topics works: each block of `sh` is run, in order, with a daemon in the background.
+//! Every command in the help topics works: each block of `sh` is run, in order, with a daemon in the background, unless the page
+//! starts its own.
 
 use crate::environment::{Run, TestEnvironment};
 
@@ -20,12 +21,22 @@ fn blocks(page: &str) -> Vec<String> {
     blocks
 }
 
+const SERVE: &str = "vm-system serve --detach";
+
 fn runs(topic: &str) {
     let env = TestEnvironment::new();
-    let _daemon = env.serve();
     let page = env.run(["help", topic]).ok();
-    let script = blocks(&page).concat();
+    let mut script = blocks(&page).concat();
     assert!(!script.is_empty(), "{topic} has nothing to run");
+    let _daemon = if script.contains(SERVE) {
+        // The usual places belong to the user who runs the test.
+        let serve = format!("{SERVE} --durability normal --state-dir {}", env.path("state").display());
+        let stop = "trap 'vm-system ops shutdown >/dev/null 2>&1 || true' EXIT";
+        script = format!("{stop}\n{}", script.replacen(SERVE, &serve, 1));
+        None
+    } else {
+        Some(env.serve())
+    };
     let run = Run::of(&env.program("sh").args(["-eux", "-c", &script]).output().unwrap());
     let failed = run.stderr.contains("error:");
     assert!(run.code == Some(0) && !failed, "{topic}:\n{}\n{}", run.stdout, run.stderr);

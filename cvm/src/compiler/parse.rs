@@ -436,21 +436,43 @@ impl<'a> Visit<'a> for TypeScriptFinder {
                     || parameter.optional
             }
             AstKind::MethodDefinition(method) => {
-                method.accessibility.is_some()
-                    || method.r#override
-                    || method.optional
-                    || method.value.body.is_none()
+                member_of_typescript(&kind).is_some() || method.value.body.is_none()
             }
-            AstKind::PropertyDefinition(property) => {
-                property.accessibility.is_some()
-                    || property.declare
-                    || property.r#override
-                    || property.optional
-                    || property.definite
-                    || property.readonly
-            }
+            AstKind::PropertyDefinition(_) => member_of_typescript(&kind).is_some(),
             kind => format!("{:?}", kind.ty()).starts_with("TS"),
         };
+    }
+}
+
+/// The offset of a member of a class that has a modifier of TypeScript, or is optional.
+fn member_of_typescript(kind: &AstKind<'_>) -> Option<u32> {
+    let (span, is_found) = match kind {
+        AstKind::MethodDefinition(method) => {
+            (method.span, method.accessibility.is_some() || method.r#override || method.optional)
+        }
+        AstKind::PropertyDefinition(property) => {
+            let modified = property.accessibility.is_some()
+                || property.declare
+                || property.r#override
+                || property.readonly;
+            (property.span, modified || property.optional || property.definite)
+        }
+        _ => return None,
+    };
+    is_found.then_some(span.start)
+}
+
+/// Finds the members of classes that only TypeScript has: the parser accepts them in JavaScript, too.
+#[derive(Default)]
+struct TypedMembers {
+    first: Option<u32>,
+}
+
+impl<'a> Visit<'a> for TypedMembers {
+    fn enter_node(&mut self, kind: AstKind<'a>) {
+        if self.first.is_none() {
+            self.first = member_of_typescript(&kind);
+        }
     }
 }
 
@@ -523,6 +545,15 @@ fn parsed<'a>(
         });
     }
     let program: &'a Program<'a> = allocator.alloc(parsed.program);
+    let mut typed = TypedMembers::default();
+    if !kind.is_typescript() {
+        typed.visit_program(program);
+    }
+    if let Some(at) = typed.first {
+        let message =
+            "modifiers (`private`, `readonly`, …) and `?` of class members are TypeScript, not JavaScript";
+        return Err(vec![CompileError::new(source, at.saturating_sub(STRICT.len() as u32), message)]);
+    }
     let built = SemanticBuilder::new().with_check_syntax_error(true).build(program);
     let errors = diagnostics(source, built.diagnostics);
     if !errors.is_empty() {

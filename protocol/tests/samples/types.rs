@@ -12,6 +12,7 @@ structs! {
     ExecTerms { program, read, write, timeout_ms, max_output_bytes, memory_bytes, processes }
     ExecReply { code, signal, timed_out, stdout, stderr, truncated }
     HostError { code, message }
+    PackageFile { path, source }
     WorkerRecord { session, inner_pid, wait_status }
     ProcessUsage { cpu_ms, peak_memory_kib }
     LayerReport { name, in_force, detail }
@@ -193,8 +194,8 @@ enums! {
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
-    HostRequest { LoadModule { specifier, referrer, import }, Fs(request), Database(request), Exec(request), Ask { number, prompt, options } }
-    HostReply { Module { path, source, format }, Fs(reply), Failed(error), Database(reply), Exec(reply), Answer(answer) }
+    HostRequest { LoadModule { candidates, import, package }, Fs(request), Database(request), Exec(request), Ask { number, prompt, options } }
+    HostReply { Module { path, source, format, package }, Fs(reply), Failed(error), Database(reply), Exec(reply), Answer(answer) }
     LimitKind { Memory, Cpu, Wall, Output, Events, Pids }
     CloseReason {
         Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),

@@ -4,17 +4,19 @@
 //! by [`ControlLimits`], and a client that breaks the protocol is disconnected with a reason in the log.
 //!
 //! Reading order: [`frame`] (bytes), [`peer`] (a client's user), `server` (accepting), `connection` (one client), `request`
-//! (one verb with its stream of events).
+//! (one verb with its stream of events), `upgraded` (clients that come over an HTTP connection).
 
 mod connection;
 pub mod frame;
 pub mod peer;
 mod request;
 mod server;
+mod upgraded;
 
 pub use peer::{OwnUser, PeerPolicy, Transport};
 pub use server::{ClientCount, CountedClient, STREAMS, ServerState, serve};
 pub(crate) use server::{Pace, within_descriptors};
+pub(crate) use upgraded::UpgradedClients;
 
 use std::time::Duration;
 use vm_system_protocol::limits;

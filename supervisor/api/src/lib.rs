@@ -4,5 +4,8 @@
 //! No API has its own rules about sessions or programs, and each can do what the others can.
 
 pub mod control;
+mod keep_alive;
 pub mod mcp;
 pub mod rest;
+
+pub use keep_alive::keep_alive;

@@ -20,7 +20,7 @@ mod background;
 mod call;
 mod confirm;
 mod evaluations;
-pub(crate) mod http;
+pub mod http;
 pub mod lines;
 mod outcome;
 mod output;

@@ -12,7 +12,7 @@
 //! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file per
 //!   noun; `sse`: live events
 //! - `routes`, `openapi`: the table of routes and its description
-//! - `mcp`: the MCP API at its path; `ui`: files for browsers
+//! - `mcp`: the MCP API at its path; `upgrade`: the control API over a connection; `ui`: files for browsers
 
 mod archives;
 mod auth;
@@ -39,12 +39,13 @@ mod sse;
 mod templates;
 mod tokens;
 mod ui;
+mod upgrade;
 
 pub use server::{Listeners, serve};
 pub use tokens::{TokenBook, TokenError, token_uids};
 pub use ui::UiDir;
 
-use super::control::{PeerPolicy, ServerState};
+use super::control::{PeerPolicy, ServerState, UpgradedClients};
 use super::mcp::http::McpHttp;
 pub use super::mcp::http::SessionKey;
 use std::sync::Arc;
@@ -123,5 +124,7 @@ pub(crate) struct App {
     verbs: Arc<dyn VerbHandler>,
     options: RestOptions,
     mcp: McpHttp,
+    /// Clients of the control API over HTTP connections.
+    upgraded: UpgradedClients,
     state: ServerState,
 }

@@ -40,10 +40,13 @@ impl Ops {
         let _deciding = self.deciding.lock().await;
         let detail = self.template(call, template).await?.detail;
         has_parts(detail.template.engine, "libraries")?;
-        let (name, id) = wanted(name, &self.store.libraries().await.map_err(stored)?)?;
+        let rows = self.store.libraries().await.map_err(stored)?;
+        let (mut name, id) = wanted(name, &rows)?;
         let present = &detail.template.libraries;
         let other = present.iter().find(|present| **present != name && id_of(present) == id);
-        if let Some(other) = other {
+        if let Some(same) = other.filter(|other| full_name_of(other, &rows) == full_name_of(&name, &rows)) {
+            name.clone_from(same);
+        } else if let Some(other) = other {
             return Err(OpError::new(
                 ErrorCode::Conflict,
                 format!("the template has {other} already, and `require({id:?})` can mean one version only"),
@@ -72,6 +75,8 @@ impl Ops {
         let present = &detail.template.libraries;
         let meant = present.iter().find(|present| *present == name);
         let meant = meant.or_else(|| present.iter().find(|present| id_of(present) == name));
+        let meant =
+            meant.or_else(|| present.iter().find(|present| catalog_name(present).as_deref() == Some(name)));
         // No error for a name that the template does not have.
         let name = meant.map_or(name, String::as_str).to_owned();
         let write = Write::LibraryRemove { template, name: name.clone(), at: now() };
@@ -179,7 +184,7 @@ impl Ops {
         }
         let installed = self.installed().await?;
         let library = |name: &String| {
-            let row = installed.iter().find(|row| row.name == *name).ok_or_else(|| name.clone())?;
+            let row = row_of(name, &installed).ok_or_else(|| full_name_of(name, &installed))?;
             let LibraryRow { name, id, global, hash, .. } = row.clone();
             Ok(Library { name, id, global, hash })
         };
@@ -298,9 +303,13 @@ fn installed<'a>(name: &str, rows: &'a [LibraryRow]) -> Result<Option<&'a Librar
     Ok(versions.first().copied())
 }
 
-/// The name that a template stores for a name from a request, and its id.
+/// The name that a template stores for a name from a request, and its id. An id of the catalog is stored as it is, because clients
+/// of the original look for it in the template's list; another id is replaced by the name of its installed version.
 fn wanted(name: &str, rows: &[LibraryRow]) -> Result<(String, String), OpError> {
     let name = trimmed(name)?;
+    if CATALOG.iter().any(|entry| entry.id == name) {
+        return Ok((name.to_owned(), name.to_owned()));
+    }
     if let Some(row) = installed(name, rows)? {
         return Ok((row.name.clone(), row.id.clone()));
     }
@@ -311,6 +320,28 @@ fn wanted(name: &str, rows: &[LibraryRow]) -> Result<(String, String), OpError> 
     Err(not_found(Entity::Library, name)
         .with_details(&serde_json::json!({ "name": name, "command": command }))
         .with_hint(format!("an administrator can install it: {command}")))
+}
+
+/// `lodash` → `lodash-4.17.21`, for the ids of the catalog.
+fn catalog_name(id: &str) -> Option<String> {
+    CATALOG.iter().find(|entry| entry.id == id).map(CatalogEntry::name)
+}
+
+/// The installed library that a template's name means: for an id of the catalog its version there, otherwise the only one.
+fn row_of<'a>(name: &str, rows: &'a [LibraryRow]) -> Option<&'a LibraryRow> {
+    let of_catalog = catalog_name(name);
+    let full = of_catalog.as_deref().unwrap_or(name);
+    let exact = rows.iter().find(|row| row.name == full);
+    exact.or_else(|| {
+        let mut versions = rows.iter().filter(|row| row.id == name);
+        versions.next().filter(|_| of_catalog.is_some() && versions.next().is_none())
+    })
+}
+
+/// `id-version` of what a template's name means, installed or not.
+fn full_name_of(name: &str, rows: &[LibraryRow]) -> String {
+    let installed = row_of(name, rows).map(|row| row.name.clone());
+    installed.or_else(|| catalog_name(name)).unwrap_or_else(|| name.to_owned())
 }
 
 /// `left-pad-1.3.0` → `left-pad`: everything before the first hyphen that a version could follow.

@@ -14,6 +14,8 @@ use vm_system_runtime::worktree::clean_relative;
 const NAME_CHARS: usize = 200;
 /// Most folders or extensions of a resolver.
 const RESOLVER_ENTRIES: usize = 64;
+/// Largest limit of steps: JSON has larger numbers only approximately (RFC 8259, section 6).
+const MOST_STEPS: u64 = (1 << 53) - 1;
 /// Longest extension (bytes).
 const EXTENSION_BYTES: usize = 32;
 
@@ -154,6 +156,9 @@ fn limits(limits: &Limits, ceilings: &Limits) -> Result<(), OpError> {
         if value > ceiling {
             return Err(over(field, u64::from(value), u64::from(ceiling)));
         }
+    }
+    if limits.max_steps > MOST_STEPS {
+        return Err(invalid(format!("limits.max_steps must be at most {MOST_STEPS}, or 0 for no limit")));
     }
     // 0 means no limit, for the ceiling too.
     if ceilings.max_steps != 0 && (limits.max_steps == 0 || limits.max_steps > ceilings.max_steps) {

@@ -18,14 +18,14 @@ const MAX_PATH_BYTES: usize = 4_095;
 /// A permitted call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permit {
-    /// Resolve a module of the worktree.
+    /// Read the first of some files of the worktree that exists.
     LoadModule {
-        /// As written in the script.
-        specifier: String,
-        /// The importing file; empty for repl input.
-        referrer: String,
+        /// Relative to the worktree.
+        candidates: Vec<String>,
         /// `import` or `require`.
         import: bool,
+        /// With the `package.json` that applies to it.
+        package: bool,
     },
     /// A call for a broker.
     Broker(BrokerCall),
@@ -49,8 +49,8 @@ pub fn judge(
     session: &mut SessionUsage,
 ) -> Result<Permit, Denial> {
     match request {
-        HostRequest::LoadModule { specifier, referrer, import } if usage.loads() => {
-            Ok(Permit::LoadModule { specifier, referrer, import })
+        HostRequest::LoadModule { candidates, import, package } if usage.loads() => {
+            Ok(Permit::LoadModule { candidates, import, package })
         }
         HostRequest::LoadModule { .. } => {
             let message = format!("more than {LOADS} modules were requested in one execution");

@@ -145,11 +145,8 @@ fn the_module_loads_of_one_execution_are_limited() {
     let policy = effective(&Snapshot::default(), None);
     let (mut usage, mut session) = (HostUsage::default(), SessionUsage::default());
     let mut load = || {
-        let request = HostRequest::LoadModule {
-            specifier: "./nothing".to_owned(),
-            referrer: String::new(),
-            import: false,
-        };
+        let request =
+            HostRequest::LoadModule { candidates: vec!["nothing".to_owned()], import: false, package: false };
         judge(&policy, request, &mut usage, &mut session)
     };
     for _ in 0..LOADS {

@@ -5,7 +5,7 @@ use super::task::{FilesError, RuntimeContext};
 use crate::brokers::AllowedCall;
 use crate::shares::Holder;
 use crate::workspaces::WorkspaceKey;
-use crate::worktree::{Wanted, Worktree, WorktreeError, resolve};
+use crate::worktree::{ModuleFile, Wanted, Worktree, WorktreeError, first_existing};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -85,11 +85,12 @@ pub(super) fn call(
             _ if uses_files && let Err(error) = permitted => {
                 HostReply::Failed(HostError { code: "EACCES".to_owned(), message: error.to_string() })
             }
-            Permit::LoadModule { specifier, referrer, import } => {
-                let most = u64::from(policy.wire.limits.max_source_kb) * 1024;
+            Permit::LoadModule { candidates, import, package } => {
+                let files = if package { 2 } else { 1 };
+                let most = u64::from(policy.wire.limits.max_source_kb) * 1024 * files;
                 let held = shared.budget.wait(&caller.holder, most).await;
                 let of = (worktree, &caller.holder);
-                let reply = load_module(&shared, of, policy, specifier, referrer, import).await;
+                let reply = load_module(&shared, of, policy, candidates, import, package).await;
                 caller.reservation.hold(held);
                 reply
             }
@@ -132,21 +133,21 @@ async fn load_module(
     shared: &RuntimeContext,
     (worktree, holder): (Worktree, &Holder),
     policy: Arc<EffectivePolicy>,
-    specifier: String,
-    referrer: String,
+    candidates: Vec<String>,
     import: bool,
+    package: bool,
 ) -> HostReply {
     let found = shared
         .files(holder, move || {
             let (esm, cap) = (policy.esm, u64::from(policy.wire.limits.max_source_kb) * 1024);
             let load = policy.load.as_ref();
-            let wanted = Wanted { specifier: &specifier, referrer: &referrer, import, esm, cap, load };
-            resolve(&worktree, &policy.wire.resolver, wanted)
+            let wanted = Wanted { candidates: &candidates, import, package, esm, cap, load };
+            first_existing(&worktree, wanted)
         })
         .await;
     match found {
-        Ok(Ok(module)) => {
-            HostReply::Module { path: module.path, source: module.source, format: module.format }
+        Ok(Ok(ModuleFile { path, source, format, package })) => {
+            HostReply::Module { path, source, format, package }
         }
         Ok(Err(error)) => HostReply::Failed(error),
         Err(error) => {

@@ -247,9 +247,9 @@ impl Worker {
             }
             "a call number out of order" => {
                 let request = HostRequest::LoadModule {
-                    specifier: "./x".to_owned(),
-                    referrer: String::new(),
+                    candidates: vec!["x".to_owned()],
                     import: false,
+                    package: false,
                 };
                 self.send(&FromWorker::HostCall { execution, call: 7, request })
             }

@@ -126,10 +126,85 @@ fn options_names_the_methods_of_a_resource() {
     daemon.stop();
 }
 
+/// Not JavaScript: read as TypeScript, and refused under the name of a JavaScript file.
+const ONLY_TYPESCRIPT: &[&str] = &[
+    "enum Color { Red, Green }",
+    "const enum Color { Red }",
+    "let x: number = 1",
+    "let x = 1 as number",
+    "let x = {} satisfies object",
+    "let x = 1; let y = x!",
+    "let x = { a: 1 }; x!.a = 2",
+    "let x = 1; let y = <number>x",
+    "function f(a?) {}",
+    "function f(this: object) {}",
+    "function f(a): void; function f(a) {}",
+    "const f = <T,>(a) => a",
+    "const f = async <T>(a) => a",
+    "let f = x => x; new Map<string, number>()",
+    "abstract class A { abstract m() }",
+    "class A {} class B implements A {}",
+    "class A<T> {}",
+    "class A { constructor(private x) {} }",
+    "class A { private x }",
+    "class A { public m() {} }",
+    "class A { protected static m() {} }",
+    "class A { readonly x = 1 }",
+    "class A { declare x }",
+    "class A { override m() {} }",
+    "class A { x? }",
+    "class A { m?() {} }",
+    "class A { x!: number }",
+    "class A { [key: string]: any }",
+    "type A = string",
+    "interface A { x: number }",
+    "declare const a: number",
+    "declare function f(): void",
+    "try {} catch (e: unknown) {}",
+];
+
+/// Refused in both languages: they are not in the language of programs, or have an error in TypeScript, too.
+const NEITHER: &[&str] = &[
+    "import fs = require(\"fs\")",
+    "export = 5",
+    "namespace N { export const a = 1 }",
+    "@dec class A {}",
+    "class A { @dec m() {} }",
+    "class A { accessor x = 1 }",
+    "function f(a?: number, b) {}",
+    "let a!",
+    "({ m?() {} })",
+    "class A { constructor() {} constructor() {} }",
+    "let a; let a",
+    "var yield",
+    "with ({}) {}",
+    "07",
+    "delete x",
+];
+
+/// JavaScript whose tokens have another meaning in TypeScript, and its result.
+const JAVASCRIPT_THAT_LOOKS_TYPED: &[(&str, &str)] = &[
+    ("let a = 1, b = 2, c = 0; function main() { return a < b > (c) }", "true"),
+    ("let f = 1, T = 1; function main() { return f<T>(0) }", "false"),
+    ("let f = 3, T = 2; function main() { return f < T > `0` }", "false"),
+    ("let x = 1, y = 2; function main() { return x ? (y) : z => 3 }", "2"),
+    ("let x = 0, y = 2; function main() { return (x ? (y) : z => z)(3) }", "3"),
+    ("let x = 1, y = 2; function main() { return (x ? (y) => y : z => 0)(7) }", "7"),
+    ("class A { declare\nx } function main() { return Object.keys(new A()) }", "[\"declare\",\"x\"]"),
+    ("class A { readonly\nx = 1 } function main() { return Object.keys(new A()) }", "[\"readonly\",\"x\"]"),
+    ("class A { static\nprivate = 4 } function main() { return A.private }", "4"),
+    ("var type = 1, A = 2; type\nA\n= 5; function main() { return [type, A] }", "[1,5]"),
+    ("var abstract = 1; abstract\nclass A {} function main() { return typeof A }", "\"function\""),
+    ("var namespace = 1, N = 2; namespace\nN\n{ } function main() { return N }", "2"),
+    ("var as = 1, satisfies = 2; function main() { return as + satisfies }", "3"),
+    ("let async = 5, x = 1; function main() { return async < x > (1) }", "false"),
+];
+
 #[test]
 fn the_language_of_a_program_is_decided_and_reported() {
     let daemon = Daemon::start(User::AsStarted);
     let mut http = daemon.http();
+    let mut runs = daemon.http();
     let mut load = |name: &str, source: &str, typescript: Option<bool>| {
         let body = json!({ "name": name, "source": source, "typescript": typescript });
         let response = http.post("/api/v1/programs", &body);
@@ -148,5 +223,17 @@ fn the_language_of_a_program_is_decided_and_reported() {
     assert_eq!(load("a.ts", "function main() { return 1 }", None), Some(true));
     assert_eq!(load("a.js", "function main(): number { return 1 }", None), None);
     assert_eq!(load("a.js", "function main(): number { return 1 }", Some(true)), Some(true));
+    for source in ONLY_TYPESCRIPT {
+        assert_eq!(load("b", source, None), Some(true), "{source}");
+        assert_eq!(load("b.js", source, None), None, "{source}");
+    }
+    for source in NEITHER {
+        assert_eq!((load("c", source, None), load("c.js", source, None)), (None, None), "{source}");
+    }
+    for (source, result) in JAVASCRIPT_THAT_LOOKS_TYPED {
+        assert_eq!(load("d", source, None), Some(false), "{source}");
+        let run = runs.post("/api/v1/executions/program", &json!({ "name": "d" }));
+        assert_eq!(run.json()["result"]["json"].to_string(), *result, "{source}");
+    }
     daemon.stop();
 }

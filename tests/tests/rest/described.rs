@@ -158,7 +158,8 @@ impl Description {
             "array" => value.is_array(),
             "string" => value.is_string(),
             "boolean" => value.is_boolean(),
-            "integer" => value.is_i64() || value.is_u64(),
+            // JSON Schema counts `1.0` as an integer.
+            "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
             "number" => value.is_number(),
             "null" => value.is_null(),
             _ => false,

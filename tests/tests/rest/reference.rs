@@ -37,7 +37,7 @@ fn routes(document: &Value) -> String {
             };
             let successes = operation["responses"].as_object().expect("responses").iter();
             let successes: Vec<String> = successes
-                .filter(|(status, _)| status.starts_with('2'))
+                .filter(|(status, _)| status.starts_with('2') || *status == "101")
                 .map(|(status, response)| match &response["content"]["application/json"]["schema"] {
                     Value::Null => status.clone(),
                     schema => format!("{status} {}", name_of(schema)),

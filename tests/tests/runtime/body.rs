@@ -98,9 +98,9 @@ impl Player {
             "exists" => called(job, link, HostRequest::Fs(FsRequest::Exists { path: rest.to_owned() })),
             "require" => {
                 let request = HostRequest::LoadModule {
-                    specifier: rest.to_owned(),
-                    referrer: String::new(),
+                    candidates: vec![rest.to_owned()],
                     import: false,
+                    package: false,
                 };
                 called(job, link, request)
             }

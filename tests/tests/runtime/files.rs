@@ -9,7 +9,7 @@ use vm_system_protocol::model::ExecutionStatus;
 cases! {
     run_file_reads_beneath_the_worktree_only,
     a_source_over_its_limit_is_refused_before_it_runs,
-    modules_are_found_by_the_resolver,
+    the_first_candidate_that_exists_is_loaded,
     fs_calls_need_the_module_and_get_their_reply,
 }
 
@@ -55,11 +55,11 @@ async fn a_source_over_its_limit_is_refused_before_it_runs() {
     world.end().await;
 }
 
-async fn modules_are_found_by_the_resolver() {
+async fn the_first_candidate_that_exists_is_loaded() {
     let world = World::new().await;
     let session = world.session_with(|policy| policy.settings.resolver.roots = vec!["lib".to_owned()]).await;
     world.write("lib/tool.js", "the tool");
-    let found = world.run(session, "require:tool").await.expect("runs");
+    let found = world.run(session, "require:lib/tool.js").await.expect("runs");
     assert_eq!(found.result_json(), Some("\"lib/tool.js=the tool\""));
     let missing = world.run(session, "require:nothing").await.expect("runs");
     assert_eq!(missing.status, ExecutionStatus::Error);

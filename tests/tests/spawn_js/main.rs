@@ -78,10 +78,11 @@ async fn execute(worker: &mut WorkerHandle, source: &str) -> (Done, Vec<String>)
 
 fn host_reply(request: &HostRequest) -> HostReply {
     match request {
-        HostRequest::LoadModule { specifier, .. } if specifier == "./answer.js" => HostReply::Module {
+        HostRequest::LoadModule { candidates, .. } if candidates[0] == "answer.js" => HostReply::Module {
             path: "answer.js".to_owned(),
             source: "module.exports = 42".to_owned(),
             format: vm_system_protocol::worker::SourceFormat::CommonJs,
+            package: None,
         },
         _ => HostReply::Failed(vm_system_protocol::worker::HostError {
             code: "MODULE_NOT_FOUND".to_owned(),
@@ -177,9 +178,9 @@ async fn interrupted_while_waiting(worker: &mut WorkerHandle, source: &str) {
     assert_eq!(done.outcome, Outcome::Interrupted, "{source}");
     if let Some(call) = unanswered {
         let reply = host_reply(&HostRequest::LoadModule {
-            specifier: String::new(),
-            referrer: String::new(),
+            candidates: vec![String::new()],
             import: false,
+            package: false,
         });
         worker.sender.send(&ToWorker::HostReply { call, reply }).await.expect("late reply");
     }

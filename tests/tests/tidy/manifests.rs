@@ -47,7 +47,10 @@ const ARROWS: &[(&str, &[&str])] = &[
 const LIBRARIES: &[(&str, &[&str])] = &[
     (concat!("rusq", "lite"), &["supervisor/store", "broker"]),
     ("axum", &["supervisor/api"]),
-    ("hyper", &["supervisor/api"]),
+    // The command line sends one request: the upgrade to the control protocol (`cli/src/remote`).
+    ("hyper", &["supervisor/api", "cli"]),
+    ("tokio-rustls", &["cli"]),
+    ("rustls-native-certs", &["cli"]),
     (concat!("rm", "cp"), &["supervisor/api"]),
 ];
 /// Pure crates: no async runtime.

@@ -265,7 +265,7 @@ fn is_truthy(value: &Value<'_>) -> bool {
 }
 
 /// `util.format`; strings are cut to `most` bytes, objects to the limit of an event.
-fn format<'js>(inspector: &Inspector<'js>, arguments: &[Value<'js>], most: usize) -> String {
+pub(super) fn format<'js>(inspector: &Inspector<'js>, arguments: &[Value<'js>], most: usize) -> String {
     let mut text = String::new();
     let mut rest = arguments;
     if let Some(template) = arguments.first().and_then(Value::as_string) {

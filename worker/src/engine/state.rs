@@ -13,7 +13,7 @@ use rquickjs::{Ctx, Error, Function, Object, Persistent, Result, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use vm_system_protocol::model::EventPayload;
+use vm_system_protocol::model::{EventPayload, Resolver};
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest, WorkerEvent};
 
 /// The state of one session, shared with the native functions that scripts call.
@@ -36,6 +36,8 @@ pub(super) struct EngineState {
     pub(super) maps: RefCell<SourceMaps>,
     pub(super) random: Random,
     pub(super) console: RefCell<super::console::ConsoleState>,
+    /// How files are found.
+    pub(super) resolver: RefCell<Resolver>,
     /// Names of host modules that the running execution may use.
     pub(super) allowed_modules: RefCell<Vec<String>>,
     /// Host modules that the execution may not use although the template names them, with the reason.
@@ -77,6 +79,9 @@ impl EngineState {
 
     /// Makes a host call; its time does not count as wall time.
     pub(super) fn call(&self, ctx: &Ctx<'_>, request: HostRequest) -> Result<HostReply> {
+        if request.has_effect() {
+            self.modules.borrow_mut().forget_files();
+        }
         let before = now();
         let reply = self.host.with(|host| host.call(request));
         self.budget.waited(now().saturating_sub(before));

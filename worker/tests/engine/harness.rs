@@ -10,7 +10,8 @@ use vm_system_protocol::model::{
     ConsoleLevel, EventPayload, ExecutionKind, JsType, Limits, Resolver, ResultValue,
 };
 use vm_system_protocol::worker::{
-    Done, Execute, HostError, HostReply, HostRequest, Outcome, Policy, SourceFormat, Start, WorkerEvent,
+    Done, Execute, HostError, HostReply, HostRequest, Outcome, PackageFile, Policy, SourceFormat, Start,
+    WorkerEvent,
 };
 use vm_system_worker::engine::{Host, INTERRUPT, JsSession, LibrarySource, Preloaded, preload};
 
@@ -40,18 +41,21 @@ impl Memory {
         }
     }
 
-    fn resolve(&self, specifier: &str, referrer: &str) -> Option<String> {
-        let base = match specifier.strip_prefix("./") {
-            Some(rest) => match referrer.rsplit_once('/') {
-                Some((folder, _)) => format!("{folder}/{rest}"),
-                None => rest.to_owned(),
-            },
-            None => specifier.to_owned(),
-        };
-        ["", ".js", ".mjs", ".ts", ".json"]
-            .iter()
-            .map(|extension| format!("{base}{extension}"))
-            .find(|path| self.files.contains_key(path))
+    /// The `package.json` that applies to a file.
+    fn package_of(&self, path: &str) -> Option<PackageFile> {
+        let mut folder = path;
+        loop {
+            folder = folder.rsplit_once('/').map_or("", |(folder, _)| folder);
+            if folder == "node_modules" || folder.ends_with("/node_modules") {
+                return None;
+            }
+            let path = format!("{folder}{}package.json", if folder.is_empty() { "" } else { "/" });
+            match self.files.get(&path) {
+                Some(source) => return Some(PackageFile { path, source: source.clone() }),
+                None if folder.is_empty() => return None,
+                None => {}
+            }
+        }
     }
 }
 
@@ -79,18 +83,20 @@ impl Host for Memory {
             return missing("MODULE_NOT_ALLOWED", "the right");
         }
         match request {
-            HostRequest::LoadModule { specifier, referrer, .. } => {
-                match self.resolve(&specifier, &referrer) {
+            HostRequest::LoadModule { candidates, package, import } => {
+                match candidates.into_iter().find(|path| self.files.contains_key(path)) {
                     Some(path) => {
                         let format = match path.rsplit('.').next() {
                             Some("mjs") => SourceFormat::Module,
                             Some("json") => SourceFormat::Json,
+                            Some("ts") if import => SourceFormat::TypeScriptModule,
                             Some("ts") => SourceFormat::TypeScript,
-                            _ => SourceFormat::Script,
+                            _ => SourceFormat::CommonJs,
                         };
-                        HostReply::Module { source: self.files[&path].clone(), path, format }
+                        let package = if package { self.package_of(&path) } else { None };
+                        HostReply::Module { source: self.files[&path].clone(), path, format, package }
                     }
-                    None => missing("MODULE_NOT_FOUND", &format!("module '{specifier}'")),
+                    None => missing("MODULE_NOT_FOUND", "it"),
                 }
             }
             HostRequest::Fs(FsRequest::ReadFile { path }) => match self.files.get(&path) {

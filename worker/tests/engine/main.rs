@@ -8,6 +8,7 @@ mod intl;
 mod libraries;
 mod limits;
 mod modules;
+mod packages;
 mod platform;
 mod properties;
 mod repl;

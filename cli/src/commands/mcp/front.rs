@@ -6,7 +6,8 @@ use super::workspace::Workspace;
 use crate::client::{CallError, Connection};
 use crate::error::{CliError, exit};
 use crate::on_demand::{self, Starter};
-use std::path::{Path, PathBuf};
+use crate::target::DaemonTarget;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -24,7 +25,7 @@ const TRIES: usize = 3;
 /// The backend of one agent.
 pub(super) struct StdioFront {
     client: McpClient,
-    places: Vec<PathBuf>,
+    target: DaemonTarget,
     starter: Option<Arc<Starter>>,
     files: Files,
     worktree: Option<String>,
@@ -42,7 +43,7 @@ pub(crate) fn key_of_client(name: &str) -> Result<String, CliError> {
 impl StdioFront {
     pub(super) fn new(
         (client, toolsets): (Option<String>, ToolSets),
-        places: Vec<PathBuf>,
+        target: DaemonTarget,
         starter: Option<Starter>,
         files: Files,
         worktree: Option<String>,
@@ -54,7 +55,7 @@ impl StdioFront {
         };
         Ok(Self {
             client: McpClient { caller: None, key: Some(client), toolsets },
-            places,
+            target,
             starter: starter.map(Arc::new),
             files,
             worktree,
@@ -73,9 +74,9 @@ impl StdioFront {
         match (kept, &self.starter) {
             (Some(connection), _) => Ok(connection),
             (None, Some(starter)) => {
-                on_demand::connect(&self.places, starter).await.map_err(|error| op_error(&error))
+                on_demand::connect(&self.target, starter).await.map_err(|error| op_error(&error))
             }
-            (None, None) => Connection::open(&self.places).await.map_err(|error| op_error(&error)),
+            (None, None) => Connection::open(&self.target).await.map_err(|error| op_error(&error)),
         }
     }
 

@@ -8,7 +8,7 @@ use vm_system_protocol::control::{DoctorReport, HostFinding, Op, Reply, SandboxL
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let report = match context.call(Op::Doctor).await {
-        Err(error) if error.exit_code() == exit::NO_DAEMON => {
+        Err(error) if error.exit_code() == exit::NO_DAEMON && context.target.is_local() => {
             context.out.note("no supervisor responds: these are the findings of this process on this host");
             examine_host(SpawnConfig::embedded()).await
         }

@@ -40,12 +40,15 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     } else {
         Box::new(File::open(&args.file).map_err(|error| CliError::file(&args.file, &error))?)
     };
+    let worktree_path = args.worktree_path.as_deref();
+    let worktree_path =
+        worktree_path.map(|folder| crate::paths::worktree(folder, &context.target)).transpose()?;
     let new = NewImport {
         kind: None,
         name: args.name,
         program_name: args.program_name,
         template: args.template_id,
-        worktree_path: args.worktree_path.as_deref().map(crate::paths::worktree).transpose()?,
+        worktree_path,
         as_user: args.as_user,
     };
     let reply = call(context, DurableOp::ImportBegin(Box::new(new)), None).await?;

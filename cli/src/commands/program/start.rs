@@ -60,7 +60,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let program =
         if is_file(&args.program) { load::of_file(context, &args.program).await? } else { args.program };
-    let worktree_path = args.worktree_path.as_deref().map(crate::paths::worktree).transpose()?;
+    let worktree_path = args.worktree_path.as_deref();
+    let worktree_path =
+        worktree_path.map(|folder| crate::paths::worktree(folder, &context.target)).transpose()?;
     let (wait, key) = (!args.no_wait, args.idempotency.idempotency_key);
     let new = NewRun {
         program,

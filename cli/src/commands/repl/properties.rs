@@ -5,7 +5,7 @@
 
 use crate::backend::Backend;
 use crate::commands::exec::repl::new_execution;
-use std::path::PathBuf;
+use crate::target::DaemonTarget;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -23,7 +23,7 @@ pub(super) struct Properties {
 
 enum Place {
     None,
-    Daemon(Vec<PathBuf>),
+    Daemon(DaemonTarget),
     Embedded(Arc<Embedded>, Handle),
 }
 
@@ -35,7 +35,7 @@ impl Properties {
     /// Must be called inside the runtime.
     pub(super) fn new(backend: &Backend, session: &str) -> Self {
         let place = match backend {
-            Backend::Daemon { places, .. } => Place::Daemon(places.clone()),
+            Backend::Daemon { target, .. } => Place::Daemon(target.clone()),
             Backend::Embedded(embedded) => Place::Embedded(Arc::clone(embedded), Handle::current()),
         };
         Self { session: session.to_owned(), place }
@@ -53,11 +53,11 @@ impl Properties {
         let op = Op::ExecStart(Box::new(new));
         let reply = match &self.place {
             Place::None => None,
-            Place::Daemon(places) => {
-                let places = places.clone();
+            Place::Daemon(target) => {
+                let target = target.clone();
                 let call = std::thread::spawn(move || {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-                    let daemon = Backend::daemon(places);
+                    let daemon = Backend::daemon(target);
                     runtime.block_on(in_time(&daemon, op))
                 });
                 call.join().ok().flatten()

@@ -38,7 +38,7 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let worktree_path = crate::paths::worktree(&args.worktree_path)?;
+    let worktree_path = crate::paths::worktree(&args.worktree_path, &context.target)?;
     let op = Op::SessionCreate(Box::new(NewSession {
         template: args.template_id,
         workspace_id: args.workspace_id,

@@ -13,6 +13,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 use errors::NoSession;
 use http_body_util::Full;
+use rmcp::handler::server::ServerHandler;
 use rmcp::model::Extensions;
 use rmcp::transport::streamable_http_server::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -49,9 +50,10 @@ const TOOLSETS_PARAMETER: &str = "toolsets";
 /// Runs one verb of one caller.
 pub(crate) type VerbFn = dyn Fn(Caller, Op) -> VerbFuture<'static, Result<Reply, OpError>> + Send + Sync;
 
-/// The MCP API over HTTP.
-pub(crate) struct McpHttp {
-    service: StreamableHttpService<McpServer, LocalSessionManager>,
+/// The MCP API over HTTP. What the requests mean is decided by the handler: [`McpServer`], or one with other tools (the fixtures of
+/// the conformance suite).
+pub struct McpHttp<S: ServerHandler = McpServer> {
+    service: StreamableHttpService<S, LocalSessionManager>,
     manager: Arc<LocalSessionManager>,
     shares: Arc<Shares>,
     large_bodies: Arc<Shares>,
@@ -90,10 +92,33 @@ struct AgentSession {
     ready: CancellationToken,
 }
 
+impl<S: ServerHandler> std::fmt::Debug for McpHttp<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpHttp").finish_non_exhaustive()
+    }
+}
+
 impl McpHttp {
-    /// Sessions end when `closing` is cancelled; a later daemon with the same `key` continues them.
+    /// The API over the verbs. Sessions end when `closing` is cancelled; a later daemon with the same `key` continues them.
     pub(crate) fn new(perform: Arc<VerbFn>, key: SessionKey, closing: CancellationToken) -> Self {
         let server = McpServer::new(Arc::new(HttpBackend { perform }));
+        Self::serving(move || server.for_another(), key, closing)
+    }
+
+    /// The response to a body above [`McpHttp::body_limit`].
+    pub(crate) fn too_large(bytes: usize) -> Response<Body> {
+        errors::too_large(bytes)
+    }
+}
+
+impl<S: ServerHandler> McpHttp<S> {
+    /// The API over the handlers that `handler` makes, one for each session or request without one; otherwise as
+    /// [`McpHttp::new`].
+    pub fn serving(
+        handler: impl Fn() -> S + Send + Sync + 'static,
+        key: SessionKey,
+        closing: CancellationToken,
+    ) -> Self {
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(IDLE);
         let manager = Arc::new(manager);
@@ -104,8 +129,7 @@ impl McpHttp {
             .with_max_request_body_bytes(usize::MAX)
             .with_cancellation_token(closing);
         config.session_store = Some(Arc::clone(&handshakes) as _);
-        let service =
-            StreamableHttpService::new(move || Ok(server.for_another()), Arc::clone(&manager), config);
+        let service = StreamableHttpService::new(move || Ok(handler()), Arc::clone(&manager), config);
         let shares = Shares::new("sessions of agents over HTTP", "agents", SESSIONS);
         let large_bodies = Shares::new("large messages of agents over HTTP", "agents", LARGE_BODIES);
         let (ids, sessions) = (SessionIds::new(key), Mutex::default());
@@ -128,13 +152,8 @@ impl McpHttp {
         }
     }
 
-    /// The response to a body above [`McpHttp::body_limit`].
-    pub(crate) fn too_large(bytes: usize) -> Response<Body> {
-        errors::too_large(bytes)
-    }
-
     /// Handles one request of a caller; `body` is complete.
-    pub(crate) async fn answer(&self, caller: Caller, mut parts: Parts, body: Bytes) -> Response<Body> {
+    pub async fn answer(&self, caller: Caller, mut parts: Parts, body: Bytes) -> Response<Body> {
         let owner = caller.owner.clone();
         let id = parts.headers.get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
         let (mut begun, mut restoring) = (None, None);

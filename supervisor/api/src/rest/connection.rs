@@ -5,6 +5,7 @@ use super::App;
 use super::auth::RestPeer;
 use super::deadline::Deadline;
 use super::gate;
+use super::upgrade::{self, Upgrading};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::Request;
@@ -46,10 +47,12 @@ where
     let limits = &shared.app.options.limits;
     let io = TokioIo::new(Deadline::new(stream, limits.write));
     let peer = Arc::new(peer);
+    let upgrading = Arc::new(Mutex::new(None));
     let service = {
-        let (shared, slot) = (shared.clone(), Arc::clone(&slot));
+        let (shared, slot, upgrading) = (shared.clone(), Arc::clone(&slot), Arc::clone(&upgrading));
         service_fn(move |request: Request<Incoming>| {
             let (shared, peer, slot) = (shared.clone(), Arc::clone(&peer), Arc::clone(&slot));
+            let upgrading = Arc::clone(&upgrading);
             async move {
                 slot.busy();
                 let public = gate::is_public(request.uri().path());
@@ -59,6 +62,9 @@ where
                 let request =
                     request.map(|body| Body::new(RequestBody { body: Some(body), unread: unread.clone() }));
                 let mut response = gate::handle(&shared.app, &shared.routes, (&peer, &slot), request).await;
+                if let Some(begun) = response.extensions_mut().remove::<Upgrading>() {
+                    *upgrading.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+                }
                 if let Some(body) = unread.take() {
                     // Without its slot, if another client needs it.
                     slot.idle();
@@ -79,7 +85,8 @@ where
         .header_read_timeout(limits.head)
         .max_headers(limits.headers)
         .max_buf_size(limits.head_bytes)
-        .serve_connection(io, service);
+        .serve_connection(io, service)
+        .with_upgrades();
     tokio::pin!(connection);
     let state = &shared.app.state;
     let mut closing = false;
@@ -88,8 +95,9 @@ where
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
                     tracing::debug!(%error, "a connection failed");
+                    return;
                 }
-                return;
+                break;
             }
             () = slot.evicted() => return,
             () = state.hang_up.cancelled() => return,
@@ -98,6 +106,11 @@ where
                 connection.as_mut().graceful_shutdown();
             }
         }
+    }
+    // In the same task: the connection stays the one that is counted, evicted and closed.
+    let upgrading = upgrading.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(upgrading) = upgrading {
+        upgrade::serve(&shared.app, upgrading, slot).await;
     }
 }
 

@@ -53,7 +53,8 @@ pub(super) struct AnswerBody {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct VariableBody {
     name: Option<String>,
-    /// Any JSON.
+    /// Any JSON, also `null`.
+    #[serde(deserialize_with = "present")]
     value: Option<Box<RawValue>>,
     /// Index in the state's `frames`; 0, the innermost, if absent.
     #[serde(deserialize_with = "whole")]

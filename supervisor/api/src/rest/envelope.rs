@@ -1,5 +1,6 @@
 //! Responses: JSON, and the envelope of every error: `{"error":{"code","message","details"?}}`.
 
+use super::upgrade;
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Response, StatusCode};
@@ -61,6 +62,11 @@ impl RestError {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message);
         problem.challenge = true;
         problem
+    }
+
+    /// 426 `INVALID_REQUEST`, with the protocol that this API has.
+    pub(super) fn other_protocol(message: impl Into<String>) -> Self {
+        Self::request(StatusCode::UPGRADE_REQUIRED, message)
     }
 
     /// 403 `NOT_PERMITTED`.
@@ -127,6 +133,9 @@ impl IntoResponse for RestError {
         let mut response = json_bytes(status, body);
         if status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+        }
+        if status == StatusCode::UPGRADE_REQUIRED {
+            upgrade::add_fields(response.headers_mut());
         }
         if challenge {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -141,7 +141,8 @@ where
         .ok_or_else(|| serde::de::Error::custom(format!("{number} is not a whole number in range")))
 }
 
-fn whole_number(number: &serde_json::Number) -> Option<i128> {
+/// The value of a JSON number without a fraction; `None` for other numbers.
+pub(super) fn whole_number(number: &serde_json::Number) -> Option<i128> {
     match number.as_i128() {
         Some(whole) => Some(whole),
         // Larger ones are not exact.
@@ -152,8 +153,8 @@ fn whole_number(number: &serde_json::Number) -> Option<i128> {
     }
 }
 
-/// A part of the settings, an object, with whole numbers as integers.
-pub(super) fn settings(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonText>, RestError> {
+/// An object of a body (a part of the settings, a config) with whole numbers as integers.
+pub(super) fn with_integers(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonText>, RestError> {
     fn integers(value: &mut serde_json::Value) {
         match value {
             serde_json::Value::Number(number) if number.is_f64() => {
@@ -246,7 +247,7 @@ impl QueryParams {
         Ok(value.filter(|value| !value.is_empty()))
     }
 
-    /// A whole number that is at least `least`.
+    /// A whole number that is at least `least`, within the 64 bits with sign that the description promises.
     pub(super) fn number<N: Copy + FromStr + PartialOrd + std::fmt::Display>(
         &self,
         name: &str,
@@ -254,7 +255,11 @@ impl QueryParams {
     ) -> Result<Option<N>, RestError> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         match text.parse::<N>() {
-            Ok(number) if number >= least && text.bytes().all(|digit| digit.is_ascii_digit()) => {
+            Ok(number)
+                if number >= least
+                    && text.parse::<i64>().is_ok()
+                    && text.bytes().all(|digit| digit.is_ascii_digit()) =>
+            {
                 Ok(Some(number))
             }
             _ => Err(RestError::invalid(format!("{name} must be a whole number, at least {least}"))),
@@ -316,6 +321,11 @@ mod tests {
         {
             assert!(params(bad).number::<u32>("limit", 1).is_err(), "{bad}");
         }
+        assert_eq!(
+            params("n=9223372036854775807").number::<u64>("n", 0).expect("fine"),
+            Some(i64::MAX as u64)
+        );
+        assert!(params("n=9223372036854775808").number::<u64>("n", 0).is_err());
         assert!(!params("wait=false").flag("wait", true).expect("fine"));
         assert!(params("wait=perhaps").flag("wait", true).is_err());
     }
@@ -334,7 +344,7 @@ mod tests {
             assert!(read(bad).is_err(), "{bad}");
         }
         let raw = RawValue::from_string("{\"cpu_ms\":7.0,\"x\":{\"y\":1.5}}".to_owned()).expect("json");
-        let text = settings("limits", Some(&raw)).expect("an object").expect("given");
+        let text = with_integers("limits", Some(&raw)).expect("an object").expect("given");
         assert_eq!(text.as_str(), "{\"cpu_ms\":7,\"x\":{\"y\":1.5}}");
     }
 

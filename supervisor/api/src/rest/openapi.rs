@@ -62,6 +62,13 @@ mod tests {
     }
 
     #[test]
+    fn the_upgrade_has_the_version_of_the_control_protocol() {
+        use vm_system_protocol::control::{UPGRADE_NAME, UPGRADE_PROTOCOL};
+        assert_eq!(TEXT.matches(&format!("{UPGRADE_NAME}/")).count(), TEXT.matches(UPGRADE_PROTOCOL).count());
+        assert!(TEXT.contains(UPGRADE_PROTOCOL));
+    }
+
+    #[test]
     fn parameters_of_a_route_are_those_of_its_query() {
         assert_eq!(query_parameters(&Method::GET, "/programs/{program}"), ["version"]);
         assert_eq!(query_parameters(&Method::HEAD, "/templates"), ["built_in", "limit", "cursor"]);

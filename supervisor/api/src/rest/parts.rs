@@ -1,7 +1,7 @@
 //! Routes of the parts of a template: capabilities, startup files, modules, libraries.
 
 use super::envelope::{RestError, RestResult, created, ok};
-use super::input::{JsonBody, PathSegments, id, object, required, whole};
+use super::input::{JsonBody, PathSegments, id, required, whole, with_integers};
 use super::request::{RestRequest, unexpected};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -77,7 +77,7 @@ pub(super) async fn add_capability(
         .parse()
         .map_err(|_| RestError::invalid("kind must be one of module, global, fs, net, env"))?;
     let name = required("name", body.name)?;
-    let config = object("config", body.config.as_deref())?.unwrap_or_else(JsonText::empty_object);
+    let config = with_integers("config", body.config.as_deref())?.unwrap_or_else(JsonText::empty_object);
     let enabled = body.enabled.unwrap_or_default();
     let capability = Box::new(NewCapability { kind, name, enabled, config });
     created(&request.op(Op::TemplateAddCapability { template, capability }).await?)

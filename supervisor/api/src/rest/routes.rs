@@ -3,6 +3,7 @@
 use super::envelope::RestError;
 use super::{
     App, PREFIX, archives, durable, executions, openapi, parts, programs, runtime, sessions, templates,
+    upgrade,
 };
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
@@ -74,6 +75,7 @@ pub(super) fn table() -> Table {
         .with(GET, "/sessions/{session_id}/inspect", sessions::inspect)
         .with(POST, "/sessions/{session_id}/kill", sessions::kill)
         .with(POST, "/sessions/{session_id}/fork", sessions::fork)
+        .with(GET, "/control", upgrade::begin)
         .with(POST, "/executions/repl", executions::repl)
         .with(POST, "/executions/run-file", executions::run_file)
         .with(GET, "/executions", executions::list)

@@ -3,8 +3,9 @@
 use super::RestLimits;
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
-use super::{App, RestOptions, routes};
+use super::{App, RestOptions, routes, upgrade};
 use crate::control::{Pace, ServerState, within_descriptors};
+use crate::keep_alive;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -42,7 +43,8 @@ pub async fn serve(
         within_descriptors(options.limits.connections, RestLimits::default().connections, 2),
     );
     let mcp = super::mcp::mount(&verbs, &options, &state);
-    let app = Arc::new(App { verbs, options, mcp, state: state.clone() });
+    let upgraded = upgrade::clients(&verbs, &options, &state);
+    let app = Arc::new(App { verbs, options, mcp, upgraded, state: state.clone() });
     let shared = RestContext { routes: routes::service(Arc::clone(&app)), app };
     let clients = TaskTracker::new();
     let loops = TaskTracker::new();
@@ -90,6 +92,7 @@ impl Listener for TcpListener {
         let (stream, client) = TcpListener::accept(self).await?;
         let server = stream.local_addr()?;
         stream.set_nodelay(true)?;
+        keep_alive(&stream)?;
         let inode = nix::sys::stat::fstat(&stream)?.st_ino;
         Ok((stream, RestPeer::tcp(client, server, inode)))
     }

@@ -1,7 +1,9 @@
 //! Routes of sessions.
 
 use super::envelope::{RestError, RestResult, created, json, ok};
-use super::input::{JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole};
+use super::input::{
+    JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole, whole_number,
+};
 use super::pages;
 use super::request::{RestRequest, unexpected};
 use axum::http::StatusCode;
@@ -38,27 +40,28 @@ pub(super) struct SessionBody {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct KillBody {
     /// Name or number of a signal; `KILL` by default.
-    signal: Option<SignalBody>,
+    signal: Option<serde_json::Value>,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(untagged)]
-enum SignalBody {
-    Number(i32),
-    Name(String),
-}
-
-impl SignalBody {
+impl KillBody {
+    /// The signal's number.
     fn number(&self) -> Result<i32, RestError> {
-        match self {
-            Self::Number(number) => Ok(*number),
-            Self::Name(name) => {
+        match &self.signal {
+            None => Ok(nix::libc::SIGKILL),
+            Some(serde_json::Value::Number(number)) => whole_number(number)
+                .and_then(|whole| i32::try_from(whole).ok())
+                .ok_or_else(|| RestError::invalid(format!("{number} is not the number of a signal"))),
+            Some(serde_json::Value::String(name)) => {
                 let name = name.trim().to_ascii_uppercase();
                 let full = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
                 full.parse::<Signal>()
                     .map(|signal| signal as i32)
                     .map_err(|_| RestError::invalid(format!("unknown signal {full}")))
             }
+            Some(_) => Err(RestError::request(
+                StatusCode::BAD_REQUEST,
+                "invalid body: signal must be the name or the number of a signal",
+            )),
         }
     }
 }
@@ -151,7 +154,7 @@ pub(super) async fn kill(
     OptionalJsonBody(body): OptionalJsonBody<KillBody>,
 ) -> RestResult {
     let session_id = id("session_id", &session)?;
-    let signal = body.signal.map_or(Ok(nix::libc::SIGKILL), |signal| signal.number())?;
+    let signal = body.number()?;
     request.op(Op::SessionKill { session: session_id.clone(), signal }).await?;
     json(StatusCode::ACCEPTED, &Killed { status: "ok", session_id })
 }

@@ -37,7 +37,8 @@ pub(super) fn is_requested(headers: &HeaderMap) -> bool {
 /// Sequence number of the last event that the client has received.
 pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, RestError> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
-    let number = id.to_str().ok().and_then(|text| text.trim().parse().ok());
+    let number = id.to_str().ok().and_then(|text| text.trim().parse::<i64>().ok());
+    let number = number.and_then(|number| u64::try_from(number).ok());
     number.map(Some).ok_or_else(|| RestError::invalid("Last-Event-ID is not the sequence number of an event"))
 }
 

@@ -1,7 +1,7 @@
 //! Routes of templates.
 
 use super::envelope::{RestError, RestResult, created, ok};
-use super::input::{JsonBody, PathSegments, QueryParams, id, required, settings};
+use super::input::{JsonBody, PathSegments, QueryParams, id, required, with_integers};
 use super::pages;
 use super::request::{RestRequest, unexpected};
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub(super) async fn update(
     let template = id("template_id", &template)?;
     let mut parts = Vec::new();
     for (field, raw) in [("limits", &body.limits), ("resolver", &body.resolver), ("runtime", &body.runtime)] {
-        if let Some(text) = settings(field, raw.as_deref())? {
+        if let Some(text) = with_integers(field, raw.as_deref())? {
             parts.push(format!("\"{field}\":{}", text.as_str()));
         }
     }

@@ -200,9 +200,9 @@ impl SimulatedWorker {
                     HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() })
                 } else {
                     HostRequest::LoadModule {
-                        specifier: "./a".to_owned(),
-                        referrer: String::new(),
+                        candidates: vec!["a".to_owned()],
                         import: false,
+                        package: false,
                     }
                 };
                 self.send(FromWorker::HostCall { execution, call, request });

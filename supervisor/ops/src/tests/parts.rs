@@ -7,6 +7,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, Engine, StartupMode, TemplateDetail};
+use vm_system_runtime::Libraries;
 
 fn json(text: &str) -> JsonText {
     JsonText::from_untrusted(text.to_owned())
@@ -178,8 +179,11 @@ async fn template_names_libraries_of_the_catalog_and_installed_ones() {
         Ok(Reply::TemplateName(added)) => added.name,
         other => panic!("another reply: {other:?}"),
     };
-    assert_eq!(added(bench.request(add_library(&id, " lodash ")).await), "lodash-4.17.21");
-    assert_eq!(added(bench.request(add_library(&id, "lodash-4.17.21")).await), "lodash-4.17.21");
+    // The original's clients look for the name that they sent.
+    assert_eq!(added(bench.request(add_library(&id, " lodash ")).await), "lodash");
+    assert_eq!(added(bench.request(add_library(&id, "lodash-4.17.21")).await), "lodash");
+    assert_eq!(added(bench.request(add_library(&id, "axios-1.6.0")).await), "axios-1.6.0");
+    assert_eq!(added(bench.request(add_library(&id, "axios")).await), "axios-1.6.0");
     let error = bench.request(add_library(&id, "left-pad-1.3.0")).await.expect_err("not installed");
     assert_eq!(error.code, ErrorCode::LibraryNotFound);
     assert!(error.hint.expect("what to do").contains("libs install left-pad@1.3.0"));
@@ -188,11 +192,30 @@ async fn template_names_libraries_of_the_catalog_and_installed_ones() {
     as_admin(&bench, library("left-pad", "2.0.0", "2")).await.expect("installed");
     assert_eq!(bench.refused(add_library(&id, "left-pad")).await, ErrorCode::ValidationError);
     assert_eq!(bench.refused(add_library(&id, "left-pad-2.0.0")).await, ErrorCode::Conflict);
-    assert_eq!(get(&bench, &id).await.template.libraries, ["left-pad-1.3.0", "lodash-4.17.21"]);
+    assert_eq!(get(&bench, &id).await.template.libraries, ["axios-1.6.0", "left-pad-1.3.0", "lodash"]);
     let remove = |name: &str| Op::TemplateRemoveLibrary { template: id.clone(), name: name.to_owned() };
-    assert_eq!(added(bench.request(remove("lodash")).await), "lodash-4.17.21");
+    assert_eq!(added(bench.request(remove("lodash-4.17.21")).await), "lodash");
+    assert_eq!(added(bench.request(remove("axios")).await), "axios-1.6.0");
     assert_eq!(added(bench.request(remove("left-pad-1.3.0")).await), "left-pad-1.3.0");
     assert!(get(&bench, &id).await.template.libraries.is_empty());
+}
+
+#[tokio::test]
+async fn an_id_of_the_catalog_means_its_version_there_or_the_only_installed_one() {
+    let bench = OpsBench::new();
+    let session = async |version: Option<&str>| {
+        if let Some(version) = version {
+            as_admin(&bench, library("lodash", version, "1")).await.expect("installed");
+        }
+        match bench.ops.libraries_of(&["lodash".to_owned()]).await.expect("libraries") {
+            Libraries::Installed(set) => set.names(),
+            Libraries::Missing(name) => vec![format!("no {name}")],
+        }
+    };
+    assert_eq!(session(None).await, ["no lodash-4.17.21"]);
+    assert_eq!(session(Some("4.17.20")).await, ["lodash-4.17.20"]);
+    assert_eq!(session(Some("4.17.19")).await, ["no lodash-4.17.21"]);
+    assert_eq!(session(Some("4.17.21")).await, ["lodash-4.17.21"]);
 }
 
 #[tokio::test]

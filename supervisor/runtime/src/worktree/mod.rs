@@ -6,15 +6,15 @@
 //! only, and never wait for a peer (a FIFO is opened non-blocking and then refused). All of it blocks: callers use the
 //! blocking pool, never the reactor. Knows nothing of JavaScript: a module's format depends on its name alone.
 
+mod module_file;
 mod open;
 mod path;
-mod resolve;
 mod roots;
 
 #[cfg(test)]
 mod tests;
 
+pub use module_file::{ModuleFile, Wanted, first_existing};
 pub use open::{Worktree, WorktreeError};
 pub use path::clean_relative;
-pub use resolve::{Resolved, Wanted, resolve};
 pub use roots::{RootSettings, Roots, WorktreeClient};

@@ -29,7 +29,7 @@ pub fn clean_relative(path: &str) -> Result<String, WorktreeError> {
 
 /// `relative` seen from the folder `base`, both relative to the worktree; `None` if it leaves the worktree. Empty and `.`
 /// names vanish, `..` goes up.
-pub(super) fn join(base: &str, relative: &str) -> Option<String> {
+fn join(base: &str, relative: &str) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for name in base.split('/').chain(relative.split('/')) {
         match name {

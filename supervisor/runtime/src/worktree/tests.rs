@@ -1,12 +1,14 @@
 //! Paths, links and resolution against real folders.
 
-use super::{RootSettings, Roots, Wanted, Worktree, WorktreeClient, WorktreeError, clean_relative, resolve};
+use super::{
+    ModuleFile, RootSettings, Roots, Wanted, Worktree, WorktreeClient, WorktreeError, clean_relative,
+    first_existing,
+};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use tempfile::TempDir;
 use vm_system_policy::paths::{PathRules, Pattern};
-use vm_system_protocol::model::Resolver;
 use vm_system_record::RecordedWorktree;
 
 const CAP: u64 = 1_024;
@@ -47,18 +49,18 @@ fn worktree() -> (TempDir, Worktree) {
     (dir, worktree)
 }
 
-fn find(worktree: &Worktree, resolver: &Resolver, specifier: &str, referrer: &str) -> Result<String, String> {
-    find_among(worktree, resolver, (specifier, referrer), Some(&PathRules::everything()))
+fn find(worktree: &Worktree, candidates: &[&str]) -> Result<String, String> {
+    find_among(worktree, candidates, Some(&PathRules::everything())).map(|found| found.path)
 }
 
 fn find_among(
     worktree: &Worktree,
-    resolver: &Resolver,
-    (specifier, referrer): (&str, &str),
+    candidates: &[&str],
     load: Option<&PathRules>,
-) -> Result<String, String> {
-    let wanted = Wanted { specifier, referrer, import: false, esm: false, cap: CAP, load };
-    resolve(worktree, resolver, wanted).map(|found| found.path).map_err(|error| error.code)
+) -> Result<ModuleFile, String> {
+    let candidates: Vec<String> = candidates.iter().map(|&candidate| candidate.to_owned()).collect();
+    let wanted = Wanted { candidates: &candidates, import: false, package: true, esm: false, cap: CAP, load };
+    first_existing(worktree, wanted).map_err(|error| error.code)
 }
 
 #[test]
@@ -153,41 +155,47 @@ fn errors_reveal_nothing_outside_of_the_operators_roots() {
 }
 
 #[test]
-fn relative_specifiers_start_at_the_requesting_file() {
+fn the_first_candidate_that_exists_is_read() {
     let (_dir, worktree) = worktree();
-    let resolver = Resolver::default();
-    let found = |specifier, referrer| find(&worktree, &resolver, specifier, referrer);
-    assert_eq!(found("./a.js", "lib/x.js").as_deref(), Ok("lib/a.js"));
-    assert_eq!(found("./a", "lib/x.js").as_deref(), Ok("lib/a.js"), "extensions in order");
-    assert_eq!(found("../main", "lib/x.js").as_deref(), Ok("main.js"));
-    assert_eq!(found("..", "lib/deep/b.js").as_deref(), Ok("lib/index.js"));
-    assert_eq!(found("./lib", "").as_deref(), Ok("lib/index.js"), "a folder's index");
-    assert_eq!(found("./lib/deep/b", "").as_deref(), Ok("lib/deep/b.js"));
-    assert_eq!(found("../../x", "lib/a.js"), Err("MODULE_NOT_ALLOWED".to_owned()));
-    assert_eq!(found("./nothing", "lib/a.js"), Err("MODULE_NOT_FOUND".to_owned()));
-    assert_eq!(found("./a", "../../../etc/x.js"), Err("MODULE_NOT_ALLOWED".to_owned()), "a forged referrer");
+    assert_eq!(find(&worktree, &["lib/a", "lib/a.js", "main.js"]).as_deref(), Ok("lib/a.js"));
+    assert_eq!(find(&worktree, &["lib", "./lib//index.js"]).as_deref(), Ok("lib/index.js"));
+    assert_eq!(find(&worktree, &["nothing"]), Err("MODULE_NOT_FOUND".to_owned()));
+    assert_eq!(find(&worktree, &[]), Err("MODULE_NOT_FOUND".to_owned()));
+    // A hostile worker's paths.
+    for bad in ["", "/etc/passwd", "../x", "lib/../../x", "a\0b", &"lib/".repeat(1_000_000)] {
+        assert_eq!(
+            find(&worktree, &[bad, "main.js"]).as_deref(),
+            Ok("main.js"),
+            "{}",
+            &bad[..bad.len().min(20)]
+        );
+    }
+    let many: Vec<&str> = std::iter::repeat_n("nothing", 1_000).chain(["main.js"]).collect();
+    assert_eq!(find(&worktree, &many), Err("MODULE_NOT_FOUND".to_owned()), "too many");
 }
 
 #[test]
-fn bare_specifiers_are_looked_up_in_the_roots() {
-    let (_dir, worktree) = worktree();
-    let mut resolver = Resolver::default();
-    assert_eq!(find(&worktree, &resolver, "main", "lib/a.js").as_deref(), Ok("main.js"));
-    assert_eq!(find(&worktree, &resolver, "c", "main.js"), Err("MODULE_NOT_FOUND".to_owned()));
-    resolver.roots = vec!["src".to_owned(), "lib".to_owned(), "../..".to_owned()];
-    assert_eq!(find(&worktree, &resolver, "c", "main.js").as_deref(), Ok("src/c.js"));
-    assert_eq!(find(&worktree, &resolver, "a", "main.js").as_deref(), Ok("lib/a.js"));
-    assert_eq!(find(&worktree, &resolver, "main", "lib/a.js"), Err("MODULE_NOT_FOUND".to_owned()));
-}
-
-#[test]
-fn absolute_specifiers_need_the_setting() {
-    let (_dir, worktree) = worktree();
-    let mut resolver = Resolver::default();
-    assert_eq!(find(&worktree, &resolver, "/lib/a.js", "main.js"), Err("MODULE_NOT_ALLOWED".to_owned()));
-    resolver.allow_absolute_repo_imports = true;
-    assert_eq!(find(&worktree, &resolver, "/lib/a.js", "main.js").as_deref(), Ok("lib/a.js"));
-    assert_eq!(find(&worktree, &resolver, "/../etc/passwd", "main.js"), Err("MODULE_NOT_FOUND".to_owned()));
+fn a_file_comes_with_the_package_file_that_applies_to_it() {
+    let (dir, worktree) = worktree();
+    fs::create_dir_all(dir.path().join("node_modules/x/dist/deep")).expect("folders");
+    fs::create_dir_all(dir.path().join("node_modules/none")).expect("folders");
+    for (name, text) in [
+        ("package.json", "root"),
+        ("node_modules/x/package.json", "x"),
+        ("node_modules/x/dist/deep/a.js", ""),
+        ("node_modules/none/a.js", ""),
+    ] {
+        fs::write(dir.path().join(name), text).expect("a file");
+    }
+    let package = |path: &str, rules: &PathRules| {
+        find_among(&worktree, &[path], Some(rules)).expect("found").package.map(|package| package.source)
+    };
+    let all = PathRules::everything();
+    assert_eq!(package("node_modules/x/dist/deep/a.js", &all).as_deref(), Some("x"));
+    assert_eq!(package("lib/deep/b.js", &all).as_deref(), Some("root"));
+    assert_eq!(package("node_modules/none/a.js", &all), None);
+    let rules = PathRules::one(vec![Pattern::parse("lib/**").expect("a pattern")]);
+    assert_eq!(package("lib/deep/b.js", &rules), None, "not covered");
 }
 
 #[test]
@@ -196,21 +204,14 @@ fn only_what_path_patterns_cover_is_loaded_and_by_no_other_name() {
     symlink("../main.js", dir.path().join("lib/link.js")).expect("a link");
     symlink("src", dir.path().join("lib/folder")).expect("a link");
     let rules = PathRules::one(vec![Pattern::parse("lib/**").expect("a pattern")]);
-    let found =
-        |specifier| find_among(&worktree, &Resolver::default(), (specifier, "lib/x.js"), Some(&rules));
-    assert_eq!(found("./a").as_deref(), Ok("lib/a.js"));
-    for bad in ["../main", "main", "../data.json", "./nothing", "./link", "./folder/c"] {
+    let found = |path| find_among(&worktree, &[path], Some(&rules)).map(|found| found.path);
+    assert_eq!(found("lib/a.js").as_deref(), Ok("lib/a.js"));
+    for bad in ["main.js", "data.json", "lib/link.js", "lib/folder/c.js"] {
         assert_eq!(found(bad), Err("MODULE_NOT_ALLOWED".to_owned()), "{bad}");
     }
-    let nothing = find_among(&worktree, &Resolver::default(), ("./a", "lib/x.js"), None);
+    assert_eq!(found("lib/nothing"), Err("MODULE_NOT_FOUND".to_owned()));
+    let nothing = find_among(&worktree, &["lib/a.js"], None).map(|found| found.path);
     assert_eq!(nothing, Err("MODULE_NOT_ALLOWED".to_owned()));
-}
-
-#[test]
-fn a_referrer_has_a_length() {
-    let (_dir, worktree) = worktree();
-    let referrer = format!("{}x.js", "lib/".repeat(1_000_000));
-    assert_eq!(find(&worktree, &Resolver::default(), "./a", &referrer), Err("MODULE_NOT_FOUND".to_owned()));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Owns the traversal of a value: prefix, entries, depth (Node's `formatValue` and `formatRaw`).
 
 use super::classify::{Boxed, ObjectClass, behind_proxies};
-use super::layout::{BREAK_LENGTH, Grouping, reduce};
+use super::layout::{Grouping, LineRules, reduce};
 use super::text::{escape, is_identifier};
 use super::{Inspector, PROTOTYPES};
 use crate::engine::sys::{self, Property};
@@ -18,6 +18,7 @@ const STRING_UNITS: usize = 10_000;
 pub(super) struct Formatter<'a, 'js> {
     pub(super) inspector: &'a Inspector<'js>,
     depth: usize,
+    pub(super) rules: LineRules,
     /// The objects that contain the current one.
     seen: Vec<usize>,
     /// Objects that refer to themselves, in order of discovery.
@@ -73,6 +74,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
         Self {
             inspector,
             depth,
+            rules: LineRules::default(),
             seen: Vec::new(),
             circular: Vec::new(),
             indentation: 0,
@@ -151,7 +153,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
         };
         let newline = u16::from(b'\n');
         if shown.len() > 16
-            && shown.len() > BREAK_LENGTH.saturating_sub(self.indentation + 4)
+            && shown.len() > self.rules.break_length.saturating_sub(self.indentation + 4)
             && shown[..shown.len() - 1].contains(&newline)
         {
             let joint = format!(" +\n{}", " ".repeat(self.indentation + 2));
@@ -211,7 +213,14 @@ impl<'a, 'js> Formatter<'a, 'js> {
         let numbers = elements == entries.len() && self.all_numbers(&raw, entries.len());
         let grouping = shape.list.then_some(Grouping { more, numbers });
         let below = self.current_depth - level;
-        let text = reduce(entries, &base, (&shape.open, shape.close), self.indentation, below, grouping);
+        let text = reduce(
+            entries,
+            &base,
+            (&shape.open, shape.close),
+            self.indentation,
+            below,
+            (grouping, self.rules),
+        );
         self.spend(text)
     }
 

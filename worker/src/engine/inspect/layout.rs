@@ -2,10 +2,20 @@
 
 use super::text::{units, width};
 
-/// Column at which lines break.
-pub(super) const BREAK_LENGTH: usize = 80;
-/// Levels that are put on one line.
-pub(super) const COMPACT: usize = 3;
+/// How entries are put on lines.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::engine) struct LineRules {
+    /// Column at which lines break.
+    pub(in crate::engine) break_length: usize,
+    /// Levels that are put on one line.
+    pub(in crate::engine) compact: usize,
+}
+
+impl Default for LineRules {
+    fn default() -> Self {
+        Self { break_length: 80, compact: 3 }
+    }
+}
 
 /// Puts entries on one line if they fit and are not too deep, else one line each.
 pub(super) fn reduce(
@@ -14,18 +24,19 @@ pub(super) fn reduce(
     braces: (&str, &str),
     indentation: usize,
     depth_below: usize,
-    group: Option<Grouping>,
+    (group, rules): (Option<Grouping>, LineRules),
 ) -> String {
     let count = entries.len();
     if let Some(grouping) = group
         && count > 6
+        && rules.compact > 0
     {
-        entries = group_elements(entries, indentation, &grouping);
+        entries = group_elements(entries, indentation, &grouping, rules);
     }
     let base_and_space = if base.is_empty() { String::new() } else { format!("{base} ") };
-    if depth_below < COMPACT && entries.len() == count {
+    if depth_below < rules.compact && entries.len() == count {
         let start = entries.len() + indentation + units(braces.0) + units(base) + 10;
-        if is_below_break_length(&entries, start, base) {
+        if is_below_break_length(&entries, start, base, rules.break_length) {
             let joined = entries.join(", ");
             if !joined.contains('\n') {
                 return format!("{base_and_space}{} {joined} {}", braces.0, braces.1);
@@ -37,14 +48,14 @@ pub(super) fn reduce(
     format!("{base_and_space}{}{line}  {joined}{line}{}", braces.0, braces.1)
 }
 
-fn is_below_break_length(entries: &[String], start: usize, base: &str) -> bool {
+fn is_below_break_length(entries: &[String], start: usize, base: &str, break_length: usize) -> bool {
     let mut total = entries.len() + start;
-    if total + entries.len() > BREAK_LENGTH {
+    if total + entries.len() > break_length {
         return false;
     }
     for entry in entries {
         total += units(entry);
-        if total > BREAK_LENGTH {
+        if total > break_length {
             return false;
         }
     }
@@ -59,24 +70,30 @@ pub(super) struct Grouping {
     pub(super) numbers: bool,
 }
 
-fn group_elements(entries: Vec<String>, indentation: usize, grouping: &Grouping) -> Vec<String> {
+fn group_elements(
+    entries: Vec<String>,
+    indentation: usize,
+    grouping: &Grouping,
+    LineRules { break_length, compact }: LineRules,
+) -> Vec<String> {
     const SEPARATOR: usize = 2;
     let elements = entries.len() - usize::from(grouping.more);
     let widths: Vec<usize> = entries[..elements].iter().map(|entry| width(entry)).collect();
     let total: usize = widths.iter().map(|width| width + SEPARATOR).sum();
     let longest = widths.iter().copied().max().unwrap_or(0);
     let actual = longest + SEPARATOR;
-    let fits = actual * 3 + indentation < BREAK_LENGTH;
+    let fits = actual * 3 + indentation < break_length;
     if !fits || !(total as f64 / actual as f64 > 5.0 || longest <= 6) {
         return entries;
     }
     let average_bias = (actual as f64 - total as f64 / entries.len() as f64).sqrt();
     let biased = (actual as f64 - 3.0 - average_bias).max(1.0);
     let square = (2.5 * biased * elements as f64).sqrt() / biased;
-    let columns = [(square + 0.5).floor() as usize, (BREAK_LENGTH - indentation) / actual, COMPACT * 4, 15]
-        .into_iter()
-        .min()
-        .unwrap_or(1);
+    let columns =
+        [(square + 0.5).floor() as usize, break_length.saturating_sub(indentation) / actual, compact * 4, 15]
+            .into_iter()
+            .min()
+            .unwrap_or(1);
     if columns <= 1 {
         return entries;
     }

@@ -11,7 +11,8 @@ mod layout;
 mod members;
 mod text;
 
-pub(super) use classify::{ClassNumbers, ObjectClass};
+pub(super) use classify::{Boxed, ClassNumbers, ObjectClass};
+pub(super) use layout::LineRules;
 pub(super) use text::width as display_width;
 
 use super::state::SharedState;
@@ -64,6 +65,13 @@ impl<'js> Inspector<'js> {
     /// As `inspect`, with another depth.
     pub(super) fn inspect_to_depth(&self, value: &Value<'js>, depth: usize) -> String {
         format::Formatter::new(self, depth).value(value, 0, false)
+    }
+
+    /// As `inspect`, for `util.inspect`: a negative depth shows only what kind of object it is.
+    pub(super) fn inspect_with(&self, value: &Value<'js>, depth: i32, rules: LineRules) -> String {
+        let mut formatter = format::Formatter::new(self, usize::try_from(depth).unwrap_or(0));
+        formatter.rules = rules;
+        formatter.value(value, usize::from(depth < 0), false)
     }
 
     /// A function captured before any script ran.

@@ -1,8 +1,11 @@
 //! Owns `require`: wrapping, caching, cycles, JSON.
 
-use super::load::{coded_error, has_module_syntax, javascript, load};
+use super::find::{Finder, FoundModule};
+use super::load::{coded_error, has_module_syntax, javascript};
+use super::required_esm::require_module;
 use super::{LoadedFile, folder_of, host_module, is_allowed, keep_map, refusal};
 use crate::engine::library;
+use crate::engine::platform::node;
 use crate::engine::position::{FileMap, Insertion};
 use crate::engine::state::SharedState;
 use rquickjs::context::EvalOptions;
@@ -21,17 +24,16 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
             require(&ctx, &shared, &specifier, &referrer)
         })?,
     )?;
+    natives.set(
+        "isBuiltin",
+        Function::new(ctx.clone(), |specifier: String| host_module(&specifier).is_some())?,
+    )?;
     let shared = state.clone();
     natives.set(
         "resolve",
-        Function::new(
-            ctx.clone(),
-            move |ctx: Ctx<'js>, specifier: String, referrer: String| match host_module(&specifier) {
-                Some(module) => Ok(module.to_owned()),
-                None if library::imported(&shared, &specifier).is_some() => Ok(specifier),
-                None => load(&ctx, &shared, &specifier, &referrer, false).map(|file| file.path),
-            },
-        )?,
+        Function::new(ctx.clone(), move |ctx: Ctx<'js>, specifier: String, referrer: String| {
+            resolve(&ctx, &shared, specifier, &referrer)
+        })?,
     )
 }
 
@@ -41,15 +43,24 @@ pub(super) fn make_require<'js>(ctx: &Ctx<'js>, state: &SharedState, referrer: &
 }
 
 /// A fresh `module` object.
-pub(super) fn new_module<'js>(ctx: &Ctx<'js>, path: &str, require: &Object<'js>) -> Result<Object<'js>> {
-    let module = Object::new(ctx.clone())?;
-    module.set("id", path)?;
-    module.set("filename", path)?;
-    module.set("path", folder_of(path))?;
-    module.set("exports", Object::new(ctx.clone())?)?;
-    module.set("loaded", false)?;
-    module.set("require", require.clone())?;
-    Ok(module)
+pub(super) fn new_module<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    path: &str,
+    require: &Object<'js>,
+) -> Result<Object<'js>> {
+    let parent = state.modules.borrow().required_by.get(path).cloned();
+    state.captured_function(ctx, "newModule")?.call((path, require.clone(), parent))
+}
+
+/// Makes a module the one that the run is about.
+pub(super) fn set_main<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    module: &Object<'js>,
+    require: &Object<'js>,
+) -> Result<()> {
+    state.captured_function(ctx, "setMain")?.call((module.clone(), require.clone()))
 }
 
 fn cache<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Result<Object<'js>> {
@@ -75,13 +86,46 @@ fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, specifier: &str, referrer: 
     if let Some(exports) = known.map(|path| exports_of(&cache, &path)).transpose()?.flatten() {
         return Ok(exports);
     }
-    let file = load(ctx, state, specifier, referrer, false)?;
-    state.modules.borrow_mut().resolved.insert(key, file.path.clone());
-    run_file(ctx, state, &cache, file)
+    let path = match find(ctx, state, specifier, referrer)? {
+        FoundModule::Other { specifier, referrer } => return require(ctx, state, &specifier, &referrer),
+        FoundModule::Loaded(path) => path,
+        FoundModule::File(file) => {
+            let path = file.path.clone();
+            state.modules.borrow_mut().resolved.insert(key, path.clone());
+            if !referrer.is_empty() {
+                state.modules.borrow_mut().required_by.entry(path).or_insert_with(|| referrer.to_owned());
+            }
+            return run_file(ctx, state, &cache, file);
+        }
+    };
+    state.modules.borrow_mut().resolved.insert(key, path.clone());
+    exports_of(&cache, &path)?.ok_or_else(|| Error::new_loading(&path))
+}
+
+/// The file that a specifier means for `require`.
+fn find(ctx: &Ctx<'_>, state: &SharedState, specifier: &str, referrer: &str) -> Result<FoundModule> {
+    let cache = cache(ctx, state)?;
+    let is_loaded = |path: &str| cache.contains_key(path).unwrap_or(false);
+    Finder { ctx, state, referrer, import: false, is_loaded: &is_loaded }.find(specifier)
+}
+
+/// The path of the file that a specifier means for `require`, or the name of a host module or library.
+fn resolve(ctx: &Ctx<'_>, state: &SharedState, specifier: String, referrer: &str) -> Result<String> {
+    if host_module(&specifier).is_some() || library::imported(state, &specifier).is_some() {
+        return Ok(specifier);
+    }
+    match find(ctx, state, &specifier, referrer)? {
+        FoundModule::File(file) => Ok(file.path),
+        FoundModule::Loaded(path) => Ok(path),
+        FoundModule::Other { specifier, referrer } => resolve(ctx, state, specifier, &referrer),
+    }
 }
 
 /// The exports of a host module; throws if the running execution may not use it.
 pub(super) fn host_exports<'js>(ctx: &Ctx<'js>, state: &SharedState, module: &str) -> Result<Value<'js>> {
+    if node::is_available(module) {
+        return node::exports(ctx, state, module);
+    }
     if !is_allowed(state, module) {
         let message = refusal(state, module);
         return Err(coded_error(ctx, "MODULE_NOT_ALLOWED", &message));
@@ -100,7 +144,7 @@ pub(super) fn run_file<'js>(
         return Ok(exports);
     }
     let require = make_require(ctx, state, &file.path)?;
-    let module = new_module(ctx, &file.path, &require)?;
+    let module = new_module(ctx, state, &file.path, &require)?;
     let path = file.path.clone();
     cache.set(path.as_str(), module.clone())?;
     match fill(ctx, state, &module, &require, file) {
@@ -128,12 +172,26 @@ fn fill<'js>(
         return module.set("exports", value);
     }
     let file = javascript(ctx, state, file, false)?;
-    if file.format == SourceFormat::Module || has_module_syntax(&file.source) {
-        let message =
-            format!("require() of the ES module {} is not supported; use import() instead.", file.path);
-        return Err(coded_error(ctx, "ERR_REQUIRE_ESM", &message));
+    if file.format != SourceFormat::Module {
+        let before = state.maps.borrow().get(&file.path).cloned().unwrap_or_default();
+        match compile_wrapped(ctx, state, &file.path, &file.source) {
+            Ok(wrapper) => {
+                run_wrapped(&wrapper, module, require, &file.path)?;
+                return module.set("loaded", true);
+            }
+            // The text is parsed for the syntax of modules only if it is no script.
+            Err(error) if error.is_exception() && state.budget.stop().is_none() => {
+                let thrown = ctx.catch();
+                if !has_module_syntax(&file.source) {
+                    return Err(ctx.throw(thrown));
+                }
+                keep_map(state, &file.path, before);
+            }
+            Err(error) => return Err(error),
+        }
     }
-    call_wrapped(ctx, state, module, require, &file.path, &file.source)?;
+    let exports = require_module(ctx, state, file)?;
+    module.set("exports", exports)?;
     module.set("loaded", true)
 }
 
@@ -164,6 +222,15 @@ pub(super) fn call_wrapped<'js>(
     path: &str,
     source: &str,
 ) -> Result<Value<'js>> {
+    run_wrapped(&compile_wrapped(ctx, state, path, source)?, module, require, path)
+}
+
+fn compile_wrapped<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    path: &str,
+    source: &str,
+) -> Result<Function<'js>> {
     // A `#!` line is not valid JavaScript inside of the wrapper.
     let shell = if source.starts_with("#!") { "//" } else { "" };
     let text = format!("{HEAD}{shell}{source}\n}})");
@@ -174,7 +241,15 @@ pub(super) fn call_wrapped<'js>(
     let mut options = EvalOptions::default();
     options.strict = false;
     options.filename = Some(name);
-    let wrapper: Function = ctx.eval_with_options(text, options)?;
+    ctx.eval_with_options(text, options)
+}
+
+fn run_wrapped<'js>(
+    wrapper: &Function<'js>,
+    module: &Object<'js>,
+    require: &Object<'js>,
+    path: &str,
+) -> Result<Value<'js>> {
     let exports: Value = module.get("exports")?;
     let arguments = (
         This(exports.clone()),
@@ -195,8 +270,8 @@ pub(in crate::engine) fn run_common_js<'js>(
     source: &str,
 ) -> Result<Value<'js>> {
     let require = make_require(ctx, state, path)?;
-    let module = new_module(ctx, path, &require)?;
-    require.set("main", module.clone())?;
+    let module = new_module(ctx, state, path, &require)?;
+    set_main(ctx, state, &module, &require)?;
     keep_map(state, path, FileMap::default());
     call_wrapped(ctx, state, &module, &require, path, source)?;
     module.set("loaded", true)?;

@@ -1,7 +1,9 @@
 //! Owns ES modules: resolving and loading for QuickJS, `import.meta`, and modules that wrap values of other files.
 
 use super::common_js::{exports_for_import, host_exports, parse_json};
-use super::load::{has_module_syntax, javascript, load};
+use super::find::{Finder, FoundModule};
+use super::load::{has_module_syntax, javascript};
+use super::required_esm::{FACADE_PREFIX, refuse_cycle};
 use super::{LoadedFile, REPL_NAME, folder_of, host_module, is_allowed, keep_map};
 use crate::engine::library::{self, Imported};
 use crate::engine::position::{FileMap, shown_name};
@@ -9,7 +11,7 @@ use crate::engine::state::SharedState;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::object::Filter;
-use rquickjs::{Ctx, Error, Module, Promise, Result, Runtime, Value};
+use rquickjs::{Ctx, Error, Function, Module, Promise, Result, Runtime, Value};
 use std::fmt::Write;
 use vm_system_protocol::worker::SourceFormat;
 
@@ -33,19 +35,25 @@ impl Resolver for HostResolver {
         _attributes: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
         let state = &self.0;
-        if let Some(module) = host_module(name) {
-            if !is_allowed(state, module) {
-                host_exports(ctx, state, module)?;
-            }
-            return Ok(format!("node:{module}"));
-        }
-        match library::imported(state, name) {
-            Some(Imported::Module(module)) => return Ok(module),
-            Some(Imported::Value) => return Ok(format!("{LIBRARY_PREFIX}{name}")),
-            None => {}
-        }
         let base = shown_name(base);
+        if base.starts_with(FACADE_PREFIX) {
+            refuse_cycle(ctx, state, name)?;
+            return Ok(name.to_owned());
+        }
         let referrer = if base == REPL_NAME { "" } else { base };
+        let name = self.named(ctx, referrer, name)?;
+        if !referrer.is_empty() {
+            state.modules.borrow_mut().imports.entry(referrer.to_owned()).or_default().push(name.clone());
+        }
+        refuse_cycle(ctx, state, &name)?;
+        Ok(name)
+    }
+}
+
+impl HostResolver {
+    /// The path of a file, which is declared or pending; or the name of another module.
+    fn file(&self, ctx: &Ctx<'_>, referrer: &str, name: &str) -> Result<String> {
+        let state = &self.0;
         let key = (referrer.to_owned(), name.to_owned(), true);
         {
             let table = state.modules.borrow();
@@ -55,14 +63,38 @@ impl Resolver for HostResolver {
                 return Ok(path.clone());
             }
         }
-        let file = load(ctx, state, name, referrer, true)?;
-        let path = file.path.clone();
-        let mut table = state.modules.borrow_mut();
-        table.resolved.insert(key, path.clone());
-        if !table.declared.contains(&path) {
-            table.pending.insert(path.clone(), file);
-        }
+        let is_loaded = |path: &str| state.modules.borrow().declared.contains(path);
+        let found = Finder { ctx, state, referrer, import: true, is_loaded: &is_loaded }.find(name)?;
+        let path = match found {
+            FoundModule::Loaded(path) => path,
+            FoundModule::Other { specifier, referrer } => return self.named(ctx, &referrer, &specifier),
+            FoundModule::File(file) => {
+                let path = file.path.clone();
+                let mut table = state.modules.borrow_mut();
+                if !table.declared.contains(&path) {
+                    table.pending.insert(path.clone(), file);
+                }
+                path
+            }
+        };
+        state.modules.borrow_mut().resolved.insert(key, path.clone());
         Ok(path)
+    }
+
+    /// The name that QuickJS gets for a specifier.
+    fn named(&self, ctx: &Ctx<'_>, referrer: &str, name: &str) -> Result<String> {
+        let state = &self.0;
+        if let Some(module) = host_module(name) {
+            if !is_allowed(state, module) {
+                host_exports(ctx, state, module)?;
+            }
+            return Ok(format!("node:{module}"));
+        }
+        match library::imported(state, name) {
+            Some(Imported::Module(module)) => Ok(module),
+            Some(Imported::Value) => Ok(format!("{LIBRARY_PREFIX}{name}")),
+            None => self.file(ctx, referrer, name),
+        }
     }
 }
 
@@ -102,15 +134,33 @@ fn declare<'js>(ctx: &Ctx<'js>, state: &SharedState, file: LoadedFile) -> Result
             let exports = exports_for_import(ctx, state, file)?;
             of_value(ctx, &path, exports, true)
         }
-        _ => with_meta(Module::declare(ctx.clone(), file.path.as_str(), file.source)?, &file.path),
+        _ => {
+            // Its imports are loaded before this returns.
+            state.modules.borrow_mut().linking.push(file.path.clone());
+            let declared = Module::declare(ctx.clone(), file.path.as_str(), file.source);
+            state.modules.borrow_mut().linking.pop();
+            with_meta(ctx, state, declared?, &file.path)
+        }
     }
 }
 
-fn with_meta<'js>(module: Module<'js, Declared>, path: &str) -> Result<Module<'js, Declared>> {
+fn with_meta<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    module: Module<'js, Declared>,
+    path: &str,
+) -> Result<Module<'js, Declared>> {
     let meta = module.meta()?;
     meta.set("url", format!("file:///{path}"))?;
     meta.set("filename", path)?;
     meta.set("dirname", folder_of(path))?;
+    let (resolver, referrer) = (HostResolver(state.clone()), path.to_owned());
+    let resolve = move |ctx: Ctx<'js>, specifier: String| -> Result<String> {
+        let name = resolver.named(&ctx, &referrer, &specifier)?;
+        let is_file = !name.starts_with("node:") && !name.starts_with(LIBRARY_PREFIX);
+        Ok(if is_file { format!("file:///{name}") } else { name })
+    };
+    meta.set("resolve", Function::new(ctx.clone(), resolve)?.with_name("resolve")?)?;
     Ok(module)
 }
 
@@ -126,8 +176,8 @@ fn of_value<'js>(
         for (index, key) in object.own_keys::<String>(Filter::new().string().enum_only()).enumerate() {
             let key = key?;
             if key != "default" {
-                let quoted = serde_json_quoted(&key);
-                let _ = write!(text, "const e{index} = value[{quoted}]; export {{ e{index} as {quoted} }};");
+                let name = quoted(&key);
+                let _ = write!(text, "const e{index} = value[{name}]; export {{ e{index} as {name} }};");
             }
         }
     }
@@ -137,7 +187,7 @@ fn of_value<'js>(
 }
 
 /// A JavaScript string literal.
-fn serde_json_quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars() {
@@ -171,8 +221,11 @@ pub(in crate::engine) fn declare_main<'js>(
         // The same file ran before, and QuickJS still has that module under its path.
         state.maps.borrow_mut().add_always(path, map)
     };
-    match Module::declare(ctx.clone(), name.as_str(), source) {
-        Ok(module) => with_meta(module, path),
+    state.modules.borrow_mut().linking.push(path.to_owned());
+    let declared = Module::declare(ctx.clone(), name.as_str(), source);
+    state.modules.borrow_mut().linking.pop();
+    match declared {
+        Ok(module) => with_meta(ctx, state, module, path),
         Err(error) => {
             if first {
                 state.modules.borrow_mut().declared.remove(path);

@@ -31,7 +31,7 @@ pub(in crate::engine) fn start_library<'js>(
         return Ok(LibraryKind::Module(module.namespace()?.into_value(), promise));
     }
     let require = make_require(ctx, state, &library.name)?;
-    let module = new_module(ctx, &library.name, &require)?;
+    let module = new_module(ctx, state, &library.name, &require)?;
     running(Persistent::save(ctx, module.clone()));
     // A top-level declaration of its global variable would be local to the wrapping function.
     let declared = match &library.global {

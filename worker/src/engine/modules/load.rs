@@ -1,13 +1,12 @@
 //! Owns the host call for a file, and the errors that scripts see.
 
 use super::LoadedFile;
-use crate::engine::library;
 use crate::engine::source::scan::words;
 use crate::engine::source::{SourceError, guarded, typescript};
 use crate::engine::state::SharedState;
 use rquickjs::{Ctx, Error, Exception, Result, Value};
 use std::collections::HashSet;
-use vm_system_protocol::worker::{HostError, HostReply, HostRequest, SourceFormat};
+use vm_system_protocol::worker::{HostReply, HostRequest, SourceFormat};
 
 /// Throws an `Error` with a `code`.
 pub(in crate::engine) fn coded_error(ctx: &Ctx<'_>, code: &str, message: &str) -> Error {
@@ -43,26 +42,15 @@ pub(in crate::engine) fn syntax_error<'js>(
     })
 }
 
-/// Requests the file of a specifier from the host.
-pub(super) fn load(
+/// Requests the first of these files that exists from the host.
+pub(super) fn request_file(
     ctx: &Ctx<'_>,
     state: &SharedState,
-    specifier: &str,
-    referrer: &str,
+    candidates: Vec<String>,
     import: bool,
-) -> Result<LoadedFile> {
-    if library::is_evaluating(state) {
-        let message =
-            format!("Invalid module '{specifier}': a library finds other libraries of its template only.");
-        return Err(coded_error(ctx, "MODULE_NOT_FOUND", &message));
-    }
-    let request =
-        HostRequest::LoadModule { specifier: specifier.to_owned(), referrer: referrer.to_owned(), import };
-    match state.call(ctx, request)? {
-        HostReply::Module { path, source, format } => Ok(LoadedFile { path, source, format }),
-        HostReply::Failed(HostError { code, message }) => Err(coded_error(ctx, &code, &message)),
-        _ => Err(coded_error(ctx, "EIO", "the host's reply does not match the request")),
-    }
+    package: bool,
+) -> Result<HostReply> {
+    state.call(ctx, HostRequest::LoadModule { candidates, import, package })
 }
 
 /// Removes the types of TypeScript; the result is JavaScript of the given kind.

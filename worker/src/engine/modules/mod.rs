@@ -1,14 +1,18 @@
-//! Owns `import` and `require`: worktree files through the host, and host modules that the policy lists. The supervisor resolves
-//! specifiers; the path in its reply identifies the module.
+//! Owns `import` and `require`: worktree files through the host, and host modules that the policy lists. `find` lists the files that a
+//! specifier may mean; the supervisor reads the first that exists, and its path identifies the module.
 
 mod common_js;
 mod esm;
+mod exports;
+mod find;
 pub(super) mod host_call;
 mod host_database;
 mod host_exec;
 mod host_fs;
 mod library;
 mod load;
+mod package;
+mod required_esm;
 
 pub(super) use common_js::run_common_js;
 pub(super) use esm::{declare_main, install_loader, start};
@@ -16,6 +20,7 @@ pub(super) use library::{LibraryKind, start_library};
 pub(super) use load::syntax_error;
 
 use super::natives;
+use super::platform::node;
 use super::position::FileMap;
 use super::state::SharedState;
 use rquickjs::{Ctx, Object, Persistent, Result, Value};
@@ -46,12 +51,29 @@ pub(super) struct ModuleTable {
     cache: Option<Persistent<Object<'static>>>,
     /// The file of the most recently created `require`.
     require_of: Option<String>,
+    /// What the running execution knows of files.
+    known: find::KnownFiles,
+    /// Which file required another one first.
+    required_by: HashMap<String, String>,
+    /// ES modules that are being linked, outermost first.
+    linking: Vec<String>,
+    /// ES modules that were being linked when a `require` of an ES module began: it must not reach them.
+    linked_later: HashSet<String>,
+    /// The modules that an ES module imports.
+    imports: HashMap<String, Vec<String>>,
+    /// Counts the modules by which ES modules are required.
+    facades: u64,
 }
 
 impl ModuleTable {
     /// Drops all values of the script.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
+    }
+
+    /// Forgets what is known of files, which may have changed.
+    pub(super) fn forget_files(&mut self) {
+        self.known = find::KnownFiles::default();
     }
 }
 
@@ -70,27 +92,36 @@ pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &SharedState, natives:
     common_js::install(ctx, state, natives)
 }
 
-/// The name of a host module, without `node:`; `None` for anything else.
+/// The name of a module of the host or of Node, without `node:`; `None` for anything else.
 pub(super) fn host_module(specifier: &str) -> Option<&'static str> {
-    match specifier.strip_prefix("node:").unwrap_or(specifier) {
+    let name = specifier.strip_prefix("node:");
+    match name.unwrap_or(specifier) {
         "fs" => Some("fs"),
         "fs/promises" => Some("fs/promises"),
         // Not a module of Node, so without the prefix `node:`; a file of the worktree can be required as `./database`.
-        "database" if specifier == "database" => Some("database"),
-        "exec" if specifier == "exec" => Some("exec"),
+        "database" if name.is_none() => Some("database"),
+        "exec" if name.is_none() => Some("exec"),
         "http" => Some("http"),
-        _ => None,
+        // As in Node, these have the prefix always: packages have the names without it.
+        "test" | "test/reporters" | "sea" | "sqlite" if name.is_none() => None,
+        other => node::module_name(other),
     }
 }
 
 /// Whether the running execution may use a host module.
 pub(super) fn is_allowed(state: &SharedState, module: &str) -> bool {
+    if node::is_available(module) {
+        return true;
+    }
     let name = module.split('/').next().unwrap_or(module);
     state.allowed_modules.borrow().iter().any(|allowed| allowed == name || allowed == module)
 }
 
 /// Why a module is not allowed.
 pub(super) fn refusal(state: &SharedState, module: &str) -> String {
+    if let Some(why) = node::refusal(module) {
+        return format!("The module '{module}' is not available in sessions: {why}.");
+    }
     let refused = state.refused_modules.borrow();
     let why = refused.iter().find(|(name, _)| name == module).map(|(_, why)| why.as_str());
     let why = why.unwrap_or("it is not among the modules of this session's template");
@@ -109,6 +140,10 @@ pub(super) fn begin<'js>(
     job: &Execute,
 ) -> Result<Vec<(&'static str, Value<'js>)>> {
     let file = job.kind != ExecutionKind::Repl;
+    state.modules.borrow_mut().forget_files();
+    if *state.resolver.borrow() != job.policy.resolver {
+        state.resolver.borrow_mut().clone_from(&job.policy.resolver);
+    }
     let referrer = if file { job.file_name.as_str() } else { "" };
     if !file && state.modules.borrow().require_of.as_deref() == Some("") {
         return Ok(Vec::new());
@@ -120,8 +155,8 @@ pub(super) fn begin<'js>(
     if !file || job.format == SourceFormat::Module || job.format == SourceFormat::TypeScriptModule {
         return Ok(Vec::new());
     }
-    let module = common_js::new_module(ctx, referrer, &require)?;
-    require.set("main", module.clone())?;
+    let module = common_js::new_module(ctx, state, referrer, &require)?;
+    common_js::set_main(ctx, state, &module, &require)?;
     let exports: Value = module.get("exports")?;
     let text =
         |text: &str| Ok::<_, rquickjs::Error>(rquickjs::String::from_str(ctx.clone(), text)?.into_value());

@@ -4,7 +4,7 @@ use super::super::state::SharedState;
 use super::super::sys;
 use flate2::write::{DeflateDecoder, DeflateEncoder, GzDecoder, GzEncoder, ZlibDecoder, ZlibEncoder};
 use flate2::{Compression, write};
-use rquickjs::function::MutFn;
+use rquickjs::function::{MutFn, Opt};
 use rquickjs::{Ctx, Exception, Function, Object, Result, Value};
 use std::io::{self, Write};
 
@@ -42,8 +42,8 @@ enum Coder {
 }
 
 impl Coder {
-    fn new(format: &str, decompress: bool) -> Self {
-        let (out, level) = (Output::default(), Compression::default());
+    fn new(format: &str, decompress: bool, level: Option<u32>) -> Self {
+        let (out, level) = (Output::default(), level.map_or_else(Compression::default, Compression::new));
         match (format, decompress) {
             ("gzip", false) => Self::Gzip(GzEncoder::new(out, level)),
             ("deflate", false) => Self::Zlib(ZlibEncoder::new(out, level)),
@@ -109,12 +109,12 @@ fn piece<C: Write>(
     Ok(std::mem::take(&mut output(coder).0))
 }
 
-/// `coder(format, decompress)` gives a function of the next bytes and whether they are the last.
+/// `coder(format, decompress, level?)` gives a function of the next bytes and whether they are the last.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js>) -> Result<()> {
     natives.set(
         "coder",
-        Function::new(ctx.clone(), |ctx: Ctx<'js>, format: String, decompress: bool| {
-            let mut coder = Coder::new(&format, decompress);
+        Function::new(ctx.clone(), |ctx: Ctx<'js>, format: String, decompress: bool, level: Opt<u32>| {
+            let mut coder = Coder::new(&format, decompress, level.0.map(|level| level.min(9)));
             let run = move |ctx: Ctx<'js>, bytes: Object<'js>, end: bool| -> Result<Value<'js>> {
                 let (bytes, _) = sys::view_bytes(&bytes, usize::MAX).ok_or_else(|| {
                     Exception::throw_type(&ctx, "The bytes of a detached buffer cannot be read.")

@@ -6,6 +6,9 @@ mod compression;
 mod crypto;
 mod encoding;
 mod intl;
+pub(super) mod node;
+mod node_crypto;
+mod node_zlib;
 mod url;
 
 use super::state::SharedState;
@@ -106,9 +109,10 @@ const PARTS: &[Part] = &[
 pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     intl::learn_local_time_zone();
     encoding::install(ctx, natives)?;
+    node::install(ctx, state, natives)?;
     let state = state.clone();
     let load = move |ctx: Ctx<'js>, name: String| -> Result<Array<'js>> {
-        let part = PARTS.iter().find(|part| part.name == name);
+        let part = PARTS.iter().chain(node::PARTS).find(|part| part.name == name);
         let part = part.ok_or_else(|| Exception::throw_reference(&ctx, &name))?;
         let mut options = EvalOptions::default();
         options.filename = Some(part.file.to_owned());
@@ -128,7 +132,7 @@ pub(super) fn install(captured: &Object<'_>) -> Result<()> {
     let capture: Function = captured.get("captureGlobals")?;
     let _: Value = capture.call(())?;
     let define: Function = captured.get("onFirstUse")?;
-    for part in PARTS {
+    for part in PARTS.iter().filter(|part| !part.globals.is_empty()) {
         let _: Value = define.call((part.name, part.globals.to_vec()))?;
     }
     Ok(())

@@ -205,18 +205,35 @@
   hrtime.bigint = () => BigInt(native.nanoseconds());
   const stream = (write) => ({
     isTTY: false,
-    write(chunk) {
+    write(chunk, ...more) {
       write(typeof chunk === 'string' ? chunk : global.Buffer.from(chunk).toString());
+      const callback = more[more.length - 1];
+      if (typeof callback === 'function') native.tickAdd(callback, []);
       return true;
     },
+    end(chunk) { if (chunk !== undefined) this.write(chunk); },
+    on() { return this; },
+    once() { return this; },
+    off() { return this; },
+    removeListener() { return this; },
+    emit() { return false; },
+    listenerCount() { return 0; },
+    writable: true,
   });
   const process = {
     title: 'vm-system',
     platform: 'linux',
     arch: native.arch,
     pid: 1,
-    version: 'v20.0.0-vm',
-    versions: freeze({ quickjs: native.engineVersion }),
+    version: 'v22.12.0',
+    versions: freeze({ node: '22.12.0', quickjs: native.engineVersion }),
+    release: freeze({ name: 'node' }),
+    execPath: '/usr/bin/node',
+    execArgv: [],
+    features: freeze({}),
+    config: freeze({ variables: freeze({}) }),
+    ppid: 0,
+    argv0: 'vm-system',
     exitCode: undefined,
     exit(code) { native.exit(code === undefined ? (process.exitCode ?? 0) : code); },
     cwd() { return '/'; },
@@ -238,6 +255,21 @@
     configurable: true,
   });
   defineProperty(process, 'env', { get: () => env, enumerable: true, configurable: true });
+  for (const name of ['on', 'once', 'off', 'addListener', 'removeListener', 'removeAllListeners', 'prependListener', 'prependOnceListener',
+    'emit', 'listeners', 'rawListeners', 'listenerCount', 'eventNames', 'setMaxListeners', 'getMaxListeners', 'emitWarning', 'kill', 'chdir',
+    'dlopen', 'binding', 'setuid', 'abort']) {
+    const call = { [name](...args) { return captured.part('node_process').methods[name](...args); } }[name];
+    defineProperty(process, name, { value: call, writable: true, configurable: true, enumerable: false });
+  }
+  const { floor } = Math;
+  const facts = {
+    umask: () => 0o22, getuid: () => 65534, geteuid: () => 65534, getgid: () => 65534, getegid: () => 65534, getgroups: () => [],
+    cpuUsage: () => ({ user: floor(native.nanoseconds() / 1e3), system: 0 }),
+    resourceUsage: () => ({ userCPUTime: floor(native.nanoseconds() / 1e3), systemCPUTime: 0, maxRSS: floor(native.heapBytes() / 1024) }),
+    availableMemory: () => native.heapBytes(), constrainedMemory: () => 0, getActiveResourcesInfo: () => [],
+    getBuiltinModule: (name) => (native.isBuiltin(name) ? native.require(name, '') : undefined),
+  };
+  for (const name of Object.keys(facts)) defineProperty(process, name, { value: facts[name], writable: true, configurable: true, enumerable: false });
   defineProperty(process, Symbol.toStringTag, { value: 'process', configurable: true });
   hidden('process', process);
   captured.beginRun = (newArgv, newEnv) => {
@@ -294,6 +326,7 @@
     seen.clear();
   };
   captured.apply = apply;
+  captured.functionHasInstance = Function.prototype[Symbol.hasInstance];
   captured.ownDescriptor = reflectGet;
   captured.defineOwn = reflectDefine;
   const toWellFormed = String.prototype.toWellFormed;
@@ -318,6 +351,8 @@
   };
   captured.onFirstUse = (part, names) => {
     for (const name of names) {
+      // For parts that use what other parts define.
+      defineProperty(globals, name, { __proto__: null, get: () => captured.part(part)[name], configurable: true });
       defineProperty(global, name, {
         __proto__: null,
         get() {

@@ -27,6 +27,9 @@
       if (find(path, '\0', 0) === -1) return path;
       throw captured.invalidValue(`The argument '${name}' must be a string without null bytes.`);
     }
+    if (typeof path === 'object' && path !== null && typeof path.href === 'string') {
+      return pathOf(captured.relative(captured.part('node_url').url.fileURLToPath(path)), name);
+    }
     if (path instanceof Bytes) return pathOf(native.decode(path, 'utf8', false), name);
     throw captured.invalidType(`The "${name}" argument must be of type string or an instance of Buffer.`);
   };
@@ -238,6 +241,13 @@
     fs.constants = promises.constants = freeze({
       __proto__: null, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, COPYFILE_EXCL: 1,
     });
+    let streams;
+    const streamed = () => (streams ??= captured.part('node_more').streamsOf(fs));
+    fs.createReadStream = function createReadStream(path, options) { return streamed().createReadStream(path, options); };
+    fs.createWriteStream = function createWriteStream(path, options) { return streamed().createWriteStream(path, options); };
+    for (const name of ['ReadStream', 'WriteStream']) {
+      defineProperty(fs, name, { get: () => streamed()[name], configurable: true, enumerable: true });
+    }
     fs.Stats = Stats;
     fs.Dirent = Dirent;
     return fs;

@@ -3,6 +3,8 @@
 //! `VM_SYSTEM_NPM` (`.ci/long`), or with a folder of installed clients in `VM_SYSTEM_MCP_CLIENTS` (`py`: a virtual environment,
 //! `js`: packages).
 
+mod fixtures;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -77,13 +79,25 @@ fn the_official_clients_drive_programs_over_both_transports() {
 
 /// The version of the conformance suite whose failures are listed.
 const SUITE: &str = "@modelcontextprotocol/conformance@0.2.0-alpha.12";
-
 /// The suite needs functions of Node 22.
-fn has_node_22() -> bool {
-    let version =
-        Command::new("node").arg("--version").output().map(|output| output.stdout).unwrap_or_default();
-    let version = String::from_utf8_lossy(&version).trim().trim_start_matches('v').to_owned();
-    version.split('.').next().and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major >= 22)
+const NODE: &str = "node@22";
+
+/// Runs the requirements of both generations of the protocol; the failures must be those of `clients/LIST-REVISION.yml`.
+fn conforms(place: &TestDir, url: &str, list: &str) {
+    let js = place.path("conformance");
+    std::fs::create_dir_all(&js).expect("folder");
+    run(Command::new("npm").args(["init", "--yes"]).current_dir(&js));
+    run(Command::new("npm").args(["install", "--no-audit", "--no-fund", NODE, SUITE]).current_dir(&js));
+    let programs = js.join("node_modules/.bin");
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    let lists = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let mut suite = Command::new(programs.join("conformance"));
+        suite.env("PATH", &path).current_dir(&js);
+        suite.args(["server", "--url", url, "--requirements", revision, "--expected-failures"]);
+        let printed = run(suite.arg(lists.join(format!("{list}-{revision}.yml"))));
+        assert!(printed.contains("server-initialize") || printed.contains("server-stateless"), "{printed}");
+    }
 }
 
 #[test]
@@ -92,25 +106,22 @@ fn the_conformance_suite_has_the_expected_failures_only() {
         skip("npm", "the conformance suite needs a npm registry and VM_SYSTEM_NPM=1");
         return;
     }
-    if !has_node_22() {
-        skip("node-22", "the conformance suite needs Node 22");
-        return;
-    }
     let listen = DaemonOptions {
         arguments: vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()],
         ..DaemonOptions::default()
     };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &listen);
-    let js = daemon.place.path("conformance");
-    std::fs::create_dir_all(&js).expect("folder");
-    run(Command::new("npm").args(["init", "--yes"]).current_dir(&js));
-    run(Command::new("npm").args(["install", "--no-audit", "--no-fund", SUITE]).current_dir(&js));
-    let url = format!("http://{}/mcp", daemon.addresses()[0]);
-    let lists = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
-    for revision in ["2025-11-25", "2026-07-28"] {
-        let mut suite = Command::new(js.join("node_modules/.bin/conformance"));
-        suite.args(["server", "--url", &url, "--requirements", revision, "--expected-failures"]);
-        let printed = run(suite.arg(lists.join(format!("conformance-{revision}.yml"))).current_dir(&js));
-        assert!(printed.contains("server-initialize") || printed.contains("server-stateless"), "{printed}");
+    conforms(&daemon.place, &format!("http://{}/mcp", daemon.addresses()[0]), "conformance");
+    daemon.stop();
+}
+
+#[test]
+fn scenarios_that_need_tools_of_the_suite_pass_behind_the_http_endpoint() {
+    if std::env::var_os("VM_SYSTEM_NPM").is_none() {
+        skip("npm", "the conformance suite needs a npm registry and VM_SYSTEM_NPM=1");
+        return;
     }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let address = runtime.block_on(fixtures::serve());
+    conforms(&TestDir::new(User::AsStarted), &format!("http://{address}/mcp"), "fixtures");
 }

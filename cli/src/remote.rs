@@ -1,0 +1,150 @@
+//! A daemon behind a URL: the control protocol over an upgraded connection of its HTTP API, with the caller of the REST API (the
+//! bearer of a token, or the user that the kernel reports).
+//!
+//! - `address`: the URL; `token`: the file of the token
+//! - `dial`: TCP, with TLS or without; `tls`: which certificates are trusted
+//! - `upgrade`: the request, and what its refusals mean
+//!
+//! Every error names the URL and the cause. Nothing here knows verbs.
+
+mod address;
+mod dial;
+mod tls;
+mod token;
+mod upgrade;
+
+use crate::args::RemoteArgs;
+use crate::client::ByteStream;
+use crate::error::{CliError, exit};
+use address::{Address, RemoteHost};
+use hyper::header::HeaderValue;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+/// Time for names, connections, TLS and the response.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A daemon behind a URL.
+pub(crate) struct Remote {
+    url: String,
+    args: RemoteArgs,
+    /// Read once: a token may come from a pipe.
+    prepared: OnceCell<Prepared>,
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// What the files of the arguments have.
+struct Prepared {
+    address: Address,
+    token: Option<(PathBuf, HeaderValue)>,
+    tls: Option<TlsConnector>,
+}
+
+impl Remote {
+    pub(crate) fn new(url: String, args: RemoteArgs) -> Self {
+        Self { url, args, prepared: OnceCell::new() }
+    }
+
+    /// As it was given.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Whether it is a socket of this machine.
+    pub(crate) fn is_unix(&self) -> bool {
+        self.url.starts_with(address::UNIX)
+    }
+
+    /// A connection that speaks the control protocol next.
+    pub(crate) async fn connect(&self) -> Result<Box<dyn ByteStream>, CliError> {
+        let prepared = self.prepared.get_or_try_init(|| async { self.prepare() }).await?;
+        match timeout(PATIENCE, self.connect_to(prepared)).await {
+            Ok(connected) => connected,
+            Err(_) => Err(self.absent(&format!("nothing within {PATIENCE:?}"))),
+        }
+    }
+
+    fn prepare(&self) -> Result<Prepared, CliError> {
+        let address = Address::parse(&self.url)?;
+        let token = match &self.args.token_file {
+            Some(file) => Some((file.clone(), token::read(file)?)),
+            None => None,
+        };
+        let is_tls = matches!(&address, Address::Tcp { tls: true, .. });
+        if self.args.ca_file.is_some() && !is_tls {
+            let message = format!("--ca-file is for https: {} has no TLS", self.url);
+            return Err(CliError::usage(message));
+        }
+        let tls = is_tls.then(|| tls::connector(self.args.ca_file.as_deref())).transpose()?;
+        Ok(Prepared { address, token, tls })
+    }
+
+    async fn connect_to(&self, prepared: &Prepared) -> Result<Box<dyn ByteStream>, CliError> {
+        let (stream, authority, prefix): (Box<dyn ByteStream>, &str, &str) = match &prepared.address {
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).await.map_err(|error| self.not_connected(&error))?;
+                (Box::new(stream), "localhost", "")
+            }
+            Address::Tcp { host, authority, prefix, .. } => {
+                (self.dial(prepared, host).await?, authority, prefix)
+            }
+        };
+        let token = prepared.token.as_ref().map(|(_, token)| token);
+        upgrade::request(stream, (authority, prefix), token).await.map_err(|failure| {
+            let file = prepared.token.as_ref().map(|(file, _)| file.as_path());
+            failure.explain(&self.url, file, self.is_unix())
+        })
+    }
+
+    /// Connects over TCP, and with TLS if the URL has it.
+    async fn dial(&self, prepared: &Prepared, host: &RemoteHost) -> Result<Box<dyn ByteStream>, CliError> {
+        let addresses = match dial::resolve(host).await {
+            Ok(addresses) => addresses,
+            Err(error) => return Err(self.absent(&format!("the name {}: {error}", host.name))),
+        };
+        let is_loopback = addresses.iter().all(|address| address.ip().to_canonical().is_loopback());
+        if prepared.token.is_some() && prepared.tls.is_none() && !is_loopback && !self.args.insecure_http {
+            let message = format!("{} would send the token unencrypted to another machine", self.url);
+            return Err(CliError::usage(message).with_hint(
+                "use https, or a tunnel to a loopback address (`ssh -L`); on a network that you trust, --insecure-http",
+            ));
+        }
+        let stream = dial::tcp(&addresses).await.map_err(|error| self.not_connected(&error))?;
+        match &prepared.tls {
+            None => Ok(Box::new(stream)),
+            Some(tls) => match dial::tls(tls, host, stream).await {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(error) => Err(tls::explain(&self.url, &error)),
+            },
+        }
+    }
+
+    fn not_connected(&self, error: &std::io::Error) -> CliError {
+        if error.kind() == std::io::ErrorKind::PermissionDenied {
+            let message = format!("no permission to connect to {}", self.url);
+            return CliError::new(exit::NOT_PERMITTED, message)
+                .with_hint("the socket's group may connect: `ls -l` shows it");
+        }
+        self.absent(&error.to_string())
+    }
+
+    /// No daemon responds.
+    fn absent(&self, why: &str) -> CliError {
+        let message = format!("no supervisor responds at {}: {why}", self.url);
+        let hint = if self.is_unix() {
+            "is it the HTTP socket of a running daemon (http.sock)?"
+        } else {
+            "does the daemon run, and listen there (`serve --listen`, or `listen` of [http] in its configuration)?"
+        };
+        CliError::new(exit::NO_DAEMON, message).with_hint(hint)
+    }
+}

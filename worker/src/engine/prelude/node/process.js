@@ -1,0 +1,44 @@
+// What `process` has beside the globals' part: events, warnings, facts that Node's programs ask for.
+(function (_own, native, captured) {
+  'use strict';
+  const { Error, Set, process } = captured.globals;
+  const { events } = captured.part('node_events');
+  const { argumentType, unavailable } = captured.part('node_errors');
+  const emitter = new events();
+  const warned = new Set();
+  const methods = { __proto__: null };
+  for (const name of ['on', 'once', 'off', 'addListener', 'removeListener', 'removeAllListeners', 'prependListener', 'prependOnceListener', 'emit',
+    'listeners', 'rawListeners', 'listenerCount', 'eventNames', 'setMaxListeners', 'getMaxListeners']) {
+    methods[name] = (...args) => {
+      const result = emitter[name](...args);
+      return result === emitter ? process : result;
+    };
+  }
+  methods.emitWarning = (warning, type = 'Warning', code = undefined) => {
+    let name = type;
+    let detail;
+    if (type !== null && typeof type === 'object') ({ type: name = 'Warning', code, detail } = type);
+    let shown = warning;
+    if (typeof warning === 'string') {
+      shown = new Error(warning);
+      shown.name = name;
+      if (code !== undefined) shown.code = code;
+      if (detail !== undefined) shown.detail = detail;
+    } else if (!(warning instanceof Error)) {
+      throw argumentType('warning', ['string', 'Error'], warning);
+    }
+    process.nextTick(() => {
+      emitter.emit('warning', shown);
+      const key = `${shown.code ?? ''}${shown.message}`;
+      if (shown.name === 'DeprecationWarning' && warned.has(key)) return;
+      warned.add(key);
+      native.stderr(`(node:1) ${shown.code === undefined ? '' : `[${shown.code}] `}${shown.name}: ${shown.message}\n`);
+    });
+  };
+  for (const [name, why] of [['kill', 'a session sees no other process'], ['chdir', 'the folder of a session is its worktree'],
+    ['dlopen', 'sessions load no native code'], ['binding', 'it is internal to Node'], ['setuid', 'the rights of a session are its template\'s']]) {
+    methods[name] = () => { throw unavailable(`process.${name}`, why); };
+  }
+  methods.abort = () => process.exit(134);
+  return { methods };
+})
