@@ -74,6 +74,8 @@ fn give_up_root(
     if let Some(subtree) = subtree {
         subtree.hand_over(user.ids).map_err(DaemonError::HandOver)?;
     }
+    // Workers inherit the groups: a process in a user namespace of its own cannot drop them.
+    user.groups.retain(|group| *group != user.ids.gid);
     // Sockets are given to this group by their owner.
     user.groups.extend(group.filter(|group| !user.is_member(*group)));
     notify::connect();

@@ -7,7 +7,7 @@ use super::rules::AgentRules;
 use crate::packets;
 use crate::reactor::WatchedFd;
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
@@ -43,10 +43,13 @@ struct Order {
     channel: Option<OwnedFd>,
 }
 
+/// The agent's process, and its wait status when it has ended.
+type StartReply = io::Result<(PidFd, oneshot::Receiver<ExitStatus>)>;
+
 #[derive(Debug, Default)]
 struct Agents {
     last: u64,
-    starting: HashMap<u64, oneshot::Sender<io::Result<(PidFd, oneshot::Receiver<ExitStatus>)>>>,
+    starting: HashMap<u64, oneshot::Sender<StartReply>>,
     running: HashMap<u64, oneshot::Sender<ExitStatus>>,
     /// The helper has exited: it cannot be started again by a supervisor without its rights.
     lost: bool,
@@ -67,7 +70,7 @@ impl SpawnHelper {
         let (ours, theirs) = socket::pair()?;
         let arguments = rules.to_arguments();
         let arguments: Vec<&OsStr> =
-            std::iter::once(OsStr::new(MODE)).chain(arguments.iter().map(|text| text.as_os_str())).collect();
+            std::iter::once(OsStr::new(MODE)).chain(arguments.iter().map(OsString::as_os_str)).collect();
         let pid = process::spawn(program, &arguments, &[theirs.as_fd()])?;
         drop(theirs);
         if let Err(error) = await_ready(&ours) {
@@ -263,13 +266,11 @@ impl StartedAgent {
     /// Waits until the helper has reaped it. Without the helper it waits for the exit alone, whose status nobody knows. Must complete
     /// once; cancel safe before that.
     pub async fn ended(&mut self) -> io::Result<ExitStatus> {
-        match (&mut self.ended).await {
-            Ok(status) => Ok(status),
-            Err(_) => {
-                let _exited = self.exit.readable().await?;
-                Err(lost())
-            }
+        if let Ok(status) = (&mut self.ended).await {
+            return Ok(status);
         }
+        let _exited = self.exit.readable().await?;
+        Err(lost())
     }
 }
 
