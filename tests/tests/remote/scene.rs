@@ -37,6 +37,7 @@ pub(super) fn write_tokens(place: &TestDir, names: &[&str]) {
     };
     let book: String = TOKENS.iter().filter(|(name, ..)| names.contains(name)).map(entry).collect();
     secret(place, "tokens.toml", &book);
+    place.give_to_daemon(&place.path("tokens.toml"));
 }
 
 /// A file that only the test's user can read.
