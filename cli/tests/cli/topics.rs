@@ -30,7 +30,8 @@ fn runs(topic: &str) {
     assert!(!script.is_empty(), "{topic} has nothing to run");
     let _daemon = if script.contains(SERVE) {
         // The usual places belong to the user who runs the test.
-        let serve = format!("{SERVE} --durability normal --state-dir {}", env.path("state").display());
+        let serve =
+            format!("{SERVE} --root-files --durability normal --state-dir {}", env.path("state").display());
         let stop = "trap 'vm-system ops shutdown >/dev/null 2>&1 || true' EXIT";
         script = format!("{stop}\n{}", script.replacen(SERVE, &serve, 1));
         None
