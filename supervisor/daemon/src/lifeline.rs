@@ -43,7 +43,7 @@ pub(super) fn take() -> io::Result<Arc<OwnedFd>> {
     Ok(Arc::new(reading))
 }
 
-/// The descriptors that the service manager has passed under the name (sd_listen_fds(3)); the others of that name are closed.
+/// The descriptors that the service manager has passed under the name (`sd_listen_fds(3)`); the others of that name are closed.
 fn stored() -> Vec<OwnedFd> {
     let variable = |name| std::env::var(name).ok();
     if variable("LISTEN_PID").and_then(|pid| pid.parse().ok()) != Some(std::process::id()) {

@@ -8,7 +8,7 @@ use nix::sys::socket::{
 };
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -105,7 +105,7 @@ fn connect_to(path: &OsStr) -> io::Result<OwnedFd> {
 }
 
 fn send_by(socket: &OwnedFd, message: &Notification<'_>) -> io::Result<()> {
-    let fds: Vec<RawFd> = message.fds.iter().map(|fd| fd.as_raw_fd()).collect();
+    let fds: Vec<RawFd> = message.fds.iter().map(AsRawFd::as_raw_fd).collect();
     let rights = if fds.is_empty() { Vec::new() } else { vec![ControlMessage::ScmRights(&fds)] };
     let text = [IoSlice::new(message.text.as_bytes())];
     sendmsg::<UnixAddr>(socket.as_raw_fd(), &text, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
