@@ -2,7 +2,7 @@
 
 use crate::PATIENCE;
 use crate::watch::Watch;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,22 +49,30 @@ impl Client {
 
     /// Writes one frame.
     pub fn write(&mut self, bytes: &[u8]) {
+        self.try_write(bytes).expect("frame");
+    }
+
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
         // In one write, as real clients do.
         let frame = [&(bytes.len() as u32).to_le_bytes(), bytes].concat();
-        self.stream.write_all(&frame).expect("frame");
+        self.stream.write_all(&frame)
     }
 
     /// Reads one frame.
     pub fn read(&mut self) -> Vec<u8> {
+        self.try_read().expect("frame")
+    }
+
+    fn try_read(&mut self) -> io::Result<Vec<u8>> {
         // Polled first: a blocking read would also be woken when the supervisor reads the request.
         let mut ready = PollSet::with_capacity(1);
         ready.add(&self.stream);
         ready.wait(Some(PATIENCE)).expect("wait");
         let mut len = [0; 4];
-        self.stream.read_exact(&mut len).expect("length of a frame");
+        self.stream.read_exact(&mut len)?;
         let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
-        self.stream.read_exact(&mut bytes).expect("frame");
-        bytes
+        self.stream.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// Sends a request and does not wait; its number.
@@ -74,11 +82,16 @@ impl Client {
 
     /// As [`Client::send`], with an idempotency key.
     pub fn send_with_key(&mut self, op: Op, key: Option<&str>) -> u32 {
+        let (id, frame) = self.request(op, key);
+        self.write(&frame);
+        id
+    }
+
+    fn request(&mut self, op: Op, key: Option<&str>) -> (u32, Vec<u8>) {
         let id = self.next;
         self.next += 1;
         let frame = ClientFrame::Request { id, idempotency_key: key.map(str::to_owned), op };
-        self.write(&encode(&frame, CONTROL_FRAME_BYTES).expect("request"));
-        id
+        (id, encode(&frame, CONTROL_FRAME_BYTES).expect("request"))
     }
 
     /// The next frame.
@@ -104,6 +117,18 @@ impl Client {
     pub fn op(&mut self, op: Op) -> Result<Reply, OpError> {
         let id = self.send(op);
         self.response(id).1
+    }
+
+    /// As [`Client::op`] for a request without events; an error if the daemon was killed meanwhile.
+    pub fn try_op(&mut self, op: Op) -> io::Result<Result<Reply, OpError>> {
+        let (id, frame) = self.request(op, None);
+        self.try_write(&frame)?;
+        match decode(&self.try_read()?).expect("server frame") {
+            ServerFrame::Reply { id: of, result } if of == id => {
+                Ok(result.map(|reply| *reply).map_err(|error| *error))
+            }
+            other => panic!("a response to another request: {other:?}"),
+        }
     }
 
     /// A template with these settings and modules; its id.

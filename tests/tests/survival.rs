@@ -1,8 +1,10 @@
 //! Live sessions outlive their supervisor: the next one adopts their jail.
 
-use vm_system_protocol::model::{CapabilityKind, ExecutionStatus, SessionStatus, Settings};
+use std::sync::atomic::{AtomicU64, Ordering};
+use vm_system_protocol::control::{ErrorCode, ListPage, Op, Reply};
+use vm_system_protocol::model::{CapabilityKind, ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_tests::client::value;
+use vm_system_tests::client::{Client, repl, value};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::rights::Bench;
@@ -16,6 +18,7 @@ as_both!(
     a_worker_that_exited_meanwhile_has_the_reason_of_its_exit,
     an_effect_whose_reply_was_lost_is_an_error_and_is_not_repeated,
     sessions_survive_a_series_of_supervisors,
+    busy_sessions_survive_and_keep_what_was_acknowledged,
     a_stopped_daemon_ends_what_it_adopted,
     a_daemon_that_is_refused_harms_no_session,
 );
@@ -199,6 +202,89 @@ mod cases {
             let template = client.template(Settings::default(), &[]);
             let beside = client.session(&template, &daemon.place.worktree()).expect("a session");
             assert_eq!(client.preview_of(&beside, "1 + 1"), "2");
+        }
+        daemon.stop();
+    }
+
+    /// What one client saw of its session.
+    #[derive(Default)]
+    struct Acknowledged {
+        executions: Vec<String>,
+        count: u64,
+    }
+
+    /// Counts in a session until the daemon is killed.
+    fn count_until_killed(mut client: Client, session: &Session, total: &AtomicU64) -> Acknowledged {
+        let mut seen = Acknowledged::default();
+        loop {
+            match client.try_op(repl(session, "globalThis.count = (globalThis.count ?? 0) + 1", true)) {
+                Ok(Ok(Reply::Execution(execution))) => {
+                    let result = execution.result.as_ref().expect("a result");
+                    seen.count = result.preview.parse().expect("a number");
+                    seen.executions.push(execution.id.to_string());
+                    total.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(Err(error)) if error.code == ErrorCode::SessionBusy => {}
+                Ok(other) => panic!("{other:?}"),
+                Err(_killed) => return seen,
+            }
+        }
+    }
+
+    /// Some executions reach the worker and not the store: the session goes on without them.
+    pub(super) fn busy_sessions_survive_and_keep_what_was_acknowledged(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let sessions = [scene.session(), scene.session(), scene.session()];
+        let mut daemon = scene.daemon;
+        drop(scene.client);
+        for round in 0..6 {
+            let total = AtomicU64::new(0);
+            let (next, seen) = std::thread::scope(|scope| {
+                // Two clients in each: the second begins before the end of the first is stored.
+                let clients = sessions.iter().flat_map(|session| [session, session]);
+                let clients: Vec<_> = clients
+                    .map(|session| {
+                        let (client, total) = (daemon.client(), &total);
+                        scope.spawn(move || (session, count_until_killed(client, session, total)))
+                    })
+                    .collect();
+                let enough = 30 + 7 * round;
+                watch::until(|| total.load(Ordering::Relaxed) >= enough, || "too few executions".to_owned());
+                let (place, _) = daemon.kill();
+                let seen: Vec<_> =
+                    clients.into_iter().map(|client| client.join().expect("no panic")).collect();
+                (Daemon::start_with(place, &DaemonOptions::default()), seen)
+            });
+            daemon = next;
+            let mut client = daemon.client();
+            for (session, acknowledged) in &seen {
+                let record = client.session_record(session);
+                assert_eq!(record.status, SessionStatus::Ready, "round {round}: {:?}", record.close_reason);
+                let mut execution = None;
+                watch::until(
+                    || match client.eval(session, "globalThis.count ?? 0") {
+                        Ok(done) => execution.insert(done).status.is_final(),
+                        // A worker that could not reply within the first second.
+                        Err(error) => {
+                            assert_eq!(error.code, ErrorCode::SessionBusy, "{error:?}");
+                            false
+                        }
+                    },
+                    || "busy".to_owned(),
+                );
+                let result = execution.and_then(|execution| execution.result).expect("a result");
+                let count: u64 = result.preview.parse().expect("a number");
+                assert!(count >= acknowledged.count, "{count} after {}", acknowledged.count);
+                for id in &acknowledged.executions {
+                    assert_eq!(client.execution_record(id).status, ExecutionStatus::Ok, "{id}");
+                }
+            }
+            for session in &sessions {
+                let page = ListPage::first(100);
+                let list = Op::ExecList { session: session.id.to_string(), page };
+                let Ok(Reply::Executions(all)) = client.op(list) else { panic!("no list") };
+                assert!(all.iter().all(|execution| execution.status.is_final()), "{all:?}");
+            }
         }
         daemon.stop();
     }

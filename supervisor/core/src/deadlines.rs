@@ -32,7 +32,8 @@ impl SessionMachine {
         let timers = &self.timers;
         let session =
             [timers.ttl_at, timers.idle_at, timers.phase_at, timers.hang_up_at, self.ledger.retry_at()];
-        session.into_iter().chain(self.execution_deadlines()).flatten().min()
+        let execution = self.execution_deadlines().into_iter().chain([self.unrecorded_deadline()]);
+        session.into_iter().chain(execution).flatten().min()
     }
 
     fn execution_deadlines(&self) -> [Option<u64>; 3] {
@@ -79,6 +80,7 @@ impl SessionMachine {
             self.begin_close(CloseCause::Idle, now, out);
         }
         self.tick_execution(now, out);
+        self.tick_unrecorded(now, out);
     }
 
     fn phase_overdue(&mut self, now: Now, out: &mut Vec<SessionAction>) {

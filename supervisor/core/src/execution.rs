@@ -311,7 +311,8 @@ impl SessionMachine {
         if self.phase != Phase::Ready || self.ending.verdict.is_some() {
             return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
         }
-        if self.current.is_some() {
+        // An adopted worker may run an execution that the store does not have.
+        if self.current.is_some() || self.is_taking_over() {
             return Self::reply(token, Err(Refusal::Busy), out);
         }
         if let Some(error) = self.ledger.refuses_more() {
@@ -436,6 +437,7 @@ impl SessionMachine {
         let (urgent, request) = (!job.request.wait, job.request);
         self.persist(pending, batch, urgent, out);
         self.peer.repeating = false;
+        self.peer.database_restarted = false;
         self.allow_cpu(&running, now, out);
         let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
         let argv = argv.chain(request.argv).collect();

@@ -15,7 +15,7 @@ use vm_system_protocol::worker::{Done, Outcome, WorkerEvent};
 use vm_system_record::Write;
 
 /// Largest number that the store can hold; the advisory numbers of a worker are capped at it.
-const STORED_MAX: u64 = i64::MAX as u64;
+pub(super) const STORED_MAX: u64 = i64::MAX as u64;
 
 /// How an execution ended.
 #[derive(Debug)]
@@ -163,7 +163,10 @@ impl SessionMachine {
             running.number(now.unix_ms, EventPayload::System { message: text, level: ConsoleLevel::Error });
         let (batch, pending) = conclude(*running, ending, None, vec![event], 0, now);
         self.persist(pending, batch, true, out);
-        self.rest(now);
+        match self.ending.closing {
+            Some(_) => self.shut_down(now, out),
+            None => self.rest(now),
+        }
     }
 
     /// The worker exited during an execution: the writes that record it.

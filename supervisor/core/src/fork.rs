@@ -32,7 +32,7 @@ impl SessionMachine {
         if self.phase != Phase::Ready || self.ending.verdict.is_some() {
             return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
         }
-        if self.current.is_some() || self.peer.adopting.is_some() || count == 0 {
+        if self.current.is_some() || self.is_taking_over() || count == 0 {
             return Self::reply(token, Err(Refusal::Busy), out);
         }
         self.timers.idle_at = None;

@@ -35,7 +35,8 @@
 //! - *stop*: cancel, close or a limit that this machine measured. The worker is interrupted; `Done` ends the execution with the
 //!   status of the stop, whatever status the worker reports; without `Done` within the grace the worker is killed.
 //! - The start is written before dispatch and not awaited; the end is one awaited commit, after which the caller gets its
-//!   reply, followers see the last events, and the worker's messages may be acknowledged.
+//!   reply, followers see the last events, and the worker's messages may be acknowledged. So an adopted worker may have executions
+//!   that the store does not have ([`adoption`]).
 //!
 //! # A fork
 //! The worker of an idle session forks; each child becomes the worker of a new session ([`fork`]). The session is busy
@@ -45,6 +46,7 @@
 //! # The worker is hostile
 //! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.
 
+mod adoption;
 mod close;
 mod crash;
 mod deadlines;

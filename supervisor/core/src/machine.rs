@@ -1,5 +1,6 @@
 //! The machine's state and the dispatch of inputs. Each transition has its own module.
 
+use super::adoption::{Unconfirmed, Unrecorded};
 use super::close::Ender;
 use super::execution::{Current, Running};
 use super::exit::WorkerExitStatus;
@@ -78,10 +79,14 @@ pub(super) struct ChannelState {
     /// The running execution was begun under the previous supervisor: the worker may repeat host calls that got their
     /// replies before.
     pub(super) repeating: bool,
-    /// The execution that runs according to the store; until the worker's `Adopted`.
-    pub(super) stored_running: Option<ExecutionId>,
+    /// The execution that runs according to the store; until the worker has confirmed that it runs, or has sent everything again.
+    pub(super) stored_running: Option<Unconfirmed>,
     /// Messages up to this number were sent to the previous supervisor.
     pub(super) repeated_up_to: u64,
+    /// The execution that the worker runs and the store does not have.
+    pub(super) unrecorded: Option<Unrecorded>,
+    /// Executions that the store does not have and that have ended.
+    pub(super) unrecorded_ended: u64,
     /// The running execution may have had a transaction that ended with the previous supervisor, and has not got the error about that yet.
     pub(super) database_restarted: bool,
     /// The kernel's CPU limit (milliseconds since the worker's start).
@@ -174,6 +179,8 @@ impl SessionMachine {
                 repeating: false,
                 stored_running: None,
                 repeated_up_to: 0,
+                unrecorded: None,
+                unrecorded_ended: 0,
                 database_restarted: false,
                 cpu_allowed_ms: 0,
                 heap_bytes: 0,
@@ -206,7 +213,8 @@ impl SessionMachine {
         machine.peer.setting_up = false;
         machine.peer.repeating = true;
         machine.peer.database_restarted = running.is_some();
-        machine.peer.stored_running = running.as_ref().map(|running| running.row.execution.id);
+        machine.peer.stored_running =
+            running.as_ref().map(|running| Unconfirmed { execution: running.row.execution.id, began: false });
         // Different from the numbers that the previous supervisor gave.
         machine.peer.forks = now.unix_ms.max(0).unsigned_abs();
         machine.peer.next_seq = last_committed.saturating_add(1);
@@ -318,7 +326,8 @@ impl SessionMachine {
 
     /// No execution runs: the idle time begins.
     pub(super) fn rest(&mut self, now: Now) {
-        self.timers.idle_at = self.lifetime.idle_ms.map(|idle| now.mono_ms + idle);
+        let is_idle = self.ending.closing.is_none() && self.peer.unrecorded.is_none();
+        self.timers.idle_at = self.lifetime.idle_ms.filter(|_| is_idle).map(|idle| now.mono_ms + idle);
     }
 
     pub(super) fn close_reason_of(&self, exit_status: WorkerExitStatus) -> CloseReason {
@@ -326,7 +335,8 @@ impl SessionMachine {
             self.ending.verdict.as_ref(),
             self.ending.closing.map(CloseCause::reason),
             self.ending.operator_signal,
-            matches!(&self.current, Some(Current::Running(running)) if running.stopping.stop.is_some()),
+            self.peer.unrecorded.is_some()
+                || matches!(&self.current, Some(Current::Running(running)) if running.stopping.stop.is_some()),
             exit_status,
         )
     }

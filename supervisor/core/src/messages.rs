@@ -1,5 +1,6 @@
 //! Checks and handles a worker's messages: a message that a correct worker cannot send in this state is a violation.
 
+use super::adoption::subject;
 use super::execution::{Current, HostWait, Running};
 use super::input::{ChannelFault, Now, SessionAction};
 use super::machine::SessionMachine;
@@ -45,6 +46,24 @@ impl SessionMachine {
         if self.peer.setting_up && !matches!(message, FromWorker::Started { .. }) {
             return self.violation("a message before Started", now, out);
         }
+        match subject(&message) {
+            Some(execution) if self.is_unrecorded(execution, seq) => {
+                self.discard_unrecorded(execution, &message, now, out);
+            }
+            execution => {
+                if let Some(stored) = &mut self.peer.stored_running {
+                    stored.began |= execution == Some(stored.execution);
+                }
+                self.accept(message, now, out);
+            }
+        }
+        if seq == self.peer.repeated_up_to {
+            self.caught_up(now, out);
+        }
+    }
+
+    /// Handles a message that arrived in order.
+    fn accept(&mut self, message: FromWorker, now: Now, out: &mut Vec<SessionAction>) {
         self.forget_repeated_call(now, out);
         match message {
             FromWorker::Started { heap_bytes } => self.started(heap_bytes, now, out),
@@ -60,29 +79,6 @@ impl SessionMachine {
             FromWorker::Forked { order } => self.on_fork_result(order, Ok(()), now, out),
             FromWorker::ForkFailed { order, errno } => self.on_fork_result(order, Err(errno), now, out),
             FromWorker::Durable(_) => self.violation("a message of the other engine", now, out),
-        }
-    }
-
-    /// What the worker queued before the adoption was meant for the previous supervisor and will be sent again.
-    fn before_adopted(&mut self, ours: u64, message: &FromWorker, now: Now, out: &mut Vec<SessionAction>) {
-        let FromWorker::Adopted { nonce, last_sent, running, finished } = message else { return };
-        if *nonce != ours {
-            return;
-        }
-        if *last_sent < self.peer.next_seq - 1 {
-            return self.violation("Adopted with a number below the last stored one", now, out);
-        }
-        self.peer.adopting = None;
-        self.peer.repeated_up_to = *last_sent;
-        self.timers.phase_at = None;
-        // An order of ours may be under way already: the worker replied before it.
-        match (self.peer.stored_running.take(), *running) {
-            (Some(stored), Some(running)) if stored == running => {}
-            // Its end is sent again.
-            (Some(stored), None) if *finished == Some(stored) => {}
-            (Some(stored), None) if self.running() == Some(stored) => self.never_began(now, out),
-            (_, None) => {}
-            (_, Some(_)) => self.violation("runs an execution that is not recorded", now, out),
         }
     }
 

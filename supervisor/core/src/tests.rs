@@ -1,5 +1,6 @@
 //! Tests of single cases, named by behaviour. The invariants of all histories are in the simulation.
 
+mod adoption;
 mod ends;
 mod executions;
 mod tasks;
@@ -62,44 +63,42 @@ pub(crate) fn snapshot() -> PolicySnapshot {
     }
 }
 
+fn spec(policy: &Arc<EffectivePolicy>, idle_timeout_s: u32) -> SessionSpec {
+    let id = SessionId::from_bytes([1; 16]);
+    let template = TemplateId::from_bytes([2; 16]);
+    SessionSpec {
+        record: Session {
+            id,
+            name: None,
+            template_id: template,
+            vm_id: template,
+            workspace_id: String::new(),
+            base_commit_oid: String::new(),
+            worktree_path: String::new(),
+            status: SessionStatus::Starting,
+            created_at: Timestamp(0),
+            closed_at: None,
+            last_error: None,
+            close_reason: None,
+            runtime_meta: JsonText::empty_object(),
+            engine: Engine::Quickjs,
+            execution_id: None,
+        },
+        owner: Owner::new("uid:0"),
+        worktree: None,
+        snapshot: Arc::new(snapshot()),
+        start: Start { session: id, limits: policy.wire.limits.clone(), random_seed: [0; 32], console: true },
+        startup: Vec::new(),
+        startup_policy: Arc::clone(policy),
+        ttl_s: 0,
+        idle_timeout_s,
+    }
+}
+
 impl Bench {
     fn new(policy: Arc<EffectivePolicy>, idle_timeout_s: u32) -> Self {
-        let id = SessionId::from_bytes([1; 16]);
-        let template = TemplateId::from_bytes([2; 16]);
-        let spec = SessionSpec {
-            record: Session {
-                id,
-                name: None,
-                template_id: template,
-                vm_id: template,
-                workspace_id: String::new(),
-                base_commit_oid: String::new(),
-                worktree_path: String::new(),
-                status: SessionStatus::Starting,
-                created_at: Timestamp(0),
-                closed_at: None,
-                last_error: None,
-                close_reason: None,
-                runtime_meta: JsonText::empty_object(),
-                engine: Engine::Quickjs,
-                execution_id: None,
-            },
-            owner: Owner::new("uid:0"),
-            worktree: None,
-            snapshot: Arc::new(snapshot()),
-            start: Start {
-                session: id,
-                limits: policy.wire.limits.clone(),
-                random_seed: [0; 32],
-                console: true,
-            },
-            startup: Vec::new(),
-            startup_policy: Arc::clone(&policy),
-            ttl_s: 0,
-            idle_timeout_s,
-        };
         Self {
-            machine: SessionMachine::new(spec),
+            machine: SessionMachine::new(spec(&policy, idle_timeout_s)),
             now: Now { mono_ms: 1_000, unix_ms: 1_000_000, cpu_us: 0 },
             seq: 0,
             policy,

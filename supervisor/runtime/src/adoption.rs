@@ -8,13 +8,22 @@ use super::specs::spec_of;
 use super::task::{Command, exit_status};
 use crate::worktree::Worktree;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use vm_system_core::AdoptedExecution;
 use vm_system_protocol::ids::SessionId;
 use vm_system_record::{PolicySnapshot, ReadySessionRow, Scope};
 use vm_system_spawn::{AdoptedJail, AdoptedWorker, KeptJail, SpawnConfig, Spawner};
+
+/// Longest time for which the start waits until all adopted sessions accept executions. The session of a worker that replies later,
+/// because it is in a native that never polls, is busy until then.
+const TAKE_OVER: Duration = Duration::from_secs(1);
+
+/// Held by the owner task of an adopted session until the session accepts executions or has ended; nothing is ever sent.
+pub(super) type TakingOver = mpsc::Sender<Infallible>;
 
 /// The workers of an earlier supervisor, by session.
 pub(super) type KeptWorkers = HashMap<SessionId, (AdoptedWorker, Spawner)>;
@@ -44,8 +53,9 @@ pub(super) async fn take_over(
 }
 
 impl Runtime {
-    /// Continues the sessions with their workers.
-    pub(super) fn continue_sessions(&self, rows: Vec<ReadySessionRow>, mut workers: KeptWorkers) {
+    /// Continues the sessions with their workers, and waits until they accept executions.
+    pub(super) async fn continue_sessions(&self, rows: Vec<ReadySessionRow>, mut workers: KeptWorkers) {
+        let (taking_over, mut taken_over) = mpsc::channel(1);
         for ready in rows {
             let Some((worker, jail)) = workers.remove(&ready.row.session.id) else { continue };
             let (sender, inbox) = commands();
@@ -56,8 +66,13 @@ impl Runtime {
                 if let Some(running) = &ready.running {
                     self.shared().registry.execution_began(running.execution.id, &live);
                 }
-                self.tasks().spawn(continue_session(self.clone(), ready, live, inbox, (worker, jail)));
+                let task = (inbox, taking_over.clone());
+                self.tasks().spawn(continue_session(self.clone(), ready, live, task, (worker, jail)));
             }
+        }
+        drop(taking_over);
+        if tokio::time::timeout(TAKE_OVER, taken_over.recv()).await.is_err() {
+            tracing::warn!("adopted sessions whose workers have not replied yet are busy until then");
         }
     }
 }
@@ -66,7 +81,7 @@ async fn continue_session(
     runtime: Runtime,
     ready: ReadySessionRow,
     live: Arc<LiveSession>,
-    inbox: mpsc::Receiver<Command>,
+    (inbox, taking_over): (mpsc::Receiver<Command>, TakingOver),
     (worker, jail): (AdoptedWorker, Spawner),
 ) {
     let shared = runtime.shared();
@@ -94,5 +109,6 @@ async fn continue_session(
         AdoptedWorker::Exited(exit) => (None, Some(exit_status(exit))),
     };
     let adopted = (spec, row.worker_seq, running);
-    SessionTask::adopt(adopted, (shared, &live), inbox, worktree, (handle, jail)).run_adopted(exited).await;
+    let task = SessionTask::adopt(adopted, (shared, &live), inbox, worktree, (handle, jail));
+    task.run_adopted(exited, taking_over).await;
 }

@@ -67,7 +67,8 @@ impl Runtime {
     }
 
     /// Builds the jail while the store opens, and takes over the sessions of an earlier supervisor whose workers still run; the others
-    /// become `crashed(host_restart)`. After an error both are closed, and the keepers wait for the next attempt.
+    /// become `crashed(host_restart)`. Adopted sessions accept executions when this returns, unless a worker does not reply within a
+    /// second. After an error both are closed, and the keepers wait for the next attempt.
     pub async fn start(
         config: RuntimeConfig,
         store: impl Future<Output = Result<StoreHandle, OpenError>>,
@@ -121,7 +122,7 @@ impl Runtime {
         let durables = Durables::start(Arc::clone(&shared), config.durable);
         let sessions = Shares::new("sessions", "sessions", config.sessions);
         let runtime = Self(Arc::new(Inner { shared, durables, sessions, tasks: TaskTracker::new() }));
-        runtime.continue_sessions(rows, workers);
+        runtime.continue_sessions(rows, workers).await;
         Ok(runtime)
     }
 

@@ -1,6 +1,7 @@
 //! The owner task of one session: all of its events are handled here, one at a time. Decides nothing about
 //! sessions and carries out no action: [`super::carry_out`] does that, and never waits.
 
+use super::adoption::TakingOver;
 use super::api::Libraries;
 use super::callers::Callers;
 use super::clock::Clock;
@@ -51,6 +52,7 @@ pub(super) struct SessionTask {
     inbox: mpsc::Receiver<Command>,
     /// Answers that wait for an adopted worker to repeat its question.
     early_answers: Vec<Command>,
+    taking_over: Option<TakingOver>,
     clock: Clock,
 }
 
@@ -122,6 +124,7 @@ impl SessionTask {
             released: false,
             inbox,
             early_answers: Vec::new(),
+            taking_over: None,
             clock: Clock::new(shared.started),
         }
     }
@@ -156,7 +159,8 @@ impl SessionTask {
     }
 
     /// As [`Self::run`], after the exit that was recorded while no supervisor was connected.
-    pub(super) async fn run_adopted(mut self, exited: Option<WorkerExitStatus>) {
+    pub(super) async fn run_adopted(mut self, exited: Option<WorkerExitStatus>, taking_over: TakingOver) {
+        self.taking_over = Some(taking_over);
         if let Some(exited) = exited {
             self.step(Input::Exited(exited), &mut Vec::new());
         }
@@ -167,6 +171,7 @@ impl SessionTask {
     pub(super) async fn run(mut self) {
         let mut actions = Vec::new();
         while !self.released {
+            self.report_taken_over();
             self.submit_early_answers(&mut actions);
             let deadline = self.machine.deadline();
             if deadline.is_some_and(|at| at <= self.clock.now().mono_ms) {
@@ -204,6 +209,21 @@ impl SessionTask {
             spawned = maybe(worker.spawning.as_mut()) => Woken::Spawned(spawned),
             result = fork::next(forks.current.as_mut()) => Woken::Forked(result),
             event = next_event(worker.link.as_mut(), receive) => Woken::Link(event),
+        }
+    }
+
+    /// Reports when an adopted session accepts executions.
+    fn report_taken_over(&mut self) {
+        if self.taking_over.is_none() || self.machine.is_taking_over() {
+            return;
+        }
+        self.taking_over = None;
+        let executions = self.machine.unrecorded_executions();
+        if executions > 0 {
+            tracing::warn!(
+                session = %self.live.id, executions,
+                "discarded executions that the earlier daemon had begun and not recorded; the session continues"
+            );
         }
     }
 

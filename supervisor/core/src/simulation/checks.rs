@@ -19,6 +19,8 @@ pub(super) struct Checks {
     next_published: BTreeMap<ExecutionId, u64>,
     publish_ended: BTreeSet<ExecutionId>,
     dispatched: Option<ExecutionId>,
+    /// An adopted worker ran an execution other than the stored one, and has got no other since.
+    runs_another: bool,
     began: BTreeSet<ExecutionId>,
     ended: BTreeSet<ExecutionId>,
     last_write: u64,
@@ -42,7 +44,8 @@ impl Checks {
     }
 
     /// The supervisor exited: its callers and its memory are lost.
-    pub(super) fn forget(&mut self, database: &Database) {
+    pub(super) fn forget(&mut self, database: &Database, runs_another: bool) {
+        self.runs_another = runs_another;
         self.answered.extend(self.requested.iter().copied());
         self.last_write = 0;
         self.host_call = None;
@@ -60,7 +63,7 @@ impl Checks {
                 self.publish_ended.insert(*id);
             }
         }
-        self.dispatched = self.dispatched.filter(|id| !self.ended.contains(id));
+        self.dispatched = database.running().map(|stored| stored.record.id);
     }
 
     /// A running execution was cancelled, and the step is over.
@@ -86,7 +89,7 @@ impl Checks {
         }
         match action {
             SessionAction::Send(message) => self.send(message, database),
-            SessionAction::Interrupt if self.dispatched.is_none() => {
+            SessionAction::Interrupt if self.dispatched.is_none() && !self.runs_another => {
                 Err("Interrupt while nothing runs".to_owned())
             }
             SessionAction::Interrupt if !self.killed && !self.session_ended => {
@@ -184,6 +187,7 @@ impl Checks {
                     return Err("dispatched before its start was written".to_owned());
                 }
                 self.dispatched = Some(job.execution);
+                self.runs_another = false;
                 self.interrupted = false;
                 Ok(())
             }

@@ -9,12 +9,38 @@ mod database;
 mod worker;
 mod world;
 
-use world::{SimulatedFaults, World};
+use world::World;
 
 /// Histories of each kind: enough to meet every pair of events, few enough for every test run.
 const HISTORIES: u64 = 4_000;
 
-fn play(kind: &str, faults: SimulatedFaults) {
+/// What may go wrong in a history.
+#[derive(Clone, Copy)]
+struct SimulatedFaults {
+    hostile: bool,
+    exits: bool,
+    store: bool,
+    adoption: bool,
+}
+
+impl SimulatedFaults {
+    const NONE: Self = Self { hostile: false, exits: false, store: false, adoption: false };
+
+    /// Whether sessions may crash: one that is adopted continues.
+    fn crash(self) -> bool {
+        self.hostile || self.exits || self.store
+    }
+}
+
+/// Executions that a worker had got and the store had not.
+#[derive(Clone, Copy, Default)]
+struct UnrecordedCount {
+    running: u64,
+    ended: u64,
+}
+
+fn play(kind: &str, faults: SimulatedFaults) -> UnrecordedCount {
+    let mut unrecorded = UnrecordedCount::default();
     let mut crashed = 0_u64;
     let mut executions = 0_u64;
     for seed in 0..HISTORIES {
@@ -27,10 +53,13 @@ fn play(kind: &str, faults: SimulatedFaults) {
         }
         crashed += u64::from(world.crashed());
         executions += world.executions();
+        unrecorded.running += world.unrecorded().running;
+        unrecorded.ended += world.unrecorded().ended;
     }
     // A simulation that never gets anywhere would pass every check.
     assert!(executions > HISTORIES / 5, "{kind}: only {executions} executions");
-    assert_eq!(crashed > 0, faults.any(), "{kind}: {crashed} sessions crashed");
+    assert_eq!(crashed > 0, faults.crash(), "{kind}: {crashed} sessions crashed");
+    unrecorded
 }
 
 #[test]
@@ -55,7 +84,19 @@ fn every_invariant_holds_when_the_store_fails() {
 
 #[test]
 fn every_invariant_holds_when_supervisors_exit_and_adopt() {
-    play("adoption", SimulatedFaults { adoption: true, exits: true, ..SimulatedFaults::NONE });
+    play("adoption and exits", SimulatedFaults { adoption: true, exits: true, ..SimulatedFaults::NONE });
+}
+
+#[test]
+fn supervisors_that_exit_and_adopt_never_end_a_session() {
+    let unrecorded = play("adoption", SimulatedFaults { adoption: true, ..SimulatedFaults::NONE });
+    let UnrecordedCount { running, ended } = unrecorded;
+    assert!(running > 50 && ended > 50, "unrecorded executions: {running} running, {ended} ended");
+}
+
+#[test]
+fn every_invariant_holds_when_hostile_workers_are_adopted() {
+    play("hostile adoption", SimulatedFaults { adoption: true, hostile: true, ..SimulatedFaults::NONE });
 }
 
 #[test]

@@ -77,6 +77,18 @@ impl SimulatedWorker {
         self.sent.push_back((seq, message));
     }
 
+    pub(super) fn running(&self) -> Option<ExecutionId> {
+        self.script.as_ref().map(|script| script.execution)
+    }
+
+    /// Executions with an end that is not acknowledged.
+    pub(super) fn kept_ends(&self) -> impl Iterator<Item = ExecutionId> {
+        self.kept.iter().filter_map(|(_, message)| match message {
+            FromWorker::Done(done) => Some(done.execution),
+            _ => None,
+        })
+    }
+
     pub(super) fn is_busy(&self) -> bool {
         self.script.is_some()
     }

@@ -3,10 +3,12 @@
 use super::checks::Checks;
 use super::database::{BatchOutcome, Database};
 use super::worker::SimulatedWorker;
+use super::{SimulatedFaults, UnrecordedCount};
 use crate::{
     AdoptedExecution, ChannelFault, CloseCause, ExecuteRequest, ForkFault, LoadFailure, LoadedSource, Now,
     SessionAction, SessionInput, SessionMachine, SessionSpec, Source, SpawnFailure, Token, WorkerExitStatus,
 };
+use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::broker::FsReply;
@@ -15,26 +17,9 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus};
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::{HostReply, SourceFormat, Start};
+use vm_system_protocol::worker::{HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, RunningExecutionRow};
 use vm_system_testkit::SeededRandom;
-
-/// What may go wrong in a history.
-#[derive(Clone, Copy)]
-pub(super) struct SimulatedFaults {
-    pub(super) hostile: bool,
-    pub(super) exits: bool,
-    pub(super) store: bool,
-    pub(super) adoption: bool,
-}
-
-impl SimulatedFaults {
-    pub(super) const NONE: Self = Self { hostile: false, exits: false, store: false, adoption: false };
-
-    pub(super) fn any(self) -> bool {
-        self.hostile || self.exits || self.store || self.adoption
-    }
-}
 
 /// Characters of a line of the transcript.
 const LINE: usize = 300;
@@ -61,7 +46,11 @@ pub(super) struct World {
     machine: SessionMachine,
     checks: Checks,
     worker: SimulatedWorker,
+    /// Messages to the worker that are still in the supervisor, and are lost with it.
+    outbox: VecDeque<ToWorker>,
     database: Database,
+    /// Executions without a row at an exit of the supervisor.
+    unrecorded: UnrecordedCount,
     now: Now,
     next_token: u64,
     known: Vec<ExecutionId>,
@@ -150,7 +139,9 @@ impl World {
             faults,
             checks: Checks::default(),
             worker: SimulatedWorker::new(),
+            outbox: VecDeque::new(),
             database: Database::default(),
+            unrecorded: UnrecordedCount::default(),
             now: Now { mono_ms: 1_000, unix_ms: 1_700_000_000_000, cpu_us: 0 },
             next_token: 0,
             known: Vec::new(),
@@ -217,6 +208,10 @@ impl World {
         self.database.executions.len() as u64
     }
 
+    pub(super) fn unrecorded(&self) -> UnrecordedCount {
+        self.unrecorded
+    }
+
     pub(super) fn transcript(&self) -> &str {
         self.transcript.as_deref().unwrap_or_default()
     }
@@ -255,8 +250,11 @@ impl World {
             match action {
                 SessionAction::Spawn => self.spawning = true,
                 SessionAction::Send(message) => {
-                    if let Err(broken) = self.worker.on_message(message, &mut self.rng) {
-                        self.broken.get_or_insert(broken);
+                    let is_slow =
+                        self.faults.adoption && matches!(message, ToWorker::Execute(_)) && self.rng.one_in(8);
+                    self.outbox.push_back(message);
+                    if !is_slow && self.outbox.len() == 1 {
+                        self.send_all();
                     }
                 }
                 SessionAction::Interrupt => self.worker.interrupt(),
@@ -285,8 +283,19 @@ impl World {
         }
     }
 
+    fn send_all(&mut self) {
+        while let Some(message) = self.outbox.pop_front() {
+            if let Err(broken) = self.worker.on_message(message, &mut self.rng) {
+                self.broken.get_or_insert(broken);
+            }
+        }
+    }
+
     /// One random event.
     fn happen(&mut self) {
+        if !self.outbox.is_empty() && self.rng.one_in(2) {
+            self.send_all();
+        }
         match self.rng.below(20) {
             0..=3 => self.store_turns(),
             4 if self.fork.is_some() => self.fork_continues(),
@@ -404,11 +413,16 @@ impl World {
     }
 
     fn time_passes(&mut self) {
+        self.send_all();
         if self.worker.exited.is_some() && !self.exit_reported && !self.faults.exits {
             // The kernel reports exits at once; only a faulty world reports them late.
             return self.deliver_worker_message();
         }
         let blameless = !self.faults.hostile && !self.faults.exits;
+        if self.machine.is_catching_up() && blameless {
+            // A correct worker replies at once.
+            return self.deliver_worker_message();
+        }
         if self.fork.is_some() && blameless {
             // A fork takes practically no time.
             self.fork_continues();
@@ -519,14 +533,12 @@ impl World {
         }
     }
 
-    /// A new machine adopts the worker with the stored rows. Only if every started execution is stored: a start
-    /// that was queued and lost is not covered here.
+    /// A new machine adopts the worker with the stored rows: what was queued for the store or for the worker is lost.
     fn supervisor_exits(&mut self) {
-        let settled = self.database.queue.is_empty() && self.loading.is_none();
         let ready = self.machine.record().status == SessionStatus::Ready
             && self.database.session == Some(SessionStatus::Ready);
         let unharmed = self.worker.exited.is_none() && self.machine.deadline() != Some(0);
-        if !(settled && ready && unharmed) {
+        if !(ready && unharmed) {
             return;
         }
         let running = self.database.running().map(|stored| AdoptedExecution {
@@ -540,7 +552,15 @@ impl World {
             policy: Arc::clone(&self.policy),
         });
         self.note(|| "the supervisor exits".to_owned());
-        self.checks.forget(&self.database);
+        self.database.queue.clear();
+        self.outbox.clear();
+        self.loading = None;
+        let is_unrecorded = |id: &ExecutionId| !self.database.executions.contains_key(id);
+        self.unrecorded.running += u64::from(self.worker.running().as_ref().is_some_and(is_unrecorded));
+        self.unrecorded.ended += self.worker.kept_ends().filter(is_unrecorded).count() as u64;
+        let stored = self.database.running().map(|stored| stored.record.id);
+        let runs_another = self.worker.running().is_some_and(|running| stored != Some(running));
+        self.checks.forget(&self.database, runs_another);
         self.host_call = None;
         // The worker carries out an order that it has already.
         let _ = self.worker.fork(&mut self.rng);

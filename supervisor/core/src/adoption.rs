@@ -1,0 +1,205 @@
+//! The beginning with an adopted worker: what it reports, what it sends again, and executions that the store does not have.
+//!
+//! `Execute` is sent before the row of the execution is committed. A supervisor that is killed in between leaves an *unrecorded*
+//! execution: no client got a reply about it, and the store has nothing of it. Its messages are discarded and acknowledged. If it
+//! still runs, it is interrupted, and the session is busy until it has ended.
+//!
+//! Several such executions in a row are possible, but at most one of them runs. So whatever the worker sends again about an
+//! execution other than the stored one belongs to an unrecorded one; after the last repeated number only the one that ran at the
+//! adoption may send messages.
+
+use super::deadlines::INTERRUPT_AGAIN_MS;
+use super::finish::STORED_MAX;
+use super::input::{CloseCause, Now, SessionAction};
+use super::machine::{Phase, SessionMachine};
+use super::messages::host_error;
+use super::record::Pending;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::limits::{INTERRUPT_GRACE_MS, UNACKED_BYTES};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::worker::{FromWorker, HostReply, ToWorker, WorkerEvent};
+
+/// Most messages that a worker can have kept: each has at least one byte.
+const KEPT_MAX: u64 = UNACKED_BYTES as u64;
+
+const UNRECORDED: &str =
+    "the daemon was restarted before it had recorded this execution, which is being ended";
+
+/// The unrecorded execution that an adopted worker runs.
+#[derive(Debug)]
+pub(super) struct Unrecorded {
+    execution: ExecutionId,
+    /// It must have ended by then (`mono_ms`).
+    until: u64,
+    /// When the worker is interrupted again (`mono_ms`).
+    interrupt_again_at: u64,
+}
+
+/// What is known of the execution that runs according to the store, while the worker has not confirmed that it runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unconfirmed {
+    pub(super) execution: ExecutionId,
+    /// The worker has reported something of it, so that its end must be among the repeated messages.
+    pub(super) began: bool,
+}
+
+impl SessionMachine {
+    /// Whether an adopted worker cannot get an order yet: it has not sent everything again, or runs an unrecorded execution.
+    pub fn is_taking_over(&self) -> bool {
+        self.is_catching_up() || (self.channel_usable() && self.peer.unrecorded.is_some())
+    }
+
+    /// Unrecorded executions of the previous supervisor that have ended.
+    pub fn unrecorded_executions(&self) -> u64 {
+        self.peer.unrecorded_ended
+    }
+
+    /// What the worker queued before the adoption was meant for the previous supervisor and will be sent again.
+    pub(super) fn before_adopted(
+        &mut self,
+        ours: u64,
+        message: &FromWorker,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
+        let FromWorker::Adopted { nonce, last_sent, running, finished } = message else { return };
+        if *nonce != ours {
+            return;
+        }
+        let Some(repeated) = last_sent.checked_sub(self.peer.next_seq - 1) else {
+            return self.violation("Adopted with a number below the last stored one", now, out);
+        };
+        if repeated > KEPT_MAX {
+            return self.violation("Adopted with more messages than a worker keeps", now, out);
+        }
+        self.peer.adopting = None;
+        self.peer.repeated_up_to = *last_sent;
+        if self.phase == Phase::Ready {
+            self.timers.phase_at = None;
+        }
+        if let Some(stored) = &mut self.peer.stored_running {
+            stored.began = *finished == Some(stored.execution);
+        }
+        let stored = self.peer.stored_running.map(|stored| stored.execution);
+        match *running {
+            Some(running) if stored == Some(running) => self.peer.stored_running = None,
+            Some(running) => self.interrupt_unrecorded(running, now, out),
+            None => {}
+        }
+        if repeated == 0 {
+            self.caught_up(now, out);
+        }
+    }
+
+    /// The worker has sent everything again: an execution of the store that it neither runs nor has ended never reached it.
+    pub(super) fn caught_up(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+        if !self.channel_usable() {
+            return;
+        }
+        let Some(stored) = self.peer.stored_running.take() else { return };
+        if self.running() != Some(stored.execution) {
+            return;
+        }
+        if stored.began || self.peer.unrecorded.is_some() {
+            return self.violation("neither runs an execution nor has ended it", now, out);
+        }
+        self.never_began(now, out);
+    }
+
+    fn interrupt_unrecorded(&mut self, execution: ExecutionId, now: Now, out: &mut Vec<SessionAction>) {
+        self.timers.idle_at = None;
+        self.peer.unrecorded = Some(Unrecorded {
+            execution,
+            until: now.mono_ms + INTERRUPT_GRACE_MS,
+            interrupt_again_at: now.mono_ms + INTERRUPT_AGAIN_MS,
+        });
+        out.push(SessionAction::Interrupt);
+    }
+
+    /// Whether message `seq` is about an unrecorded execution.
+    pub(super) fn is_unrecorded(&self, execution: ExecutionId, seq: u64) -> bool {
+        // What runs in the worker after the stored execution has sent the end of that one before.
+        self.current.is_none()
+            && (seq <= self.peer.repeated_up_to
+                || self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == execution))
+    }
+
+    /// Discards a message about an unrecorded execution.
+    pub(super) fn discard_unrecorded(
+        &mut self,
+        execution: ExecutionId,
+        message: &FromWorker,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
+        let seq = self.peer.next_seq - 1;
+        let runs = self.peer.unrecorded.as_ref().is_some_and(|unrecorded| unrecorded.execution == execution);
+        let mut bytes = 0;
+        match message {
+            FromWorker::Events { events, .. } => bytes = output_bytes(events),
+            FromWorker::HostCall { call, .. } => {
+                if self.peer.next_call.is_some_and(|expected| *call != expected) {
+                    return self.violation("a host call out of order", now, out);
+                }
+                self.peer.next_call = Some(call.saturating_add(1));
+                if runs {
+                    let reply = HostReply::Failed(host_error("EHOSTRESTART", UNRECORDED));
+                    out.push(SessionAction::Send(ToWorker::HostReply { call: *call, reply }));
+                }
+            }
+            FromWorker::Done(done) => {
+                bytes = output_bytes(&done.events);
+                self.peer.heap_bytes = done.usage.heap_bytes.min(STORED_MAX);
+                self.peer.unrecorded_ended += 1;
+                if runs {
+                    self.peer.unrecorded = None;
+                    self.rest(now);
+                }
+            }
+            FromWorker::Started { .. }
+            | FromWorker::Adopted { .. }
+            | FromWorker::Forked { .. }
+            | FromWorker::ForkFailed { .. }
+            | FromWorker::Durable(_) => {}
+        }
+        // In a batch at once: a worker that waits for acknowledgements cannot be interrupted.
+        self.ledger.settle(seq, bytes);
+        self.persist(Pending::default(), Vec::new(), false, out);
+    }
+
+    /// When the running unrecorded execution is due to be interrupted again, or ended (`mono_ms`).
+    pub(super) fn unrecorded_deadline(&self) -> Option<u64> {
+        let unrecorded = self.peer.unrecorded.as_ref().filter(|_| self.channel_usable())?;
+        Some(unrecorded.until.min(unrecorded.interrupt_again_at))
+    }
+
+    pub(super) fn tick_unrecorded(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+        if self.unrecorded_deadline().is_none_or(|at| at > now.mono_ms) {
+            return;
+        }
+        let Some(unrecorded) = &mut self.peer.unrecorded else { return };
+        if unrecorded.until <= now.mono_ms {
+            let reason = self.ending.closing.map_or(CloseReason::HostRestart, CloseCause::reason);
+            return self.condemn(reason, now, out);
+        }
+        unrecorded.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
+        out.push(SessionAction::Interrupt);
+    }
+}
+
+/// The execution that a message is about; none for a message about the worker itself.
+pub(super) fn subject(message: &FromWorker) -> Option<ExecutionId> {
+    match message {
+        FromWorker::Events { execution, .. } | FromWorker::HostCall { execution, .. } => Some(*execution),
+        FromWorker::Done(done) => Some(done.execution),
+        FromWorker::Started { .. }
+        | FromWorker::Adopted { .. }
+        | FromWorker::Forked { .. }
+        | FromWorker::ForkFailed { .. }
+        | FromWorker::Durable(_) => None,
+    }
+}
+
+fn output_bytes(events: &[WorkerEvent]) -> u64 {
+    events.iter().map(|event| event.payload.output_bytes()).fold(0, u64::saturating_add)
+}
