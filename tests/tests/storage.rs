@@ -10,7 +10,7 @@ use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::{Client, repl};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
-use vm_system_tests::place::{TestDir, User};
+use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
 use vm_system_tests::scene::Scene;
 use vm_system_tests::skip;
 use vm_system_tests::{as_both, watch};
@@ -20,8 +20,14 @@ as_both!(an_unwritable_state_directory_is_refused_by_name);
 /// Limits the size of files that a process writes (`None`: no limit): writes beyond `bytes` fail as on a broken disk.
 fn limit_files(pid: u32, bytes: Option<u64>) -> bool {
     let soft = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
-    let limited =
-        Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--fsize={soft}:")]).status();
+    let arguments = ["--pid", &pid.to_string(), &format!("--fsize={soft}:")];
+    // As the daemon's user: a root without CAP_SYS_RESOURCE may not change another user's process.
+    let mut prlimit = Command::new("setpriv");
+    if User::can_be_switched() {
+        let uid = UNPRIVILEGED_UID.to_string();
+        prlimit.args(["--reuid", &uid, "--regid", &uid, "--clear-groups"]);
+    }
+    let limited = prlimit.arg("prlimit").args(arguments).status();
     limited.is_ok_and(|status| status.success())
 }
 

@@ -3,7 +3,7 @@
 use super::super::state::SharedState;
 use super::super::sys;
 use super::compression;
-use flate2::{Compression, Decompress, FlushDecompress, Status, read, write};
+use flate2::{Compression, Decompress, FlushDecompress, Status, bufread, write};
 use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Value};
 use std::io::{Read, Write};
 
@@ -57,7 +57,7 @@ fn expand(format: Format, bytes: &[u8], most: usize, partial: bool) -> std::resu
             let mut left = bytes;
             // Several members are one content; other bytes after the last one are ignored.
             while left.starts_with(&[0x1f, 0x8b]) || (out.is_empty() && left.len() == bytes.len()) {
-                let mut coder = read::GzDecoder::new(left);
+                let mut coder = bufread::GzDecoder::new(left);
                 let limit = (most - out.len()) as u64;
                 match coder.by_ref().take(limit + 1).read_to_end(&mut out) {
                     Ok(_) if out.len() > most => return Err(TOO_LARGE.to_owned()),
