@@ -149,13 +149,13 @@ fn with_inputs(
         }
         name => return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None)),
     };
-    Ok(match required {
-        Some(required) => required.into(),
-        None => {
+    Ok(required.map_or_else(
+        || {
             let text = format!("{}: state-ok, {}", request.name, json!(inputs));
             complete::<CallToolResult>(json!({ "content": texts(&text) })).into()
-        }
-    })
+        },
+        Into::into,
+    ))
 }
 
 /// Sends the client a request and returns its result as text.

@@ -199,7 +199,7 @@ fn unreadable_session_does_not_keep_the_others_from_adoption() {
     let (_folder, c) = filled();
     c.execute_batch(
         "UPDATE sessions SET durable = 0 WHERE owner = 'me';
-         UPDATE sessions SET base_commit_oid = x'ff' WHERE owner = 'me' AND created_at = 2;",
+         UPDATE sessions SET base_commit_oid = CAST(x'ff' AS TEXT) WHERE owner = 'me' AND created_at = 2;",
     )
     .expect("rows of a schema of our own");
     let policy = serde_json::to_string(&*crate::tests::fixture::policy()).expect("plain data");
