@@ -6,9 +6,13 @@ cd "$(dirname "$0")/.."
 binary=$(realpath "$1")
 shift
 folder=$(mktemp -d)
+# A daemon that root starts becomes another user, which must reach the folder.
+chmod 0755 "$folder"
+as=()
+if [ "$(id -u)" = 0 ]; then as=(--user "${VM_SYSTEM_USER:-nobody}" --root-files); fi
 port=${PORT:-18473}
 printf '[http]\nlisten = ["127.0.0.1:%s"]\n' "$port" >"$folder/config.toml"
-"$binary" serve --state-dir "$folder/state" --config "$folder/config.toml" >"$folder/log" 2>&1 &
+"$binary" serve "${as[@]}" --state-dir "$folder/state" --config "$folder/config.toml" >"$folder/log" 2>&1 &
 daemon=$!
 trap 'kill "$daemon" 2>/dev/null; wait "$daemon" || true; rm -rf "$folder"' EXIT
 until "$binary" --state-dir "$folder/state" ops health >/dev/null 2>&1; do

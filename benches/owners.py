@@ -13,6 +13,7 @@ import hashlib
 import http.client
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -85,6 +86,12 @@ def main():
         )
     log = open(f"{folder}/log", "w")
     command = [binary, "serve", "--state-dir", f"{folder}/state", "--config", f"{folder}/config.toml"]
+    if os.geteuid() == 0:
+        # A daemon that root starts becomes another user, which must reach the folder.
+        os.chmod(folder, 0o755)
+        user = os.environ.get("VM_SYSTEM_USER", "nobody")
+        shutil.chown(f"{folder}/tokens.toml", user)
+        command += ["--user", user, "--root-files"]
     daemon = subprocess.Popen(command, stderr=log, env={**os.environ, "XDG_RUNTIME_DIR": folder})
     database = f"{folder}/state/vm-system.db"
     try:
