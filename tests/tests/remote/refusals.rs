@@ -67,8 +67,32 @@ fn a_token_that_is_removed_ends_the_rights_of_its_connections() {
     assert!(matches!(alice.op(list()), Ok(Reply::Sessions(_))));
     write_tokens(&daemon.place, &["bob"]);
     daemon.hang_up();
-    let removed = || alice.op(list()).is_err_and(|error| error.code == ErrorCode::NotPermitted);
+    let removed = || match alice.try_op(list()) {
+        Ok(reply) => reply.is_err_and(|error| error.code == ErrorCode::NotPermitted),
+        Err(_) => true,
+    };
     watch::until(removed, || "alice's token is removed and her connection still works".to_owned());
+    assert!(matches!(bob.op(list()), Ok(Reply::Sessions(_))));
+    daemon.stop();
+}
+
+#[test]
+fn a_token_that_is_replaced_ends_its_connections() {
+    let daemon = daemon(User::AsStarted, "");
+    let (mut alice, mut bob) = (upgraded(&daemon, "alice-token"), upgraded(&daemon, "bob-token"));
+    let list = || Op::SessionList(vm_system_protocol::control::SessionFilter::default());
+    assert!(matches!(alice.op(list()), Ok(Reply::Sessions(_))));
+    // The same name with the hash of another token.
+    let book = daemon.place.path("tokens.toml");
+    let text = std::fs::read_to_string(&book).expect("ours");
+    let hash =
+        text.split("sha256 = \"").nth(1).expect("alice's").split('"').next().expect("a hash").to_owned();
+    std::fs::write(&book, text.replace(&hash, &"1".repeat(64))).expect("ours");
+    daemon.hang_up();
+    watch::until(
+        || alice.try_op(list()).is_err(),
+        || "alice's token is replaced and her connection is open".to_owned(),
+    );
     assert!(matches!(bob.op(list()), Ok(Reply::Sessions(_))));
     daemon.stop();
 }

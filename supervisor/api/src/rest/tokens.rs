@@ -13,13 +13,14 @@
 
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq as _;
+use tokio::sync::watch;
 use vm_system_ops::Caller;
 
 /// Largest file that is read (bytes).
@@ -72,6 +73,8 @@ pub struct TokenRights {
 pub struct TokenBook {
     path: Option<PathBuf>,
     tokens: RwLock<Vec<Token>>,
+    /// By name, how often a token of it was removed or replaced.
+    removals: watch::Sender<HashMap<String, u64>>,
 }
 
 impl std::fmt::Debug for TokenBook {
@@ -128,13 +131,14 @@ enum Role {
 impl TokenBook {
     /// A book without tokens.
     pub fn empty() -> Self {
-        Self { path: None, tokens: RwLock::new(Vec::new()) }
+        Self { path: None, tokens: RwLock::default(), removals: watch::Sender::default() }
     }
 
     /// Reads a file. Blocks.
     pub fn open(path: &Path) -> Result<Self, TokenError> {
         let tokens = read(path)?;
-        Ok(Self { path: Some(path.to_owned()), tokens: RwLock::new(tokens) })
+        let path = Some(path.to_owned());
+        Ok(Self { path, tokens: RwLock::new(tokens), removals: watch::Sender::default() })
     }
 
     /// Whether there is a file of tokens.
@@ -147,8 +151,29 @@ impl TokenBook {
         let Some(path) = &self.path else { return Ok(0) };
         let tokens = read(path)?;
         let count = tokens.len();
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        let valid: HashSet<[u8; 32]> = tokens.iter().map(|token| token.hash).collect();
+        let before =
+            std::mem::replace(&mut *self.tokens.write().unwrap_or_else(PoisonError::into_inner), tokens);
+        self.removals.send_if_modified(|removals| {
+            let mut removed = before.into_iter().filter(|token| !valid.contains(&token.hash)).peekable();
+            let is_modified = removed.peek().is_some();
+            removed.for_each(|token| *removals.entry(token.bearer.name).or_default() += 1);
+            is_modified
+        });
         Ok(count)
+    }
+
+    /// Resolves when a token of this caller's name is removed or replaced; never for local users.
+    pub(super) fn removed(&self, caller: &Caller) -> impl Future<Output = ()> + use<> {
+        let mut removals = self.removals.subscribe();
+        let name = caller.owner.as_str().to_owned();
+        let before = removals.borrow_and_update().get(&name).copied();
+        async move {
+            let is_other = |now: &HashMap<String, u64>| now.get(&name).copied() != before;
+            if removals.wait_for(is_other).await.is_err() {
+                std::future::pending().await
+            }
+        }
     }
 
     /// Whether the token of an accepted caller is still valid; always true for local users.

@@ -114,8 +114,13 @@ fn values(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
 
 /// Serves the control API on a connection whose response 101 is sent.
 pub(super) async fn serve(app: &App, upgrading: Upgrading, slot: Arc<Share>) {
+    // A replaced token is still known by its name.
+    let removed = app.options.tokens.removed(&upgrading.caller);
     match upgrading.connection.await {
-        Ok(stream) => app.upgraded.serve(TokioIo::new(stream), upgrading.caller, slot).await,
+        Ok(stream) => tokio::select! {
+            () = app.upgraded.serve(TokioIo::new(stream), upgrading.caller, slot) => {}
+            () = removed => tracing::debug!("a connection is closed: its token was removed or replaced"),
+        },
         Err(error) => tracing::debug!(%error, "a connection failed"),
     }
 }
