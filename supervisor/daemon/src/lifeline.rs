@@ -55,9 +55,12 @@ fn stored() -> Vec<OwnedFd> {
     ours.filter_map(|(_, number)| process::inherited(number).ok()).collect()
 }
 
+/// Whether it is the reading end of a pipe: anything else never hangs up.
 fn is_reading(end: &OwnedFd) -> bool {
+    let is_pipe =
+        nix::sys::stat::fstat(end).is_ok_and(|found| found.st_mode & nix::libc::S_IFMT == nix::libc::S_IFIFO);
     let flags = nix::fcntl::fcntl(end, nix::fcntl::FcntlArg::F_GETFL).unwrap_or(nix::libc::O_WRONLY);
-    flags & nix::libc::O_ACCMODE == nix::libc::O_RDONLY
+    is_pipe && flags & nix::libc::O_ACCMODE == nix::libc::O_RDONLY
 }
 
 /// Whether the last writing end has been closed.
@@ -76,6 +79,8 @@ mod tests {
         let (reading, writing) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).expect("a pipe");
         let second = writing.try_clone().expect("a copy");
         assert!(is_reading(&reading) && !is_reading(&writing));
+        let null = std::fs::File::open("/dev/null").expect("a device").into();
+        assert!(!is_reading(&null));
         drop(writing);
         assert!(!has_hung_up(&reading, Duration::ZERO).expect("polled"));
         drop(second);

@@ -171,7 +171,7 @@ impl TokenBook {
         async move {
             let is_other = |now: &HashMap<String, u64>| now.get(&name).copied() != before;
             if removals.wait_for(is_other).await.is_err() {
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }
