@@ -8,10 +8,11 @@ use crate::client::Connection;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::target::DaemonTarget;
-use nix::fcntl::{Flock, FlockArg};
-use std::fs::{DirBuilder, File};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg, OFlag};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -70,9 +71,9 @@ impl Starter {
             }
         }
         let lock = self.socket.with_extension("start");
-        let file = File::options().write(true).create(true).truncate(false).mode(0o600).open(&lock);
+        let file = open_private(File::options().write(true).create(true).truncate(false), &lock);
         let file = file.map_err(|error| cannot(&lock, &error))?;
-        let _lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| cannot(&lock, &error))?;
+        let _lock = lock_until(file, until).map_err(|error| cannot(&lock, &error))?;
         if UnixStream::connect(&self.socket).is_ok() {
             return Ok(());
         }
@@ -140,9 +141,10 @@ pub(crate) fn launch(mut serve: Command, state_dir: &Path, until: Instant) -> Re
     ready.set_read_timeout(Some(PAUSE)).map_err(failed(&notify))?;
     let log = log_file(state_dir);
     let (output, begin) = open_log(&log).map_err(failed(&log))?;
+    let own = output.try_clone().map_err(failed(&log))?;
     serve.env("NOTIFY_SOCKET", &notify).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
     let mut child = serve.spawn().map_err(failed(Path::new("vm-system")))?;
-    let result = wait(&mut child, &ready, (&log, begin), until);
+    let result = wait(&mut child, &ready, (&own, begin), until);
     // Reaps the child when it exits, as long as this process runs.
     std::thread::spawn(move || child.wait());
     result
@@ -152,7 +154,7 @@ pub(crate) fn launch(mut serve: Command, state_dir: &Path, until: Instant) -> Re
 fn wait(
     child: &mut Child,
     ready: &UnixDatagram,
-    (log, begin): (&Path, u64),
+    (log, begin): (&File, u64),
     until: Instant,
 ) -> Result<u32, LaunchError> {
     let mut message = [0; 256];
@@ -173,19 +175,51 @@ fn wait(
 
 /// Opens a log, which begins anew if it is long, and returns its length.
 fn open_log(path: &Path) -> io::Result<(File, u64)> {
-    let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let file = open_private(File::options().read(true).create(true).append(true), path)?;
+    let len = file.metadata()?.len();
     let begins_anew = len > LOG_BYTES;
     if begins_anew {
-        File::options().write(true).truncate(true).open(path)?;
+        file.set_len(0)?;
     }
-    let file = File::options().create(true).append(true).mode(0o600).open(path)?;
     Ok((file, if begins_anew { 0 } else { len }))
 }
 
+/// Opens a file for this user and the daemon alone. Its folder may belong to the daemon's user, who must not choose another file
+/// for root to write: neither by a link nor by a second name, and nothing that blocks.
+fn open_private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let refused =
+        || io::Error::new(io::ErrorKind::InvalidInput, "it is a link or no regular file; remove it");
+    let file = options.mode(0o600).custom_flags(flags.bits()).open(path).map_err(|error| {
+        if matches!(error.raw_os_error(), Some(nix::libc::ELOOP | nix::libc::ENXIO)) {
+            refused()
+        } else {
+            error
+        }
+    })?;
+    let found = file.metadata()?;
+    if found.is_file() && found.nlink() == 1 { Ok(file) } else { Err(refused()) }
+}
+
+/// Takes a lock; an error if another process holds it for too long.
+fn lock_until(mut file: File, until: Instant) -> io::Result<Flock<File>> {
+    loop {
+        match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(lock),
+            Err((returned, Errno::EWOULDBLOCK)) if Instant::now() < until => file = returned,
+            Err((_, Errno::EWOULDBLOCK)) => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds it"));
+            }
+            Err((_, errno)) => return Err(errno.into()),
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 /// The end of what was written to a log after its first `begin` bytes.
-fn written(path: &Path, begin: u64) -> String {
+fn written(log: &File, begin: u64) -> String {
     let read = || {
-        let mut file = File::open(path)?;
+        let mut file = log.try_clone()?;
         let len = file.metadata()?.len();
         file.seek(SeekFrom::Start(begin.max(len.saturating_sub(LOG_TAIL))))?;
         let mut bytes = Vec::new();
@@ -214,5 +248,53 @@ pub(crate) async fn connect(target: &DaemonTarget, starter: &Arc<Starter>) -> Re
         let starter = Arc::clone(starter);
         let started = tokio::task::spawn_blocking(move || starter.start(until)).await;
         started.map_err(|error| CliError::internal(format!("starting a daemon failed: {error}")))??;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_log_that_is_a_link_a_second_name_or_a_pipe_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (other, log) = (folder.path().join("other"), folder.path().join("daemon.log"));
+        std::fs::write(&other, "kept").expect("a file");
+        symlink(&other, &log).expect("a link");
+        assert!(open_log(&log).is_err(), "a link");
+        std::fs::remove_file(&log).expect("ours");
+        symlink(folder.path().join("absent"), &log).expect("a link");
+        assert!(open_log(&log).is_err() && !folder.path().join("absent").exists(), "a link to nothing");
+        std::fs::remove_file(&log).expect("ours");
+        std::fs::hard_link(&other, &log).expect("a second name");
+        assert!(open_log(&log).is_err(), "a second name");
+        std::fs::remove_file(&log).expect("ours");
+        nix::unistd::mkfifo(&log, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+        assert!(open_log(&log).is_err(), "a pipe");
+        std::fs::remove_file(&log).expect("ours");
+        assert_eq!(std::fs::read_to_string(&other).expect("kept"), "kept");
+        assert_eq!(open_log(&log).expect("a new log").1, 0);
+    }
+
+    #[test]
+    fn a_long_log_begins_anew() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("daemon.log");
+        std::fs::write(&log, vec![b'x'; LOG_BYTES as usize + 1]).expect("a file");
+        let (file, begin) = open_log(&log).expect("ours");
+        assert_eq!((file.metadata().expect("open").len(), begin), (0, 0));
+    }
+
+    #[test]
+    fn a_lock_that_another_process_holds_is_waited_for_until_the_deadline() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("control.start");
+        let open =
+            || open_private(File::options().write(true).create(true).truncate(false), &path).expect("ours");
+        let held = lock_until(open(), Instant::now()).expect("free");
+        assert_eq!(lock_until(open(), Instant::now()).expect_err("held").kind(), io::ErrorKind::TimedOut);
+        drop(held);
+        assert!(lock_until(open(), Instant::now()).is_ok());
     }
 }

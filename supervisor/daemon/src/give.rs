@@ -15,6 +15,8 @@ use vm_system_sandbox::namespaces::Ids;
 
 /// The store makes it first, in every state directory.
 const LOCK: &str = "lock";
+/// One of them is in a state directory beside its lock.
+const MADE_BY_A_DAEMON: [&str; 3] = ["vm-system.db", "keepers", "libraries"];
 /// The log of a daemon in the background.
 const LOG: &str = "daemon.log";
 /// Last parts of the names of sockets and their locks.
@@ -65,8 +67,10 @@ pub(super) fn state_folder(path: &Path, user: Ids) -> Result<(), GiveError> {
     let Some(folder) = open_or_make(path, user, None)? else { return Ok(()) };
     check(path, &folder.as_fd(), user)?;
     let names = names(&folder).map_err(io_error(path))?;
-    let is_usual = |name: &str| name == LOG || is_of_sockets(name);
-    if !names.iter().any(|name| name == LOCK)
+    let is_usual = |name: &str| [LOCK, LOG].contains(&name) || is_of_sockets(name);
+    // Other programs, such as package managers, have a file `lock` in their folders, too.
+    let is_state = |made: &str| names.iter().any(|name| name == made);
+    if !(is_state(LOCK) && MADE_BY_A_DAEMON.iter().any(|made| is_state(made)))
         && let Some(name) = names.into_iter().find(|name| !is_usual(name))
     {
         return Err(GiveError::NotState { path: path.to_owned(), name });
@@ -241,11 +245,14 @@ mod tests {
         let state = world.path().join("state");
         std::fs::create_dir(&state).unwrap();
         std::fs::write(state.join("passwd"), "").unwrap();
+        // As in the folders of package managers.
+        std::fs::write(state.join("lock"), "").unwrap();
         assert!(
             matches!(state_folder(&state, USER), Err(GiveError::NotState { name, .. }) if name == "passwd")
         );
         socket_folder(&state, USER, None).expect("left as it is");
         std::fs::remove_file(state.join("passwd")).unwrap();
+        std::fs::remove_file(state.join("lock")).unwrap();
         chown(&state, Some(1), None).unwrap();
         assert!(matches!(state_folder(&state, USER), Err(GiveError::Foreign { uid: 1, .. })));
         chown(&state, Some(0), None).unwrap();
