@@ -60,15 +60,12 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
     let lock = options.lock()?;
     // They wait without an end once this process is connected to them: also while a schema is migrated.
     let (store, kept) = tokio::try_join!(open(options, lock), async { Ok(kept_jails(&config).await) })?;
-    let kept = match kept {
-        Ok(kept) => kept,
-        Err(error) => {
-            store.shutdown().await;
-            return Err(error);
-        }
+    let with_groups = |kept: Vec<KeptJail>| {
+        let cgroups = cgroups::groups(subtree, !kept.is_empty(), &config.cgroups)?;
+        Ok((kept, cgroups))
     };
-    let cgroups = match cgroups::groups(subtree, !kept.is_empty(), &config.cgroups) {
-        Ok(cgroups) => cgroups,
+    let (kept, cgroups) = match kept.and_then(with_groups) {
+        Ok(both) => both,
         Err(error) => {
             store.shutdown().await;
             return Err(error);
