@@ -149,6 +149,11 @@ pub enum Write {
     /// A new version of a program; creates the program if there is none of this name. Source that equals the newest version
     /// adds no version.
     ProgramVersion(Box<NewProgramVersion>),
+    /// A version of a program that is imported in several batches: hidden, as that of a deleted program, until
+    /// [`Self::ProgramImported`]. The program is the one with the id, and is created hidden with its first version.
+    ProgramImport(Box<NewProgramVersion>),
+    /// Shows a program that was imported in several batches. `Rejected(Conflict)` if there is another one with its name.
+    ProgramImported { id: ProgramId },
     /// The version of a program that an execution runs.
     ProgramRun { execution: ExecutionId, program: ProgramId, version: u32 },
     /// Hides a program; executions keep their version.

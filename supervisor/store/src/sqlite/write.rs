@@ -130,6 +130,8 @@ fn apply_one(
         Write::Events(events) => executions::events(c, events),
         Write::HostRestart { at, alive } => sessions::host_restart(c, *at, alive),
         Write::ProgramVersion(version) => durable::program_version(c, version),
+        Write::ProgramImport(version) => durable::program_import(c, version),
+        Write::ProgramImported { id } => durable::program_imported(c, *id),
         Write::ProgramRun { execution, .. } if written.is_copied() && durable::has_run(c, *execution)? => {
             Ok(1)
         }
