@@ -18,8 +18,9 @@ use driver::Driver;
 use model::Strikes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use vm_system_protocol::control::{ListPage, Op, Reply, SessionFilter};
-use vm_system_protocol::model::{SessionStatus, Settings};
+use vm_system_protocol::control::{ListPage, NewCapability, Op, Reply, SessionFilter};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{CapabilityKind, SessionStatus, Settings};
 use vm_system_tests::SeededRandom;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::killer::{Killer, Strike};
@@ -55,10 +56,19 @@ fn number(name: &str, default: u64) -> u64 {
 
 fn survive(seed: u64) {
     let mut random = SeededRandom::new(seed);
-    let options = DaemonOptions::default();
+    let arguments = vec!["--log-level".to_owned(), "debug".to_owned()];
+    let options = DaemonOptions { arguments, ..DaemonOptions::default() };
     let daemon = Daemon::start_with(TestDir::new(User::AsStarted), &options);
     let (socket, worktree) = (daemon.place.socket(), daemon.place.worktree());
     let template = daemon.client().template(Settings::default(), &["fs"]);
+    let capability = Box::new(NewCapability {
+        kind: CapabilityKind::Fs,
+        name: "write".to_owned(),
+        enabled: true,
+        config: JsonText::from_untrusted("{}".to_owned()),
+    });
+    let write = Op::TemplateAddCapability { template: template.clone(), capability };
+    daemon.client().op(write).expect("a right");
     let (enough, strikes) = (AtomicBool::new(false), Strikes::default());
     std::thread::scope(|scope| {
         let (sent, requests) = mpsc::channel();
@@ -73,9 +83,9 @@ fn survive(seed: u64) {
         let mut killer = Killer::new(daemon, random, options, CHOICES);
         for _ in 0..KILLS {
             let Some(strike) = killer.aim(&requests) else { break };
-            // Before it happens: a driver may see its effect at once.
-            strikes.record(strike);
-            killer.strike(strike);
+            strikes.during(strike, || {
+                killer.strike(strike);
+            });
         }
         enough.store(true, Ordering::Release);
         // Without further kills, the drivers compare the sessions with the model.

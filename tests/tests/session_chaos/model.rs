@@ -1,27 +1,44 @@
 //! What is known of sessions: which code was acknowledged, which may have run, and what was killed meanwhile.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Session;
 use vm_system_tests::killer::Strike;
 
-/// All strikes so far, in order.
+/// All strikes so far, in order. The last one may be under way.
 #[derive(Debug, Default)]
-pub(crate) struct Strikes(Mutex<Vec<Strike>>);
+pub(crate) struct Strikes {
+    begun: Mutex<Vec<Strike>>,
+    ended: AtomicUsize,
+}
 
 impl Strikes {
-    pub(crate) fn record(&self, strike: Strike) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(strike);
+    /// Carries one out.
+    pub(crate) fn during(&self, strike: Strike, action: impl FnOnce()) {
+        // Before it: a driver may see its effect at once.
+        self.begun().push(strike);
+        action();
+        self.ended.fetch_add(1, Ordering::Release);
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    /// How many are over.
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.load(Ordering::Acquire)
     }
 
-    /// The reasons with which a session may have ended that was created after so many strikes.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.begun().is_empty()
+    }
+
+    fn begun(&self) -> MutexGuard<'_, Vec<Strike>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The reasons with which a session may have ended that was created when so many strikes were over.
     pub(crate) fn reasons_since(&self, born: usize) -> BTreeSet<&'static str> {
-        let strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let strikes = self.begun();
         let mut reasons = BTreeSet::new();
         for strike in &strikes[born..] {
             reasons.extend(match strike {
@@ -69,12 +86,14 @@ pub(crate) struct Step {
 }
 
 /// A session, as far as its driver knows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Known {
     pub(crate) session: Session,
-    /// How many strikes there were before its creation.
+    /// How many strikes were over before its creation.
     pub(crate) born: usize,
     pub(crate) steps: Vec<Step>,
+    /// Its end was requested; the connection failed.
+    pub(crate) is_closing: bool,
 }
 
 impl Known {
