@@ -62,7 +62,8 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["inspector", "inspector/promises", "trace_events"], "it is about the engine of Node"),
     (&["repl"], "sessions have no terminal"),
-    (&["domain", "wasi", "sea", "sqlite", "test", "test/reporters"], "it is not part of sessions"),
+    (&["sqlite"], "the module of sessions for SQLite is `database`"),
+    (&["domain", "wasi", "sea", "test", "test/reporters"], "it is not part of sessions"),
 ];
 
 pub(super) const PARTS: &[Part] = &[
