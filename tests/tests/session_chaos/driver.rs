@@ -108,7 +108,7 @@ impl<'a> Driver<'a> {
     }
 
     fn create(&mut self) {
-        let born = self.strikes.ended();
+        let created_after = self.strikes.ended();
         let op = Op::SessionCreate(Box::new(NewSession {
             template: self.template.clone(),
             workspace_id: "tests".to_owned(),
@@ -120,7 +120,7 @@ impl<'a> Driver<'a> {
             idle_timeout_s: None,
         }));
         match self.request(op) {
-            Ok(Reply::Session(session)) => self.add(*session, born, Vec::new()),
+            Ok(Reply::Session(session)) => self.add(*session, created_after, Vec::new()),
             Ok(other) => panic!("{other:?}"),
             Err(Failure::Connection) => {}
             // The zygote or the keeper was killed meanwhile.
@@ -132,9 +132,9 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn add(&mut self, session: Session, born: usize, steps: Vec<Step>) {
+    fn add(&mut self, session: Session, created_after: usize, steps: Vec<Step>) {
         self.totals.sessions += 1;
-        self.known.push(Known { session, born, steps, is_closing: false });
+        self.known.push(Known { session, created_after, steps, is_closing: false });
     }
 
     fn turn(&mut self, chosen: usize) {
@@ -223,7 +223,7 @@ impl<'a> Driver<'a> {
         assert!((is_worker || to_file) && self.strikes.has_begun(), "{execution:?}");
     }
 
-    /// Starts code that asks, and answers it.
+    /// Starts code that waits for a task, and answers it.
     fn question(&mut self, chosen: usize) -> Outcome<()> {
         let token = self.token();
         let code = format!("(globalThis.tokens ??= []).push('{token}' + CC('{token}')); '{token}'");
@@ -303,13 +303,13 @@ impl<'a> Driver<'a> {
     }
 
     fn fork(&mut self, chosen: usize) -> Outcome<()> {
-        let born = self.strikes.ended();
+        let created_after = self.strikes.ended();
         let parent = self.known[chosen].session.id.to_string();
         match self.request(Op::SessionFork { session: parent, count: 1 }) {
             Ok(Reply::Sessions(mut forks)) => {
                 let steps = self.known[chosen].inherited();
                 self.totals.forks += 1;
-                self.add(forks.remove(0), born, steps);
+                self.add(forks.remove(0), created_after, steps);
                 // Not more at a time than before.
                 self.close(chosen)
             }
@@ -354,13 +354,13 @@ impl<'a> Driver<'a> {
                 self.totals.ended += 1;
                 // The worker may have been killed before it had carried out the order to exit.
                 let reason = record.close_reason.as_deref().unwrap_or_default();
-                let is_killed = self.strikes.reasons_since(known.born).contains(reason);
+                let is_killed = self.strikes.reasons_since(known.created_after).contains(reason);
                 assert!(reason == "exited" || is_killed, "{record:?}");
             }
             SessionStatus::Crashed => {
                 self.totals.ended += 1;
                 let reason = record.close_reason.as_deref().unwrap_or_default();
-                let mut allowed = self.strikes.reasons_since(known.born);
+                let mut allowed = self.strikes.reasons_since(known.created_after);
                 if known.is_closing {
                     // The worker received its order to exit, and the supervisor was killed.
                     allowed.insert("exited(0)");

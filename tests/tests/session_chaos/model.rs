@@ -37,16 +37,18 @@ impl Strikes {
     }
 
     /// The reasons with which a session may have ended that was created when so many strikes were over.
-    pub(crate) fn reasons_since(&self, born: usize) -> BTreeSet<&'static str> {
+    pub(crate) fn reasons_since(&self, created_after: usize) -> BTreeSet<&'static str> {
         let strikes = self.begun();
         let mut reasons = BTreeSet::new();
-        for strike in &strikes[born..] {
+        for strike in &strikes[created_after..] {
             reasons.extend(match strike {
                 Strike::Worker => ["signal(SIGKILL)"].iter(),
                 Strike::Keeper => ["keeper_lost"].iter(),
                 Strike::Everything => ["host_restart", "keeper_lost", "signal(SIGKILL)"].iter(),
                 // The keeper ended, and the supervisor before it had stored that.
-                Strike::Supervisor if strikes[born..].contains(&Strike::Keeper) => ["host_restart"].iter(),
+                Strike::Supervisor if strikes[created_after..].contains(&Strike::Keeper) => {
+                    ["host_restart"].iter()
+                }
                 _ => [].iter(),
             });
         }
@@ -90,7 +92,7 @@ pub(crate) struct Step {
 pub(crate) struct Known {
     pub(crate) session: Session,
     /// How many strikes were over before its creation.
-    pub(crate) born: usize,
+    pub(crate) created_after: usize,
     pub(crate) steps: Vec<Step>,
     /// Its end was requested; the connection failed.
     pub(crate) is_closing: bool,
