@@ -233,14 +233,33 @@ pub(super) fn text_limit(state: &SharedState) -> usize {
     usize::try_from(state.budget.output_left()).unwrap_or(usize::MAX).saturating_add(1).clamp(100, TEXT_BYTES)
 }
 
-/// Sends a text, in several events if it is too long for one.
+/// Sends a line, in several events if it is too long for one.
 pub(super) fn print(ctx: &Ctx<'_>, state: &SharedState, level: ConsoleLevel, text: &str) -> Result<()> {
+    pieces(ctx, state, level, text, false)
+}
+
+/// Sends a text as it is: without a line feed at its end, the next text continues its line.
+pub(super) fn write_text(ctx: &Ctx<'_>, state: &SharedState, level: ConsoleLevel, text: &str) -> Result<()> {
+    match text.strip_suffix('\n') {
+        Some(line) => pieces(ctx, state, level, line, false),
+        None if text.is_empty() => Ok(()),
+        None => pieces(ctx, state, level, text, true),
+    }
+}
+
+fn pieces(
+    ctx: &Ctx<'_>,
+    state: &SharedState,
+    level: ConsoleLevel,
+    text: &str,
+    continues: bool,
+) -> Result<()> {
     let mut rest = text;
     loop {
         let (piece, behind) = rest.split_at(console_piece(rest).len());
-        let more = !behind.is_empty();
+        let more = continues || !behind.is_empty();
         state.emit(ctx, EventPayload::Console { level, text: piece.to_owned(), more })?;
-        if !more {
+        if behind.is_empty() {
             return Ok(());
         }
         state.budget.check();

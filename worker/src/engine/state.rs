@@ -77,14 +77,16 @@ impl EngineState {
         Ok(())
     }
 
-    /// Makes a host call; its time does not count as wall time.
+    /// Makes a host call; its time does not count as wall time, unless the script waits for its standard input.
     pub(super) fn call(&self, ctx: &Ctx<'_>, request: HostRequest) -> Result<HostReply> {
         if request.has_effect() {
             self.modules.borrow_mut().forget_files();
         }
-        let before = now();
+        let (before, counts) = (now(), matches!(request, HostRequest::Stdin { .. }));
         let reply = self.host.with(|host| host.call(request));
-        self.budget.waited(now().saturating_sub(before));
+        if !counts {
+            self.budget.waited(now().saturating_sub(before));
+        }
         if self.budget.check() {
             return Err(sys::throw_uncatchable(ctx));
         }

@@ -14,9 +14,44 @@ fn macrotasks_ticks_and_jobs_run_in_nodes_order() {
          queueMicrotask(() => console.log('microtask'));
          console.log('sync')",
     );
-    let before: Vec<&str> = logs.iter().map(String::as_str).filter(|line| *line != "immediate").collect();
-    assert_eq!(before, ["sync", "tick", "job", "microtask", "tick in job", "timeout"]);
-    assert!(logs.contains(&"immediate".to_owned()));
+    assert_eq!(logs, ["sync", "tick", "job", "microtask", "tick in job", "timeout", "immediate"]);
+}
+
+#[test]
+fn immediates_follow_finished_calls_and_what_they_add_runs_in_the_next_iteration() {
+    let mut engine = Engine::new().file("a.txt", "a");
+    // What a call's callback adds: the immediate first, always.
+    let logs = engine.logs(
+        "require('fs').readFile('a.txt', () => {
+             console.log('call');
+             setTimeout(() => console.log('timeout'), 0);
+             setImmediate(() => {
+                 console.log('immediate');
+                 setImmediate(() => console.log('next'));
+                 process.nextTick(() => console.log('tick'));
+             });
+             setImmediate(() => console.log('second'));
+         }); undefined",
+    );
+    let (in_order, timeout): (Vec<&str>, Vec<&str>) =
+        logs.iter().map(String::as_str).partition(|line| *line != "timeout");
+    assert_eq!(in_order, ["call", "immediate", "tick", "second", "next"]);
+    assert_eq!(timeout.len(), 1);
+    assert!(
+        logs.iter().position(|line| line == "timeout") > logs.iter().position(|line| line == "second"),
+        "{logs:?}"
+    );
+    // A timer that is due all the time, and immediates without end, leave the others their turn.
+    let logs = engine.logs(
+        "let turns = 0; const busy = setInterval(() => { const until = Date.now() + 3; while (Date.now() < until); }, 1);
+         const again = () => { if (++turns < 5) setImmediate(again); else { clearInterval(busy); console.log('done') } }; setImmediate(again);
+         require('fs').readFile('a.txt', 'utf8', (error, text) => console.log(text, turns)); undefined",
+    );
+    assert_eq!(logs, ["a 0", "done"]);
+    let cleared = engine.logs(
+        "const [a, b] = [setImmediate(() => { clearImmediate(b); console.log('a') }), setImmediate(() => console.log('b'))]; undefined",
+    );
+    assert_eq!(cleared, ["a"]);
 }
 
 #[test]

@@ -203,10 +203,11 @@
     return [seconds, rest];
   };
   hrtime.bigint = () => BigInt(native.nanoseconds());
-  const stream = (write) => ({
+  const stream = (fd, write) => ({
+    fd,
     isTTY: false,
     write(chunk, ...more) {
-      write(typeof chunk === 'string' ? chunk : global.Buffer.from(chunk).toString());
+      captured.writeText(fd, write, chunk);
       const callback = more[more.length - 1];
       if (typeof callback === 'function') native.tickAdd(callback, []);
       return true;
@@ -244,9 +245,26 @@
       const heap = native.heapBytes();
       return { rss: heap, heapTotal: heap, heapUsed: heap, external: 0, arrayBuffers: 0 };
     },
-    stdout: stream(native.stdout),
-    stderr: stream(native.stderr),
+    stdout: stream(1, native.stdout),
+    stderr: stream(2, native.stderr),
   };
+  // Bytes are text in UTF-8; a character may be in several chunks.
+  const decoders = { __proto__: null };
+  captured.writeText = (fd, write, chunk) => {
+    if (typeof chunk === 'string') {
+      const rest = decoders[fd]?.end() ?? '';
+      write(rest === '' ? chunk : rest + chunk);
+      return;
+    }
+    decoders[fd] ??= new (captured.part('node_small').string_decoder.StringDecoder)('utf8');
+    write(decoders[fd].write(captured.globals.Buffer.from(chunk)));
+  };
+  let stdin;
+  defineProperty(process, 'stdin', {
+    get() { return (stdin ??= captured.part('node_stdin').open()); },
+    enumerable: true,
+    configurable: true,
+  });
   // Whoever has had it in hand may have changed it: the next run gets its own.
   defineProperty(process, 'argv', {
     get() { native.runSeen(); return argv; },
@@ -276,6 +294,9 @@
     argv = newArgv;
     env = freeze(newEnv);
     process.exitCode = undefined;
+    stdin = undefined;
+    captured.beginInput?.();
+    for (const fd in decoders) delete decoders[fd];
   };
   captured.exitCode = () => {
     const now = reflectGet(process, 'exitCode');

@@ -4,10 +4,10 @@ use super::{Evaluated, Failure, error_value, failure};
 use crate::engine::budget::now;
 use crate::engine::inspect::Inspector;
 use crate::engine::state::SharedState;
-use crate::engine::sys;
 use crate::engine::timers::QueuedCallback;
+use crate::engine::{stdin, sys};
 use rquickjs::function::Args;
-use rquickjs::{Ctx, Function, Result, Value};
+use rquickjs::{Ctx, Function, Persistent, Result, Value};
 use std::time::Duration;
 
 /// Message of the exception for a result that nothing can settle; Node exits with code 13 in this case.
@@ -87,24 +87,32 @@ fn microtasks<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<(
     }
 }
 
-/// Runs the next macrotask, after waiting until it is due; `false`: nothing is left.
+/// Runs the next macrotask, after waiting until there is one; `false`: nothing is left.
 fn macrotask<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<bool, Failure<'js>> {
     loop {
         if state.interrupted() {
             return Err(Failure::Stopped);
         }
-        let due = state.timers.borrow_mut().take_due(now());
-        if let Some(task) = due {
+        let task = state.timers.borrow_mut().next(now());
+        if let Some(task) = task {
             run_task(ctx, state, task)?;
             return Ok(true);
         }
-        let immediate = state.timers.borrow_mut().take_immediate();
-        if let Some(task) = immediate {
-            run_task(ctx, state, task)?;
+        if !state.timers.borrow().is_alive() {
+            return Ok(false);
+        }
+        let wait = state.timers.borrow().next_due().map(|due| due.saturating_sub(now()));
+        let wait = wait.map_or(Duration::MAX, Duration::from_nanos).min(state.budget.wall_left());
+        if state.timers.borrow().waits_for_input() {
+            let piece = stdin::next_piece(ctx, state, wait).map_err(|error| failure(ctx, state, &error))?;
+            let Some(piece) = piece else { continue };
+            let callback = state.timers.borrow_mut().take_input_callback();
+            if let Some(QueuedCallback { callback, .. }) = callback {
+                let arguments = vec![Persistent::save(ctx, piece.into_value())];
+                run_task(ctx, state, QueuedCallback { callback, arguments })?;
+            }
             return Ok(true);
         }
-        let Some(next) = state.timers.borrow().next_due() else { return Ok(false) };
-        let wait = Duration::from_nanos(next.saturating_sub(now())).min(state.budget.wall_left());
         if !wait.is_zero() {
             state.host.with(|host| host.sleep(wait));
         }
