@@ -236,7 +236,11 @@
     ppid: 0,
     argv0: 'vm-system',
     exitCode: undefined,
-    exit(code) { native.exit(code === undefined ? (process.exitCode ?? 0) : code); },
+    exit(code) {
+      if (code !== undefined) process.exitCode = code;
+      captured.emitExit?.('exit', null);
+      native.exit(process.exitCode ?? 0);
+    },
     cwd() { return '/'; },
     nextTick(callback, ...args) { check(callback); native.tickAdd(callback, args); },
     hrtime,
