@@ -1,7 +1,7 @@
 //! Owns `console`: the output of each method, in Node's format, as events.
 
 use super::budget::now;
-use super::inspect::{Inspector, cut, cut_to};
+use super::inspect::{Inspector, LineRules, cut, cut_to};
 use super::state::SharedState;
 use super::{preview, table};
 use rquickjs::{Coerced, Ctx, Result, Value};
@@ -78,7 +78,13 @@ pub(super) fn call<'js>(
     let first = || arguments.first().cloned().unwrap_or_else(|| Value::new_undefined(ctx.clone()));
     match method {
         ConsoleMethod::Write(level) => write(ctx, state, level, format(arguments)),
-        ConsoleMethod::Dir => write(ctx, state, ConsoleLevel::Log, cut(inspector.inspect(&first()))),
+        ConsoleMethod::Dir => {
+            let text = match depth_of(&inspector, arguments.get(1)) {
+                None => inspector.inspect(&first()),
+                Some(depth) => inspector.inspect_with(&first(), depth, LineRules::default()),
+            };
+            write(ctx, state, ConsoleLevel::Log, cut(text))
+        }
         ConsoleMethod::Assert => {
             if is_truthy(&first()) {
                 return Ok(());
@@ -265,6 +271,12 @@ fn pieces(
         state.budget.check();
         rest = behind;
     }
+}
+
+/// The option `depth`, if it is given: `null` and infinity are everything, a negative one nothing.
+fn depth_of<'js>(inspector: &Inspector<'js>, options: Option<&Value<'js>>) -> Option<i32> {
+    let depth = inspector.own_data(options?.as_object()?, "depth")?;
+    if depth.is_null() { Some(i32::MAX) } else { depth.as_number().map(|depth| depth as i32) }
 }
 
 fn is_truthy(value: &Value<'_>) -> bool {

@@ -129,6 +129,8 @@ fn process<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> R
     let shared = state.clone();
     natives.set("runSeen", Function::new(ctx.clone(), move || shared.run_set.set(true))?)?;
     let shared = state.clone();
+    natives.set("keeps", Function::new(ctx.clone(), move || shared.keeps_targets.set(true))?)?;
+    let shared = state.clone();
     natives.set("processListens", Function::new(ctx.clone(), move || shared.process_listens.set(true))?)?;
     natives.set("heapBytes", Function::new(ctx.clone(), || sys::heap_bytes() as f64)?)?;
     for (name, level) in [("stdout", ConsoleLevel::Log), ("stderr", ConsoleLevel::Error)] {

@@ -50,6 +50,8 @@ pub(super) struct EngineState {
     pub(super) withdrawn: RefCell<HashMap<String, Vec<Withdrawn>>>,
     /// `process.env` or `process.argv` may hold values of an earlier run.
     pub(super) run_set: Cell<bool>,
+    /// Targets of weak references are kept alive to the end of the job.
+    pub(super) keeps_targets: Cell<bool>,
     /// The script has listened to an event of the process's end.
     pub(super) process_listens: Cell<bool>,
     /// Monotonic time of the session's start (nanoseconds).

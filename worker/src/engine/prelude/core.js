@@ -294,6 +294,31 @@
   for (const name of Object.keys(facts)) defineProperty(process, name, { value: facts[name], writable: true, configurable: true, enumerable: false });
   defineProperty(process, Symbol.toStringTag, { value: 'process', configurable: true });
   hidden('process', process);
+  // What a weak reference was made of or returned lives to the end of the job, as the language requires.
+  const kept = [];
+  const keep = (target) => {
+    native.keeps();
+    kept[kept.length] = target;
+  };
+  captured.release = () => { kept.length = 0; };
+  const WeakRefCtor = WeakRef;
+  const { construct } = Reflect;
+  const weakRef = function WeakRef(target) {
+    if (new.target === undefined) throw new TypeErrorCtor("Constructor WeakRef requires 'new'");
+    const made = construct(WeakRefCtor, [target], new.target);
+    keep(target);
+    return made;
+  };
+  defineProperty(weakRef, 'prototype', { value: WeakRefCtor.prototype, writable: false });
+  const deref = function deref() {
+    const target = apply(captured.weakRefDeref, this, []);
+    if (target !== undefined) keep(target);
+    return target;
+  };
+  for (const [name, value] of [['constructor', weakRef], ['deref', deref]]) {
+    defineProperty(WeakRefCtor.prototype, name, { value, writable: true, configurable: true, enumerable: false });
+  }
+  hidden('WeakRef', weakRef);
   captured.beginRun = (newArgv, newEnv) => {
     argv = newArgv;
     env = freeze(newEnv);
@@ -407,6 +432,17 @@
     return text;
   };
   const dateMethods = { __proto__: null };
+  // The zone's name is that of Intl, in English.
+  let zoneOf;
+  for (const name of ['toString', 'toTimeString']) {
+    const own = Date.prototype[name];
+    dateMethods[name] = { [name]() {
+      const text = apply(own, this, []);
+      if (text === 'Invalid Date') return text;
+      zoneOf ??= captured.part('intl_date').zoneNames();
+      return `${text} (${zoneOf(apply(dateGetTime, this, []))})`;
+    } }[name];
+  }
   for (const [name, fields] of [['toLocaleString', 'all'], ['toLocaleDateString', 'date'], ['toLocaleTimeString', 'time']]) {
     dateMethods[name] = { [name](locales = undefined, options = undefined) {
       return captured.part('intl_date').dateText(apply(dateGetTime, this, []), locales, options, fields);

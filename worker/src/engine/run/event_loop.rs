@@ -82,6 +82,11 @@ fn microtasks<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<(
         }
         promise_jobs(ctx, state)?;
         if !state.timers.borrow().has_ticks() {
+            if state.keeps_targets.replace(false) {
+                let release =
+                    state.captured_function(ctx, "release").and_then(|release| release.call::<_, ()>(()));
+                release.map_err(|error| failure(ctx, state, &error))?;
+            }
             return Ok(());
         }
     }
