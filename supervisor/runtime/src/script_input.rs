@@ -78,16 +78,15 @@ impl ScriptInput {
     pub(super) async fn read(&self, most: usize, wait: Duration) -> HostReply {
         let mut side = self.read.lock().await;
         if side.rest.is_empty() && !side.ended {
-            let chunk = match side.chunks.try_recv() {
+            let chunk = if let Ok(chunk) = side.chunks.try_recv() {
                 // Came too late for the read before.
-                Ok(chunk) => Ok(Some(chunk)),
-                Err(_) => {
-                    let wanted = Wanted(&self.demand);
-                    self.demand.set(|state| state.wanted = true);
-                    let chunk = timeout(wait, side.chunks.recv()).await;
-                    drop(wanted);
-                    chunk
-                }
+                Ok(Some(chunk))
+            } else {
+                let wanted = Wanted(&self.demand);
+                self.demand.set(|state| state.wanted = true);
+                let chunk = timeout(wait, side.chunks.recv()).await;
+                drop(wanted);
+                chunk
             };
             match chunk {
                 Err(_) => return HostReply::Stdin(StdinReply::NotYet),
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
 
     const NOW: Duration = Duration::ZERO;
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     fn data(text: &str) -> HostReply {
         HostReply::Stdin(StdinReply::Data(text.as_bytes().to_vec()))
