@@ -250,13 +250,21 @@ pub enum HostRequest {
         prompt: String,
         options: Option<JsonText>,
     },
+    /// Reads the standard input of the command that runs the script. The reply is [`HostReply::Stdin`]. Unlike during other calls,
+    /// the wall clock goes on.
+    Stdin {
+        /// At most [`STDIN_CHUNK_BYTES`](crate::limits::STDIN_CHUNK_BYTES).
+        max_bytes: u32,
+        /// Longest wait for a byte (milliseconds).
+        wait_ms: u64,
+    },
 }
 
 impl HostRequest {
     /// Whether it may change something outside of the worker: to carry it out twice is not the same as once.
     pub fn has_effect(&self) -> bool {
         match self {
-            Self::LoadModule { .. } | Self::Ask { .. } => false,
+            Self::LoadModule { .. } | Self::Ask { .. } | Self::Stdin { .. } => false,
             Self::Fs(request) => request.changes_files(),
             Self::Database(_) | Self::Exec(_) => true,
         }
@@ -287,6 +295,19 @@ pub enum HostReply {
     Exec(crate::broker::ExecReply),
     /// The result of a task.
     Answer(crate::durable::TaskAnswer),
+    /// What was read of the standard input.
+    Stdin(StdinReply),
+}
+
+/// What a script gets of its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum StdinReply {
+    /// At least one byte.
+    Data(Vec<u8>),
+    /// There is no more input, or the session has none.
+    End,
+    /// Nothing came in time.
+    NotYet,
 }
 
 /// A `package.json`.

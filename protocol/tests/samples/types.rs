@@ -194,8 +194,9 @@ enums! {
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
-    HostRequest { LoadModule { candidates, import, package }, Fs(request), Database(request), Exec(request), Ask { number, prompt, options } }
-    HostReply { Module { path, source, format, package }, Fs(reply), Failed(error), Database(reply), Exec(reply), Answer(answer) }
+    HostRequest { LoadModule { candidates, import, package }, Fs(request), Database(request), Exec(request), Ask { number, prompt, options }, Stdin { max_bytes, wait_ms } }
+    HostReply { Module { path, source, format, package }, Fs(reply), Failed(error), Database(reply), Exec(reply), Answer(answer), Stdin(reply) }
+    StdinReply { Data(bytes), End, NotYet }
     LimitKind { Memory, Cpu, Wall, Output, Events, Pids }
     CloseReason {
         Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),

@@ -63,7 +63,7 @@ pub(super) enum StopCause {
     Limit(LimitKind),
 }
 
-/// The wall clock of an execution, which is paused during host calls.
+/// The wall clock of an execution, which is paused during host calls, except for those that wait for the standard input.
 #[derive(Debug)]
 pub(super) struct WallClock {
     /// Time left when the clock was last started (milliseconds).
@@ -104,6 +104,8 @@ pub(super) struct HostWait {
     pub(super) since: u64,
     /// The module of the call; none for an imported file.
     pub(super) module: Option<&'static str>,
+    /// The wall clock goes on, and is the call's only deadline: the script waits for its standard input.
+    pub(super) on_wall_clock: bool,
 }
 
 /// How this machine ends an execution.

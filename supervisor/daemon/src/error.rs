@@ -22,7 +22,7 @@ pub enum DaemonError {
     /// The control socket or the HTTP socket.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// The key of agents' sessions.
+    /// The key of agents' sessions, or the file of those that have ended.
     #[error("cannot prepare {path}: {source}")]
     SessionKey { path: PathBuf, source: io::Error },
     /// `openat2`, which every access to a worktree needs.

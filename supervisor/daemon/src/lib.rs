@@ -45,5 +45,6 @@ pub use shares::ShareConfig;
 pub use socket::SocketError;
 pub use users::{SERVICE_USER, UserConfig};
 pub use vm_system_runtime::examine_host;
+pub use vm_system_runtime::script_input::{InputReader, ScriptInput, script_input};
 pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
 pub use vm_system_store::Durability;

@@ -281,6 +281,8 @@ fn parts(
         workspace_limits: config.workspaces,
         operator: config.operator.clone(),
         stop,
+        // A session has no terminal and no pipe of its client.
+        stdin: None,
     }
 }
 

@@ -208,14 +208,14 @@ impl SimulatedWorker {
                 let call = self.next_call;
                 self.next_call += 1;
                 script.waiting = Some(call);
-                let request = if rng.one_in(2) {
-                    HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() })
-                } else {
-                    HostRequest::LoadModule {
+                let request = match rng.below(4) {
+                    0 => HostRequest::Stdin { max_bytes: 1, wait_ms: 1_000_000 },
+                    1 => HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() }),
+                    _ => HostRequest::LoadModule {
                         candidates: vec!["a".to_owned()],
                         import: false,
                         package: false,
-                    }
+                    },
                 };
                 self.send(FromWorker::HostCall { execution, call, request });
             }

@@ -82,6 +82,7 @@ pub(super) const PARTS: &[Part] = &[
     part("node_process", "node:process", include_str!("../prelude/node/process.js"), &[]),
     part("node_readable", "node:readable", include_str!("../prelude/node/readable.js"), &[]),
     part("node_stream", "node:stream", include_str!("../prelude/node/stream.js"), &[]),
+    part("node_stdin", "node:stdin", include_str!("../prelude/node/stdin.js"), &[]),
     part("node_stream_tools", "node:stream_tools", include_str!("../prelude/node/stream_tools.js"), &[]),
     part("node_more", "node:more", include_str!("../prelude/node/more.js"), &[]),
     Part {
