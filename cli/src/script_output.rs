@@ -32,6 +32,7 @@ pub(crate) struct ScriptOutput {
     exception_shown: Cell<bool>,
     syntax_error: Cell<bool>,
     missing_file: Cell<bool>,
+    refused_write: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,7 @@ impl ScriptOutput {
             exception_shown: Cell::new(false),
             syntax_error: Cell::new(false),
             missing_file: Cell::new(false),
+            refused_write: Cell::new(false),
         }
     }
 
@@ -72,6 +74,11 @@ impl ScriptOutput {
     /// Whether the script failed because a file or module was not found or not permitted.
     pub(crate) fn has_missing_file(&self) -> bool {
         self.missing_file.get()
+    }
+
+    /// Whether the script failed because it may change no file.
+    pub(crate) fn has_refused_write(&self) -> bool {
+        self.refused_write.get()
     }
 
     /// Sequence number of the last printed event.
@@ -131,6 +138,7 @@ impl ScriptOutput {
                         .iter()
                         .any(|text| message.contains(text));
                 self.missing_file.set(is_missing);
+                self.refused_write.set(message.contains("(no path may be changed)"));
                 line(Stream::Stderr, &exception(message, stack))
             }
             EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),

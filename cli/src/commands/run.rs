@@ -133,6 +133,8 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
             && let Some(hint) = script.syntax_hint()
         {
             context.out.note(hint);
+        } else if code == exit::FAILED && output.has_refused_write() {
+            context.out.note(&format!("hint: `--allow-write` lets the script change files in {folder}"));
         } else if code == exit::FAILED && output.has_missing_file() {
             context.out.note(&source::folder_hint(&folder, script.file().filter(|_| is_outside)));
         }

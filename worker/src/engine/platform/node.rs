@@ -163,6 +163,7 @@ fn kind_of<'js>(ctx: &Ctx<'js>, state: &SharedState, value: &Value<'js>) -> &'st
     match classes.kind(object) {
         ObjectClass::Proxy => "proxy",
         ObjectClass::Error => "error",
+        ObjectClass::DomException => "dom_exception",
         ObjectClass::Promise => "promise",
         ObjectClass::Date => "date",
         ObjectClass::RegExp => "regexp",

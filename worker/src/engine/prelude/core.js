@@ -27,6 +27,8 @@
   const captured = {
     __proto__: null,
     errorStack: getter(Error.prototype, 'stack'),
+    domExceptionName: getter(DOMException.prototype, 'name'),
+    domExceptionMessage: getter(DOMException.prototype, 'message'),
     fileName: callSite.getFileName,
     lineNumber: callSite.getLineNumber,
     columnNumber: callSite.getColumnNumber,
@@ -73,7 +75,7 @@
     jsonParse: JSON.parse,
     samples: {
       __proto__: null,
-      array: [], error: new Error(''), promise: Promise.resolve(), date: new Date(0), regexp: /x/,
+      array: [], error: new Error(''), dom_exception: new DOMException(), promise: Promise.resolve(), date: new Date(0), regexp: /x/,
       map: new Map(), set: new Set(), array_buffer: new ArrayBuffer(0), shared_array_buffer: new SharedArrayBuffer(0),
       data_view: new DataView(new ArrayBuffer(0)),
       weak_map: new WeakMap(), weak_set: new WeakSet(), weak_ref: new WeakRef({}),
