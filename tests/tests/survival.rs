@@ -21,6 +21,7 @@ as_both!(
     busy_sessions_survive_and_keep_what_was_acknowledged,
     a_stopped_daemon_ends_what_it_adopted,
     a_daemon_that_is_refused_harms_no_session,
+    a_daemon_with_too_few_descriptors_harms_no_session,
 );
 
 mod cases {
@@ -66,6 +67,33 @@ mod cases {
         assert!(refused.code == Some(75) && refused.stderr.contains("in use"), "{}", refused.stderr);
         assert_eq!(scene.client.preview_of(&session, "kept + 1"), "42");
         scene.end(&[&session]);
+    }
+
+    pub(super) fn a_daemon_with_too_few_descriptors_harms_no_session(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let sessions: Vec<Session> = (0..12).map(|_| scene.session()).collect();
+        for session in &sessions {
+            scene.client.eval(session, "globalThis.kept = 41").expect("runs");
+        }
+        drop(scene.client);
+        let (mut place, _) = scene.daemon.kill();
+        for descriptors in [24, 40, 64, 90] {
+            let few = DaemonOptions { descriptors: Some(descriptors), ..DaemonOptions::default() };
+            let refused = Daemon::try_start(place, &few);
+            let (left, log) = refused.err().unwrap_or_else(|| panic!("it started with {descriptors}"));
+            if descriptors >= 64 {
+                assert!(log.contains("sessions of an earlier daemon need "), "{descriptors}: {log}");
+                assert!(log.contains(&format!("may have {descriptors}")) && log.contains("LimitNOFILE="), "{log}");
+            }
+            place = left;
+        }
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        let mut client = daemon.client();
+        for session in &sessions {
+            assert_eq!(client.preview_of(session, "kept + 1"), "42");
+        }
+        drop(client);
+        daemon.stop();
     }
 
     pub(super) fn a_running_execution_goes_on_and_no_event_is_lost_or_stored_twice(user: User) {

@@ -484,7 +484,7 @@ pub(crate) const NO_USER_NAMESPACES: &str = "host-without-user-namespaces";
 /// Forbids user namespaces within new namespaces of this process and starts a jail there; the exit code is 0 if the error names
 /// the sysctl. The machine's own limit is not changed: that would break everything else on it.
 pub(crate) fn host_without_user_namespaces() -> i32 {
-    let entered = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }).is_ok();
+    let entered = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }, None).is_ok();
     if !entered || std::fs::write("/proc/sys/user/max_user_namespaces", "0").is_err() {
         skip("namespaces", "cannot make a host without user namespaces here");
         return 0;

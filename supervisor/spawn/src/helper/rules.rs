@@ -20,6 +20,9 @@ pub struct AgentRules {
     pub service_uid: u32,
     /// The file of tokens, of which only the users are read.
     pub tokens: Option<PathBuf>,
+    /// The host refuses user namespaces to users: the helper makes them, for jails of the service user with this group and for commands
+    /// of the agents' users.
+    pub makes_namespaces: Option<u32>,
 }
 
 const MIN_UID: &str = "min-uid=";
@@ -27,6 +30,7 @@ const ROOT_FILES: &str = "root-files";
 const GROUP: &str = "group=";
 const SERVICE: &str = "service=";
 const TOKENS: &str = "tokens=";
+const NAMESPACES: &str = "namespaces=";
 
 impl AgentRules {
     pub(super) fn to_arguments(&self) -> Vec<OsString> {
@@ -38,6 +42,7 @@ impl AgentRules {
             arguments.push(OsString::from(ROOT_FILES));
         }
         arguments.extend(self.group.map(|group| OsString::from(format!("{GROUP}{group}"))));
+        arguments.extend(self.makes_namespaces.map(|group| OsString::from(format!("{NAMESPACES}{group}"))));
         arguments.extend(self.tokens.as_ref().map(|path| {
             let mut argument = OsString::from(TOKENS);
             argument.push(path);
@@ -49,8 +54,14 @@ impl AgentRules {
     /// `None`: not its arguments.
     pub(super) fn from_arguments(arguments: impl Iterator<Item = OsString>) -> Option<Self> {
         let (mut min_uid, mut service_uid) = (None, None);
-        let mut rules =
-            Self { min_uid: u32::MAX, root_files: false, group: None, service_uid: 0, tokens: None };
+        let mut rules = Self {
+            min_uid: u32::MAX,
+            root_files: false,
+            group: None,
+            service_uid: 0,
+            tokens: None,
+            makes_namespaces: None,
+        };
         for argument in arguments {
             let value = |prefix: &str| {
                 argument
@@ -67,6 +78,8 @@ impl AgentRules {
                 service_uid = Some(number);
             } else if let Some(number) = number(GROUP) {
                 rules.group = Some(number);
+            } else if let Some(number) = number(NAMESPACES) {
+                rules.makes_namespaces = Some(number);
             } else if let Some(path) = value(TOKENS) {
                 rules.tokens = Some(PathBuf::from(path));
             } else {
@@ -95,12 +108,13 @@ mod tests {
 
     fn rules() -> AgentRules {
         let tokens = Some(PathBuf::from(OsString::from_vec(b"/etc/\xff=t".to_vec())));
-        AgentRules { min_uid: 1000, root_files: false, group: Some(7), service_uid: 1500, tokens }
+        AgentRules { min_uid: 1000, root_files: false, group: Some(7), service_uid: 1500, tokens, makes_namespaces: None }
     }
 
     #[test]
     fn rules_are_passed_as_arguments() {
-        for rules in [rules(), AgentRules { root_files: true, group: None, tokens: None, ..rules() }] {
+        let others = AgentRules { root_files: true, group: None, tokens: None, ..rules() };
+        for rules in [rules(), others, AgentRules { makes_namespaces: Some(1500), ..rules() }] {
             assert_eq!(AgentRules::from_arguments(rules.to_arguments().into_iter()), Some(rules));
         }
         for wrong in [&["min-uid=1"][..], &["service=1"], &["min-uid=-1", "service=1"], &["other"]] {
