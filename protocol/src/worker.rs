@@ -11,6 +11,10 @@ use crate::json::JsonText;
 use crate::model::{EventPayload, ExecutionKind, Limits, Resolver};
 use crate::reason::LimitKind;
 
+/// The exit code of a worker in which an allocation outside of the engine's heap has failed. A worker that exits with it for another
+/// reason changes only what is said about its own end.
+pub const EXIT_OUT_OF_MEMORY: i32 = 76;
+
 /// Messages of a supervisor to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToWorker {
