@@ -3,6 +3,7 @@
 use super::error::SpawnError;
 use super::groups::Cgroups;
 use crate::helper::SpawnHelper;
+use crate::keepers::LiveKeepers;
 use crate::libraries::LibraryStore;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -55,6 +56,8 @@ pub struct SpawnConfig {
     pub lifeline: Option<Arc<OwnedFd>>,
     /// Sources of installed libraries.
     pub library_store: LibraryStore,
+    /// All keepers of these jails.
+    pub keepers_alive: LiveKeepers,
     /// Makes the user namespaces of jails, where the host refuses them to users.
     pub namespace_maker: Option<SpawnHelper>,
     /// The groups of owners.
@@ -76,6 +79,7 @@ impl SpawnConfig {
             grace: Duration::ZERO,
             lifeline: None,
             library_store: LibraryStore::in_memory(),
+            keepers_alive: LiveKeepers::default(),
             namespace_maker: None,
             cgroups: Cgroups::Unused("only a daemon makes groups of owners".to_owned()),
             owner: None,
