@@ -31,6 +31,7 @@ pub(super) fn start_helper(config: &Config, user: &Identity) -> Result<SpawnHelp
     }
     let rules = AgentRules {
         min_uid: config.users.min_uid,
+        max_uid: config.users.max_uid,
         root_files: config.users.root_files,
         group: config.socket_group.as_deref().map(find_group).transpose()?,
         service_uid: config.service_ids.uid,
