@@ -65,10 +65,7 @@ fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd
     Ok((channel, CommandPlace { worktree, user, user_namespace }))
 }
 
-fn serve(
-    channel: &mut SupervisorChannel,
-    place: &CommandPlace,
-) -> Result<(), SupervisorChannelError> {
+fn serve(channel: &mut SupervisorChannel, place: &CommandPlace) -> Result<(), SupervisorChannelError> {
     channel.send(&FromBroker::Ready)?;
     let Some(ToBroker::Call { call, request: BrokerCall::Exec { request, terms }, .. }) =
         channel.receive()?
@@ -104,11 +101,7 @@ struct Started {
     status: PipeReader,
 }
 
-fn start(
-    place: &CommandPlace,
-    request: &ExecRequest,
-    terms: &ExecTerms,
-) -> Result<Started, StartError> {
+fn start(place: &CommandPlace, request: &ExecRequest, terms: &ExecTerms) -> Result<Started, StartError> {
     let CommandPlace { worktree, user, user_namespace } = place;
     process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
     if namespaces::is_root_of_host() {

@@ -78,11 +78,14 @@ pub enum FromWorker {
     },
     /// The execution ended.
     Done(Box<Done>),
-    /// Reply to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `last_committed`.
+    /// Reply to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `acknowledged`.
     Adopted {
         /// As in the request.
         nonce: u64,
-        /// The number of the last message that was sent before: what follows up to it is sent again.
+        /// The last number that was acknowledged before, or `last_committed`. A larger one: messages in between were given up as lost
+        /// by a supervisor whose store could not write.
+        acknowledged: u64,
+        /// The number of the last message that was sent before: what follows the acknowledged one up to it is sent again.
         last_sent: u64,
         /// The execution that runs.
         running: Option<ExecutionId>,

@@ -25,7 +25,9 @@ pub struct Finding {
 /// calls it before it starts anything.
 pub fn examine(service: namespaces::Ids, given: Option<&OwnedFd>) -> Vec<Finding> {
     vec![
-        attempt(Layer::Namespaces.name(), true, JailStep::UserNamespace, || namespaces::enter(service, given)),
+        attempt(Layer::Namespaces.name(), true, JailStep::UserNamespace, || {
+            namespaces::enter(service, given)
+        }),
         attempt(Layer::CgroupNamespace.name(), false, JailStep::Namespaces, || {
             namespaces::enter(service, given)?;
             plain(JailStep::Namespaces, namespaces::enter_cgroup())

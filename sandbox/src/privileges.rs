@@ -72,7 +72,7 @@ pub fn keep_those_of_a_starter(makes_namespaces: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps SYS_ADMIN alone, which must be permitted, and makes it effective.
+/// Keeps `CAP_SYS_ADMIN` alone, which must be permitted, and makes it effective.
 pub(crate) fn keep_administration() -> io::Result<()> {
     keep_capabilities(bits(&[ADMINISTRATION]))
 }

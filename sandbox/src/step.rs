@@ -353,7 +353,10 @@ mod tests {
             assert_eq!(host(apparmor, clone), expected, "{apparmor} {clone}");
         }
         let text = Refusal::AppArmor.knob().expect("it has one");
-        assert!(text.contains("systemd/apparmor.d/vm-system") && text.contains("apparmor_parser -r"), "{text}");
+        assert!(
+            text.contains("systemd/apparmor.d/vm-system") && text.contains("apparmor_parser -r"),
+            "{text}"
+        );
     }
 
     #[test]

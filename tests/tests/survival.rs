@@ -137,7 +137,10 @@ mod cases {
             let (left, log) = refused.err().unwrap_or_else(|| panic!("it started with {descriptors}"));
             if descriptors >= 64 {
                 assert!(log.contains("sessions of an earlier daemon need "), "{descriptors}: {log}");
-                assert!(log.contains(&format!("may have {descriptors}")) && log.contains("LimitNOFILE="), "{log}");
+                assert!(
+                    log.contains(&format!("may have {descriptors}")) && log.contains("LimitNOFILE="),
+                    "{log}"
+                );
             }
             place = left;
         }

@@ -24,7 +24,8 @@ fn write_report(arguments: &[String]) -> Option<()> {
     process::close_inherited();
     let number = |at: usize| arguments.get(at)?.parse().ok();
     let service = Ids { uid: number(0)?, gid: number(1)? };
-    let findings: Vec<HostFinding> = doctor::examine(service, namespace.as_ref()).into_iter().map(finding).collect();
+    let findings: Vec<HostFinding> =
+        doctor::examine(service, namespace.as_ref()).into_iter().map(finding).collect();
     let bytes = encode(&findings, KEEPER_MESSAGE_BYTES).ok()?;
     socket::send(&channel, &[&bytes], &[], socket::Wait::Yes).ok()
 }

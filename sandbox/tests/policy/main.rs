@@ -121,7 +121,7 @@ fn every_row_is_needed() {
 /// The rows of the supervisor, and those of the spawn helper, beside which Unix sockets are needed.
 fn supervisor_calls_are_refused() {
     for table in [table_supervisor::TABLE, table_helper::TABLE] {
-        for row in table {
+        for row in table.iter().filter(|row| row.action != FilterAction::Allow) {
             let ending = selftest::in_child(|| {
                 if seccomp::install_refusals_everywhere(table).is_err() {
                     return 255;

@@ -1,6 +1,5 @@
-//! The operator's settings: defaults, overridden by the TOML file, overridden by the command line.
-//!
-//! Only values: other modules apply them.
+//! The operator's settings: defaults, overridden by the TOML file, overridden by the command line. Only values: other modules
+//! apply them.
 
 use super::cgroups::{CgroupConfig, CgroupsFile};
 use super::databases::DatabasesFile;

@@ -45,7 +45,9 @@ pub enum DaemonError {
     #[error("cannot use the folder {} of the keepers: {source}", path.display())]
     Keepers { path: PathBuf, source: io::Error },
     /// The sessions of an earlier daemon cannot be taken over; their keepers are left waiting.
-    #[error("the {sessions} sessions of an earlier daemon need {needed} descriptors, and this process may have {limit}")]
+    #[error(
+        "the {sessions} sessions of an earlier daemon need {needed} descriptors, and this process may have {limit}"
+    )]
     Descriptors { sessions: usize, needed: u64, limit: u64 },
     /// The file of tokens.
     #[error(transparent)]

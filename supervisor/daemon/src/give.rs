@@ -158,7 +158,7 @@ fn open_from_the_top(path: &Path, mode: Mode) -> Result<(OwnedFd, bool), GiveErr
 fn link_of_root(folder: &OwnedFd, name: &OsStr) -> Result<Option<PathBuf>, Errno> {
     let link = openat(folder, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
     let (above, found) = (fstat(folder)?, fstat(&link)?);
-    // In a folder such as /tmp everybody makes links, and nobody replaces those of others.
+    // In a folder such as /tmp all users make links, and none replaces those of others.
     let is_shared = above.st_mode & 0o022 != 0;
     let is_sticky = above.st_mode & Mode::S_ISVTX.bits() != 0;
     let is_roots = above.st_uid == 0 && (!is_shared || is_sticky) && found.st_uid == 0;
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(owner(&theirs.join("own/run")), USER.uid);
         std::fs::set_permissions(world.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
         let refused = socket_folder(&world.path().join("of-root/run"), USER, None);
-        assert!(matches!(refused, Err(GiveError::NotAFolder(_))), "everybody can replace the link");
+        assert!(matches!(refused, Err(GiveError::NotAFolder(_))), "all users can replace the link");
     }
 
     #[test]

@@ -81,7 +81,12 @@ fn of_helper(helper: &SpawnHelper) -> SandboxLayer {
 }
 
 /// A row about a process of the daemon, from `/proc`.
-fn of_process(name: &str, pid: u32, has_expected_rights: impl Fn(&Status) -> bool, rights: &str) -> SandboxLayer {
+fn of_process(
+    name: &str,
+    pid: u32,
+    has_expected_rights: impl Fn(&Status) -> bool,
+    rights: &str,
+) -> SandboxLayer {
     let (in_force, detail) = match inspect::status(pid) {
         Ok(status) => {
             let Status { uid, capabilities, bounding, no_new_privs, filters, seccomp, .. } = status;

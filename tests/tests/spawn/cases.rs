@@ -189,8 +189,8 @@ async fn memory_and_cpu_time_have_a_hard_stop() {
     assert_eq!(worker.process.exited().await, WorkerExit::Exited(EXIT_OUT_OF_MEMORY));
     let most = worker.process.usage().expect("its keeper reported").peak_memory_kib >> 10;
     // The peak has the pages that it shares with the zygote, too.
-    const SHARED: u64 = 64 << 20;
-    let limit = (LIMITS.memory_bytes + rlimit::MEMORY_MARGIN_BYTES + SHARED) >> 20;
+    let shared = 64 << 20;
+    let limit = (LIMITS.memory_bytes + rlimit::MEMORY_MARGIN_BYTES + shared) >> 20;
     assert!((64..=limit).contains(&most), "{most} MiB at a limit of 64 MiB and its margin");
     let mut busy = started(&spawner, 2).await;
     busy.process.allow_cpu(Duration::ZERO).expect("limit");
@@ -341,7 +341,8 @@ async fn a_new_supervisor_adopts_everything() {
         panic!("it runs")
     };
     worker.sender.send(&ToWorker::Adopt { last_committed: 0, nonce: 7 }).await.expect("adopt");
-    let reply = FromWorker::Adopted { nonce: 7, last_sent: 1, running: None, finished: None };
+    let reply =
+        FromWorker::Adopted { nonce: 7, acknowledged: 0, last_sent: 1, running: None, finished: None };
     // Its unacknowledged message, which may also be in the queue still, is sent again.
     while next(&mut worker).await.expect("a reply").message != reply {}
     let again = next(&mut worker).await.expect("the message again");

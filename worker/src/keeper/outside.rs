@@ -12,7 +12,9 @@ use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 
 /// `keeper WALLS UID GID FURTHER…`.
 pub(crate) fn main(arguments: &[String]) -> ! {
-    let Ok(mut fds) = Inherited::take(arguments.get(3..).unwrap_or_default()) else { process::exit_now(super::EXIT_FAILED) };
+    let Ok(mut fds) = Inherited::take(arguments.get(3..).unwrap_or_default()) else {
+        process::exit_now(super::EXIT_FAILED)
+    };
     let _ = socket::send(&fds.control, &[&Hello::ours().to_packet()], &[], socket::Wait::Yes);
     let Some((walls, service)) = parse(arguments) else {
         fail(&fds.control, StepError { step: JailStep::Channel, errno: 0 }, "unknown arguments")

@@ -84,7 +84,13 @@ impl SpawnHelper {
         }
         let (orders, received) = mpsc::unbounded_channel();
         let begin = Mutex::new(Some((ours, received)));
-        Ok(Self(Arc::new(Client { pid, makes_namespaces: rules.makes_namespaces.is_some(), orders, begin, agents: Arc::default() })))
+        Ok(Self(Arc::new(Client {
+            pid,
+            makes_namespaces: rules.makes_namespaces.is_some(),
+            orders,
+            begin,
+            agents: Arc::default(),
+        })))
     }
 
     pub fn pid(&self) -> u32 {

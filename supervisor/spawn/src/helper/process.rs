@@ -1,6 +1,6 @@
 //! The process of the spawn helper: gives up what it does not need, then one record after the other. Single-threaded and blocking:
-//! an order waits while the user database responds to the one before. Keeps the capabilities KILL, SETGID and SETUID, and SYS_ADMIN
-//! only where the host refuses user namespaces to users.
+//! an order waits while the user database responds to the one before. Keeps the capabilities KILL, SETGID and SETUID, and only where
+//! the host refuses user namespaces to users `CAP_SYS_ADMIN`.
 
 use super::MODE;
 use super::record::{HelperRecord, RECORD_BYTES};

@@ -122,7 +122,15 @@ mod tests {
 
     fn rules() -> AgentRules {
         let tokens = Some(PathBuf::from(OsString::from_vec(b"/etc/\xff=t".to_vec())));
-        AgentRules { min_uid: 1000, max_uid: 4_000_000_000, root_files: false, group: Some(7), service_uid: 1500, tokens, makes_namespaces: None }
+        AgentRules {
+            min_uid: 1000,
+            max_uid: 4_000_000_000,
+            root_files: false,
+            group: Some(7),
+            service_uid: 1500,
+            tokens,
+            makes_namespaces: None,
+        }
     }
 
     #[test]
@@ -146,7 +154,9 @@ mod tests {
         assert!(!rules.allow(&user(999, &[]), no_token) && !rules.allow(&user(4_000_000_001, &[]), no_token));
         for reserved in [61_184, 65_519, 65_534, 65_535] {
             assert!(!rules.allow(&user(reserved, &[]), no_token), "{reserved}");
-            assert!(rules.allow(&user(reserved, &[7]), no_token) && rules.allow(&user(reserved, &[]), || true));
+            assert!(
+                rules.allow(&user(reserved, &[7]), no_token) && rules.allow(&user(reserved, &[]), || true)
+            );
         }
         assert!(rules.allow(&user(61_183, &[]), no_token) && rules.allow(&user(65_520, &[]), no_token));
         assert!(rules.allow(&user(999, &[7]), no_token) && rules.allow(&user(7, &[]), no_token));

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
-use sys::Stop;
+use sys::TraceStop;
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::seccomp;
 use vm_system_sandbox::seccomp::bpf::{Check, FilterAction, FilterRow, Number};
@@ -70,11 +70,13 @@ fn be_traced() -> io::Result<()> {
 fn trace() -> io::Result<()> {
     while let Some((pid, stop)) = sys::next_stop()? {
         let resumed = match stop {
-            Stop::NewUserNamespace if !may_make(pid) => sys::fail_call(pid).and_then(|()| sys::resume(pid, 0)),
-            Stop::NewUserNamespace | Stop::Attached => sys::resume(pid, 0),
-            Stop::Signal(signal) => sys::resume(pid, signal),
-            Stop::OfJobControl => sys::listen(pid),
-            Stop::Ended => Ok(()),
+            TraceStop::NewUserNamespace if !may_make(pid) => {
+                sys::fail_call(pid).and_then(|()| sys::resume(pid, 0))
+            }
+            TraceStop::NewUserNamespace | TraceStop::Attached => sys::resume(pid, 0),
+            TraceStop::Signal(signal) => sys::resume(pid, signal),
+            TraceStop::OfJobControl => sys::listen(pid),
+            TraceStop::Ended => Ok(()),
         };
         // A process that was killed meanwhile.
         if let Err(error) = resumed

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 
 /// Why a traced process has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum TraceStop {
     /// It tries to make a user namespace.
     NewUserNamespace,
     /// A new process is traced, too.
@@ -34,7 +34,7 @@ pub(crate) fn seize(pid: u32) -> io::Result<()> {
 }
 
 /// Waits for the next stop; `None`: nothing is traced any more.
-pub(crate) fn next_stop() -> io::Result<Option<(c_int, Stop)>> {
+pub(crate) fn next_stop() -> io::Result<Option<(c_int, TraceStop)>> {
     let mut status = 0;
     // SAFETY: `status` outlives the call.
     let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
@@ -43,16 +43,16 @@ pub(crate) fn next_stop() -> io::Result<Option<(c_int, Stop)>> {
         return if error.raw_os_error() == Some(libc::ECHILD) { Ok(None) } else { Err(error) };
     }
     if !libc::WIFSTOPPED(status) {
-        return Ok(Some((pid, Stop::Ended)));
+        return Ok(Some((pid, TraceStop::Ended)));
     }
     let signal = libc::WSTOPSIG(status);
     Ok(Some((
         pid,
         match status >> 16 {
-            libc::PTRACE_EVENT_SECCOMP => Stop::NewUserNamespace,
-            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => Stop::OfJobControl,
-            0 => Stop::Signal(signal),
-            _ => Stop::Attached,
+            libc::PTRACE_EVENT_SECCOMP => TraceStop::NewUserNamespace,
+            libc::PTRACE_EVENT_STOP if signal != libc::SIGTRAP => TraceStop::OfJobControl,
+            0 => TraceStop::Signal(signal),
+            _ => TraceStop::Attached,
         },
     )))
 }
@@ -110,7 +110,5 @@ pub(crate) fn report_new_user_namespaces() -> io::Result<()> {
     ];
     let program = sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: the program outlives the call, with its true length.
-    check(unsafe {
-        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
-    })
+    check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
 }
