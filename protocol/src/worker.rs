@@ -11,6 +11,10 @@ use crate::json::JsonText;
 use crate::model::{EventPayload, ExecutionKind, Limits, Resolver};
 use crate::reason::LimitKind;
 
+/// The exit code of a worker in which an allocation outside of the engine's heap has failed. A worker that exits with it for another
+/// reason changes only what is said about its own end.
+pub const EXIT_OUT_OF_MEMORY: i32 = 76;
+
 /// Messages of a supervisor to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToWorker {
@@ -74,11 +78,14 @@ pub enum FromWorker {
     },
     /// The execution ended.
     Done(Box<Done>),
-    /// Reply to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `last_committed`.
+    /// Reply to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `acknowledged`.
     Adopted {
         /// As in the request.
         nonce: u64,
-        /// The number of the last message that was sent before: what follows up to it is sent again.
+        /// The last number that was acknowledged before, or `last_committed`. A larger one: messages in between were given up as lost
+        /// by a supervisor whose store could not write.
+        acknowledged: u64,
+        /// The number of the last message that was sent before: what follows the acknowledged one up to it is sent again.
         last_sent: u64,
         /// The execution that runs.
         running: Option<ExecutionId>,

@@ -30,6 +30,8 @@ pub struct DaemonOptions {
     pub environment: Vec<(&'static str, String)>,
     /// A file that it finds as /etc/passwd, in a mount namespace of its own; needs root.
     pub passwd: Option<PathBuf>,
+    /// Descriptors that it may have (hard limit).
+    pub descriptors: Option<u64>,
 }
 
 impl Default for DaemonOptions {
@@ -41,6 +43,7 @@ impl Default for DaemonOptions {
             log: None,
             environment: Vec::new(),
             passwd: None,
+            descriptors: None,
         }
     }
 }
@@ -87,6 +90,11 @@ impl Daemon {
             let bind = "mount --bind \"$0\" /etc/passwd && exec \"$@\"";
             serve = command_of(&place, "/usr/bin/unshare");
             serve.args(["-m", "sh", "-c", bind]).arg(passwd).arg(program);
+        }
+        if let Some(most) = options.descriptors {
+            let program = serve.get_program().to_owned();
+            serve = command_of(&place, "/bin/sh");
+            serve.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(program);
         }
         serve
             .arg("serve")

@@ -149,7 +149,7 @@ enums! {
     }
     FromWorker {
         Started { heap_bytes }, Events { execution, events }, HostCall { execution, call, request }, Done(done),
-        Adopted { nonce, last_sent, running, finished }, Durable(message), Forked { order }, ForkFailed { order, errno },
+        Adopted { nonce, acknowledged, last_sent, running, finished }, Durable(message), Forked { order }, ForkFailed { order, errno },
     }
     ToDurable {
         Compile { source, file_name, typescript }, Load { code, limits }, Pages(pages), Restore,

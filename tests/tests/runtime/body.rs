@@ -175,7 +175,13 @@ fn violate(job: &Execute, number: u32, link: &Link) {
         }
         5 => vec![call.clone(), call],
         6 => vec![FromWorker::HostCall { execution, call: 7, request: exists }],
-        7 => vec![FromWorker::Adopted { nonce: 0, last_sent: 0, running: None, finished: None }],
+        7 => vec![FromWorker::Adopted {
+            nonce: 0,
+            acknowledged: 0,
+            last_sent: 0,
+            running: None,
+            finished: None,
+        }],
         8 => return transmit(link, 9, &FromWorker::Events { execution, events: vec![console(0, "x")] }),
         _ => {
             let _ = socket::send(link.socket(), &[&[0xff; 100]], &[], socket::Wait::Yes);

@@ -144,7 +144,9 @@ impl SimulatedWorker {
                 self.kept.retain(|(kept, _)| *kept > last_committed);
                 let running = self.script.as_ref().map(|script| script.execution);
                 let (last_sent, finished) = (self.next_seq - 1, self.finished);
-                self.sent.push_back((0, FromWorker::Adopted { nonce, last_sent, running, finished }));
+                let acknowledged = last_committed;
+                let adopted = FromWorker::Adopted { nonce, acknowledged, last_sent, running, finished };
+                self.sent.push_back((0, adopted));
                 self.sent.extend(self.kept.iter().cloned());
             }
             ToWorker::Shutdown => self.exit(WorkerExitStatus::Exited(0)),
@@ -290,6 +292,7 @@ impl SimulatedWorker {
             }
             8 => self.send(FromWorker::Adopted {
                 nonce: rng.below(9),
+                acknowledged: rng.below(9),
                 last_sent: rng.below(9),
                 running: None,
                 finished: None,
