@@ -38,8 +38,8 @@ pub struct GlobalArgs {
     pub state_dir: Option<PathBuf>,
     #[command(flatten)]
     pub remote: RemoteArgs,
-    /// The database file of `serve` [default: vm-system.db in the state directory]; without effect on all other commands, whose
-    /// daemon has it open
+    /// The database file of `serve` [default: vm-system.db in the state directory], or that `ops check` checks; without effect on
+    /// all other commands, whose daemon has it open
     #[arg(long, global = true, value_name = "FILE")]
     pub db: Option<PathBuf>,
     /// Format of results

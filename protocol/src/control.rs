@@ -6,12 +6,14 @@
 //! server's [`ServerHello`]; then any number of requests; replies have the request's id and may be in any order.
 
 mod archive;
+mod database;
 mod durable;
 pub mod frame;
 mod op;
 mod reply;
 
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
+pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport};
 pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts};
 pub use op::{
     AGENT_TEMPLATE, INTERACTIVE_INPUT, ListCursor, ListPage, Listed, NewCapability, NewExecution, NewLibrary,

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 use vm_system_protocol::control::{
-    AuditRecord, CompiledPlan, DoctorReport, Health, LibraryCheck, LibraryInfo, ModuleInfo, RuntimeInfo,
-    RuntimeSummary, TemplateName,
+    AuditRecord, CheckReport, CompiledPlan, DoctorReport, Health, LibraryCheck, LibraryInfo, ModuleInfo,
+    RuntimeInfo, RuntimeSummary, TemplateName,
 };
 use vm_system_protocol::model::{
     Capability, CheckpointInfo, Event, Execution, Program, ProgramState, ProgramVersion, Run, Session,
@@ -80,6 +80,7 @@ records! {
     RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started
         durability store_queue store_problem;
     DoctorReport: kernel ok problem layers host;
+    CheckReport: ok schema bytes newest_record findings more;
     CompiledPlan: valid blocks block_ids plan;
 }
 
@@ -100,7 +101,7 @@ mod tests {
             "CompiledPlan" => "Plan",
             other => other,
         };
-        let own = ["AuditRecord", "LibraryCheck", "DoctorReport"];
+        let own = ["AuditRecord", "LibraryCheck", "DoctorReport", "CheckReport"];
         for (name, fields) in ALL {
             let properties = description["components"]["schemas"][called(name)]["properties"].as_object();
             let Some(properties) = properties else {

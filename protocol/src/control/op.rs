@@ -178,6 +178,21 @@ pub enum Op {
     ExecWait {
         execution: String,
     },
+    /// Copy the control database for this client. The reply is [`Reply::Backup`](super::Reply). Administrators only, as the
+    /// two below.
+    BackupBegin,
+    /// A part of a copy. The reply is [`Reply::BackupPart`](super::Reply).
+    BackupPart {
+        backup: String,
+        /// Offset in the file (bytes).
+        at: u64,
+    },
+    /// The copy is not needed any more.
+    BackupEnd {
+        backup: String,
+    },
+    /// Check the control database. The reply is [`Reply::Checked`](super::Reply). Administrators only.
+    DatabaseCheck,
 }
 
 impl Op {

@@ -1,6 +1,6 @@
 //! Results of verbs.
 
-use super::DurableReply;
+use super::{BackupInfo, CheckReport, DurableReply};
 use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
@@ -54,6 +54,11 @@ pub enum Reply {
     Audit(Vec<AuditRecord>),
     /// The result of a verb of durable programs.
     Durable(DurableReply),
+    /// A copy of the database that can be transferred.
+    Backup(Box<BackupInfo>),
+    /// Bytes of a copy, at most [`PART_BYTES`](super::PART_BYTES); none at its end.
+    BackupPart(Vec<u8>),
+    Checked(Box<CheckReport>),
 }
 
 /// A line of the audit log.

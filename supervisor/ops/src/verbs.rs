@@ -65,6 +65,9 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::RuntimeInfo => ("runtime", Reads, ""),
         Op::Doctor => ("doctor", Reads, ""),
         Op::Shutdown => ("shutdown", Changes, ""),
+        Op::BackupBegin => ("ops backup", Reads, ""),
+        Op::BackupPart { backup, .. } | Op::BackupEnd { backup } => ("ops backup", Reads, backup),
+        Op::DatabaseCheck => ("ops check", Reads, ""),
         Op::ModuleCatalog => ("template list-available-modules", Reads, ""),
         Op::Durable(op) => durable::facts(op),
     };
@@ -134,6 +137,10 @@ impl Ops {
             Op::RuntimeInfo => Ok(self.runtime_info()),
             Op::Doctor => Ok(Reply::Doctor(Box::new(self.doctor().await))),
             Op::Shutdown => Box::pin(self.shutdown(call)).await,
+            Op::BackupBegin => Box::pin(self.backup_begin(call)).await,
+            Op::BackupPart { backup, at } => Box::pin(self.backup_part(call, &backup, at)).await,
+            Op::BackupEnd { backup } => self.backup_end(call, &backup),
+            Op::DatabaseCheck => Box::pin(self.database_check(call)).await,
             Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog(&self.options))),
             Op::Durable(op) => Box::pin(self.durable(call, op)).await.map(Reply::Durable),
         }

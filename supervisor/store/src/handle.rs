@@ -2,11 +2,13 @@
 
 use super::{Lane, Store, StoreStatus, Urgency};
 use std::fmt;
+use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::oneshot;
+use vm_system_protocol::control::CheckReport;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::model::Event;
 use vm_system_protocol::time::Timestamp;
@@ -108,6 +110,16 @@ impl StoreHandle {
     /// Whether an owner stores more than its quota.
     pub fn is_full(&self, owner: &Owner) -> bool {
         self.store.is_full(owner)
+    }
+
+    /// A copy of everything that is committed, in a file without a name.
+    pub async fn backup(&self) -> Result<File, StoreError> {
+        self.store.backup().await
+    }
+
+    /// Examines everything that is stored.
+    pub async fn check(&self) -> Result<CheckReport, StoreError> {
+        self.store.check().await
     }
 
     /// Commits the queued batches and closes.

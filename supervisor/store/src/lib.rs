@@ -32,4 +32,4 @@ pub use faults::Faults;
 pub use handle::{StoreHandle, Ticket};
 pub use interface::{BoxFuture, DatabaseFault, LAZY_MS, Lane, STALLED_AFTER, Store, StoreStatus, Urgency};
 pub use lock::StoreLock;
-pub use sqlite::{Durability, StoreOptions, open_locked_sqlite, open_sqlite, open_temporary};
+pub use sqlite::{Durability, StoreOptions, check_file, open_locked_sqlite, open_sqlite, open_temporary};

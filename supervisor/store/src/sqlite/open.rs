@@ -18,7 +18,7 @@ use vm_system_record::StoreError;
 const APPLICATION_ID: i32 = 0x766d_7379;
 /// Statements that each connection keeps prepared.
 const STATEMENTS: usize = 128;
-/// Databases up to this size are checked in full when they are opened (bytes); larger ones by their first pages.
+/// Databases up to this size are checked when they are opened (bytes); larger ones while they are in use.
 const FULL_CHECK_BYTES: u64 = 16 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
@@ -200,9 +200,13 @@ fn migrate(connection: &mut Connection, found: Option<u32>) -> Result<(), rusqli
     transaction.commit()
 }
 
+/// Whether the database is too large to be checked before it is used.
+pub(super) fn is_checked_later(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len()) > FULL_CHECK_BYTES
+}
+
 fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    if size > FULL_CHECK_BYTES {
+    if is_checked_later(path) {
         return Ok(());
     }
     let verdict: String = connection

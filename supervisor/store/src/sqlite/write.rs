@@ -10,9 +10,9 @@ mod keep;
 mod sessions;
 mod templates;
 
-pub(super) use compact::{FROM_THE_FIRST, PagePosition, compact_piece, sweep_piece};
+pub(super) use compact::{FROM_THE_FIRST, PagePosition, compact_piece, is_list_of_pages, sweep_piece};
 pub(super) use ends::Ends;
-pub(super) use keep::{ScanPosition, prune_step};
+pub(super) use keep::{PIECE_ROWS as DELETED_AT_ONCE, ScanPosition, prune_step};
 
 use super::failure::SqliteFailure;
 use crate::queue::{Progress, QueuedBatch};
