@@ -42,6 +42,9 @@ pub struct GlobalArgs {
     /// all other commands, whose daemon has it open
     #[arg(long, global = true, value_name = "FILE")]
     pub db: Option<PathBuf>,
+    /// How long a command that waits connects again when its connection to the daemon breaks (seconds; 0: not at all)
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 30)]
+    pub reconnect: u32,
     /// Format of results
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,

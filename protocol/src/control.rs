@@ -21,7 +21,7 @@ pub use op::{
 };
 pub use reply::{
     AuditRecord, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo, ModuleInfo,
-    OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, TemplateName, ZygoteInfo,
+    OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, SessionEventPage, TemplateName, ZygoteInfo,
 };
 
 use crate::codec::{Decode, Encode};

@@ -8,7 +8,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::model::{
     Capability, CheckpointInfo, Event, Execution, Program, ProgramState, ProgramVersion, Run, Session,
-    SessionInspection, StartupFile, Task, TaskStatus, Template, TemplateDetail,
+    SessionEvent, SessionInspection, StartupFile, Task, TaskStatus, Template, TemplateDetail,
 };
 
 /// Types that can be printed as rows.
@@ -66,6 +66,7 @@ records! {
         cap_eff namespaces rlimits running_execution heartbeat_age_ms adopted;
     Execution: id session_id kind input path args env status started_at ended_at result error metrics degraded events;
     Event: execution_id seq ts type payload;
+    SessionEvent: session_id seq at type execution_id other_session_id detail;
     Run: id session_id kind input path args env status started_at ended_at result error metrics degraded events name
         program_id program program_version task;
     Program: id name version source_hash format created_at modified_at source typescript;

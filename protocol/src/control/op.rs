@@ -191,6 +191,17 @@ pub enum Op {
     BackupEnd {
         backup: String,
     },
+    /// The events of a session's life, in order. The reply is [`Reply::SessionEvents`](super::Reply).
+    SessionEvents {
+        session: String,
+        /// Only later events.
+        after_seq: u64,
+        /// At most this many.
+        limit: u32,
+        /// Without such events, wait for one, or for the end of the session, for at most
+        /// [`SESSION_EVENTS_WAIT_MS`](crate::limits::SESSION_EVENTS_WAIT_MS).
+        wait: bool,
+    },
     /// Check the control database. The reply is [`Reply::Checked`](super::Reply). Administrators only.
     DatabaseCheck,
 }

@@ -53,6 +53,7 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::SessionInspect { session } => ("session inspect", Reads, session),
         Op::SessionKill { session, .. } => ("session kill", Changes, session),
         Op::SessionFork { session, .. } => ("session fork", Changes, session),
+        Op::SessionEvents { session, .. } => ("session events", Reads, session),
         Op::ExecStart(new) => ("exec start", Changes, &new.session),
         Op::ExecList { session, .. } => ("exec list", Reads, session),
         Op::ExecGet { execution } => ("exec get", Reads, execution),
@@ -123,6 +124,9 @@ impl Ops {
             Op::SessionInspect { session } => Box::pin(self.session_inspect(call, &session)).await,
             Op::SessionKill { session, signal } => Box::pin(self.session_kill(call, &session, signal)).await,
             Op::SessionFork { session, count } => Box::pin(self.session_fork(call, &session, count)).await,
+            Op::SessionEvents { session, after_seq, limit, wait } => {
+                Box::pin(self.session_events(call, &session, (after_seq, limit), wait)).await
+            }
             Op::ExecStart(new) => self.exec_start(call, *new).await,
             Op::ExecList { session, page } => Box::pin(self.exec_list(call, &session, page)).await,
             Op::ExecGet { execution } => Box::pin(self.exec_get(call, &execution)).await,

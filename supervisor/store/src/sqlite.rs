@@ -27,7 +27,7 @@ use super::handle::Ticket;
 use super::lock::StoreLock;
 use super::queue::Queue;
 use super::temporary::TemporaryFolder;
-use super::{BoxFuture, DatabaseFault, Lane, Store, StoreHandle, StoreStatus, Urgency};
+use super::{BoxFuture, DatabaseFault, Lane, SessionWatch, Store, StoreHandle, StoreStatus, Urgency};
 use check::CheckMode;
 pub use check_file::check_file;
 use database_file::DatabaseFile;
@@ -42,6 +42,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use vm_system_protocol::control::CheckReport;
+use vm_system_protocol::ids::SessionId;
 use vm_system_record::{Batch, Owner, Query, QueryResult, Retention, StoreError};
 use writer::{Writer, WriterShared};
 
@@ -294,6 +295,10 @@ impl Store for SqliteStore {
             fault: self.shared.fault().or_else(|| self.file.fault()),
             stalled_since: self.shared.stalled_since(),
         }
+    }
+
+    fn watch_session(&self, session: SessionId) -> SessionWatch {
+        self.shared.watches.watch(session)
     }
 
     fn backup(&self) -> BoxFuture<'_, Result<File, StoreError>> {

@@ -8,5 +8,6 @@ mod opening;
 mod pieces;
 mod quota;
 mod reading;
+mod session_events;
 mod suite;
 mod turns;
