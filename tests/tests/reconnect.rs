@@ -87,6 +87,19 @@ mod cases {
         assert_eq!(first["seq"], 1);
         drop(scene.client);
         let daemon = restart(scene.daemon);
+        // A browser's next attempt, with the last number that it has.
+        let mut stream = daemon.http();
+        let fields = [("accept", "text/event-stream"), ("last-event-id", "5")];
+        stream.send(&stream.request_bytes(
+            "GET",
+            &format!("/api/v1/executions/{execution}/events"),
+            &fields,
+            None,
+        ));
+        assert_eq!(stream.head().expect("a head").0, 200);
+        let text = rest_of(&mut stream);
+        let ids: Vec<u64> = text.lines().filter_map(|line| line.strip_prefix("id: ")?.parse().ok()).collect();
+        assert!(ids == (6..=42).collect::<Vec<_>>() && text.contains("event: end\n"), "{text}");
         let output = waiting.end();
         assert_eq!((output.code, output.stdout), (Some(0), expected(1) + "'end'\n"), "{}", output.stderr);
         assert!(output.stderr.contains("connecting again"), "{}", output.stderr);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use vm_system_protocol::ids::SessionId;
 
-/// The sessions that somebody waits for.
+/// The sessions that clients wait for.
 #[derive(Debug, Default)]
 pub(super) struct SessionWatches {
     sessions: Mutex<HashMap<SessionId, Watched>>,
@@ -63,7 +63,7 @@ impl SessionWatches {
         SessionWatch { session, notify, of: Arc::clone(self) }
     }
 
-    /// Whether somebody waits for any session.
+    /// Whether a client waits for any session.
     pub(super) fn is_used(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
     }

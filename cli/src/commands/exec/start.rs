@@ -7,6 +7,7 @@ use crate::client::CallError;
 use crate::commands::program::show;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
+use crate::reconnect::Reconnect;
 use crate::script_output::{ScriptOutput, exit_code, note_truncation};
 use crate::signals::Interrupts;
 use std::cell::Cell;
@@ -102,7 +103,7 @@ async fn until_it_stops(
             return Err(explain(error));
         }
         if let Some(id) = output.execution() {
-            return resume(context, backend, id, output).await;
+            return resume(backend, id, output, reconnect).await;
         }
     }
 }
@@ -219,12 +220,11 @@ async fn at_task(context: &Context, backend: &Backend, run: &Run) -> Result<u8, 
 
 /// The connection broke during the stream (the daemon was restarted, or the reader paused too long): continues after the last event.
 async fn resume(
-    context: &Context,
     backend: &Backend,
     id: ExecutionId,
     output: &ScriptOutput,
+    mut reconnect: Reconnect,
 ) -> Result<ExecutionStop, CliError> {
-    let mut reconnect = context.reconnect();
     loop {
         let error = match events_to_a_stop(backend, id, output).await {
             Ok(()) => match backend.call_following(wait_for(id), None, &mut |_| Ok(())).await {

@@ -1,5 +1,5 @@
 //! Checks a database that no process has open, without changing it or its log: SQLite would recover the log, and with that overwrite the
-//! index that tells what a damaged log has lost. A log with content is therefore read in a copy.
+//! index that shows what a damaged log has lost. A log with content is therefore read in a copy.
 
 use super::check::{CheckMode, examine};
 use super::recovery::beside;

@@ -39,8 +39,14 @@ struct Recorder {
 struct Original {
     vfs: *mut ffi::sqlite3_vfs,
     open: XOpen,
-    methods: OnceLock<&'static ffi::sqlite3_io_methods>,
-    recording: OnceLock<&'static ffi::sqlite3_io_methods>,
+    /// Of the database and of the log: they differ in their locks.
+    methods: [OnceLock<Methods>; 2],
+}
+
+/// What SQLite calls for a file, and what it calls instead.
+struct Methods {
+    theirs: &'static ffi::sqlite3_io_methods,
+    recording: &'static ffi::sqlite3_io_methods,
 }
 
 type XOpen = unsafe extern "C" fn(
@@ -70,7 +76,7 @@ pub fn record() {
         let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
         assert!(!vfs.is_null(), "SQLite has a default VFS");
         let open = (*vfs).xOpen.expect("every VFS opens files");
-        let original = Original { vfs, open, methods: OnceLock::new(), recording: OnceLock::new() };
+        let original = Original { vfs, open, methods: [OnceLock::new(), OnceLock::new()] };
         assert!(ORIGINAL.set(original).is_ok(), "recorded once");
         let copy = Box::leak(Box::new(*vfs));
         copy.pNext = std::ptr::null_mut();
@@ -99,8 +105,11 @@ fn original() -> &'static Original {
     ORIGINAL.get().expect("set before the VFS is registered")
 }
 
-fn methods() -> &'static ffi::sqlite3_io_methods {
-    original().methods.get().expect("set when the first file is opened")
+/// SQLite's own methods of a file, which is among those that are recorded.
+fn theirs(file: *mut ffi::sqlite3_file) -> &'static ffi::sqlite3_io_methods {
+    let kind = recorder().as_ref().and_then(|recorder| recorder.files.get(&file.addr()).copied());
+    let kind = kind.expect("its methods were replaced when it was opened");
+    original().methods[kind as usize].get().expect("set before").theirs
 }
 
 fn add(file: *mut ffi::sqlite3_file, step: impl FnOnce(RecordedFile) -> Step) {
@@ -133,16 +142,15 @@ unsafe extern "C" fn x_open(
     unsafe {
         if result == ffi::SQLITE_OK && !(*file).pMethods.is_null() {
             let found = &*(*file).pMethods;
-            let known = original.methods.get_or_init(|| found);
-            assert!(std::ptr::eq(*known, found), "one kind of lock for all files");
-            let recording = original.recording.get_or_init(|| {
-                let mut methods = *found;
-                methods.xWrite = Some(x_write);
-                methods.xTruncate = Some(x_truncate);
-                methods.xSync = Some(x_sync);
-                Box::leak(Box::new(methods))
+            let methods = original.methods[kind as usize].get_or_init(|| {
+                let mut recording = *found;
+                recording.xWrite = Some(x_write);
+                recording.xTruncate = Some(x_truncate);
+                recording.xSync = Some(x_sync);
+                Methods { theirs: found, recording: Box::leak(Box::new(recording)) }
             });
-            (*file).pMethods = std::ptr::from_ref(*recording);
+            assert!(std::ptr::eq(methods.theirs, found), "one kind of lock for all files of a kind");
+            (*file).pMethods = std::ptr::from_ref(methods.recording);
             recorder().get_or_insert_default().files.insert(file.addr(), kind);
         }
     }
@@ -161,19 +169,19 @@ unsafe extern "C" fn x_write(
     let at_byte = usize::try_from(at).unwrap_or(0);
     add(file, |file| Step::Write { file, at: at_byte, bytes: content });
     // SAFETY: SQLite's own arguments, for its own function.
-    unsafe { methods().xWrite.expect("files are written")(file, bytes, amount, at) }
+    unsafe { theirs(file).xWrite.expect("files are written")(file, bytes, amount, at) }
 }
 
 unsafe extern "C" fn x_truncate(file: *mut ffi::sqlite3_file, size: ffi::sqlite3_int64) -> c_int {
     let bytes = usize::try_from(size).unwrap_or(0);
     add(file, |file| Step::Truncate { file, size: bytes });
     // SAFETY: as above.
-    unsafe { methods().xTruncate.expect("files are cut")(file, size) }
+    unsafe { theirs(file).xTruncate.expect("files are cut")(file, size) }
 }
 
 unsafe extern "C" fn x_sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: as above.
-    let result = unsafe { methods().xSync.expect("files are flushed")(file, flags) };
+    let result = unsafe { theirs(file).xSync.expect("files are flushed")(file, flags) };
     // Behind the call: what it returned for is on the disk.
     add(file, |file| Step::Flush { file });
     result
