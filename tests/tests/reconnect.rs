@@ -65,7 +65,7 @@ const LINES: &str =
     "for (let n = 0; n < 40; n++) { console.log(n); await new Promise(go => setTimeout(go, 25)) } 'end'";
 
 fn expected(from: usize) -> String {
-    (from..40).map(|line| format!("{line}\n")).collect()
+    (from..40).fold(String::new(), |text, line| text + &line.to_string() + "\n")
 }
 
 mod cases {

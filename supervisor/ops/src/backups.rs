@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 use vm_system_protocol::control::{BackupInfo, ErrorCode, OpError, PART_BYTES, Reply};
+use vm_system_spawn::libraries::hex;
 
 /// A copy that was not read for so long is given up: its client has gone.
 const IDLE: Duration = Duration::from_mins(1);
@@ -176,8 +177,7 @@ fn fingerprint(file: File) -> io::Result<(File, u64, String)> {
             }
         }
     }
-    let hash = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok((file, at, hash))
+    Ok((file, at, hex(&hash.finalize().into())))
 }
 
 fn part_of(file: &File, at: u64) -> io::Result<Vec<u8>> {

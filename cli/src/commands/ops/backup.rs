@@ -10,6 +10,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 use vm_system_protocol::control::{BackupInfo, Op, Reply};
+use vm_system_spawn::libraries::hex;
 
 /// Arguments of `ops backup`.
 #[derive(Debug, clap::Args)]
@@ -91,7 +92,7 @@ async fn transfer(
         progress.set_position(at);
     }
     progress.finish_and_clear();
-    let received: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let received = hex(&hash.finalize().into());
     if at != info.bytes || received != info.sha256 {
         let message = format!("the copy is not what the daemon sent: {at} of {} bytes", info.bytes);
         return Err(CliError::internal(message).with_hint("try again"));

@@ -48,7 +48,7 @@ fn enough_space(connection: &Connection, database: &Path) -> Result<(), StoreErr
     let unknown =
         |error: nix::Error| StoreError::Unavailable(format!("the free space is not known: {error}"));
     let system = statvfs(folder.unwrap_or(Path::new("."))).map_err(unknown)?;
-    let free = u64::from(system.blocks_available()).saturating_mul(system.fragment_size());
+    let free = system.blocks_available().saturating_mul(system.fragment_size());
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = number("page_count").map_err(|error| store_error(&error))?;
     let size = number("page_size").map_err(|error| store_error(&error))?;

@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// One of the files of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RecordedFile {
+pub(super) enum RecordedFile {
     Database,
     Log,
 }
 
 /// What happened to a file.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub(super) enum Step {
     Write {
         file: RecordedFile,
         at: usize,
@@ -70,7 +70,7 @@ fn recorder() -> MutexGuard<'static, Option<Recorder>> {
 }
 
 /// From now on every connection of this process is recorded.
-pub fn record() {
+pub(super) fn record() {
     // SAFETY: the default VFS is never freed; it is copied, and the copy lives for ever.
     unsafe {
         let vfs = ffi::sqlite3_vfs_find(std::ptr::null());
@@ -87,17 +87,17 @@ pub fn record() {
 }
 
 /// Forgets the steps so far.
-pub fn begin() {
+pub(super) fn begin() {
     recorder().get_or_insert_default().steps.clear();
 }
 
 /// The number of steps so far.
-pub fn position() -> usize {
+pub(super) fn position() -> usize {
     recorder().as_ref().map_or(0, |recorder| recorder.steps.len())
 }
 
 /// Takes the steps.
-pub fn steps() -> Vec<Step> {
+pub(super) fn steps() -> Vec<Step> {
     recorder().as_mut().map(|recorder| std::mem::take(&mut recorder.steps)).unwrap_or_default()
 }
 
