@@ -95,7 +95,12 @@ impl ScriptOutput {
     pub(crate) fn events(&self, events: &[Event]) -> Result<(), CliError> {
         let mut pending = Pending { stream: Stream::Stdout, text: String::new() };
         for event in events {
-            self.execution.set(Some(event.execution_id));
+            // A repeated request gets the events from the first one on.
+            if self.execution.replace(Some(event.execution_id)) == Some(event.execution_id)
+                && event.seq <= self.last_seq.get()
+            {
+                continue;
+            }
             self.last_seq.set(event.seq);
             if let Some((stream, text)) = self.event(&event.payload) {
                 pending.push(stream, &text).map_err(|error| CliError::output(&error))?;

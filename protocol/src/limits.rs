@@ -107,3 +107,6 @@ pub const SQL_DATABASES: usize = 4;
 pub const EXEC_ARGUMENTS: usize = 1_000;
 /// Arguments and variables of one command together (bytes).
 pub const EXEC_ARGUMENT_BYTES: usize = 128 * 1024;
+
+/// Longest time for which a request for events of a session waits for one (milliseconds); its client repeats it.
+pub const SESSION_EVENTS_WAIT_MS: u64 = 20_000;

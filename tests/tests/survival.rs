@@ -176,6 +176,7 @@ mod cases {
         let expected: Vec<String> = (0..LINES).map(|line| line.to_string()).collect();
         assert_eq!(lines, expected);
         assert_eq!(value(&events), Some(LINES.to_string().as_str()));
+        assert!(ended.metrics.duration_ms >= 1_900, "{:?}", ended.metrics);
         let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
         assert!(!ended.degraded);

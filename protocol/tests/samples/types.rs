@@ -41,6 +41,11 @@ structs! {
         id, name, template_id, vm_id, workspace_id, base_commit_oid, worktree_path, status, created_at, closed_at,
         last_error, close_reason, runtime_meta, engine, execution_id,
     }
+    SessionEvent { session_id, seq, at, kind, execution_id, other_session_id, detail }
+    SessionEventPage { events, is_last }
+    BackupInfo { id, bytes, sha256, at }
+    CheckReport { ok, schema, bytes, newest_record, findings, more }
+    CheckFinding { check, object, id, detail }
     SessionInspection {
         session_id, status, pid, cpu_ms, rss_kib, pss_kib, uss_kib, js_heap_bytes, fds, seccomp_mode, no_new_privs,
         cap_eff, namespaces, rlimits, running_execution, heartbeat_age_ms, adopted,
@@ -221,6 +226,8 @@ enums! {
         TemplateAddLibrary { template, name }, TemplateRemoveLibrary { template, name }, LibraryCatalog,
         LibraryInstall(library), LibraryRemove { name }, LibraryVerify { name },
         AuditList { before, limit }, Durable(op), SessionFork { session, count }, ExecWait { execution },
+        BackupBegin, BackupPart { backup, at }, BackupEnd { backup },
+        SessionEvents { session, after_seq, limit, wait }, DatabaseCheck,
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
@@ -228,6 +235,7 @@ enums! {
         Events(events), Health(health), RuntimeSummary(summary), RuntimeInfo(info), Doctor(report),
         Modules(modules), Capability(capability), StartupFile(file), TemplateName(name), Libraries(libraries),
         Library(library), LibraryChecks(checks), Audit(records), Durable(reply),
+        Backup(info), BackupPart(bytes), Checked(report), SessionEvents(page),
     }
 }
 

@@ -50,4 +50,4 @@ pub use users::{SERVICE_USER, UserConfig};
 pub use vm_system_runtime::examine_host;
 pub use vm_system_runtime::script_input::{InputReader, ScriptInput, script_input};
 pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
-pub use vm_system_store::Durability;
+pub use vm_system_store::{Durability, check_file as check_database};

@@ -157,6 +157,7 @@ async fn serve_from(
                     break;
                 }
                 notify(State::Stopping);
+                stop.cancel();
                 tracing::info!("stopping: a signal; the sessions are kept for the next daemon");
                 hand_over(&assembly, &state, &mut signals).await;
                 drop((socket, http.socket));
@@ -172,6 +173,8 @@ async fn serve_from(
         break;
     }
     notify(State::Stopping);
+    // Requests that wait for something to happen end.
+    stop.cancel();
     trimming.abort();
     close(&config, &assembly, &state, &mut signals).await;
     let ended = (control.await, rest.await);

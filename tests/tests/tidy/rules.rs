@@ -47,7 +47,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "only the store and the broker's database know SQLite's library",
         check: |tree| {
-            let folders = &["supervisor/store/src", "broker/src/database"];
+            let folders = &["supervisor/store/src", "supervisor/store/tests", "broker/src/database"];
             words(tree, &[""], folders, &[concat!("rusq", "lite")], no_exception)
         },
         bad: &[("supervisor/ops/src/x.rs", concat!("use rusq", "lite::Connection;"))],
