@@ -86,6 +86,7 @@ ids! { OBJECTS, Object, FIRST_OBJECT,
     ASYNC_DISPOSABLE_STACK "%AsyncDisposableStack%" ASYNC_DISPOSABLE_STACK_PROTO "%AsyncDisposableStack.prototype%"
     SUPPRESSED_ERROR "%SuppressedError%" SUPPRESSED_ERROR_PROTO "%SuppressedError.prototype%"
     REJECTIONS "rejected promises that nothing handles yet, oldest first: a map that no program can reach"
+    CONSOLE_STATE "groups, counters and timers of `console`: an object that no program can reach"
 }
 
 /// First cell after the fixed ones.

@@ -161,7 +161,7 @@ impl Uses<'_> {
         }
     }
 
-    /// `console.table(…)`
+    /// `console.print(…)`
     fn calls_host_object(&mut self, callee: &Expression<'_>) {
         let (Expression::StaticMemberExpression(member), Some(names)) = (callee, self.names) else { return };
         let Expression::Identifier(object) = &member.object else { return };
@@ -193,7 +193,7 @@ impl Uses<'_> {
         is_global && name.is_some()
     }
 
-    /// A property that is only read, to see whether it exists, or assigned: `if (console.table)`, `fs.x = …`.
+    /// A property that is only read, to see whether it exists, or assigned: `if (console.print)`, `fs.x = …`.
     fn tests_host_object(&mut self, member: &StaticMemberExpression<'_>) {
         if let Expression::Identifier(object) = &member.object
             && self

@@ -31,7 +31,6 @@ mod session;
 mod source;
 mod state;
 mod sys;
-mod table;
 mod task;
 mod timers;
 

@@ -3,13 +3,15 @@
 use crate::harness::Engine;
 use vm_system_protocol::model::ConsoleLevel::{Debug, Error, Info, Log, Warn};
 
-/// Cases between lines of `=====`: the script, a line of `-----`, what Node's console wrote.
-const CORPUS: &str = include_str!("console.txt");
+/// Cases between lines of `=====`: the script, a line of `-----`, what Node's console wrote. Programs are compared with them too.
+const CASES: [&str; 2] =
+    [include_str!("../../../inspect/tests/console.txt"), include_str!("../../../inspect/tests/values.txt")];
 
 #[test]
 fn output_is_what_node_writes() {
     let mut wrong = Vec::new();
-    for case in CORPUS.split("\n=====\n").filter(|case| !case.trim().is_empty()) {
+    for case in CASES.iter().flat_map(|cases| cases.split("\n=====\n")).filter(|case| !case.trim().is_empty())
+    {
         let (script, expected) = case.split_once("\n-----\n").expect("a script and its output");
         let mut engine = Engine::new();
         let done = engine.script("case.js", script);
