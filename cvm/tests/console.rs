@@ -1,8 +1,11 @@
 //! `console` of programs: what Node writes, and what a state keeps of it across a pause.
 
+#[path = "common/compared.rs"]
+mod compared;
+
+use compared::{compare, lines, texts};
 use vm_system_cvm::{
-    CompileOptions, Level, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState, compile, resume_pause,
-    run,
+    CompileOptions, Level, PauseAnswer, RunOutcome, StateConfig, VmState, compile, resume_pause, run,
 };
 
 /// Cases between lines of `=====`: the script, a line of `-----`, what Node's console wrote. Sessions are compared with them too.
@@ -13,51 +16,9 @@ const CASES: [&str; 2] =
 const NOT_IN_PROGRAMS: [&str; 7] =
     ["Uint8Array", "Float64Array", "ArrayBuffer", "DataView", "Buffer", "process", "globalThis"];
 
-/// Runs a program with pauses at which it is stored and loaded: the lines with their levels, and how it ended.
-fn lines(source: &str) -> (Vec<(Level, String)>, String) {
-    let program = match compile(source, &CompileOptions::default()) {
-        Ok(program) => program,
-        Err(errors) => return (Vec::new(), errors.to_string()),
-    };
-    let mut state = VmState::new(&program, &StateConfig::default());
-    let mut lines = Vec::new();
-    loop {
-        let outcome = run(&program, &mut state, u64::MAX);
-        lines.extend(state.take_output().into_iter().map(|line| (line.level, line.text)));
-        match outcome {
-            RunOutcome::Pause { .. } => {
-                let stored = state.pages_since(&program, 0).pages;
-                let pages = stored.iter().map(|page| (page.number, page.bytes.as_slice()));
-                state = VmState::restore(&program, VmLimits::default(), pages).expect("its own pages");
-                let answer = PauseAnswer::Text("answer".to_owned());
-                assert!(resume_pause(&program, &mut state, &answer));
-            }
-            end => return (lines, format!("{end:?}")),
-        }
-    }
-}
-
-fn texts(source: &str) -> Vec<String> {
-    lines(source).0.into_iter().map(|line| line.1).collect()
-}
-
 #[test]
 fn values_are_written_as_node_writes_them() {
-    let (mut wrong, mut compared) = (Vec::new(), 0);
-    for case in CASES.iter().flat_map(|cases| cases.split("\n=====\n")).filter(|case| !case.trim().is_empty())
-    {
-        let (script, expected) = case.split_once("\n-----\n").expect("a script and its output");
-        if NOT_IN_PROGRAMS.iter().any(|name| script.contains(name)) {
-            continue;
-        }
-        compared += 1;
-        let (written, end) = lines(script);
-        let written: Vec<String> = written.into_iter().map(|line| line.1).collect();
-        if written.join("\n") != expected {
-            wrong.push(format!("{script}\n--- node\n{expected}\n--- here {end}\n{}\n", written.join("\n")));
-        }
-    }
-    assert!(wrong.is_empty(), "{} of {compared} differ:\n{}", wrong.len(), wrong.join("\n======\n"));
+    let compared = compare(&CASES, &NOT_IN_PROGRAMS);
     assert!(compared > 450, "only {compared} cases were compared");
 }
 
@@ -102,6 +63,7 @@ fn every_writing_method_has_its_level() {
     let (written, _) = lines(
         "console.log(1); console.info(2); console.warn(3); console.error(4); console.debug(5); console.assert(false, 'no'); \
          console.assert(true); function f() { console.trace('here'); } f();",
+        &[],
     );
     let levels: Vec<Level> = written.iter().map(|line| line.0).collect();
     use Level::{Debug, Error, Log, Warn};

@@ -13,7 +13,7 @@ const STRING_UNITS: usize = 10_000;
 /// The traversal of one value.
 pub(super) struct Formatter<'a, E: EngineValues> {
     pub(super) engine: &'a E,
-    depth: usize,
+    pub(super) depth: usize,
     pub(super) rules: LineRules,
     /// The objects that contain the current one.
     seen: Vec<usize>,
@@ -59,6 +59,7 @@ pub(super) enum Members {
     Map,
     Iterator,
     Pairs,
+    Fields,
     Promise,
     Unknown,
     WeakRef,
@@ -127,6 +128,11 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
     fn string(&self, string: &E::Value) -> String {
         let length = self.engine.string_units(string);
         let (shown, more) = self.engine.units(string, STRING_UNITS);
+        self.quoted(&shown, more, length)
+    }
+
+    /// A string of this length, of which some units are shown; `more`: not all of them.
+    pub(super) fn quoted(&self, shown: &[u16], more: bool, length: usize) -> String {
         let trailer = if more {
             let rest = length - shown.len();
             format!("... {rest} more character{}", if rest > 1 { "s" } else { "" })
@@ -142,7 +148,7 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
             let lines: Vec<String> = shown.split_inclusive(|unit| *unit == newline).map(escape).collect();
             return lines.join(&joint) + &trailer;
         }
-        escape(&shown) + &trailer
+        escape(shown) + &trailer
     }
 
     fn raw(&mut self, object: E::Value, identity: usize, level: usize, typed: bool) -> String {

@@ -1,7 +1,8 @@
 //! Owns the members that are shown for each kind of object: elements, entries, bytes, states.
 
 use crate::format::{Formatter, Members, ObjectFacts, ObjectFormat, prefix};
-use crate::values::{EngineValues, FunctionKind, IteratorItems, ObjectClass, Property, Settled};
+use crate::layout::reduce;
+use crate::values::{EngineValues, Field, FunctionKind, IteratorItems, ObjectClass, Property, Settled};
 use std::fmt::Write;
 
 /// Bytes of a `Buffer` that are shown.
@@ -195,6 +196,9 @@ impl<E: EngineValues> Formatter<'_, E> {
                 size = Some(self.array_length(&raw.object));
                 (prefix(raw, "Object", ""), Members::Pairs)
             }
+            ObjectClass::Plain if self.engine.fields(&raw.object).is_some() => {
+                (prefix(raw, "Object", ""), Members::Fields)
+            }
             ObjectClass::Namespace => ("[Module: null prototype] ".to_owned(), Members::None),
             _ if raw.constructor.as_deref() == Some("Object") && raw.tag.is_empty() => {
                 (String::new(), Members::None)
@@ -231,6 +235,7 @@ impl<E: EngineValues> Formatter<'_, E> {
             Members::Set => return self.values_of_set(&raw.object, level, entries),
             Members::Map => return self.entries_of_map(&raw.object, level, entries),
             Members::Pairs => return self.pairs(&raw.object, level, entries),
+            Members::Fields => self.fields(&raw.object, level, entries),
             Members::Promise => self.promise(&raw.object, level, entries),
             Members::Unknown => entries.push("<items unknown>".to_owned()),
             Members::Iterator => return self.rest_of_iterator(&raw.object, level, entries),
@@ -358,6 +363,37 @@ impl<E: EngineValues> Formatter<'_, E> {
             entries.push(more(length / 2 - self.rules.elements, "item"));
         }
         length > 2 * self.rules.elements
+    }
+
+    fn fields(&mut self, object: &E::Value, level: usize, entries: &mut Vec<String>) {
+        for (name, field) in self.engine.fields(object).unwrap_or_default() {
+            let text = self.indented(2, |this| match &field {
+                Field::Text(text) => this.field_text(text),
+                Field::Value(value) => this.value(value, level, false),
+                Field::Pairs(class, _) if level > this.depth => format!("[{class}]"),
+                Field::Pairs(class, pairs) if pairs.is_empty() => format!("{class} {{}}"),
+                Field::Pairs(class, pairs) => {
+                    let shown = pairs.iter().take(this.rules.elements);
+                    let mut texts: Vec<String> = shown
+                        .map(|(name, value)| {
+                            format!("{} => {}", this.field_text(name), this.field_text(value))
+                        })
+                        .collect();
+                    this.more_entries(pairs.len(), &mut texts);
+                    let braces = (&*format!("{class} {{"), "}");
+                    reduce(texts, "", braces, this.indentation, 0, (None, this.rules))
+                }
+            });
+            entries.push(format!("{name}: {text}"));
+            if self.is_spent() {
+                break;
+            }
+        }
+    }
+
+    fn field_text(&self, text: &str) -> String {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        self.quoted(&units, false, units.len())
     }
 
     fn promise(&mut self, promise: &E::Value, level: usize, entries: &mut Vec<String>) {

@@ -104,6 +104,15 @@ pub enum IteratorItems<V> {
     Entries(Vec<(V, V)>),
 }
 
+/// A part of an object of a platform class, whose state is not in properties.
+#[derive(Debug, Clone)]
+pub enum Field<V> {
+    Text(String),
+    Value(V),
+    /// An object of this class, whose names and values are these.
+    Pairs(&'static str, Vec<(String, String)>),
+}
+
 /// A binding of a module that is not initialised yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Uninitialized;
@@ -149,6 +158,11 @@ pub trait EngineValues {
         _class: ObjectClass,
         _constructor: Option<&str>,
     ) -> Option<(Self::Value, ObjectClass)> {
+        None
+    }
+
+    /// The parts that are shown of an object of a platform class, with their names.
+    fn fields(&self, _object: &Self::Value) -> Option<Vec<(&'static str, Field<Self::Value>)>> {
         None
     }
 

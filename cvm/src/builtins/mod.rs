@@ -46,5 +46,6 @@ mod string_make;
 mod symbol;
 mod table;
 mod uri;
+mod web;
 
 pub(crate) use regexp::RegExpCache;

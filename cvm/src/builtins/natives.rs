@@ -139,6 +139,7 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::global::MODULE,
     &super::host::MODULE,
     &super::console::MODULE,
+    &super::web::MODULE,
     &super::dispose::MODULE,
     &super::array_dense::MODULE,
 ];

@@ -10,8 +10,8 @@ use crate::program::flag;
 use crate::pure::{date, number, regexp};
 use crate::value::{Id, Key, Value};
 use vm_system_inspect::{
-    Boxed, EngineValues, FunctionKind, IteratorItems, ObjectClass, OwnKey, Property, Settled, Uninitialized,
-    ValueType,
+    Boxed, EngineValues, Field, FunctionKind, IteratorItems, ObjectClass, OwnKey, Property, Settled,
+    Uninitialized, ValueType,
 };
 
 /// Longest chain of proxies that is followed.
@@ -189,6 +189,19 @@ impl EngineValues for Vm<'_> {
 
     fn prototype(&self, object: &Value) -> Option<Value> {
         self.st.heap.obj(object.as_obj()?).proto.some().map(Value::Obj)
+    }
+
+    fn view(
+        &self,
+        object: &Value,
+        _class: ObjectClass,
+        _constructor: Option<&str>,
+    ) -> Option<(Value, ObjectClass)> {
+        Some((self.shown_pairs(*object)?, ObjectClass::Pairs))
+    }
+
+    fn fields(&self, object: &Value) -> Option<Vec<(&'static str, Field<Value>)>> {
+        self.shown_fields(*object)
     }
 
     fn own(&self, object: &Value, key: &Key) -> Result<Option<OwnKey<Value>>, Uninitialized> {

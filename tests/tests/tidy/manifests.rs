@@ -10,8 +10,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("testkit", &[]),
     ("sandbox", &[]),
     ("inspect", &[]),
-    ("cvm", &["inspect"]),
-    ("worker", &["protocol", "sandbox", "inspect", "cvm"]),
+    ("web", &[]),
+    ("cvm", &["inspect", "web"]),
+    ("worker", &["protocol", "sandbox", "inspect", "web", "cvm"]),
     ("broker", &["protocol", "sandbox"]),
     ("supervisor/record", &["protocol"]),
     ("supervisor/policy", &["protocol"]),
@@ -56,7 +57,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
 ];
 /// Pure crates: no async runtime.
 const PURE: &[&str] =
-    &["protocol", "inspect", "cvm", "supervisor/record", "supervisor/policy", "supervisor/core"];
+    &["protocol", "inspect", "web", "cvm", "supervisor/record", "supervisor/policy", "supervisor/core"];
 
 /// A crate that the tests of every crate may use, and nothing else.
 const TESTKIT: &str = "testkit";

@@ -4,8 +4,11 @@ use crate::harness::Engine;
 use vm_system_protocol::model::ConsoleLevel::{Debug, Error, Info, Log, Warn};
 
 /// Cases between lines of `=====`: the script, a line of `-----`, what Node's console wrote. Programs are compared with them too.
-const CASES: [&str; 2] =
-    [include_str!("../../../inspect/tests/console.txt"), include_str!("../../../inspect/tests/values.txt")];
+const CASES: [&str; 3] = [
+    include_str!("../../../inspect/tests/console.txt"),
+    include_str!("../../../inspect/tests/values.txt"),
+    include_str!("../../../web/tests/cases.txt"),
+];
 
 #[test]
 fn output_is_what_node_writes() {
