@@ -283,7 +283,11 @@ const ArrayMore = {
       for (let k = 0; k < length; k++) {
         if (k > 0) text += ",";
         const element = O[k];
-        if (element !== undefined && element !== null) text += $toString($call(element.toLocaleString, element));
+        if (element !== undefined && element !== null) {
+          const shown = arguments.length === 0 ? $call(element.toLocaleString, element)
+            : $call(element.toLocaleString, element, arguments[0], arguments[1]);
+          text += $toString(shown);
+        }
       }
     } finally { $joinLeave(O); }
     return text;

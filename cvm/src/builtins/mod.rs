@@ -31,6 +31,7 @@ mod iterator;
 mod iterator_helpers;
 mod json;
 mod json_plain;
+mod locale;
 mod math;
 pub(crate) mod natives;
 mod number;
