@@ -60,13 +60,13 @@ fn a_timer_measures_the_time_of_the_state() {
 
 #[test]
 fn every_writing_method_has_its_level() {
+    use Level::{Debug, Error, Log, Warn};
     let (written, _) = lines(
         "console.log(1); console.info(2); console.warn(3); console.error(4); console.debug(5); console.assert(false, 'no'); \
          console.assert(true); function f() { console.trace('here'); } f();",
         &[],
     );
     let levels: Vec<Level> = written.iter().map(|line| line.0).collect();
-    use Level::{Debug, Error, Log, Warn};
     assert_eq!(levels, [Log, Log, Warn, Error, Debug, Error, Error]);
     assert!(written[6].1.starts_with("Trace: here\n    at f ("), "{}", written[6].1);
 }

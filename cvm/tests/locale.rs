@@ -54,6 +54,10 @@ fn another_locale_and_options_are_refused_by_name() {
             "String.prototype.localeCompare: programs do not have its option numeric",
         ),
         ("'a'.localeCompare('b', '*')", "Incorrect locale information provided: *"),
+        (
+            "[[new Date(0)]].toLocaleString('fr')",
+            "Date.prototype.toLocaleString: programs have the locale en-US only, not fr",
+        ),
     ] {
         assert_eq!(thrown(expression), format!("RangeError: {message}"), "{expression}");
     }

@@ -2,7 +2,7 @@
 
 use crate::format::{Formatter, Members, ObjectFacts, ObjectFormat, prefix};
 use crate::layout::reduce;
-use crate::values::{EngineValues, Field, FunctionKind, IteratorItems, ObjectClass, Property, Settled};
+use crate::values::{EngineValues, FunctionKind, IteratorItems, ObjectClass, Property, Settled, ShownField};
 use std::fmt::Write;
 
 /// Bytes of a `Buffer` that are shown.
@@ -368,11 +368,11 @@ impl<E: EngineValues> Formatter<'_, E> {
     fn fields(&mut self, object: &E::Value, level: usize, entries: &mut Vec<String>) {
         for (name, field) in self.engine.fields(object).unwrap_or_default() {
             let text = self.indented(2, |this| match &field {
-                Field::Text(text) => this.field_text(text),
-                Field::Value(value) => this.value(value, level, false),
-                Field::Pairs(class, _) if level > this.depth => format!("[{class}]"),
-                Field::Pairs(class, pairs) if pairs.is_empty() => format!("{class} {{}}"),
-                Field::Pairs(class, pairs) => {
+                ShownField::Text(text) => this.field_text(text),
+                ShownField::Value(value) => this.value(value, level, false),
+                ShownField::Pairs(class, _) if level > this.depth => format!("[{class}]"),
+                ShownField::Pairs(class, pairs) if pairs.is_empty() => format!("{class} {{}}"),
+                ShownField::Pairs(class, pairs) => {
                     let shown = pairs.iter().take(this.rules.elements);
                     let mut texts: Vec<String> = shown
                         .map(|(name, value)| {

@@ -46,19 +46,18 @@ pub(super) fn table<E: EngineValues>(engine: &E, data: &E::Value, only: Option<&
             .collect()
     });
     let mut columns: Vec<String> = Vec::new();
-    match chosen {
-        Some(chosen) => columns = chosen,
-        None => {
-            for (name, _) in rows.iter().flat_map(|row| &row.cells) {
-                if columns.len() < COLUMNS && !columns.contains(name) {
-                    columns.push(name.clone());
-                }
+    if let Some(chosen) = chosen {
+        columns = chosen;
+    } else {
+        for (name, _) in rows.iter().flat_map(|row| &row.cells) {
+            if columns.len() < COLUMNS && !columns.contains(name) {
+                columns.push(name.clone());
             }
-            // In the order of an object's keys: indices come first.
-            columns.sort_by_key(|name| {
-                name.parse::<u32>().ok().filter(|index| index.to_string() == *name).unwrap_or(u32::MAX)
-            });
         }
+        // In the order of an object's keys: indices come first.
+        columns.sort_by_key(|name| {
+            name.parse::<u32>().ok().filter(|index| index.to_string() == *name).unwrap_or(u32::MAX)
+        });
     }
     let values = rows.iter().any(|row| row.value.is_some());
     let mut head = vec!["(index)".to_owned()];

@@ -106,12 +106,18 @@ pub enum IteratorItems<V> {
 
 /// A part of an object of a platform class, whose state is not in properties.
 #[derive(Debug, Clone)]
-pub enum Field<V> {
+pub enum ShownField<V> {
     Text(String),
     Value(V),
     /// An object of this class, whose names and values are these.
     Pairs(&'static str, Vec<(String, String)>),
 }
+
+/// The parts of an object with their names.
+pub type ShownFields<V> = Vec<(&'static str, ShownField<V>)>;
+
+/// Keys and values, and the number of all.
+pub type MapEntries<V> = (Vec<(V, V)>, usize);
 
 /// A binding of a module that is not initialised yet.
 #[derive(Debug, Clone, Copy)]
@@ -162,7 +168,7 @@ pub trait EngineValues {
     }
 
     /// The parts that are shown of an object of a platform class, with their names.
-    fn fields(&self, _object: &Self::Value) -> Option<Vec<(&'static str, Field<Self::Value>)>> {
+    fn fields(&self, _object: &Self::Value) -> Option<ShownFields<Self::Value>> {
         None
     }
 
@@ -213,7 +219,7 @@ pub trait EngineValues {
     /// The text of `stack`: an own property that the script set, or the stack that the engine recorded.
     fn error_stack(&self, error: &Self::Value) -> Option<String>;
     /// At most `most` entries of a `Map`, and the number of all.
-    fn map_entries(&self, map: &Self::Value, most: usize) -> (Vec<(Self::Value, Self::Value)>, usize);
+    fn map_entries(&self, map: &Self::Value, most: usize) -> MapEntries<Self::Value>;
     /// At most `most` values of a `Set`, and the number of all.
     fn set_values(&self, set: &Self::Value, most: usize) -> (Vec<Self::Value>, usize);
     /// The rest of an iterator of a `Map` or a `Set`; `None` if the engine cannot tell.

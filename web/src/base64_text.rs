@@ -20,7 +20,7 @@ pub fn to_base64(bytes: &[u8]) -> String {
 pub fn from_base64(text: &str) -> Option<Vec<u8>> {
     let mut text: String =
         text.chars().filter(|c| !matches!(c, '\t' | '\n' | '\u{c}' | '\r' | ' ')).collect();
-    if text.len() % 4 == 0 {
+    if text.len().is_multiple_of(4) {
         for _ in 0..2 {
             if text.ends_with('=') {
                 text.pop();

@@ -8,7 +8,7 @@ use crate::heap::object::{ObjectKind, attr};
 use crate::heap::text::Text;
 use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Res, Ret, Vm};
-use vm_system_inspect::{EngineValues, Field};
+use vm_system_inspect::{EngineValues, ShownField, ShownFields};
 
 /// Tags of records: `URL`, `URLSearchParams`.
 const URL: u32 = 918;
@@ -260,14 +260,17 @@ impl Vm<'_> {
     }
 
     /// The parts of a `URL`.
-    pub(crate) fn shown_fields(&self, value: Value) -> Option<Vec<(&'static str, Field<Value>)>> {
+    pub(crate) fn shown_fields(&self, value: Value) -> Option<ShownFields<Value>> {
         let ObjectKind::Record(URL, slots) = &self.st.heap.obj(value.as_obj()?).kind else { return None };
         let url = vm_system_web::parse(&self.plain_text(*slots.first()?), None)?;
-        let part = |name| Field::Text(vm_system_web::part(&url, name));
+        let part = |name| ShownField::Text(vm_system_web::part(&url, name));
         let mut fields: Vec<_> = SHOWN.iter().map(|name| (*name, part(name))).collect();
         let params = match slots.get(1) {
-            Some(params @ Value::Obj(_)) => Field::Value(*params),
-            _ => Field::Pairs("URLSearchParams", vm_system_web::read_form(url.query().unwrap_or_default())),
+            Some(params @ Value::Obj(_)) => ShownField::Value(*params),
+            _ => ShownField::Pairs(
+                "URLSearchParams",
+                vm_system_web::read_form(url.query().unwrap_or_default()),
+            ),
         };
         fields.push(("searchParams", params));
         fields.push(("hash", part("hash")));

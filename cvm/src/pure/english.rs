@@ -14,7 +14,7 @@ pub(crate) fn grouped(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     let mut text = sign.to_owned();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -139,7 +139,7 @@ mod tests {
             (1_000_000_000_000_000.3, "1,000,000,000,000,000.2"),
             (5e-324, "0"),
             (999.9995, "1,000"),
-            (999_999.9999, "1,000,000"),
+            (999_999.999_9, "1,000,000"),
             (0.5, "0.5"),
             (100.0, "100"),
             (f64::NEG_INFINITY, "-∞"),

@@ -10,8 +10,8 @@ use crate::program::flag;
 use crate::pure::{date, number, regexp};
 use crate::value::{Id, Key, Value};
 use vm_system_inspect::{
-    Boxed, EngineValues, Field, FunctionKind, IteratorItems, ObjectClass, OwnKey, Property, Settled,
-    Uninitialized, ValueType,
+    Boxed, EngineValues, FunctionKind, IteratorItems, MapEntries, ObjectClass, OwnKey, Property, Settled,
+    ShownFields, Uninitialized, ValueType,
 };
 
 /// Longest chain of proxies that is followed.
@@ -53,7 +53,7 @@ impl Vm<'_> {
 }
 
 /// The live entries of a table, at most `most`, and the number of all.
-fn entries(table: &EntryTable, most: usize) -> (Vec<(Value, Value)>, usize) {
+fn entries(table: &EntryTable, most: usize) -> MapEntries<Value> {
     let live = table.entries.iter().filter(|entry| entry.0 != Value::Hole);
     (live.take(most).copied().collect(), table.live as usize)
 }
@@ -200,7 +200,7 @@ impl EngineValues for Vm<'_> {
         Some((self.shown_pairs(*object)?, ObjectClass::Pairs))
     }
 
-    fn fields(&self, object: &Value) -> Option<Vec<(&'static str, Field<Value>)>> {
+    fn fields(&self, object: &Value) -> Option<ShownFields<Value>> {
         self.shown_fields(*object)
     }
 
@@ -313,7 +313,7 @@ impl EngineValues for Vm<'_> {
         self.stack_of(error.as_obj()?).map(|text| self.string(&Value::Str(text)))
     }
 
-    fn map_entries(&self, map: &Value, most: usize) -> (Vec<(Value, Value)>, usize) {
+    fn map_entries(&self, map: &Value, most: usize) -> MapEntries<Value> {
         match self.kind_of(map) {
             ObjectKind::Map(table) => entries(table, most),
             _ => Default::default(),

@@ -8,7 +8,7 @@ use crate::engine::{preview, sys};
 use rquickjs::function::This;
 use rquickjs::{Array, Coerced, Object, Value};
 use vm_system_inspect::{
-    Boxed, EngineValues, FunctionKind, ObjectClass, OwnKey, Settled, Uninitialized, ValueType,
+    Boxed, EngineValues, FunctionKind, MapEntries, ObjectClass, OwnKey, Settled, Uninitialized, ValueType,
 };
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
@@ -230,7 +230,7 @@ impl<'js> EngineValues for Inspector<'js> {
         stack.and_then(Value::into_string).map(|stack| self.string(&stack))
     }
 
-    fn map_entries(&self, map: &Value<'js>, most: usize) -> (Vec<(Value<'js>, Value<'js>)>, usize) {
+    fn map_entries(&self, map: &Value<'js>, most: usize) -> MapEntries<Value<'js>> {
         let (entries, size) = self.iterated(map, "mapSize", "mapEntries", "mapNext", most);
         let pair = |entry: Value<'js>| {
             let entry = entry.as_array().map(Array::as_object)?;
