@@ -57,6 +57,7 @@ pub struct Ops {
     /// Held while a verb reads, decides and writes: serializes changes of templates and installations.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
+    pub(crate) checks: Arc<durable::Checks>,
     pub(crate) stop: CancellationToken,
     pub(crate) started: Instant,
 }
@@ -98,6 +99,7 @@ impl Ops {
             installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
             imports: Arc::default(),
+            checks: Arc::default(),
             stop,
             started: Instant::now(),
         }
