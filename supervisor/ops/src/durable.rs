@@ -109,7 +109,7 @@ impl Ops {
             DurableOp::Prompts { executions, bytes } => self.prompts(call, executions, bytes).await,
             DurableOp::Counts => self.program_counts(call).await,
             DurableOp::PlanCheck(plan) => self.plan_check(call, *plan).await,
-            DurableOp::PlanLoad { name, plan, done } => self.plan_load(call, &name, &plan, &done).await,
+            DurableOp::PlanLoad { name, plan, done } => self.plan_load(call, &name, plan, &done).await,
         }
     }
 

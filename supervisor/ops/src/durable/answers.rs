@@ -39,7 +39,7 @@ impl Default for Checks {
 impl Checks {
     /// Does something that takes long, when it is the holder's turn. A check that has begun runs to its end, which is bounded, and
     /// has its slot until then.
-    pub(super) async fn blocking<T: Send + 'static>(
+    pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         holder: &Holder,
         work: impl FnOnce() -> T + Send + 'static,

@@ -74,20 +74,25 @@ impl Ops {
         &self,
         call: &VerbCall<'_>,
         name: &str,
-        plan: &str,
+        plan: String,
         done: &[String],
     ) -> Result<DurableReply, OpError> {
         if plan.len() > plans::COMPILED_BYTES {
             return Err(invalid(format!("a compiled plan has at most {} bytes", plans::COMPILED_BYTES)));
         }
-        let plan = Plan::from_json(plan).filter(|plan| !plan.blocks.is_empty()).ok_or_else(|| {
-            OpError::new(ErrorCode::PlanInvalid, "this is not a compiled plan")
-                .with_hint("compile one: parsePlan, or `vm-system program plan FILE`")
-        })?;
         if let Some(id) = done.iter().find(|id| !plans::is_block_id(id)) {
             return Err(invalid(format!("{id:?} is not the id of a block")));
         }
-        self.program_load(call, name, plans::executor(&plan, done), Some(false)).await
+        let done = done.to_vec();
+        let source = move || {
+            let plan = Plan::from_json(&plan).filter(|plan| !plan.blocks.is_empty())?;
+            Some(plans::executor(&plan, &done))
+        };
+        let source = self.checks.blocking(&call.caller.holder(), source).await?.ok_or_else(|| {
+            OpError::new(ErrorCode::PlanInvalid, "this is not a compiled plan")
+                .with_hint("compile one: parsePlan, or `vm-system program plan FILE`")
+        })?;
+        self.program_load(call, name, source, Some(false)).await
     }
 
     /// Sets which blocks are finished: those that were when its program was loaded, and those that earlier walks through
@@ -101,7 +106,7 @@ impl Ops {
         if env.iter().any(|(name, _)| name == PLAN_DONE) {
             return Ok(());
         }
-        let Some((plan, done)) = self.walked(program, program.version).await? else { return Ok(()) };
+        let Some((plan, done)) = self.walked(call, program, program.version).await? else { return Ok(()) };
         let mut done: BTreeSet<String> = done.into_iter().collect();
         let walks = self.store.runs(&call.caller.scope(), Some(program.id), None, Page::first(WALKS)).await;
         let mut same = HashMap::from([(program.version, true)]);
@@ -109,7 +114,7 @@ impl Ops {
             let counts = if let Some(counts) = same.get(&version) {
                 *counts
             } else {
-                let other = self.walked(program, version).await?;
+                let other = self.walked(call, program, version).await?;
                 let counts = other.is_some_and(|(other, _)| other.mission == plan.mission);
                 same.insert(version, counts);
                 counts
@@ -145,10 +150,12 @@ impl Ops {
     /// The plan of a version of a program, and the blocks that were finished when it was loaded.
     async fn walked(
         &self,
+        call: &VerbCall<'_>,
         program: &ProgramRow,
         version: u32,
     ) -> Result<Option<(Plan, Vec<String>)>, OpError> {
         let code = self.store.program_code(program.id, version).await.map_err(stored)?;
-        Ok(code.and_then(|code| plans::walked(&code.source)))
+        let Some(code) = code.filter(|code| plans::walks(&code.source)) else { return Ok(None) };
+        self.checks.blocking(&call.caller.holder(), move || plans::walked(&code.source)).await
     }
 }

@@ -323,7 +323,8 @@ fn errors_of_all_files_together_are_bounded() {
     let index_text = format!("<mission>m</mission>\n<files>\n- {}\n</files>", names.join("\n- "));
     let wrong = "<block id=\"01-a\">\n".repeat(50);
     let errors = compile("index.md", &index_text, |_| Some(wrong.clone())).expect_err("wrong").to_string();
-    assert!(errors.lines().count() < 2 * MOST_PROBLEMS, "{errors}");
+    // Of the index, and of its files.
+    assert!(errors.lines().count() < 2 * MOST_PROBLEMS + 10, "{errors}");
     assert!(errors.ends_with(" more files"), "{errors}");
 }
 

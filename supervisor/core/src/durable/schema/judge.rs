@@ -19,6 +19,8 @@ const SCHEMA_FUEL: usize = 4;
 /// Bytes of a text for one unit of fuel: compared, and searched for a pattern.
 const COMPARED_BYTES: usize = 64;
 const SEARCHED_BYTES: usize = 16;
+/// Fuel for a byte of the states that a pattern needs.
+const STATES_FUEL: usize = 4;
 /// Deepest nesting of schemas in schemas, references included: enough for values as deep as the parser accepts.
 const DEPTH: usize = 512;
 /// Longest part of a name or value that a message shows (characters).
@@ -259,7 +261,7 @@ impl<'s> Judge<'s> {
         let matches = compiled.matches(states, text);
         // New states take time in proportion to their size, and the others only a step for each byte.
         let grown = states.memory_usage().saturating_sub(before);
-        self.spend(grown)?;
+        self.spend(grown.saturating_mul(STATES_FUEL))?;
         matches.map_err(|TooManyStates| {
             SchemaMismatch::TooMuch(
                 "answer takes too long to check: a pattern of its schema has too many states",

@@ -48,6 +48,12 @@ impl PatternCount {
                 "it has more than {PATTERNS} patterns, one of more than {PATTERN_BYTES} bytes, or more than {ALL_BYTES} bytes of patterns"
             ));
         }
+        if has_flags(pattern) {
+            return Err(format!(
+                "the pattern {:?} cannot be used: flags in it are not supported",
+                shown(pattern)
+            ));
+        }
         let translated = translated(pattern);
         // Counted in the text: parsing one is what takes time.
         self.unicode_classes += translated.matches("\\p").count() + translated.matches("\\P").count();
@@ -81,6 +87,30 @@ fn unusable(pattern: &str) -> String {
         "the pattern {:?} cannot be used: look-around and back-references are not supported",
         shown(pattern)
     )
+}
+
+/// Whether a group begins with flags. JSON Schema has none, and to ignore the case of a class of Unicode takes a hundred times as
+/// long as the class.
+fn has_flags(pattern: &str) -> bool {
+    let mut in_class = false;
+    let mut chars = pattern.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => {
+                chars.next();
+            }
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '(' if !in_class => {
+                let mut group = chars.clone();
+                if group.next() == Some('?') && !group.next().is_some_and(|kind| ":=!<".contains(kind)) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 fn parser() -> Parser {

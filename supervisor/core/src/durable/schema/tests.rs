@@ -52,6 +52,8 @@ fn each_keyword_constrains_values() {
         ),
         (json!({ "pattern": "^\\d{4}-[A-Z]+$" }), json!("2026-AB"), json!("２０２６-AB")),
         (json!({ "pattern": "a[[&]b" }), json!("xa&b"), json!("ab")),
+        (json!({ "pattern": "^(?<n>a|[(?i)])(?:b)\\(\\?i$" }), json!("?b(?i"), json!("Ab(?i")),
+        (json!({ "pattern": "a\\Bb\\b" }), json!("ab!"), json!("abc")),
         (json!({ "anyOf": [{ "type": "string" }, { "minimum": 5 }] }), json!(5), json!(4)),
         (json!({ "oneOf": [{ "minimum": 1 }, { "minimum": 5 }] }), json!(1), json!(5)),
         (json!({ "allOf": [{ "minimum": 1 }, { "maximum": 5 }] }), json!(5), json!(6)),
@@ -97,6 +99,8 @@ fn unknown_keywords_are_refused_by_name() {
         (json!({ "$ref": "#/$defs/none" }), "cannot be resolved"),
         (json!({ "$ref": "#/properties/a", "properties": { "a": {} } }), "cannot be resolved"),
         (json!({ "pattern": "(?=a)b" }), "look-around and back-references are not supported"),
+        (json!({ "pattern": "a(?i)b" }), "flags in it are not supported"),
+        (json!({ "pattern": "a(?i:b)" }), "flags in it are not supported"),
         (json!({ "pattern": "(a)\\1" }), "look-around and back-references are not supported"),
         (json!({ "pattern": "((((a{1000}){1000}){1000}){1000})" }), "is too large"),
         (json!({ "type": "text" }), "\"type\" has an invalid value"),
@@ -211,7 +215,7 @@ fn matching_costs_fuel_by_the_states_that_the_text_needs() {
     let names = Value::from(vec!["José Ångström-Ōe"; 1_000]);
     let (names, fits) = cost(&json!({ "items": { "pattern": "^[\\p{L} '-]{1,20}$" } }), &names);
     assert_eq!(fits, Ok(()));
-    assert!(names < 1_000_000, "{names}");
+    assert!(names < 4_000_000, "{names}");
 }
 
 #[test]
