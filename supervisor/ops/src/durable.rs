@@ -15,7 +15,7 @@ mod runs;
 mod states;
 mod tasks;
 
-pub(super) use answers::Checks;
+pub(super) use answers::CheckThreads;
 pub(super) use import::Imports;
 
 use super::errors::{invalid, stored};

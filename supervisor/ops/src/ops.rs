@@ -57,7 +57,7 @@ pub struct Ops {
     /// Held while a verb reads, decides and writes: serializes changes of templates and installations.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
-    pub(crate) checks: Arc<durable::Checks>,
+    pub(crate) checks: Arc<durable::CheckThreads>,
     pub(crate) stop: CancellationToken,
     pub(crate) started: Instant,
 }

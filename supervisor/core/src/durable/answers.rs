@@ -263,3 +263,34 @@ fn fenced(answer: &str) -> Option<&str> {
     let (word, content) = inside.split_once('\n')?;
     (word.trim().chars().all(char::is_alphanumeric) && !content.contains("```")).then_some(content)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::task_of_pause;
+    use super::{Schema, SubmittedAnswer};
+    use vm_system_protocol::control::GivenAnswer;
+    use vm_system_protocol::ids::{ExecutionId, TaskId};
+    use vm_system_protocol::json::JsonText;
+    use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn answer_is_used_only_for_the_task_for_which_it_was_checked() {
+        let options = JsonText::from_untrusted(r#"{"schema":{"type":"number"}}"#.to_owned());
+        let execution = ExecutionId::from_bytes([1; 16]);
+        let task = task_of_pause(execution, 1, "which one?".to_owned(), Some(&options), Timestamp(0));
+        let mut row = task.expect("a task");
+        let schema = Schema::new(row.schema.as_deref().expect("it has one")).expect("a schema");
+        let given = GivenAnswer::Typed("1".to_owned());
+        let checked = SubmittedAnswer::check(row.id, Some(&schema), &given);
+        assert_eq!(checked.for_task(&row), Some(Ok("1".to_owned())));
+        let unfit = GivenAnswer::Typed("one".to_owned());
+        let unfit = SubmittedAnswer::check(row.id, Some(&schema), &unfit).for_task(&row);
+        assert!(unfit.is_some_and(|result| result.is_err()));
+        let of_another = SubmittedAnswer::check(TaskId::from_bytes([2; 16]), Some(&schema), &given);
+        assert_eq!(of_another.for_task(&row), None);
+        let unchecked = SubmittedAnswer::Unchecked(given);
+        assert_eq!(unchecked.for_task(&row), None);
+        row.schema = None;
+        assert_eq!(unchecked.for_task(&row), Some(Ok("1".to_owned())));
+    }
+}

@@ -24,7 +24,7 @@ const VALUE_BYTES: usize = 8;
 /// A schema that was checked, with the patterns that answers have needed so far.
 #[derive(Debug)]
 pub struct Schema {
-    schema: Value,
+    root: Value,
     patterns: HashMap<String, OnceLock<Option<CompiledPattern>>>,
     bytes: usize,
 }
@@ -68,12 +68,12 @@ impl Schema {
 
     /// A schema for validations; on error the reason why it cannot be used.
     pub fn new(text: &str) -> Result<Self, String> {
-        let schema: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
-        let Check { found, count, .. } = Check::of(&schema)?;
+        let root: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        let Check { found, count, .. } = Check::of(&root)?;
         let bytes = text.len().saturating_mul(VALUE_BYTES).saturating_add(count.compiled_bytes());
         Ok(Self {
             patterns: found.into_iter().map(|pattern| (pattern, OnceLock::new())).collect(),
-            schema,
+            root,
             bytes,
         })
     }
@@ -85,13 +85,13 @@ impl Schema {
 
     /// Whether a value fits; on error the position and the reason. Takes up to some tenths of a second.
     pub fn fits(&self, value: &Value) -> Result<(), String> {
-        Judge::new(self).fits(&self.schema, value, &ValuePath::Top, 0).map_err(SchemaMismatch::into_words)
+        Judge::new(self).fits(&self.root, value, &ValuePath::Top, 0).map_err(SchemaMismatch::into_words)
     }
 
     /// Whether the schema says that a string is an answer. One that only does not exclude strings (`{"required": ["a"]}`) does
     /// not: there, text that is not JSON is a mistake.
     pub fn names_strings(&self) -> bool {
-        names_strings(&self.schema)
+        names_strings(&self.root)
     }
 
     /// A compiled pattern of the schema. `None`: it does not compile, which its check excludes.

@@ -24,19 +24,19 @@ const OWNER_BYTES: usize = 8 << 20;
 
 /// Checks of what takes long.
 #[derive(Debug)]
-pub(crate) struct Checks {
+pub(crate) struct CheckThreads {
     slots: Arc<Shares>,
     schemas: Arc<Mutex<KeptSchemas>>,
 }
 
-impl Default for Checks {
+impl Default for CheckThreads {
     fn default() -> Self {
         let limits = ShareLimits { reserved: 0, ..ShareLimits::of(CHECKS) };
         Self { slots: Shares::new("checks of answers", "durable", limits), schemas: Arc::default() }
     }
 }
 
-impl Checks {
+impl CheckThreads {
     /// Does something that takes long, when it is the holder's turn. A check that has begun runs to its end, which is bounded, and
     /// has its slot until then.
     pub(crate) async fn blocking<T: Send + 'static>(
@@ -97,7 +97,7 @@ fn kept(schemas: &Mutex<KeptSchemas>, owner: &Owner, text: &str) -> Result<Arc<S
     Ok(schema)
 }
 
-/// Of whom, and the hash of its text: the copy of one owner says nothing about those of others.
+/// The owner of the task, and the hash of the text: a kept schema of one owner reveals nothing to others.
 type SchemaKey = (Owner, [u8; 32]);
 
 /// The most recently used schemas, within bounds for each owner and for all.
@@ -165,7 +165,7 @@ impl KeptSchemas {
 
 #[cfg(test)]
 mod tests {
-    use super::{Checks, KEPT_BYTES, KeptSchemas, OWNER_BYTES, kept};
+    use super::{CheckThreads, KEPT_BYTES, KeptSchemas, OWNER_BYTES, kept};
     use std::sync::{Arc, Mutex, mpsc};
     use vm_system_record::Owner;
     use vm_system_runtime::shares::Holder;
@@ -177,7 +177,7 @@ mod tests {
     #[tokio::test]
     async fn checks_of_one_owner_leave_slots_and_the_runtimes_thread_to_others() {
         // This runtime has one thread: a check on it would block the test.
-        let checks = Arc::new(Checks::default());
+        let checks = Arc::new(CheckThreads::default());
         let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
         let mut ends = Vec::new();
         let mut all = Vec::new();

@@ -139,7 +139,7 @@ impl<'s> Judge<'s> {
         }
         if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
             self.spend(1 + reference.len() / SEARCHED_BYTES)?;
-            let schema = referred(&self.schema.schema, reference).unwrap_or(&Value::Bool(false));
+            let schema = referred(&self.schema.root, reference).unwrap_or(&Value::Bool(false));
             self.fits(schema, value, path, depth + 1)?;
         }
         self.combined(fields, value, path, depth)

@@ -150,7 +150,7 @@ fn schema_that_requires_unbounded_work_is_stopped_by_the_budget() {
 fn cost(schema: &Value, value: &Value) -> (u64, Result<(), String>) {
     let schema = Schema::new(&schema.to_string()).expect("a schema");
     let mut judge = Judge::new(&schema);
-    let fits = judge.fits(&schema.schema, value, &ValuePath::Top, 0).map_err(SchemaMismatch::into_words);
+    let fits = judge.fits(&schema.root, value, &ValuePath::Top, 0).map_err(SchemaMismatch::into_words);
     (judge.spent(), fits)
 }
 
@@ -224,7 +224,7 @@ fn alternatives_that_do_not_fit_format_nothing() {
     let schema = Schema::new(&schema.to_string()).expect("a schema");
     let mut judge = Judge::new(&schema);
     let value = json!("z");
-    let alternatives = schema.schema["anyOf"].as_array().expect("a list");
+    let alternatives = schema.root["anyOf"].as_array().expect("a list");
     for alternative in alternatives.iter().filter(|alternative| alternative.get("required").is_none()) {
         assert!(matches!(judge.would(alternative, &value, &ValuePath::Top, 0), Ok(false)));
         judge.alternatives = 1;
@@ -262,7 +262,7 @@ proptest::proptest! {
             let _ = schema.fits(&Value::from(text));
         }
         if let Ok(schema) = Schema::new(&document) {
-            let _ = schema.fits(&schema.schema);
+            let _ = schema.fits(&schema.root);
         }
     }
 }
