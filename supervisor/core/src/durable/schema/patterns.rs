@@ -17,7 +17,7 @@ use regex_syntax::{Parser, ParserBuilder};
 const PATTERNS: usize = 64;
 const PATTERN_BYTES: usize = 4096;
 const ALL_BYTES: usize = 16 * 1024;
-const UNICODE_CLASSES: usize = 32;
+const UNICODE_CLASSES: usize = 16;
 /// Most transitions of all compiled patterns of one schema: repetitions multiply them. A transition takes about 16 bytes.
 const TRANSITIONS: u64 = 250_000;
 /// Bytes of a compiled pattern per transition, about.
