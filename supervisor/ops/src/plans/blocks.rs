@@ -251,7 +251,7 @@ impl FoundBlock {
         }
         match (&self.red, &self.actions) {
             (None, None) => {
-                problems.add(*first_line, || format!("Block \"{id}\" missing <red> or <actions> tag"))
+                problems.add(*first_line, || format!("Block \"{id}\" missing <red> or <actions> tag"));
             }
             (Some(_), Some(actions)) => {
                 problems.add(actions.line, || format!("Block \"{id}\" has both <red> and <actions>"));

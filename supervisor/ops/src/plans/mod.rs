@@ -186,7 +186,7 @@ pub fn compile(
     problems.sort();
     let mut errors = ErrorReport::default();
     errors.add(|| "Index plan validation failed:".to_owned(), &problems);
-    errors.append(of_files);
+    errors.append(&of_files);
     errors.result()?;
     let names = files.into_iter().map(|(_, name)| name).collect();
     Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), Some(names), blocks.whole()?))
@@ -309,7 +309,7 @@ impl ErrorReport {
         }
     }
 
-    fn append(&mut self, other: Self) {
+    fn append(&mut self, other: &Self) {
         if !self.text.is_empty() && !other.text.is_empty() {
             self.text.push('\n');
         }
