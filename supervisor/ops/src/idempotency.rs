@@ -22,6 +22,7 @@ use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_record::{Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, StoreError, Write, earlier};
 use vm_system_runtime::Follower;
+use vm_system_runtime::client_memory::ReplyMemory;
 
 /// Longest key (bytes).
 const KEY_BYTES: usize = 255;
@@ -107,7 +108,7 @@ impl Ops {
                     Err(_) => None,
                 };
                 match response {
-                    Some(response) => self.again((*response).clone(), follower).await,
+                    Some(response) => self.again(caller, (*response).clone(), follower).await,
                     None => Err(OpError::new(ErrorCode::Internal, "the first request was interrupted")
                         .with_hint("try again with the same key")),
                 }
@@ -144,7 +145,7 @@ impl Ops {
                     },
                 };
                 match response {
-                    Some(response) => return self.again(response, follower).await,
+                    Some(response) => return self.again(caller, response, follower).await,
                     None => subject,
                 }
             }
@@ -164,7 +165,9 @@ impl Ops {
             }
         };
         let durable = matches!(op, Op::Durable(_));
-        let response = self.perform(caller, (Uuid::from_bytes(subject), Some(key)), follower, op).await;
+        let response = self
+            .perform(caller, (Uuid::from_bytes(subject), Some(key)), (follower, ReplyMemory::default()), op)
+            .await;
         self.keep(entry, &response, durable).await;
         response
     }
@@ -214,10 +217,15 @@ impl Ops {
                 match self.store.execution(&scope, id).await.map_err(stored)? {
                     Some(mut row) => {
                         if new.wait && !new.follow {
-                            row.execution.events = Some(self.store.events(id, 0, 0).await.map_err(stored)?);
+                            row.execution.events =
+                                Some(self.reads_of(caller).events(id, 0, 0).await.map_err(stored)?);
                         }
                         if new.wait && row.execution.status == ExecutionStatus::Waiting {
-                            return self.live(row.execution).await.map(Reply::Durable).map(Some);
+                            return self
+                                .live(&repetition(caller, op, subject), row.execution)
+                                .await
+                                .map(Reply::Durable)
+                                .map(Some);
                         }
                         Some(Reply::Execution(Box::new(row.execution)))
                     }
@@ -244,20 +252,20 @@ impl Ops {
     }
 
     /// Repeats a response; a follower gets the events too.
-    async fn again(&self, response: VerbResult, follower: Option<Follower>) -> VerbResult {
+    async fn again(&self, caller: &Caller, response: VerbResult, follower: Option<Follower>) -> VerbResult {
         if let (Ok(Reply::Execution(execution)), Some(follower)) = (&response, &follower)
             && execution.events.is_none()
         {
             let id = execution.id;
             if self.runtime.follow(id, 0, follower.clone()).await.is_none() {
-                self.stored_events(id, 0, follower).await?;
+                self.stored_events(caller, id, 0, follower).await?;
             }
         }
         // The execution waited for a task: the events until then.
         if let (Ok(Reply::Durable(DurableReply::Run(run))), Some(follower)) = (&response, follower)
             && run.execution.events.is_none()
         {
-            self.stored_events(run.execution.id, 0, &follower).await?;
+            self.stored_events(caller, run.execution.id, 0, &follower).await?;
         }
         response
     }
@@ -272,6 +280,7 @@ fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> VerbCall<'a
         follower: None,
         noted: AtomicBool::default(),
         key: None,
+        memory: ReplyMemory::default(),
     }
 }
 

@@ -3,10 +3,11 @@
 //! browsers do not reconnect.
 //!
 //! A slow reader gets its events from the store; a client that reads nothing exceeds the connection's write deadline. The
-//! events that wait for a reader are bounded by the output limit of the execution.
+//! events that wait for a reader have a reservation of their owner's memory.
 
 use super::envelope::{RestError, RestResult};
 use super::executions::accepts;
+use super::memory::with_share;
 use super::request::{RestRequest, joined};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -15,6 +16,7 @@ use serde::Serialize;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -22,6 +24,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Event, Execution};
+use vm_system_runtime::FollowedBatch;
 use vm_system_runtime::shares::Share;
 
 /// Batches of events that are queued for a reader, in addition to those in the socket.
@@ -50,10 +53,12 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
         return Ok(response);
     }
     let share = request.stream_share()?;
-    let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
+    // What the verbs before the stream have reserved.
+    request.reserved_part(Bytes::new())?;
+    let (follower, receiver) = request.follower(QUEUED_BATCHES);
     let id = execution.id.to_string();
     let follow = Op::ExecEvents { execution: id.clone(), after_seq, limit: 0, follow: true };
-    let followed = request.start(follow, Some(sender));
+    let followed = request.start(follow, Some(follower));
     let every = request.app.options.limits.heartbeat;
     let closing = request.app.state.closing.clone().cancelled_owned();
     let end = async move {
@@ -90,7 +95,7 @@ fn heartbeat(every: Duration) -> Interval {
 
 /// The body of a stream.
 struct Events {
-    receiver: mpsc::Receiver<Vec<Event>>,
+    receiver: mpsc::Receiver<FollowedBatch>,
     first: Option<Bytes>,
     end: Option<Pin<Box<dyn Future<Output = Bytes> + Send>>>,
     heartbeat: Interval,
@@ -114,7 +119,13 @@ impl http_body::Body for Events {
             return Poll::Ready(None);
         }
         match self.receiver.poll_recv(context) {
-            Poll::Ready(Some(events)) => return data(written(&events)),
+            Poll::Ready(Some(batch)) => {
+                let bytes = written(&batch.events);
+                return data(match batch.memory {
+                    Some(share) => with_share(bytes, Arc::new(share)),
+                    None => bytes,
+                });
+            }
             Poll::Ready(None) => {
                 let ended = self.end.as_mut().map(|end| end.as_mut().poll(context));
                 if let Some(Poll::Ready(last)) = ended {

@@ -80,7 +80,7 @@ impl Ops {
         if env.iter().any(|(name, _)| name == PLAN_DONE) {
             return Ok(());
         }
-        let Some((plan, done)) = self.walked(program, program.version).await? else { return Ok(()) };
+        let Some((plan, done)) = self.walked(call, program, program.version).await? else { return Ok(()) };
         let mut done: BTreeSet<String> = done.into_iter().collect();
         let walks = self.store.runs(&call.caller.scope(), Some(program.id), None, Page::first(WALKS)).await;
         let mut same = HashMap::from([(program.version, true)]);
@@ -88,13 +88,13 @@ impl Ops {
             let counts = if let Some(counts) = same.get(&version) {
                 *counts
             } else {
-                let other = self.walked(program, version).await?;
+                let other = self.walked(call, program, version).await?;
                 let counts = other.is_some_and(|(other, _)| other.mission == plan.mission);
                 same.insert(version, counts);
                 counts
             };
             if counts {
-                self.logged_done(row.execution.id, &mut done).await?;
+                self.logged_done(call, row.execution.id, &mut done).await?;
             }
         }
         let known: BTreeSet<&str> = plan.blocks.iter().map(|block| block.id.as_str()).collect();
@@ -106,10 +106,16 @@ impl Ops {
     }
 
     /// Adds the blocks that a walk has logged as done.
-    async fn logged_done(&self, walk: ExecutionId, done: &mut BTreeSet<String>) -> Result<(), OpError> {
+    async fn logged_done(
+        &self,
+        call: &VerbCall<'_>,
+        walk: ExecutionId,
+        done: &mut BTreeSet<String>,
+    ) -> Result<(), OpError> {
         let (mut last, mut seen) = (0, 0);
         while seen < EVENTS {
-            let events = self.store.events(walk, last, EVENTS_AT_A_TIME).await.map_err(stored)?;
+            let events =
+                self.reads_of(call.caller).events(walk, last, EVENTS_AT_A_TIME).await.map_err(stored)?;
             let Some(newest) = events.last() else { break };
             last = newest.seq;
             seen += events.len();
@@ -124,10 +130,11 @@ impl Ops {
     /// The plan of a version of a program, and the blocks that were finished when it was loaded.
     async fn walked(
         &self,
+        call: &VerbCall<'_>,
         program: &ProgramRow,
         version: u32,
     ) -> Result<Option<(Plan, Vec<String>)>, OpError> {
-        let code = self.store.program_code(program.id, version).await.map_err(stored)?;
+        let code = self.reads_of(call.caller).program_code(program.id, version).await.map_err(stored)?;
         Ok(code.and_then(|code| plans::walked(&code.source)))
     }
 }
