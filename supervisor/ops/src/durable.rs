@@ -68,6 +68,18 @@ pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
     }
 }
 
+/// As [`super::verbs::reads_much`].
+pub(super) fn reads_much(op: &DurableOp) -> bool {
+    !matches!(
+        op,
+        DurableOp::Counts
+            | DurableOp::CheckpointList { .. }
+            | DurableOp::ImportBegin(_)
+            | DurableOp::ImportPart { .. }
+            | DurableOp::CurrentGet { .. }
+    ) && facts(op).1 == Reads
+}
+
 impl Ops {
     pub(super) async fn durable(&self, call: &VerbCall<'_>, op: DurableOp) -> Result<DurableReply, OpError> {
         match op {

@@ -39,6 +39,7 @@ mod session_events;
 mod sessions;
 mod settings;
 mod startup_files;
+mod template_size;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -48,4 +49,4 @@ pub use ops::{Ops, OpsOptions};
 pub use request::{ApiRefusal, Caller, VerbHandler, VerbRequest};
 pub use vm_system_runtime::{RuntimeApi, RuntimeFacts};
 
-pub(crate) use ops::{LIST_ROWS, REPLY_BYTES, VerbCall, fitting, now, page, rows_of};
+pub(crate) use ops::{LARGE_READ_BYTES, LIST_ROWS, REPLY_BYTES, VerbCall, fitting, now, page, rows_of};

@@ -75,6 +75,22 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
     VerbFacts { audit_name, effect, subject }
 }
 
+/// Whether the response of a verb without effects may be large, and is read at once: memory is reserved for it first. The others are
+/// small, stream their events, or wait first and reserve it then.
+pub(super) fn reads_much(op: &Op) -> bool {
+    match op {
+        Op::TemplateList { .. }
+        | Op::TemplateGet { .. }
+        | Op::SessionList(_)
+        | Op::ExecList { .. }
+        | Op::ExecGet { .. }
+        | Op::ExecEvents { follow: false, .. }
+        | Op::AuditList { .. } => true,
+        Op::Durable(op) => durable::reads_much(op),
+        _ => false,
+    }
+}
+
 impl Ops {
     /// Futures are boxed one by one, so that a request uses only the memory of its own verb. The two most frequent
     /// verbs are not boxed.

@@ -61,7 +61,8 @@ impl Runtime {
             let Some((worker, jail)) = workers.remove(&ready.row.session.id) else { continue };
             let (sender, inbox) = commands();
             let row = &ready.row;
-            let live = LiveSession::new(row.session.id, row.owner.clone(), sender, Arc::clone(&ready.policy));
+            let (policy, policies) = (Arc::clone(&ready.policy), &self.shared().registry.policies);
+            let live = LiveSession::new(row.session.id, row.owner.clone(), sender, policy, policies);
             let live = Arc::new(live);
             if self.readmit(&live) {
                 if let Some(running) = &ready.running {

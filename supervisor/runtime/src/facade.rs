@@ -127,13 +127,17 @@ impl Runtime {
         Ok(runtime)
     }
 
-    async fn with_events(&self, executed: Executed, wanted: bool) -> Result<Execution, RuntimeError> {
+    async fn with_events(
+        store: &StoreHandle,
+        executed: Executed,
+        wanted: bool,
+    ) -> Result<Execution, RuntimeError> {
         let Executed { record, events } = executed;
         let mut record = Arc::unwrap_or_clone(record);
         if wanted {
             record.events = Some(match events {
                 Some(batches) => joined(&batches),
-                None => self.store().events(record.id, 0, 0).await.map_err(RuntimeError::Store)?,
+                None => store.events(record.id, 0, 0).await.map_err(RuntimeError::Store)?,
             });
         }
         Ok(record)
@@ -256,7 +260,7 @@ impl RuntimeApi for Runtime {
             let worktree = shared.open_worktree(worktree_path, &request.owner, as_user).await?;
             let (commands, inbox) = commands();
             let CreateSession { id, owner, policy, libraries, .. } = request.clone();
-            let live = Arc::new(LiveSession::new(id, owner, commands, policy));
+            let live = Arc::new(LiveSession::new(id, owner, commands, policy, &shared.registry.policies));
             self.admit(&live)?;
             let machine =
                 SessionMachine::new(spec(&request, &worktree, &live.policy(None, &shared.operator)));
@@ -385,11 +389,11 @@ impl RuntimeApi for Runtime {
             if let Some(mut tail) = tail {
                 // A follower that was too slow for the live events gets the rest from the store.
                 if tail.is_behind(&executed.record) {
-                    tail.stored(self.store(), id).await.map_err(RuntimeError::Store)?;
+                    tail.stored(&self.store().of(&live.owner), id).await.map_err(RuntimeError::Store)?;
                 }
                 return Ok(Arc::unwrap_or_clone(executed.record));
             }
-            self.with_events(executed, wants_events).await
+            Self::with_events(&self.store().of(&live.owner), executed, wants_events).await
         })
     }
 

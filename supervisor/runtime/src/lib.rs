@@ -27,6 +27,7 @@ mod api;
 pub mod brokers;
 mod callers;
 mod carry_out;
+pub mod client_memory;
 mod clock;
 mod doctor;
 mod durable;
@@ -59,6 +60,6 @@ pub use api::{CreateSession, Libraries, OWNER_GONE_HINT, RuntimeConfig, RuntimeE
 pub use doctor::examine_host;
 pub use durable::{CompiledSource, DurableConfig, Durables, RunIdentity, StartProgram};
 pub use facade::{Runtime, StartError};
-pub use follow::Follower;
+pub use follow::{FOLLOWED_BYTES, FOLLOWED_EVENTS, FollowedBatch, Follower, FollowerClosed, follower};
 pub use fork::ForkSession;
 pub use interface::{RuntimeApi, RuntimeFacts};

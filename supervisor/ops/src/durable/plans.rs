@@ -120,7 +120,7 @@ impl Ops {
                 counts
             };
             if counts {
-                self.logged_done(row.execution.id, &mut done).await?;
+                self.logged_done(call, row.execution.id, &mut done).await?;
             }
         }
         let known: BTreeSet<&str> = plan.blocks.iter().map(|block| block.id.as_str()).collect();
@@ -132,10 +132,16 @@ impl Ops {
     }
 
     /// Adds the blocks that a walk has logged as done.
-    async fn logged_done(&self, walk: ExecutionId, done: &mut BTreeSet<String>) -> Result<(), OpError> {
+    async fn logged_done(
+        &self,
+        call: &VerbCall<'_>,
+        walk: ExecutionId,
+        done: &mut BTreeSet<String>,
+    ) -> Result<(), OpError> {
         let (mut last, mut seen) = (0, 0);
         while seen < EVENTS {
-            let events = self.store.events(walk, last, EVENTS_AT_A_TIME).await.map_err(stored)?;
+            let events =
+                self.reads_of(call.caller).events(walk, last, EVENTS_AT_A_TIME).await.map_err(stored)?;
             let Some(newest) = events.last() else { break };
             last = newest.seq;
             seen += events.len();
@@ -154,7 +160,7 @@ impl Ops {
         program: &ProgramRow,
         version: u32,
     ) -> Result<Option<(Plan, Vec<String>)>, OpError> {
-        let code = self.store.program_code(program.id, version).await.map_err(stored)?;
+        let code = self.reads_of(call.caller).program_code(program.id, version).await.map_err(stored)?;
         let Some(code) = code.filter(|code| plans::walks(&code.source)) else { return Ok(None) };
         self.checks.blocking(&call.caller.holder(), move || plans::walked(&code.source)).await
     }

@@ -62,7 +62,7 @@ impl Ops {
             }
         };
         let task = if execution.status == ExecutionStatus::Waiting {
-            self.store.pending_task(execution.id).await.map_err(stored)?
+            self.reads_of(call.caller).pending_task(execution.id).await.map_err(stored)?
         } else {
             None
         };
@@ -191,13 +191,19 @@ impl Ops {
             Err(error) => Err(error.into()),
         };
         self.audit(call, id, &result).await;
-        self.live(result?).await
+        self.live(call, result?).await
     }
 
     /// An execution of a session with its pending task.
-    pub(crate) async fn live(&self, execution: Execution) -> Result<DurableReply, OpError> {
+    pub(crate) async fn live(
+        &self,
+        call: &VerbCall<'_>,
+        execution: Execution,
+    ) -> Result<DurableReply, OpError> {
         let task = match execution.status {
-            ExecutionStatus::Waiting => self.store.pending_task(execution.id).await.map_err(stored)?,
+            ExecutionStatus::Waiting => {
+                self.reads_of(call.caller).pending_task(execution.id).await.map_err(stored)?
+            }
             _ => None,
         };
         let task = task.as_deref().map(task_view);

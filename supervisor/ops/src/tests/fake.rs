@@ -20,6 +20,7 @@ use vm_system_protocol::model::{
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, Write};
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::{CreateSession, Follower, ForkSession, RuntimeError};
 use vm_system_spawn::Library;
 use vm_system_spawn::libraries::LibraryStore;
@@ -203,7 +204,7 @@ impl Fake {
             vec![Write::Events(events.clone().into()), Write::ExecutionEnded(Arc::new(execution.clone()))];
         self.store.apply(end).await.map_err(RuntimeError::Store)?;
         match follower {
-            Some(follower) => drop(follower.send(events).await),
+            Some(follower) => drop(follower.send(&events).await),
             None => execution.events = Some(events),
         }
         Ok(execution)
@@ -418,8 +419,13 @@ impl Ops {
         key: Option<&str>,
         events: Option<Follower>,
     ) -> Result<Reply, OpError> {
-        let request =
-            VerbRequest { caller: caller.clone(), idempotency_key: key.map(str::to_owned), op, events };
+        let request = VerbRequest {
+            caller: caller.clone(),
+            idempotency_key: key.map(str::to_owned),
+            op,
+            events,
+            memory: ReplyMemory::default(),
+        };
         self.handle(request).await
     }
 }
