@@ -5,7 +5,8 @@ use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
 use crate::model::{
-    Capability, Event, Execution, Session, SessionInspection, StartupFile, Template, TemplateDetail,
+    Capability, Event, Execution, Session, SessionCheckpoint, SessionInspection, StartupFile, Template,
+    TemplateDetail,
 };
 use crate::time::Timestamp;
 use serde::Serialize;
@@ -54,6 +55,9 @@ pub enum Reply {
     Audit(Vec<AuditRecord>),
     /// The result of a verb of durable programs.
     Durable(DurableReply),
+    Checkpoint(Box<SessionCheckpoint>),
+    /// Oldest first.
+    Checkpoints(Vec<SessionCheckpoint>),
 }
 
 /// A line of the audit log.

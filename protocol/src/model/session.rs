@@ -70,6 +70,19 @@ fn of_scripts(engine: &Engine) -> bool {
     *engine != Engine::Cvm
 }
 
+/// A frozen copy of a session's worker, to which the session can be rolled back.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct SessionCheckpoint {
+    /// Counts from 1 in each session, never reused.
+    pub number: u64,
+    /// The client's name for it, unique in the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub created_at: Timestamp,
+    /// JavaScript heap (bytes) as the worker reported it; advisory. The memory is shared with the session until either writes.
+    pub heap_bytes: u64,
+}
+
 /// A live session, inspected through the kernel. Only `js_heap_bytes` was reported by the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct SessionInspection {
@@ -103,6 +116,12 @@ pub struct SessionInspection {
     pub running_execution: Option<crate::ids::ExecutionId>,
     /// Time since the worker's last message (milliseconds).
     pub heartbeat_age_ms: u64,
-    /// Whether this supervisor took the worker over from an earlier one; no supervisor does so yet.
+    /// Whether this supervisor took the worker over from an earlier one.
     pub adopted: bool,
+    /// Counts the session's workers from 1: each rollback replaces the worker.
+    pub generation: u64,
+    /// When `ttl_s` or `idle_timeout_s` ends the session, unless it is used before; absent while an execution runs and only
+    /// `idle_timeout_s` is set, and without these settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cull_at: Option<Timestamp>,
 }

@@ -43,6 +43,10 @@
 //! meanwhile, for less than a millisecond per fork. The new session has a machine of its own: it begins at `Spawning` like any
 //! other, but its worker exists already and it has no startup files.
 //!
+//! # A rollback
+//! A child that never gets a `Start` is a frozen copy: a checkpoint, or the copy that `on_crash: rollback` keeps. The session continues from it
+//! with a fork of it ([`rollback`]).
+//!
 //! # The worker is hostile
 //! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.
 
@@ -60,6 +64,7 @@ mod machine;
 mod messages;
 mod pending_task;
 mod record;
+mod rollback;
 mod source_format;
 mod start;
 
@@ -75,4 +80,5 @@ pub use input::{
     SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
+pub use rollback::CopyId;
 pub use source_format::{module_format, run_file_format};

@@ -53,6 +53,10 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::SessionInspect { session } => ("session inspect", Reads, session),
         Op::SessionKill { session, .. } => ("session kill", Changes, session),
         Op::SessionFork { session, .. } => ("session fork", Changes, session),
+        Op::SessionCheckpoint { session, .. } => ("session checkpoint", Changes, session),
+        Op::SessionCheckpoints { session } => ("session checkpoints", Reads, session),
+        Op::SessionDeleteCheckpoint { session, .. } => ("session delete-checkpoint", Changes, session),
+        Op::SessionRollback { session, .. } => ("session rollback", Changes, session),
         Op::ExecStart(new) => ("exec start", Changes, &new.session),
         Op::ExecList { session, .. } => ("exec list", Reads, session),
         Op::ExecGet { execution } => ("exec get", Reads, execution),
@@ -120,6 +124,16 @@ impl Ops {
             Op::SessionInspect { session } => Box::pin(self.session_inspect(call, &session)).await,
             Op::SessionKill { session, signal } => Box::pin(self.session_kill(call, &session, signal)).await,
             Op::SessionFork { session, count } => Box::pin(self.session_fork(call, &session, count)).await,
+            Op::SessionCheckpoint { session, name } => {
+                Box::pin(self.session_checkpoint(call, &session, name)).await
+            }
+            Op::SessionCheckpoints { session } => Box::pin(self.session_checkpoints(call, &session)).await,
+            Op::SessionDeleteCheckpoint { session, checkpoint } => {
+                Box::pin(self.session_delete_checkpoint(call, &session, checkpoint)).await
+            }
+            Op::SessionRollback { session, checkpoint } => {
+                Box::pin(self.session_rollback(call, &session, checkpoint)).await
+            }
             Op::ExecStart(new) => self.exec_start(call, *new).await,
             Op::ExecList { session, page } => Box::pin(self.exec_list(call, &session, page)).await,
             Op::ExecGet { execution } => Box::pin(self.exec_get(call, &execution)).await,

@@ -99,6 +99,8 @@ pub enum Write {
     },
     /// `starting → ready`.
     SessionReady { id: SessionId },
+    /// `ready → starting`: another worker is to continue, whose messages are numbered from 1.
+    SessionRestoring { id: SessionId },
     /// `starting|ready → closed|crashed`.
     SessionEnd {
         id: SessionId,

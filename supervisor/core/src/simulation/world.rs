@@ -3,7 +3,7 @@
 use super::checks::Checks;
 use super::database::{BatchOutcome, Database};
 use super::worker::SimulatedWorker;
-use super::{SimulatedFaults, UnrecordedCount};
+use super::{SimulatedCounts, SimulatedFaults};
 use crate::{
     AdoptedExecution, ChannelFault, CloseCause, ExecuteRequest, ForkFault, LoadFailure, LoadedSource, Now,
     SessionAction, SessionInput, SessionMachine, SessionSpec, Source, SpawnFailure, Token, WorkerExitStatus,
@@ -15,7 +15,7 @@ use vm_system_protocol::broker::FsReply;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus};
+use vm_system_protocol::model::{Engine, ExecutionKind, OnCrash, Session, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, RunningExecutionRow};
@@ -50,7 +50,7 @@ pub(super) struct World {
     outbox: VecDeque<ToWorker>,
     database: Database,
     /// Executions without a row at an exit of the supervisor.
-    unrecorded: UnrecordedCount,
+    unrecorded: SimulatedCounts,
     now: Now,
     next_token: u64,
     known: Vec<ExecutionId>,
@@ -59,6 +59,10 @@ pub(super) struct World {
     loading: Option<ExecutionId>,
     /// A requested fork, and its progress.
     fork: Option<(u64, Fork)>,
+    /// A frozen copy was ordered to fork.
+    copy_forks: bool,
+    /// Rollbacks that were completed.
+    restored: u64,
     exit_reported: bool,
     received: u64,
     adopted: bool,
@@ -99,6 +103,7 @@ fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> SessionSpec {
         startup_policy: Arc::clone(policy),
         ttl_s: if rng.one_in(8) { 60 } else { 0 },
         idle_timeout_s: if rng.one_in(8) { 5 } else { 0 },
+        on_crash: if rng.one_in(3) { OnCrash::Rollback } else { OnCrash::Close },
     }
 }
 
@@ -141,7 +146,7 @@ impl World {
             worker: SimulatedWorker::new(),
             outbox: VecDeque::new(),
             database: Database::default(),
-            unrecorded: UnrecordedCount::default(),
+            unrecorded: SimulatedCounts::default(),
             now: Now { mono_ms: 1_000, unix_ms: 1_700_000_000_000, cpu_us: 0 },
             next_token: 0,
             known: Vec::new(),
@@ -149,6 +154,8 @@ impl World {
             host_call: None,
             loading: None,
             fork: None,
+            copy_forks: false,
+            restored: 0,
             exit_reported: false,
             received: 0,
             adopted: false,
@@ -204,11 +211,16 @@ impl World {
         ["protocol", "signal", "seccomp", "exited(", "keeper"].iter().any(|fault| reason.starts_with(fault))
     }
 
+    /// Rollbacks whose worker existed.
+    pub(super) fn restored(&self) -> u64 {
+        self.restored
+    }
+
     pub(super) fn executions(&self) -> u64 {
         self.database.executions.len() as u64
     }
 
-    pub(super) fn unrecorded(&self) -> UnrecordedCount {
+    pub(super) fn unrecorded(&self) -> SimulatedCounts {
         self.unrecorded
     }
 
@@ -271,6 +283,7 @@ impl World {
                     }
                 }
                 SessionAction::ForksOver => self.fork = None,
+                SessionAction::ForkCopy { .. } => self.copy_forks = true,
                 SessionAction::HostCall { call, .. } => self.host_call = Some(call),
                 // Sometimes a reply is under way already.
                 SessionAction::DropHostWork if self.rng.one_in(2) => {
@@ -299,6 +312,7 @@ impl World {
         match self.rng.below(20) {
             0..=3 => self.store_turns(),
             4 if self.fork.is_some() => self.fork_continues(),
+            5 if self.copy_forks => self.copy_is_forked(),
             4..=7 if self.machine.has_worker() => self.worker.run(self.faults.hostile, &mut self.rng),
             8..=11 => self.deliver_worker_message(),
             12 => self.host_answers(),
@@ -397,6 +411,25 @@ impl World {
         }
     }
 
+    /// The last worker has exited: its successor begins anew.
+    fn copy_is_forked(&mut self) {
+        self.copy_forks = false;
+        if self.faults.exits && self.rng.one_in(8) {
+            let fault = if self.rng.one_in(2) {
+                ForkFault::Failed(SpawnFailure::late("no memory".to_owned()))
+            } else {
+                ForkFault::Violation("it exited".to_owned())
+            };
+            return self.input(SessionInput::CopyForked(Err(fault)));
+        }
+        self.worker = SimulatedWorker::new();
+        self.outbox.clear();
+        (self.exit_reported, self.received, self.adopted, self.now.cpu_us) = (false, 0, false, 0);
+        (self.host_call, self.loading) = (None, None);
+        self.restored += u64::from(self.machine.awaits_fork_of_copy());
+        self.input(SessionInput::CopyForked(Ok([1; 32])));
+    }
+
     fn host_answers(&mut self) {
         if let Some(call) = self.host_call.take() {
             self.input(SessionInput::HostReplied { call, reply: HostReply::Fs(FsReply::Bool(true)) });
@@ -428,6 +461,9 @@ impl World {
             self.fork_continues();
             return self.deliver_worker_message();
         }
+        if self.copy_forks && blameless {
+            return self.copy_is_forked();
+        }
         let step = match self.machine.deadline() {
             Some(deadline) if self.rng.one_in(2) => deadline.saturating_sub(self.now.mono_ms),
             _ => self.rng.below(50),
@@ -455,6 +491,12 @@ impl World {
                 }
             }
             8..=25 => self.submit_answer(token),
+            31..=33 => SessionInput::Checkpoint { token, name: self.rng.one_in(3).then(|| "a".to_owned()) },
+            34 => SessionInput::DeleteCheckpoint { token, checkpoint: self.rng.below(6).to_string() },
+            35..=36 => {
+                let checkpoint = self.rng.one_in(2).then(|| self.rng.below(6).to_string());
+                SessionInput::Rollback { token, checkpoint }
+            }
             26..=30 => SessionInput::Fork { token, count: self.rng.below(3) as u32 + 1 },
             _ => {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };

@@ -113,6 +113,7 @@ fn apply_one(
         Write::SessionEnd { id, status, at, reason, last_error } => {
             sessions::end(c, *id, *status, *at, reason, last_error.as_deref())
         }
+        Write::SessionRestoring { id } => sessions::restoring(c, *id),
         Write::SessionMeta { id, runtime_meta } => sessions::meta(c, *id, runtime_meta),
         Write::WorkerSeq { session, seq } => sessions::worker_seq(c, *session, *seq),
         Write::ExecutionStarted { name, execution } if written.is_copied() => {

@@ -82,6 +82,14 @@ pub(super) fn ready(c: &Connection, id: SessionId) -> Result<u64, SqliteFailure>
     }
 }
 
+pub(super) fn restoring(c: &Connection, id: SessionId) -> Result<u64, SqliteFailure> {
+    let sql = "UPDATE sessions SET status = 'starting', worker_seq = 0 WHERE id = ?1 AND status = 'ready'";
+    match run(c, sql, params![id.as_bytes()])? {
+        0 => Err(missing_or_finished(c, id)),
+        rows => Ok(rows),
+    }
+}
+
 pub(super) fn end(
     c: &Connection,
     id: SessionId,
