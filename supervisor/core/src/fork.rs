@@ -68,7 +68,7 @@ impl SessionMachine {
     }
 
     pub(super) fn order_fork(&mut self, purpose: ForkPurpose, now: Now, out: &mut Vec<SessionAction>) {
-        self.peer.forks += 1;
+        self.peer.forks = self.peer.forks.wrapping_add(1);
         let (order, until) = (self.peer.forks, now.mono_ms + FORK_MS);
         out.push(SessionAction::Fork { order });
         self.current =

@@ -231,8 +231,8 @@ impl SessionMachine {
         machine.peer.database_restarted = running.is_some();
         machine.peer.stored_running =
             running.as_ref().map(|running| Unconfirmed { execution: running.row.execution.id, began: false });
-        // Different from the numbers that the previous supervisor gave.
-        machine.peer.forks = now.unix_ms.max(0).unsigned_abs();
+        // Different from the numbers that earlier supervisors gave: a report about their last fork may follow.
+        machine.peer.forks = nonce << 20;
         machine.peer.next_seq = last_committed.saturating_add(1);
         machine.peer.adopting = Some(nonce);
         machine.ledger.resume(last_committed);

@@ -170,7 +170,9 @@ impl SessionMachine {
         if std::mem::take(&mut self.copies.has_guard) {
             out.push(SessionAction::DropCopy { copy: CopyId::Guard });
         }
-        if self.ending.verdict.is_none() && self.ending.closing.is_none() && self.current.is_none() {
+        // An adopted worker may run an execution that the store does not have: the next request orders the copy.
+        let is_free = self.current.is_none() && !self.is_taking_over();
+        if is_free && self.ending.verdict.is_none() && self.ending.closing.is_none() {
             self.make_guard(None, now, out);
         }
     }
@@ -266,6 +268,11 @@ impl SessionMachine {
 
     /// A checkpoint could not be stored.
     pub(super) fn checkpoint_lost(&mut self, number: u64, out: &mut Vec<SessionAction>) {
+        let in_use = |restoring: &Restoring| restoring.copy == CopyId::Checkpoint(number);
+        if self.copies.restoring.as_ref().is_some_and(in_use) {
+            // The session continues from it: its next record has it.
+            return;
+        }
         if let Some(at) = self.copies.checkpoints.iter().position(|known| known.number == number) {
             self.copies.checkpoints.remove(at);
             out.push(SessionAction::DropCopy { copy: CopyId::Checkpoint(number) });

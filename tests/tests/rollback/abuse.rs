@@ -30,7 +30,7 @@ mod cases {
         let daemon = hostile(user);
         let mut client = daemon.client();
         let session = session(&daemon, rolling(vm_system_tests::scene::small()));
-        for (how, code) in [("neither reads nor sends", "CPU_LIMIT"), ("opens a file", "WORKER_DIED")] {
+        for (how, code) in [("neither reads nor sends", "CPU_LIMIT"), ("exits", "WORKER_DIED")] {
             let generation = generation(&client.session_record(&session));
             let ended = client.eval(&session, how).expect("a response");
             assert_eq!(ended.error.as_ref().map(|error| error.code.as_str()), Some(code), "{how}: {ended:?}");

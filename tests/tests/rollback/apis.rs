@@ -63,7 +63,7 @@ fn cli_makes_lists_uses_and_deletes_checkpoints() {
     daemon.cli(&["session", "delete-checkpoint", &session, "start"]).ok();
     let none = daemon.cli(&["session", "rollback", &session]);
     assert!(none.code == Some(1) && none.stderr.contains("session checkpoints"), "{none:?}");
-    let template = ["template", "create", "rolling", "--on-crash", "rollback"];
+    let template = ["template", "create", "--name", "rolling", "--on-crash", "rollback"];
     assert!(daemon.cli(&template).ok().contains("rolling"));
     daemon.stop();
 }

@@ -10,7 +10,6 @@ use vm_system_protocol::model::{OnCrash, Session, SessionCheckpoint, SessionStat
 use vm_system_tests::as_both;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
-use vm_system_tests::observe;
 use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::watch;
 
@@ -190,7 +189,7 @@ fn only_idle_sessions_have_checkpoints_made_and_are_rolled_back() {
 
 /// Processes of the daemon that are stopped.
 fn stopped_processes(daemon: &Daemon) -> Vec<vm_system_sandbox::pidfd::PidFd> {
-    let mut all = observe::descendants(daemon.pid());
+    let mut all = daemon.family();
     all.retain(|process| {
         let stat = process.pid().and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")));
         stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T')))

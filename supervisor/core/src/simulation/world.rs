@@ -309,6 +309,10 @@ impl World {
         if !self.outbox.is_empty() && self.rng.one_in(2) {
             self.send_all();
         }
+        if self.fork.is_some() && self.rng.one_in(2) {
+            // A fork takes practically no time.
+            self.fork_continues();
+        }
         match self.rng.below(20) {
             0..=3 => self.store_turns(),
             4 if self.fork.is_some() => self.fork_continues(),
@@ -478,8 +482,13 @@ impl World {
     }
 
     fn client_wants(&mut self) {
+        if self.machine.is_making_guard() && self.fork.is_some() && self.rng.below(8) > 0 {
+            // Requests wait for the guard copy.
+            self.fork_continues();
+            return self.deliver_worker_message();
+        }
         let token = self.token();
-        let input = match self.rng.below(60) {
+        let input = match self.rng.below(70) {
             0 => SessionInput::Close { token, cause: CloseCause::Request },
             1 => SessionInput::Kill { token, signal: if self.rng.one_in(2) { 9 } else { 15 } },
             2..=7 => {
@@ -491,10 +500,10 @@ impl World {
                 }
             }
             8..=25 => self.submit_answer(token),
-            31..=33 => SessionInput::Checkpoint { token, name: self.rng.one_in(3).then(|| "a".to_owned()) },
-            34 => SessionInput::DeleteCheckpoint { token, checkpoint: self.rng.below(6).to_string() },
-            35..=36 => {
-                let checkpoint = self.rng.one_in(2).then(|| self.rng.below(6).to_string());
+            60..=64 => SessionInput::Checkpoint { token, name: self.rng.one_in(3).then(|| "a".to_owned()) },
+            65 => SessionInput::DeleteCheckpoint { token, checkpoint: self.rng.below(6).to_string() },
+            66..=69 => {
+                let checkpoint = self.rng.one_in(4).then(|| self.rng.below(6).to_string());
                 SessionInput::Rollback { token, checkpoint }
             }
             26..=30 => SessionInput::Fork { token, count: self.rng.below(3) as u32 + 1 },
