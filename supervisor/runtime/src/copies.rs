@@ -91,6 +91,9 @@ impl FrozenCopy {
         let (report, child) = tokio::join!(self.report(order), &mut under_way);
         if report.is_err() {
             let _ = self.link.process.kill();
+        } else {
+            // It keeps its report until then. The message waits in the channel for its next fork.
+            let _ = self.link.outbox.push(ToWorker::Ack { seq: order });
         }
         match (report, child) {
             (Ok(Ok(())), Ok(handle)) => Ok(handle),
