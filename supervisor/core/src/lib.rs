@@ -38,14 +38,9 @@
 //!   reply, followers see the last events, and the worker's messages may be acknowledged. So an adopted worker may have executions
 //!   that the store does not have ([`adoption`]).
 //!
-//! # A fork
-//! The worker of an idle session forks; each child becomes the worker of a new session ([`fork`]). The session is busy
-//! meanwhile, for less than a millisecond per fork. The new session has a machine of its own: it begins at `Spawning` like any
-//! other, but its worker exists already and it has no startup files.
-//!
-//! # A rollback
-//! A child that never gets a `Start` is a frozen copy: a checkpoint, or the copy that `on_crash: rollback` keeps. The session continues from it
-//! with a fork of it ([`rollback`]).
+//! # Forks and rollbacks
+//! The worker of an idle session forks; each child becomes the worker of a new session with a machine of its own ([`fork`]), or a
+//! frozen copy, a fork of which replaces the worker later ([`rollback`]). The session is busy meanwhile.
 //!
 //! # The worker is hostile
 //! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.

@@ -6,6 +6,7 @@
 
 mod checks;
 mod database;
+mod requests;
 mod worker;
 mod world;
 

@@ -2,23 +2,24 @@
 
 use super::checks::Checks;
 use super::database::{BatchOutcome, Database};
+use super::requests::{request, spec};
 use super::worker::SimulatedWorker;
 use super::{SimulatedCounts, SimulatedFaults};
 use crate::{
-    AdoptedExecution, ChannelFault, CloseCause, ExecuteRequest, ForkFault, LoadFailure, LoadedSource, Now,
-    SessionAction, SessionInput, SessionMachine, SessionSpec, Source, SpawnFailure, Token, WorkerExitStatus,
+    AdoptedExecution, ChannelFault, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, SessionAction,
+    SessionInput, SessionMachine, SessionSpec, SpawnFailure, Token, WorkerExitStatus,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::broker::FsReply;
 use vm_system_protocol::control::GivenAnswer;
-use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId, TemplateId};
+use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, ExecutionKind, OnCrash, Session, SessionStatus};
+use vm_system_protocol::model::{ExecutionKind, SessionStatus};
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::{HostReply, SourceFormat, Start, ToWorker};
-use vm_system_record::{Owner, RunningExecutionRow};
+use vm_system_protocol::worker::{HostReply, SourceFormat, ToWorker};
+use vm_system_record::RunningExecutionRow;
 use vm_system_testkit::SeededRandom;
 
 /// Characters of a line of the transcript.
@@ -71,61 +72,6 @@ pub(super) struct World {
     transcript: Option<String>,
     policy: Arc<EffectivePolicy>,
     spec: SessionSpec,
-}
-
-fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> SessionSpec {
-    let id = SessionId::from_bytes(rng.id());
-    let startup =
-        (0..rng.below(4).saturating_sub(2) * 2).map(|_| request(rng, ExecutionKind::Startup)).collect();
-    SessionSpec {
-        record: Session {
-            id,
-            name: None,
-            template_id: TemplateId::from_bytes([1; 16]),
-            vm_id: TemplateId::from_bytes([1; 16]),
-            workspace_id: "w".to_owned(),
-            base_commit_oid: "c".to_owned(),
-            worktree_path: "/w".to_owned(),
-            status: SessionStatus::Starting,
-            created_at: Timestamp(0),
-            closed_at: None,
-            last_error: None,
-            close_reason: None,
-            runtime_meta: JsonText::empty_object(),
-            engine: Engine::Quickjs,
-            execution_id: None,
-        },
-        owner: Owner::new("uid:0"),
-        worktree: None,
-        snapshot: Arc::new(crate::tests::snapshot()),
-        start: Start { session: id, limits: policy.wire.limits.clone(), random_seed: [0; 32], console: true },
-        startup,
-        startup_policy: Arc::clone(policy),
-        ttl_s: if rng.one_in(8) { 60 } else { 0 },
-        idle_timeout_s: if rng.one_in(8) { 5 } else { 0 },
-        on_crash: if rng.one_in(3) { OnCrash::Rollback } else { OnCrash::Close },
-    }
-}
-
-fn request(rng: &mut SeededRandom, kind: ExecutionKind) -> ExecuteRequest {
-    let source = if kind == ExecutionKind::Repl {
-        let text = if rng.one_in(30) { "x".repeat(2 * 1024 * 1024) } else { "1".to_owned() };
-        Source::Text { text, file_name: "repl".to_owned(), format: Some(SourceFormat::Script) }
-    } else {
-        Source::File { path: "a.js".to_owned(), format: None }
-    };
-    ExecuteRequest {
-        id: ExecutionId::from_bytes(rng.id()),
-        kind,
-        source,
-        args: JsonText::empty_object(),
-        env: Vec::new(),
-        argv: Vec::new(),
-        recorded_args: JsonText::empty_object(),
-        recorded_env: JsonText::empty_object(),
-        wait: rng.below(4) > 0,
-        collect_events: rng.one_in(2),
-    }
 }
 
 impl World {
