@@ -215,7 +215,9 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         Refusal::Load(LoadFailure::NotFound(_)) => ErrorCode::FileNotFound,
         Refusal::Load(LoadFailure::NotPermitted(_)) => ErrorCode::NotPermitted,
         Refusal::Load(LoadFailure::OwnerGone(_)) => ErrorCode::OwnerGone,
-        Refusal::Load(LoadFailure::Unavailable(_)) => ErrorCode::CapacityExceeded,
+        Refusal::Load(LoadFailure::Unavailable(_)) | Refusal::TooManyCheckpoints => {
+            ErrorCode::CapacityExceeded
+        }
         Refusal::SourceTooLarge { .. }
         | Refusal::Load(LoadFailure::TooLarge(_) | LoadFailure::Unreadable(_)) => ErrorCode::ValidationError,
         Refusal::SpawnFailed(failure) | Refusal::Fork(failure) => match failure.fault {
@@ -231,7 +233,6 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         },
         Refusal::Storage(_) | Refusal::Unrecorded(_) => ErrorCode::StorageUnavailable,
         Refusal::NoCheckpoint(_) => ErrorCode::NotFound,
-        Refusal::TooManyCheckpoints => ErrorCode::CapacityExceeded,
         Refusal::CancelledEarly | Refusal::CheckpointExists(_) => ErrorCode::Conflict,
         Refusal::Task(DurableRefusal::Unfit { .. }) => ErrorCode::AnswerInvalid,
         Refusal::Task(_) => ErrorCode::TaskNotPending,

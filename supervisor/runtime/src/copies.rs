@@ -54,7 +54,7 @@ pub(super) struct Restored {
     result: Result<WorkerHandle, ForkFault>,
 }
 
-pub(super) type Restoring = Pin<Box<dyn Future<Output = Restored> + Send>>;
+pub(super) type Restoring = Pin<Box<dyn Future<Output = Box<Restored>> + Send>>;
 
 impl FrozenCopy {
     fn new(handle: WorkerHandle, jail: Spawner, share: Option<Share>) -> Self {
@@ -70,10 +70,10 @@ impl FrozenCopy {
     }
 
     /// Has the copy fork a worker for the session; the copy is stopped again.
-    async fn restore(mut self, copy: CopyId, session: SessionId) -> Restored {
+    async fn restore(mut self, copy: CopyId, session: SessionId) -> Box<Restored> {
         let result = self.fork(session).await;
         self.stop();
-        Restored { copy, frozen: self, result }
+        Box::new(Restored { copy, frozen: self, result })
     }
 
     async fn fork(&mut self, session: SessionId) -> Result<WorkerHandle, ForkFault> {
@@ -159,18 +159,17 @@ impl SessionTask {
         }
         self.worker.link = None;
         self.shared.brokers.end(self.live.id);
-        match self.copies.frozen.remove(&copy) {
-            Some(frozen) => self.copies.restoring = Some(Box::pin(frozen.restore(copy, self.live.id))),
-            None => {
-                let failure = SpawnFailure::late("there is no frozen copy".to_owned());
-                self.next.push(Input::CopyForked(Err(ForkFault::Failed(failure))));
-            }
+        if let Some(frozen) = self.copies.frozen.remove(&copy) {
+            self.copies.restoring = Some(Box::pin(frozen.restore(copy, self.live.id)));
+        } else {
+            let failure = SpawnFailure::late("there is no frozen copy".to_owned());
+            self.next.push(Input::CopyForked(Err(ForkFault::Failed(failure))));
         }
     }
 
     /// Handles the result of a copy's fork.
-    pub(super) fn restored(&mut self, restored: Restored, actions: &mut Vec<Action>) {
-        let Restored { copy, frozen, result } = restored;
+    pub(super) fn restored(&mut self, restored: Box<Restored>, actions: &mut Vec<Action>) {
+        let Restored { copy, frozen, result } = *restored;
         self.copies.restoring = None;
         if !matches!(result, Err(ForkFault::Violation(_))) {
             self.copies.frozen.insert(copy, frozen);

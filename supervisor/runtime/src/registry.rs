@@ -96,11 +96,14 @@ fn snapshot(stored: &PolicySnapshot) -> Snapshot {
     }
 }
 
+/// A live session with its shares of all sessions.
+type Admitted = (Arc<LiveSession>, Vec<Share>);
+
 /// All live sessions.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     /// Each with its shares of all sessions.
-    sessions: Mutex<HashMap<SessionId, (Arc<LiveSession>, Vec<Share>)>>,
+    sessions: Mutex<HashMap<SessionId, Admitted>>,
     executions: Mutex<HashMap<ExecutionId, Arc<LiveSession>>>,
     degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
     /// Forbidden calls of processes without a session, by pid, until their exit is reported.

@@ -111,7 +111,7 @@ enum Woken {
     Spawned(Result<(WorkerHandle, Spawner), SpawnError>),
     Forked(Result<WorkerHandle, ForkError>),
     Link(LinkEvent),
-    Restored(Restored),
+    Restored(Box<Restored>),
 }
 
 impl SessionTask {
