@@ -185,6 +185,7 @@ text_enums!(
     ExecutionKind,
     ExecutionStatus,
     SessionStatus,
+    SessionEventType,
     OnCrash,
     Engine,
     CapabilityKind,

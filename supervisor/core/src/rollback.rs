@@ -21,7 +21,7 @@ use super::record::{Mark, Pending};
 use std::collections::VecDeque;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{CHECKPOINTS, HELLO_MS, ROLLBACK_WINDOW_MS, ROLLBACKS};
-use vm_system_protocol::model::{OnCrash, SessionCheckpoint, SessionStatus};
+use vm_system_protocol::model::{OnCrash, SessionCheckpoint, SessionEventType, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Start, ToWorker};
@@ -238,7 +238,13 @@ impl SessionMachine {
                     made: Some(number),
                     reply: SessionReply::Checkpoint(Box::new(checkpoint)),
                 };
-                self.store_facts(mark, out);
+                let event = Write::SessionEvent {
+                    session: self.id(),
+                    kind: SessionEventType::Checkpointed,
+                    at: Timestamp(now.unix_ms),
+                    detail: Some(number.to_string()),
+                };
+                self.store_facts(mark, Some(event), out);
                 self.rest(now);
             }
             ForkPurpose::Guard { job } => {
@@ -263,7 +269,7 @@ impl SessionMachine {
         };
         let number = self.copies.checkpoints.remove(at).number;
         out.push(SessionAction::DropCopy { copy: CopyId::Checkpoint(number) });
-        self.store_facts(Mark::Checkpoints { token, made: None, reply: SessionReply::Done }, out);
+        self.store_facts(Mark::Checkpoints { token, made: None, reply: SessionReply::Done }, None, out);
     }
 
     /// A checkpoint could not be stored.
@@ -284,14 +290,14 @@ impl SessionMachine {
         let known = self.copies.checkpoints.iter().any(|checkpoint| checkpoint.number == number);
         if known && self.phase != Phase::Ended && self.phase != Phase::Released {
             self.checkpoint_lost(number, out);
-            self.store_facts(Mark::Nothing, out);
+            self.store_facts(Mark::Nothing, None, out);
         }
     }
 
-    fn store_facts(&mut self, mark: Mark, out: &mut Vec<SessionAction>) {
-        let write = self.facts_write();
+    fn store_facts(&mut self, mark: Mark, event: Option<Write>, out: &mut Vec<SessionAction>) {
+        let batch = std::iter::once(self.facts_write()).chain(event).collect();
         let urgent = !matches!(mark, Mark::Nothing);
-        self.persist(Pending { mark, ..Pending::default() }, vec![write], urgent, out);
+        self.persist(Pending { mark, ..Pending::default() }, batch, urgent, out);
     }
 
     /// Brings the session's facts up to date.
@@ -316,7 +322,7 @@ impl SessionMachine {
                 "checkpoints_lost",
                 &serde_json::json!({ "count": lost, "reason": "host_restart" }),
             );
-            self.store_facts(Mark::Nothing, out);
+            self.store_facts(Mark::Nothing, None, out);
         }
     }
 
@@ -437,6 +443,7 @@ impl SessionMachine {
             RollbackCause::Request(_) => "request".to_owned(),
             RollbackCause::Crash(reason) => reason.to_string(),
         };
+        let detail = number.map_or_else(|| why.clone(), |number| format!("checkpoint {number}"));
         let rollback =
             serde_json::json!({ "at": Timestamp(now.unix_ms), "checkpoint": number, "reason": why });
         self.add_fact("rollback", &rollback);
@@ -445,7 +452,7 @@ impl SessionMachine {
         self.ledger.begin_worker();
         self.forget_adoption();
         batch.push(self.facts_write());
-        batch.push(Write::SessionRestoring { id: self.id() });
+        batch.push(Write::SessionRestoring { id: self.id(), at: Timestamp(now.unix_ms), detail });
         pending.mark = Mark::Restoring;
         self.persist(pending, batch, true, out);
     }

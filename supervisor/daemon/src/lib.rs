@@ -6,6 +6,7 @@
 //! Reading order:
 //! - [`config`]: the operator's settings; [`shares`], [`cgroups`]: parts of them
 //! - [`users`]: the user that a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
+//! - [`inherited`]: the descriptors of its starter
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
 //!   [`notify`]: its reports to the service manager
@@ -21,6 +22,7 @@ mod error;
 mod give;
 mod http;
 mod idle;
+mod inherited;
 mod lifeline;
 mod notify;
 mod prepare;
@@ -38,6 +40,7 @@ pub use config::{Config, ConfigError, ConfigFile, HttpConfig, SYSTEM_RUNTIME, ch
 pub use embedded::Embedded;
 pub use error::DaemonError;
 pub use give::GiveError;
+pub use inherited::close_leaked;
 pub use prepare::PreparedDaemon;
 pub use rights::dispatch;
 pub use serve::serve;
@@ -45,5 +48,6 @@ pub use shares::ShareConfig;
 pub use socket::SocketError;
 pub use users::{SERVICE_USER, UserConfig};
 pub use vm_system_runtime::examine_host;
+pub use vm_system_runtime::script_input::{InputReader, ScriptInput, script_input};
 pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
-pub use vm_system_store::Durability;
+pub use vm_system_store::{Durability, check_file as check_database};

@@ -57,6 +57,7 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::SessionCheckpoints { session } => ("session checkpoints", Reads, session),
         Op::SessionDeleteCheckpoint { session, .. } => ("session delete-checkpoint", Changes, session),
         Op::SessionRollback { session, .. } => ("session rollback", Changes, session),
+        Op::SessionEvents { session, .. } => ("session events", Reads, session),
         Op::ExecStart(new) => ("exec start", Changes, &new.session),
         Op::ExecList { session, .. } => ("exec list", Reads, session),
         Op::ExecGet { execution } => ("exec get", Reads, execution),
@@ -69,6 +70,9 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::RuntimeInfo => ("runtime", Reads, ""),
         Op::Doctor => ("doctor", Reads, ""),
         Op::Shutdown => ("shutdown", Changes, ""),
+        Op::BackupBegin => ("ops backup", Reads, ""),
+        Op::BackupPart { backup, .. } | Op::BackupEnd { backup } => ("ops backup", Reads, backup),
+        Op::DatabaseCheck => ("ops check", Reads, ""),
         Op::ModuleCatalog => ("template list-available-modules", Reads, ""),
         Op::Durable(op) => durable::facts(op),
     };
@@ -134,6 +138,9 @@ impl Ops {
             Op::SessionRollback { session, checkpoint } => {
                 Box::pin(self.session_rollback(call, &session, checkpoint)).await
             }
+            Op::SessionEvents { session, after_seq, limit, wait } => {
+                Box::pin(self.session_events(call, &session, (after_seq, limit), wait)).await
+            }
             Op::ExecStart(new) => self.exec_start(call, *new).await,
             Op::ExecList { session, page } => Box::pin(self.exec_list(call, &session, page)).await,
             Op::ExecGet { execution } => Box::pin(self.exec_get(call, &execution)).await,
@@ -148,6 +155,10 @@ impl Ops {
             Op::RuntimeInfo => Ok(self.runtime_info()),
             Op::Doctor => Ok(Reply::Doctor(Box::new(self.doctor().await))),
             Op::Shutdown => Box::pin(self.shutdown(call)).await,
+            Op::BackupBegin => Box::pin(self.backup_begin(call)).await,
+            Op::BackupPart { backup, at } => Box::pin(self.backup_part(call, &backup, at)).await,
+            Op::BackupEnd { backup } => self.backup_end(call, &backup),
+            Op::DatabaseCheck => Box::pin(self.database_check(call)).await,
             Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog(&self.options))),
             Op::Durable(op) => Box::pin(self.durable(call, op)).await.map(Reply::Durable),
         }

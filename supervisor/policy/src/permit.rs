@@ -9,7 +9,9 @@ use vm_system_protocol::broker::{
     BrokerCall, DatabaseRequest, DatabaseTerms, ExecRequest, ExecTerms, FsRequest, FsTerms, SqlParameters,
     SqlValue,
 };
-use vm_system_protocol::limits::{EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, SQL_BYTES, SQL_PARAMETERS};
+use vm_system_protocol::limits::{
+    EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, SQL_BYTES, SQL_PARAMETERS, STDIN_CHUNK_BYTES,
+};
 use vm_system_protocol::worker::{HostError, HostRequest};
 
 /// Longest path that the kernel accepts (bytes; `PATH_MAX` without its null byte).
@@ -29,6 +31,13 @@ pub enum Permit {
     },
     /// A call for a broker.
     Broker(BrokerCall),
+    /// Read the standard input, if the session has one.
+    Stdin {
+        /// At least 1.
+        max_bytes: u32,
+        /// Longest wait (milliseconds).
+        wait_ms: u64,
+    },
 }
 
 /// A denied call.
@@ -73,6 +82,10 @@ pub fn judge(
             let rights = granted(policy, "exec", "run", policy.exec.as_ref())?;
             let judged = exec(policy, rights, request, usage);
             judged.map(Permit::Broker).map_err(|error| Denial { module: "exec", name: "run", error })
+        }
+        // Needs no right: whoever gives a script an input lets it read that.
+        HostRequest::Stdin { max_bytes, wait_ms } => {
+            Ok(Permit::Stdin { max_bytes: max_bytes.clamp(1, STDIN_CHUNK_BYTES), wait_ms })
         }
         // Handled by the session's machine, not by the host.
         HostRequest::Ask { .. } => {
@@ -145,6 +158,7 @@ struct Checked<'a> {
 impl Checked<'_> {
     /// The path for the broker. Where patterns are in force it is the clean path, and links are not followed.
     fn path(&mut self, path: String, rules: Option<&PathRules>, right: &str) -> Result<String, HostError> {
+        let path = from_worktree(path);
         if path.len() > MAX_PATH_BYTES {
             // The kernel's error. Checked first: the time of every operation on a path grows with its length.
             return Err(error("ENAMETOOLONG", &format!("name too long, access '{}'", shown(&path))));
@@ -265,6 +279,16 @@ fn rewrite(checked: &mut Checked<'_>, request: FsRequest) -> Result<FsRequest, H
     })
 }
 
+/// A path as seen from the worktree, which is the root and the current folder of a script: `/a` is `a`. Only the text changes: what
+/// leaves the worktree is refused later.
+fn from_worktree(path: String) -> String {
+    match path.strip_prefix('/').map(|rest| rest.trim_start_matches('/')) {
+        None => path,
+        Some("") => ".".to_owned(),
+        Some(rest) => rest.to_owned(),
+    }
+}
+
 /// The part of a path that messages show.
 fn shown(path: &str) -> &str {
     &path[..path.floor_char_boundary(200)]
@@ -382,7 +406,8 @@ fn exec(
         memory_bytes: rights.memory_bytes,
         processes: rights.processes,
     };
-    Ok(BrokerCall::Exec { request, terms })
+    let folder = if request.folder.is_empty() { request.folder } else { from_worktree(request.folder) };
+    Ok(BrokerCall::Exec { request: ExecRequest { folder, ..request }, terms })
 }
 
 fn whole(rules: Option<&PathRules>) -> bool {

@@ -38,6 +38,22 @@ fn rest_makes_lists_uses_and_deletes_checkpoints() {
     );
     let none = http.post(&format!("/api/v1/sessions/{session}/rollback"), &json!({ "checkpoint": "start" }));
     assert_eq!((none.status, none.code()), (404, "NOT_FOUND".to_owned()), "{}", none.text());
+    let events = http.get(&format!("/api/v1/sessions/{session}/events")).json();
+    let events: Vec<(&str, &str)> = (events.as_array().into_iter().flatten())
+        .map(|event| {
+            (event["type"].as_str().unwrap_or_default(), event["detail"].as_str().unwrap_or_default())
+        })
+        .filter(|(kind, _)| !kind.starts_with("execution"))
+        .collect();
+    let expected = [
+        ("created", ""),
+        ("ready", ""),
+        ("checkpointed", "1"),
+        ("checkpointed", "2"),
+        ("rolled_back", "checkpoint 1"),
+        ("ready", ""),
+    ];
+    assert_eq!(events, expected);
     let audit = daemon.cli(&["--output", "json", "ops", "audit"]).ok();
     for verb in ["session checkpoint", "session rollback", "session delete-checkpoint"] {
         assert!(audit.contains(verb), "{verb}: {audit}");

@@ -1,8 +1,11 @@
 //! `on_crash: rollback`: the end of a worker costs the execution, and not the session's state.
 
 use super::{checkpoint, rollback, rolling, session, stopped_processes};
+use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::limits::ROLLBACKS;
-use vm_system_protocol::model::{Execution, ExecutionStatus, Session, SessionStatus, Settings};
+use vm_system_protocol::model::{
+    Execution, ExecutionStatus, Session, SessionEventType, SessionStatus, Settings,
+};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -48,6 +51,13 @@ mod cases {
         let facts = record.runtime_meta.to_value().expect("JSON");
         assert_eq!((record.status, facts["generation"].as_u64()), (SessionStatus::Ready, Some(5)), "{facts}");
         assert!(facts["crash"]["reason"].is_string() && facts["rollback"]["checkpoint"].is_null(), "{facts}");
+        let op = Op::SessionEvents { session: session.id.to_string(), after_seq: 0, limit: 100, wait: false };
+        let Ok(Reply::SessionEvents(page)) = client.op(op) else { panic!("no events") };
+        let rollback = page.events.iter().position(|event| event.kind == SessionEventType::RolledBack);
+        let around = &page.events[rollback.expect("4 rollbacks") - 1..][..3];
+        assert_eq!(around[0].kind, SessionEventType::ExecutionEnded, "{page:?}");
+        assert_eq!(around[1].detail.as_deref(), Some("signal(SIGSEGV)"), "{page:?}");
+        assert_eq!(around[2].kind, SessionEventType::Ready, "{page:?}");
         client.close(&session);
         daemon.stop();
     }

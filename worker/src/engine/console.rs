@@ -1,7 +1,7 @@
 //! Owns `console`: the output of each method, in Node's format, as events.
 
 use super::budget::now;
-use super::inspect::{Inspector, cut, cut_to};
+use super::inspect::{Inspector, LineRules, cut, cut_to};
 use super::state::SharedState;
 use super::{preview, table};
 use rquickjs::{Coerced, Ctx, Result, Value};
@@ -78,7 +78,13 @@ pub(super) fn call<'js>(
     let first = || arguments.first().cloned().unwrap_or_else(|| Value::new_undefined(ctx.clone()));
     match method {
         ConsoleMethod::Write(level) => write(ctx, state, level, format(arguments)),
-        ConsoleMethod::Dir => write(ctx, state, ConsoleLevel::Log, cut(inspector.inspect(&first()))),
+        ConsoleMethod::Dir => {
+            let text = match depth_of(&inspector, arguments.get(1)) {
+                None => inspector.inspect(&first()),
+                Some(depth) => inspector.inspect_with(&first(), depth, LineRules::default()),
+            };
+            write(ctx, state, ConsoleLevel::Log, cut(text))
+        }
         ConsoleMethod::Assert => {
             if is_truthy(&first()) {
                 return Ok(());
@@ -233,19 +239,44 @@ pub(super) fn text_limit(state: &SharedState) -> usize {
     usize::try_from(state.budget.output_left()).unwrap_or(usize::MAX).saturating_add(1).clamp(100, TEXT_BYTES)
 }
 
-/// Sends a text, in several events if it is too long for one.
+/// Sends a line, in several events if it is too long for one.
 pub(super) fn print(ctx: &Ctx<'_>, state: &SharedState, level: ConsoleLevel, text: &str) -> Result<()> {
+    pieces(ctx, state, level, text, false)
+}
+
+/// Sends a text as it is: without a line feed at its end, the next text continues its line.
+pub(super) fn write_text(ctx: &Ctx<'_>, state: &SharedState, level: ConsoleLevel, text: &str) -> Result<()> {
+    match text.strip_suffix('\n') {
+        Some(line) => pieces(ctx, state, level, line, false),
+        None if text.is_empty() => Ok(()),
+        None => pieces(ctx, state, level, text, true),
+    }
+}
+
+fn pieces(
+    ctx: &Ctx<'_>,
+    state: &SharedState,
+    level: ConsoleLevel,
+    text: &str,
+    continues: bool,
+) -> Result<()> {
     let mut rest = text;
     loop {
         let (piece, behind) = rest.split_at(console_piece(rest).len());
-        let more = !behind.is_empty();
+        let more = continues || !behind.is_empty();
         state.emit(ctx, EventPayload::Console { level, text: piece.to_owned(), more })?;
-        if !more {
+        if behind.is_empty() {
             return Ok(());
         }
         state.budget.check();
         rest = behind;
     }
+}
+
+/// The option `depth`, if it is given: `null` and infinity are everything, a negative one nothing.
+fn depth_of<'js>(inspector: &Inspector<'js>, options: Option<&Value<'js>>) -> Option<i32> {
+    let depth = inspector.own_data(options?.as_object()?, "depth")?;
+    if depth.is_null() { Some(i32::MAX) } else { depth.as_number().map(|depth| depth as i32) }
 }
 
 fn is_truthy(value: &Value<'_>) -> bool {

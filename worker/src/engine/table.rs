@@ -1,13 +1,16 @@
 //! Owns `console.table`: rows and columns with borders, in Node's format.
 
-use super::inspect::{Inspector, ObjectClass, display_width};
+use super::inspect::{Inspector, LineRules, ObjectClass, display_width};
 use super::sys::{self, Property};
-use rquickjs::Value;
+use rquickjs::{Object, Value};
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
 /// Most rows and columns that are drawn.
 const ROWS: usize = 1_000;
 const COLUMNS: usize = 100;
+
+const MAP_HEAD: [&str; 3] = ["(iteration index)", "Key", "Values"];
+const SET_HEAD: [&str; 2] = ["(iteration index)", "Values"];
 
 struct Row {
     index: String,
@@ -22,6 +25,13 @@ pub(super) fn table<'js>(
     only: Option<&Value<'js>>,
 ) -> Option<String> {
     let object = data.as_object().filter(|object| !object.is_proxy() && !object.is_function())?;
+    match inspector.classes.kind(object) {
+        ObjectClass::Map => return Some(draw(&MAP_HEAD.map(str::to_owned), &items(inspector, object, true))),
+        ObjectClass::Set => {
+            return Some(draw(&SET_HEAD.map(str::to_owned), &items(inspector, object, false)));
+        }
+        _ => {}
+    }
     let rows: Vec<Row> = entries(inspector, data)?
         .into_iter()
         .take(ROWS)
@@ -70,8 +80,41 @@ pub(super) fn table<'js>(
         }
         line
     });
-    let _ = object;
     Some(draw(&head, &body.collect::<Vec<_>>()))
+}
+
+/// The lines of a map or set.
+fn items<'js>(inspector: &Inspector<'js>, collection: &Object<'js>, pairs: bool) -> Vec<Vec<String>> {
+    let (iterate, next) = if pairs { ("mapEntries", "mapNext") } else { ("setValues", "setNext") };
+    let mut lines = Vec::new();
+    let Some(iterator) = inspector.call::<Object>(iterate, collection.as_value()) else { return lines };
+    while lines.len() < ROWS {
+        let Some(step) = inspector.call::<Object>(next, iterator.as_value()) else { break };
+        let Some(value) = inspector.own_data(&step, "value") else { break };
+        if inspector.own_data(&step, "done").and_then(|done| done.as_bool()) != Some(false) {
+            break;
+        }
+        let mut line = vec![lines.len().to_string()];
+        if pairs {
+            let pair = value.as_object();
+            let part = |index: &str| pair.and_then(|pair| inspector.own_data(pair, index));
+            line.extend(
+                ["0", "1"].map(|index| part(index).map_or_else(String::new, |part| cell(inspector, &part))),
+            );
+        } else {
+            line.push(cell(inspector, &value));
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// A value in a cell of a map or set: objects with more than two keys are only named.
+fn cell<'js>(inspector: &Inspector<'js>, value: &Value<'js>) -> String {
+    let keys = value.as_object().filter(|object| !object.is_array() && !object.is_proxy());
+    let keys = keys.and_then(|object| sys::own_keys(object, sys::Keys::EnumerableStrings, ROWS).ok());
+    let depth = if keys.is_some_and(|(keys, _)| keys.len() > 2) { -1 } else { 0 };
+    inspector.inspect_with(value, depth, LineRules::default())
 }
 
 /// Own enumerable data properties; for maps and sets nothing is drawn in columns.

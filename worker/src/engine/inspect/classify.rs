@@ -12,6 +12,7 @@ pub(in crate::engine) enum ObjectClass {
     Array,
     Function,
     Error,
+    DomException,
     Promise,
     Date,
     RegExp,
@@ -81,6 +82,7 @@ macro_rules! classes {
 classes! {
     array => ObjectClass::Array,
     error => ObjectClass::Error,
+    dom_exception => ObjectClass::DomException,
     promise => ObjectClass::Promise,
     date => ObjectClass::Date,
     regexp => ObjectClass::RegExp,

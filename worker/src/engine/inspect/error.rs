@@ -1,6 +1,7 @@
 //! Owns errors as text: header, stack, cause, and the errors of an `AggregateError`.
 
 use super::Inspector;
+use super::classify::ObjectClass;
 use super::format::{Formatter, Members, ObjectFacts, ObjectFormat};
 use crate::engine::sys;
 use rquickjs::{Object, Value};
@@ -8,8 +9,13 @@ use rquickjs::{Object, Value};
 impl<'js> Inspector<'js> {
     /// `TypeError: message` from plain data; `Error` if the name is behind an accessor.
     pub(in crate::engine) fn error_header(&self, error: &Object<'js>) -> String {
+        let is_dom = self.is_dom_exception(error);
         let text = |key: &str| {
-            let value = self.inherited_data(error, key)?;
+            let value = match key {
+                "name" if is_dom => self.call("domExceptionName", error.as_value())?,
+                "message" if is_dom => self.call("domExceptionMessage", error.as_value())?,
+                _ => self.inherited_data(error, key)?,
+            };
             match value.as_string() {
                 Some(text) => Some(self.string(text)),
                 None if value.is_undefined() || value.is_object() || value.is_symbol() => None,
@@ -23,6 +29,11 @@ impl<'js> Inspector<'js> {
             (true, _) => message,
             _ => format!("{name}: {message}"),
         }
+    }
+
+    /// Whether the object is a `DOMException`, whose name and message are accessors.
+    pub(in crate::engine) fn is_dom_exception(&self, object: &Object<'js>) -> bool {
+        self.classes.kind(object) == ObjectClass::DomException
     }
 
     /// The text of `stack`: an own property that the script set, or the stack that the engine recorded.
@@ -39,8 +50,11 @@ impl<'js> Formatter<'_, 'js> {
     pub(super) fn error_shape(&mut self, raw: &ObjectFacts<'js>, level: usize) -> ObjectFormat<'js> {
         let mut keys = self.keys(&raw.object);
         let header = self.inspector.error_header(&raw.object);
-        let stack =
-            self.inspector.error_stack(&raw.object).filter(|stack| !stack.is_empty()).unwrap_or(header);
+        let stack = self
+            .inspector
+            .error_stack(&raw.object)
+            .filter(|stack| !stack.is_empty())
+            .unwrap_or_else(|| header.clone());
         keys.retain(|key| !self.repeats_stack(&raw.object, key, &stack));
         for hidden in ["cause", "errors"] {
             let shown = keys.iter().any(|key| self.inspector.key_text(key).is_some_and(|key| key == hidden));
@@ -52,7 +66,14 @@ impl<'js> Formatter<'_, 'js> {
                 keys.push(key);
             }
         }
-        let mut base = improve(stack, raw);
+        let mut base = match self.inspector.is_dom_exception(&raw.object).then(|| header.split_once(": ")) {
+            // As Node shows it: the class, with the name in brackets.
+            Some(Some((name, message))) => {
+                stack.replacen(&header, &format!("DOMException [{name}]: {message}"), 1)
+            }
+            Some(None) => stack.replacen(&header, &format!("DOMException [{header}]"), 1),
+            None => improve(stack, raw),
+        };
         let message = self.inspector.inherited_data(&raw.object, "message").and_then(Value::into_string);
         let message = message.map(|message| self.inspector.string(&message)).unwrap_or_default();
         let after =

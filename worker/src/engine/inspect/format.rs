@@ -179,8 +179,10 @@ impl<'a, 'js> Formatter<'a, 'js> {
             return self.spend(alone);
         }
         if level > self.depth {
-            if matches!(kind, ObjectClass::RegExp | ObjectClass::Date | ObjectClass::Error)
-                && !shape.base.is_empty()
+            if matches!(
+                kind,
+                ObjectClass::RegExp | ObjectClass::Date | ObjectClass::Error | ObjectClass::DomException
+            ) && !shape.base.is_empty()
                 && kind == ObjectClass::RegExp
             {
                 return shape.base;
@@ -390,7 +392,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
             ObjectClass::Array => self.array_shape(raw),
             ObjectClass::TypedArray(_) => self.typed_array_shape(raw),
             ObjectClass::Function => self.function_shape(raw),
-            ObjectClass::Error => self.error_shape(raw, level),
+            ObjectClass::Error | ObjectClass::DomException => self.error_shape(raw, level),
             ObjectClass::RegExp | ObjectClass::Date | ObjectClass::Boxed(_) => self.value_shape(raw),
             _ => self.object_shape(raw, typed),
         }

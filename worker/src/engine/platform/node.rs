@@ -62,7 +62,8 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["inspector", "inspector/promises", "trace_events"], "it is about the engine of Node"),
     (&["repl"], "sessions have no terminal"),
-    (&["domain", "wasi", "sea", "sqlite", "test", "test/reporters"], "it is not part of sessions"),
+    (&["sqlite"], "the module of sessions for SQLite is `database`"),
+    (&["domain", "wasi", "sea", "test", "test/reporters"], "it is not part of sessions"),
 ];
 
 pub(super) const PARTS: &[Part] = &[
@@ -81,6 +82,7 @@ pub(super) const PARTS: &[Part] = &[
     part("node_process", "node:process", include_str!("../prelude/node/process.js"), &[]),
     part("node_readable", "node:readable", include_str!("../prelude/node/readable.js"), &[]),
     part("node_stream", "node:stream", include_str!("../prelude/node/stream.js"), &[]),
+    part("node_stdin", "node:stdin", include_str!("../prelude/node/stdin.js"), &[]),
     part("node_stream_tools", "node:stream_tools", include_str!("../prelude/node/stream_tools.js"), &[]),
     part("node_more", "node:more", include_str!("../prelude/node/more.js"), &[]),
     Part {
@@ -161,6 +163,7 @@ fn kind_of<'js>(ctx: &Ctx<'js>, state: &SharedState, value: &Value<'js>) -> &'st
     match classes.kind(object) {
         ObjectClass::Proxy => "proxy",
         ObjectClass::Error => "error",
+        ObjectClass::DomException => "dom_exception",
         ObjectClass::Promise => "promise",
         ObjectClass::Date => "date",
         ObjectClass::RegExp => "regexp",

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Session, SessionStatus};
+use vm_system_protocol::model::{Engine, Session, SessionEventType, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Entity, Owner, PolicySnapshot, RecordedWorktree, StoreError, TaskOutcome};
@@ -82,12 +82,24 @@ pub(super) fn ready(c: &Connection, id: SessionId) -> Result<u64, SqliteFailure>
     }
 }
 
-pub(super) fn restoring(c: &Connection, id: SessionId) -> Result<u64, SqliteFailure> {
+pub(super) fn restoring(
+    c: &Connection,
+    id: SessionId,
+    at: Timestamp,
+    detail: &str,
+) -> Result<u64, SqliteFailure> {
     let sql = "UPDATE sessions SET status = 'starting', worker_seq = 0 WHERE id = ?1 AND status = 'ready'";
-    match run(c, sql, params![id.as_bytes()])? {
-        0 => Err(missing_or_finished(c, id)),
-        rows => Ok(rows),
+    let rows = run(c, sql, params![id.as_bytes()])?;
+    if rows == 0 {
+        return Err(missing_or_finished(c, id));
     }
+    // The trigger has written the event of a new status.
+    let sql = "UPDATE session_events SET at = ?2, type = ?3, detail = ?4
+         WHERE session = ?1 AND seq = (SELECT max(seq) FROM session_events WHERE session = ?1)";
+    let kind = SessionEventType::RolledBack.as_str();
+    run(c, sql, params![id.as_bytes(), at.0, kind, detail])?;
+    bound_events(c, id)?;
+    Ok(rows)
 }
 
 pub(super) fn end(
@@ -105,6 +117,35 @@ pub(super) fn end(
         params![id.as_bytes(), status.as_str(), at.0, reason.to_string(), last_error],
     )?;
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+/// Events of a session that are kept whatever requests without an execution add to them.
+const EVENTS_KEPT: i64 = 10_000;
+
+/// Events of executions are bounded by their owner's quota, checkpoints and rollbacks only here. Some of the first ones are deleted,
+/// more than such a request adds.
+fn bound_events(c: &Connection, id: SessionId) -> Result<(), SqliteFailure> {
+    let sql = "DELETE FROM session_events WHERE session = ?1
+         AND seq <= (SELECT max(seq) FROM session_events WHERE session = ?1) - ?2
+         AND seq < (SELECT min(seq) FROM session_events WHERE session = ?1) + 16";
+    run(c, sql, params![id.as_bytes(), EVENTS_KEPT])?;
+    Ok(())
+}
+
+/// All other events are written by triggers (`schema_14_session_events.sql`).
+pub(super) fn event(
+    c: &Connection,
+    id: SessionId,
+    kind: SessionEventType,
+    at: Timestamp,
+    detail: Option<&str>,
+) -> Result<u64, SqliteFailure> {
+    let sql = "INSERT INTO session_events SELECT id,
+             coalesce((SELECT max(seq) FROM session_events WHERE session = ?1), 0) + 1, ?2, ?3, NULL, NULL, ?4
+         FROM sessions WHERE id = ?1";
+    let rows = found(run(c, sql, params![id.as_bytes(), at.0, kind.as_str(), detail])?)?;
+    bound_events(c, id)?;
+    Ok(rows)
 }
 
 pub(super) fn meta(c: &Connection, id: SessionId, runtime_meta: &JsonText) -> Result<u64, SqliteFailure> {
