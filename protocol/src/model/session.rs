@@ -116,7 +116,8 @@ text_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct SessionEvent {
     pub session_id: SessionId,
-    /// 1, 2, 3, … in each session. The first ones are deleted together with the executions that they are about.
+    /// 1, 2, 3, … in each session. The first ones are deleted together with the executions that they are about, and of more than
+    /// 10 000 by checkpoints, rollbacks and adoptions.
     pub seq: u64,
     pub at: Timestamp,
     #[serde(rename = "type")]

@@ -80,7 +80,7 @@ impl Database {
                 self.let_go_seq = 0;
             }
             // Facts for clients; no input depends on them.
-            Write::SessionMeta { .. } => {}
+            Write::SessionMeta { .. } | Write::SessionEvent { .. } => {}
             Write::SessionEnd { status, .. } => self.session = Some(status),
             Write::ExecutionStarted { execution: record, .. } => {
                 let last_ts = record.started_at;
