@@ -17,7 +17,7 @@
 //! - [`worktree`]: opening and reading worktrees; [`files_agents`]: processes that do it with the rights of users
 //! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
-//! - [`fork`]: sessions forked from a live one
+//! - [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session continues
 //! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: which of them is an owner's
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
@@ -29,6 +29,7 @@ mod callers;
 mod carry_out;
 pub mod client_memory;
 mod clock;
+mod copies;
 mod doctor;
 mod durable;
 mod facade;

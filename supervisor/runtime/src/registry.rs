@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{mpsc, watch};
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::model::Execution;
+use vm_system_protocol::model::{Execution, OnCrash};
 use vm_system_record::{Owner, PolicySnapshot};
 
 /// Most records that are returned instead of the stored ones. A store that fails for longer stops executions anyway.
@@ -52,6 +52,11 @@ impl LiveSession {
     /// The entry of a session that is forked from this one: the same owner, the same rights.
     pub(super) fn for_fork(&self, id: SessionId, commands: mpsc::Sender<Command>) -> Self {
         Self::new(id, self.owner.clone(), commands, Arc::clone(&self.snapshot), &self.policies)
+    }
+
+    /// The processes that it has: with `on_crash: rollback` its guard copy is one.
+    pub(super) fn processes(&self) -> usize {
+        if self.snapshot.settings.runtime.on_crash == OnCrash::Rollback { 2 } else { 1 }
     }
 
     /// The session's copy of its template.
@@ -165,11 +170,14 @@ fn snapshot(stored: &PolicySnapshot) -> Snapshot {
     }
 }
 
+/// A live session with its shares of all sessions.
+type Admitted = (Arc<LiveSession>, Vec<Share>);
+
 /// All live sessions.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    /// Each with its share of all sessions.
-    sessions: Mutex<HashMap<SessionId, (Arc<LiveSession>, Share)>>,
+    /// Each with its shares of all sessions.
+    sessions: Mutex<HashMap<SessionId, Admitted>>,
     executions: Mutex<HashMap<ExecutionId, Arc<LiveSession>>>,
     degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
     /// Forbidden calls of processes without a session, by pid, until their exit is reported.
@@ -188,7 +196,7 @@ pub(super) enum AdmissionError {
 }
 
 impl Registry {
-    pub(super) fn insert(&self, live: Arc<LiveSession>, share: Share) -> Result<(), AdmissionError> {
+    pub(super) fn insert(&self, live: Arc<LiveSession>, shares: Vec<Share>) -> Result<(), AdmissionError> {
         let mut sessions = lock(&self.sessions);
         // Under the lock, so that the stop of the runtime sees every admitted session.
         if self.stopping.load(Ordering::Acquire) {
@@ -197,7 +205,7 @@ impl Registry {
         if sessions.contains_key(&live.id) {
             return Err(AdmissionError::Duplicate);
         }
-        sessions.insert(live.id, (live, share));
+        sessions.insert(live.id, (live, shares));
         Ok(())
     }
 

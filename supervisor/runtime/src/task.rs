@@ -12,7 +12,7 @@ use super::registry::Registry;
 use crate::brokers::Brokers;
 use crate::files_agents::FilesAgentError;
 use crate::script_input::ScriptInput;
-use crate::shares::{Holder, ShareRefusal, Shares};
+use crate::shares::{Holder, Share, ShareRefusal, Shares};
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, Worktree, WorktreeClient, WorktreeError};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use vm_system_core::{
 use vm_system_policy::{EffectivePolicy, Operator};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::limits::FILE_CALL_MS;
-use vm_system_protocol::model::Event;
+use vm_system_protocol::model::{Event, SessionCheckpoint};
 use vm_system_record::{Owner, RecordedWorktree};
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
 use vm_system_store::StoreHandle;
@@ -174,6 +174,25 @@ pub(super) enum Command {
         made: mpsc::Sender<ForkedWorker>,
         responder: SessionResponder,
     },
+    Checkpoint {
+        name: Option<String>,
+        share: Share,
+        responder: SessionResponder,
+    },
+    Checkpoints {
+        responder: oneshot::Sender<Vec<SessionCheckpoint>>,
+    },
+    DeleteCheckpoint {
+        checkpoint: String,
+        responder: SessionResponder,
+    },
+    Rollback {
+        checkpoint: Option<String>,
+        responder: SessionResponder,
+    },
+    CheckpointExited {
+        number: u64,
+    },
     Execute {
         request: Box<ExecuteRequest>,
         policy: Arc<EffectivePolicy>,
@@ -208,6 +227,16 @@ pub(super) enum Command {
     },
     Violation(String),
     Forbidden(String),
+}
+
+impl Command {
+    /// Whether it needs an idle session: it waits while the guard copy is made.
+    pub(super) const fn needs_idle_session(&self) -> bool {
+        matches!(
+            self,
+            Self::Fork { .. } | Self::Checkpoint { .. } | Self::Rollback { .. } | Self::Execute { .. }
+        )
+    }
 }
 
 /// Receives the result of a request.

@@ -15,7 +15,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus,
-    Metrics, Session, SessionInspection, SessionStatus, Settings,
+    Metrics, Session, SessionCheckpoint, SessionInspection, SessionStatus, Settings,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -227,6 +227,35 @@ impl RuntimeApi for Fake {
     fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {
         Box::pin(self.fork(request))
     }
+    fn checkpoint_session(
+        &self,
+        id: SessionId,
+        name: Option<String>,
+    ) -> BoxFuture<'_, Result<SessionCheckpoint, RuntimeError>> {
+        let made = SessionCheckpoint { number: 1, name, created_at: Timestamp(1), heap_bytes: 1 };
+        let live = self.live(id);
+        Box::pin(async move { live.map(|()| made) })
+    }
+    fn checkpoints(&self, id: SessionId) -> BoxFuture<'_, Result<Vec<SessionCheckpoint>, RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live.map(|()| Vec::new()) })
+    }
+    fn delete_checkpoint(
+        &self,
+        id: SessionId,
+        _checkpoint: String,
+    ) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live })
+    }
+    fn roll_back_session(
+        &self,
+        id: SessionId,
+        _checkpoint: Option<String>,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
+    }
     fn check_library(
         &self,
         _owner: Owner,
@@ -265,6 +294,8 @@ impl RuntimeApi for Fake {
                 rlimits: Vec::new(),
                 running_execution: None,
                 heartbeat_age_ms: 0,
+                generation: 1,
+                next_cull_at: None,
                 adopted: false,
             })
         })
