@@ -14,7 +14,7 @@ use vm_system_sandbox::process::{self, ExitStatus, Fork};
 use vm_system_sandbox::seccomp::bpf::{Check, FilterAction, FilterRow};
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::seccomp::{
-    self, table_broker, table_command, table_helper, table_keeper, table_supervisor, table_worker,
+    self, table_broker, table_command, table_egress, table_helper, table_keeper, table_supervisor, table_worker,
 };
 use vm_system_sandbox::{interrupt, landlock, namespaces, pidfd, privileges, root, selftest, socket};
 use vm_system_testkit::skip;
@@ -327,6 +327,7 @@ fn tables() -> Vec<(&'static str, Vec<FilterRow>)> {
         ("broker that reads", table_broker::rows(false, false)),
         ("broker that writes", table_broker::rows(true, false)),
         ("broker with databases", table_broker::rows(true, true)),
+        ("egress", table_egress::TABLE.to_vec()),
     ]
 }
 

@@ -7,7 +7,7 @@ use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
-use vm_system_protocol::model::{Event, Execution, ExecutionKind, Session};
+use vm_system_protocol::model::{Event, Execution, ExecutionKind, HttpRecord, Session};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, Write};
@@ -246,6 +246,8 @@ pub enum SessionInput {
         call: u64,
         reply: HostReply,
     },
+    /// An HTTP request of the session has ended.
+    HttpEnded(HttpRecord),
     /// A batch is committed.
     Stored(WriteId),
     /// A batch is lost.

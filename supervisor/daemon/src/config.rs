@@ -4,6 +4,7 @@
 
 use super::cgroups::{CgroupConfig, CgroupsFile};
 use super::databases::DatabasesFile;
+use super::net::operator_rule;
 use super::shares::{ShareConfig, ShareFile, SharesFile};
 use super::users::UserConfig;
 use serde::Deserialize;
@@ -64,8 +65,10 @@ pub struct Config {
     pub durable: DurableConfig,
     /// Upper bounds of the limits of templates.
     pub ceilings: Limits,
-    /// Names for templates: variables for scripts, and commands for the `exec` module.
+    /// Names for templates: variables for scripts, commands for the `exec` module, hosts for requests.
     pub operator: Operator,
+    /// The socket at which a service manager starts the egress process; none: the daemon starts it.
+    pub egress_socket: Option<PathBuf>,
     /// When rows are deleted.
     pub retention: Retention,
     /// A daemon that was started on demand exits after this time without clients and executions.
@@ -137,6 +140,7 @@ impl Config {
             durable: DurableConfig::default(),
             ceilings: OpsOptions::default().ceilings,
             operator: Operator::default(),
+            egress_socket: None,
             retention: Retention::default(),
             idle_exit: None,
             keep_sessions: false,
@@ -186,6 +190,10 @@ impl Config {
         self.users.agent_sockets = file.agent_sockets.or(self.users.agent_sockets);
         self.operator.env.extend(file.env.unwrap_or_default());
         self.operator.commands.extend(file.allow_exec.unwrap_or_default());
+        let rules = [(file.allow_net, false), (file.allow_net_private, true)];
+        // They were checked when the file was read.
+        self.operator.net.extend(rules.into_iter().filter_map(|(allow, private)| operator_rule(&allow?, private).ok()));
+        self.egress_socket = file.egress_socket.or(self.egress_socket);
         self.socket_group = file.socket_group.or(self.socket_group);
         self.service = file.service.or(self.service);
         if let Some(http) = file.http {
@@ -251,6 +259,13 @@ pub struct ConfigFile {
     env: Option<BTreeMap<String, String>>,
     /// Programs that the `exec` module may start, by name.
     allow_exec: Option<BTreeMap<String, PathBuf>>,
+    /// Patterns that rows of kind `net` may allow at most.
+    allow_net: Option<Vec<String>>,
+    /// The same, with private addresses.
+    allow_net_private: Option<Vec<String>>,
+    /// The file of the secrets; read when the daemon starts.
+    pub secrets: Option<PathBuf>,
+    egress_socket: Option<PathBuf>,
     durable: Option<DurableFile>,
     ceilings: Option<CeilingsFile>,
     retention: Option<RetentionFile>,
@@ -462,6 +477,17 @@ impl ConfigFile {
                     file.env.iter().flatten().find(|(name, value)| !is_variable(name, value))
                 {
                     return Err(format!("env: {name:?} is not a valid variable"));
+                }
+                for (name, patterns) in
+                    [("allow_net", &file.allow_net), ("allow_net_private", &file.allow_net_private)]
+                {
+                    let patterns = patterns.as_deref().unwrap_or_default();
+                    operator_rule(patterns, false).map_err(|why| format!("{name}: {why}"))?;
+                }
+                for (name, path) in [("secrets", &file.secrets), ("egress_socket", &file.egress_socket)] {
+                    if let Some(path) = path.as_ref().filter(|path| !path.is_absolute()) {
+                        return Err(format!("{name} must be absolute, `{}` is not", path.display()));
+                    }
                 }
                 file.shares.check(file.max_sessions)?;
                 file.databases.check()?;

@@ -33,7 +33,7 @@ pub struct Embedded {
 
 impl Embedded {
     /// Builds a jail. Must be called inside a multi-threaded tokio runtime: it continues while the caller waits.
-    pub async fn start(sandbox: SandboxMode) -> Result<Self, DaemonError> {
+    pub async fn start(sandbox: SandboxMode, operator: Operator) -> Result<Self, DaemonError> {
         let opening = tokio::task::spawn_blocking(vm_system_store::open_temporary);
         let parts = Parts {
             library_store: LibraryStore::in_memory(),
@@ -50,7 +50,8 @@ impl Embedded {
             ceilings: no_ceilings(),
             workspaces: None,
             workspace_limits: WorkspaceLimits::default(),
-            operator: Operator::default(),
+            operator,
+            egress_socket: None,
             stop: CancellationToken::new(),
         };
         let owner = Owner::of_uid(nix::unistd::geteuid().as_raw());

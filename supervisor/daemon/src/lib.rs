@@ -4,7 +4,7 @@
 //! else: no verb, no rule about sessions.
 //!
 //! Reading order:
-//! - [`config`]: the operator's settings; [`shares`], [`cgroups`]: parts of them
+//! - [`config`]: the operator's settings; [`shares`], [`cgroups`], [`net`]: parts of them
 //! - [`users`]: the user that a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
@@ -22,6 +22,7 @@ mod give;
 mod http;
 mod idle;
 mod lifeline;
+mod net;
 mod notify;
 mod prepare;
 mod rights;
@@ -38,12 +39,14 @@ pub use config::{Config, ConfigError, ConfigFile, HttpConfig, SYSTEM_RUNTIME, ch
 pub use embedded::Embedded;
 pub use error::DaemonError;
 pub use give::GiveError;
+pub use net::{operator_rule, read_secrets};
 pub use prepare::PreparedDaemon;
 pub use rights::dispatch;
 pub use serve::serve;
 pub use shares::ShareConfig;
 pub use socket::SocketError;
 pub use users::{SERVICE_USER, UserConfig};
+pub use vm_system_policy::{NetRule, Operator};
 pub use vm_system_runtime::examine_host;
 pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
 pub use vm_system_store::Durability;

@@ -20,6 +20,8 @@ pub struct ShareConfig {
     pub file_calls: ShareLimits,
     /// Calls of host modules that brokers carry out at a time.
     pub host_calls: ShareLimits,
+    /// HTTP requests of sessions at a time.
+    pub http_exchanges: ShareLimits,
 }
 
 impl Default for ShareConfig {
@@ -31,6 +33,7 @@ impl Default for ShareConfig {
             sessions: ShareLimits::of(SESSIONS),
             file_calls: ShareLimits::of(limits::FILE_CALLS),
             host_calls: ShareLimits::of(limits::BROKER_CALLS),
+            http_exchanges: ShareLimits::of(limits::HTTP_EXCHANGES_OF_ALL),
         }
     }
 }
@@ -48,6 +51,7 @@ pub(super) struct SharesFile {
     sessions: ShareFile,
     file_calls: ShareFile,
     host_calls: ShareFile,
+    http_exchanges: ShareFile,
 }
 
 impl SharesFile {
@@ -57,7 +61,7 @@ impl SharesFile {
                 "max_sessions and most of [shares.sessions] are one setting: give one of them".to_owned()
             );
         }
-        let Self { connections, http_connections, streams, sessions, file_calls, host_calls } = self;
+        let Self { connections, http_connections, streams, sessions, file_calls, host_calls, http_exchanges } = self;
         let all = [
             ("connections", connections),
             ("http_connections", http_connections),
@@ -65,6 +69,7 @@ impl SharesFile {
             ("sessions", sessions),
             ("file_calls", file_calls),
             ("host_calls", host_calls),
+            ("http_exchanges", http_exchanges),
         ];
         for (name, share) in all {
             if share.most == Some(0) || share.per_owner == Some(0) {
@@ -81,6 +86,7 @@ impl SharesFile {
         self.sessions.apply(&mut config.sessions);
         self.file_calls.apply(&mut config.file_calls);
         self.host_calls.apply(&mut config.host_calls);
+        self.http_exchanges.apply(&mut config.http_exchanges);
     }
 }
 

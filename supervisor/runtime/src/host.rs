@@ -94,6 +94,11 @@ pub(super) fn call(
                 caller.reservation.hold(held);
                 reply
             }
+            // The owner task makes the future of these calls.
+            Permit::Http(_) => HostReply::Failed(HostError {
+                code: "EIO".to_owned(),
+                message: "EIO: a call about HTTP is not one of files".to_owned(),
+            }),
             Permit::Broker(request) => broker_call(&shared, &worktree, caller, request, &policy)
                 .await
                 .unwrap_or_else(HostReply::Failed),

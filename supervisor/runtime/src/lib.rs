@@ -30,6 +30,7 @@ mod carry_out;
 mod clock;
 mod doctor;
 mod durable;
+pub mod egress;
 mod facade;
 mod failed_starts;
 pub mod files_agents;

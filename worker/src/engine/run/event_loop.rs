@@ -3,6 +3,7 @@
 use super::{Evaluated, Failure, error_value, failure};
 use crate::engine::budget::now;
 use crate::engine::inspect::Inspector;
+use crate::engine::platform::http;
 use crate::engine::state::SharedState;
 use crate::engine::sys;
 use crate::engine::timers::QueuedCallback;
@@ -93,6 +94,10 @@ fn macrotask<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<bo
         if state.interrupted() {
             return Err(Failure::Stopped);
         }
+        // A timer that is due again and again does not keep responses waiting.
+        if http::is_wait_due(state, now()) && http::wait(ctx, state, Duration::ZERO).map_err(|error| failure(ctx, state, &error))? {
+            return Ok(true);
+        }
         let due = state.timers.borrow_mut().take_due(now());
         if let Some(task) = due {
             run_task(ctx, state, task)?;
@@ -103,7 +108,15 @@ fn macrotask<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<bo
             run_task(ctx, state, task)?;
             return Ok(true);
         }
-        let Some(next) = state.timers.borrow().next_due() else { return Ok(false) };
+        let next = state.timers.borrow().next_due();
+        if http::is_waiting(state) {
+            let wait = next.map_or(Duration::MAX, |next| Duration::from_nanos(next.saturating_sub(now())));
+            if http::wait(ctx, state, wait).map_err(|error| failure(ctx, state, &error))? {
+                return Ok(true);
+            }
+            continue;
+        }
+        let Some(next) = next else { return Ok(false) };
         let wait = Duration::from_nanos(next.saturating_sub(now())).min(state.budget.wall_left());
         if !wait.is_zero() {
             state.host.with(|host| host.sleep(wait));
