@@ -68,7 +68,7 @@ impl Clients {
     }
 
     /// The client for the requests of one owner.
-    pub fn of(&mut self, owner: u64, reach: AddressReach) -> OwnersClient {
+    pub(crate) fn of(&mut self, owner: u64, reach: AddressReach) -> OwnersClient {
         if self.pools.len() >= POOLS && !self.pools.contains_key(&(owner, reach)) {
             // Requests under way keep theirs.
             self.pools.clear();

@@ -49,7 +49,7 @@ impl Reports {
 }
 
 /// Makes a request and reports its progress; the last report is `End` or `Failed`.
-pub async fn run(client: OwnersClient, request: EgressRequest, input: ExchangeInput, reports: Reports) {
+pub(crate) async fn run(client: OwnersClient, request: EgressRequest, input: ExchangeInput, reports: Reports) {
     let most = request.terms.timeout_ms;
     let exchange = exchange(&client, request, input, &reports);
     let result = timeout(Duration::from_millis(u64::from(most)), exchange).await.unwrap_or_else(|_| {

@@ -44,6 +44,12 @@ pub const TABLE: &[FilterRow] = &[
         "debug builds of std check that a descriptor is open before they close it",
     ),
     FilterRow::allow(
+        libc::SYS_fcntl,
+        "fcntl",
+        &[Check::IsInt(1, libc::F_GETFL as u32)],
+        "the event loop checks that its channel does not block",
+    ),
+    FilterRow::allow(
         libc::SYS_ioctl,
         "ioctl",
         &[Check::IsInt(1, libc::FIONBIO as u32)],

@@ -145,6 +145,11 @@ impl Timers {
         self.due.first_key_value().map(|(key, _)| key.0)
     }
 
+    /// The time at which the next timer is due (nanoseconds), whether or not one keeps the execution alive.
+    pub(super) fn first_due(&self) -> Option<u64> {
+        if self.immediates.is_empty() { self.due.first_key_value().map(|(key, _)| key.0) } else { Some(0) }
+    }
+
     /// Removes all callbacks.
     pub(super) fn clear(&mut self) {
         self.due.clear();

@@ -14,6 +14,12 @@
   const OF_ORIGIN = ['authorization', 'proxy-authorization', 'cookie', 'host'];
   const DEFAULTS = [['accept', '*/*'], ['accept-language', '*'], ['user-agent', 'vm-system'], ['accept-encoding', 'gzip, deflate']];
 
+  // Ports of other protocols, as the Fetch standard lists them.
+  const BAD_PORTS = ['1', '7', '9', '11', '13', '15', '17', '19', '20', '21', '22', '23', '25', '37', '42', '43', '53', '69', '77', '79', '87', '95',
+    '101', '102', '103', '104', '109', '110', '111', '113', '115', '117', '119', '123', '135', '137', '139', '143', '161', '179', '389', '427', '465',
+    '512', '513', '514', '515', '526', '530', '531', '532', '540', '548', '554', '556', '563', '587', '601', '636', '989', '990', '993', '995', '1719',
+    '1720', '1723', '2049', '3659', '4045', '4190', '5060', '5061', '6000', '6566', '6665', '6666', '6667', '6668', '6669', '6679', '6697', '10080'];
+
   const withCause = (message, cause) => {
     const error = new TypeError(message);
     if (cause !== undefined) Object.defineProperty(error, 'cause', { value: cause, writable: true, configurable: true });
@@ -179,6 +185,8 @@
     };
 
     const hop = () => {
+      if (url.protocol !== 'http:' && url.protocol !== 'https:') { fail(new Error('unknown scheme')); return; }
+      if (BAD_PORTS.includes(url.port)) { fail(new Error('bad port')); return; }
       const flat = [];
       for (const [name, value] of headers) flat.push(name, value);
       for (const [name, value] of DEFAULTS) {

@@ -108,15 +108,16 @@ fn macrotask<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<bo
             run_task(ctx, state, task)?;
             return Ok(true);
         }
-        let next = state.timers.borrow().next_due();
         if http::is_waiting(state) {
+            // A request keeps the execution alive, so that every timer runs.
+            let next = state.timers.borrow().first_due();
             let wait = next.map_or(Duration::MAX, |next| Duration::from_nanos(next.saturating_sub(now())));
             if http::wait(ctx, state, wait).map_err(|error| failure(ctx, state, &error))? {
                 return Ok(true);
             }
             continue;
         }
-        let Some(next) = next else { return Ok(false) };
+        let Some(next) = state.timers.borrow().next_due() else { return Ok(false) };
         let wait = Duration::from_nanos(next.saturating_sub(now())).min(state.budget.wall_left());
         if !wait.is_zero() {
             state.host.with(|host| host.sleep(wait));

@@ -5,7 +5,6 @@ use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, params};
 use std::borrow::Cow;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics, ResultValue};
 use vm_system_record::{Entity, StoreError};
 

@@ -268,8 +268,8 @@
     #taken() {
       const room = this.#room;
       this.#room = undefined;
-      if (room === undefined) this.#free = true;
-      else room();
+      this.#free = true;
+      room?.();
     }
     #free = false;
     // Sends a piece when there is room; `done` when it is taken.
