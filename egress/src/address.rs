@@ -56,10 +56,16 @@ pub fn refusal(address: IpAddr, reach: AddressReach) -> Option<&'static str> {
         (Kind::Public, _)
         | (Kind::Private, AddressReach::Private | AddressReach::Named)
         | (Kind::LinkLocal | Kind::Reserved, AddressReach::Named) => None,
-        (Kind::Private, AddressReach::Public) => Some("a private or loopback address"),
-        (Kind::LinkLocal, _) => Some("a link-local address or one of a cloud's metadata"),
-        (Kind::Reserved, _) => Some("a reserved address"),
-        (Kind::Never, _) => Some("an unspecified, broadcast or multicast address"),
+        (Kind::Private, AddressReach::Public) => {
+            Some("a private or loopback address, which needs \"private\": true in the row")
+        }
+        (Kind::LinkLocal, _) => Some(
+            "a link-local address or one of a cloud's metadata, reached only by a row with \"private\": true that names the address",
+        ),
+        (Kind::Reserved, _) => {
+            Some("a reserved address, reached only by a row with \"private\": true that names the address")
+        }
+        (Kind::Never, _) => Some("an unspecified, broadcast or multicast address, which no row reaches"),
     }
 }
 
@@ -113,17 +119,52 @@ mod tests {
 
     #[test]
     fn public_requests_reach_public_unicast_addresses_only() {
-        for address in ["1.1.1.1", "93.184.216.34", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450::1"]
+        for address in
+            ["1.1.1.1", "93.184.216.34", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "2a00:1450::1"]
         {
             assert!(allowed(address, AddressReach::Public), "{address}");
         }
         for address in [
-            "0.0.0.0", "0.1.2.3", "10.1.2.3", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.0.9",
-            "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.1", "192.0.2.1", "192.88.99.1",
-            "192.168.1.1", "198.19.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1",
-            "255.255.255.255", "::", "::1", "::ffff:8.8.8.8", "::ffff:127.0.0.1", "::7f00:1", "64:ff9b::7f00:1",
-            "64:ff9b::808:808", "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1", "2002:7f00:1::1",
-            "2002:808:808::1", "3fff::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fec0::1", "ff02::1", "4000::1",
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.1.2.3",
+            "100.64.0.1",
+            "100.127.255.255",
+            "127.0.0.1",
+            "127.255.0.9",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.1.1",
+            "198.19.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:8.8.8.8",
+            "::ffff:127.0.0.1",
+            "::7f00:1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::808:808",
+            "64:ff9b:1::1",
+            "100::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::1",
+            "2002:808:808::1",
+            "3fff::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+            "4000::1",
         ] {
             assert!(!allowed(address, AddressReach::Public), "{address}");
         }
@@ -134,7 +175,9 @@ mod tests {
         for address in ["127.0.0.1", "::1", "10.0.0.1", "192.168.0.1", "fd12::1", "100.64.0.1", "1.1.1.1"] {
             assert!(allowed(address, AddressReach::Private), "{address}");
         }
-        for address in ["169.254.169.254", "fd00:ec2::254", "fe80::1", "0.0.0.0", "224.0.0.1", "::ffff:10.0.0.1"] {
+        for address in
+            ["169.254.169.254", "fd00:ec2::254", "fe80::1", "0.0.0.0", "224.0.0.1", "::ffff:10.0.0.1"]
+        {
             assert!(!allowed(address, AddressReach::Private), "{address}");
         }
     }

@@ -151,8 +151,9 @@ impl Connector {
         if !is_tls {
             return Ok(ServerConnection { io: TokioIo::new(Box::new(stream)), http2: false });
         }
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| ExchangeFailure::new("EPROTO", format!("TLS with {host}: not a name of a server")))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            ExchangeFailure::new("EPROTO", format!("TLS with {host}: not a name of a server"))
+        })?;
         let stream = self.tls.connect(name, stream).await;
         let stream = stream.map_err(|error| ExchangeFailure::no_tls(host, &error))?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -177,19 +178,11 @@ impl Connector {
             }
         }
         match refused {
-            Some((address, why)) if allowed.is_empty() => Err(ExchangeFailure::denied(format!(
-                "{host} is {why} ({address}): {}", hint(self.reach)
-            ))),
+            Some((address, why)) if allowed.is_empty() => {
+                Err(ExchangeFailure::denied(format!("{host} has {address}, {why}")))
+            }
             _ => Ok(allowed),
         }
-    }
-}
-
-fn hint(reach: AddressReach) -> &'static str {
-    match reach {
-        AddressReach::Public => "only a row with \"private\": true allows it",
-        AddressReach::Private => "only a row with \"private\": true that names the address itself allows it",
-        AddressReach::Named => "no row allows it",
     }
 }
 
@@ -229,7 +222,11 @@ impl Connection for ServerConnection {
 }
 
 impl Read for ServerConnection {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_read(cx, buffer)
     }
 }

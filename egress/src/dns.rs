@@ -124,7 +124,8 @@ fn read_records(message: &[u8], mut at: usize, count: usize) -> Option<Vec<Recor
     for _ in 0..count {
         let (owner, next) = read_name(message, at)?;
         let fixed = message.get(next..next + 10)?;
-        let (kind, class) = (u16::from_be_bytes([fixed[0], fixed[1]]), u16::from_be_bytes([fixed[2], fixed[3]]));
+        let (kind, class) =
+            (u16::from_be_bytes([fixed[0], fixed[1]]), u16::from_be_bytes([fixed[2], fixed[3]]));
         let length = usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
         let start = next + 10;
         let bytes = message.get(start..start + length)?;
@@ -234,7 +235,8 @@ mod tests {
         assert_eq!(answer(&looped, 7, "a.test", RecordType::A), None);
         let mut random = SeededRandom::new(17);
         for _ in 0..20_000 {
-            let mut bytes = response(&query, 0, &[(QUESTION, CNAME, b"\x01b\xc0\x0c"), (QUESTION, 1, &[1, 2, 3, 4])]);
+            let mut bytes =
+                response(&query, 0, &[(QUESTION, CNAME, b"\x01b\xc0\x0c"), (QUESTION, 1, &[1, 2, 3, 4])]);
             let at = random.index(bytes.len());
             bytes[at] = random.bits() as u8;
             let cut = random.index(bytes.len() + 1);

@@ -49,7 +49,12 @@ impl Reports {
 }
 
 /// Makes a request and reports its progress; the last report is `End` or `Failed`.
-pub(crate) async fn run(client: OwnersClient, request: EgressRequest, input: ExchangeInput, reports: Reports) {
+pub(crate) async fn run(
+    client: OwnersClient,
+    request: EgressRequest,
+    input: ExchangeInput,
+    reports: Reports,
+) {
     let most = request.terms.timeout_ms;
     let exchange = exchange(&client, request, input, &reports);
     let result = timeout(Duration::from_millis(u64::from(most)), exchange).await.unwrap_or_else(|_| {
@@ -75,7 +80,8 @@ async fn exchange(
         ExchangeFailure::new("UND_ERR_HEADERS_TIMEOUT", message)
     })??;
     let too_large = || {
-        let message = format!("the body of the response is larger than {} KiB (max_response_kb)", most / 1024);
+        let message =
+            format!("the body of the response is larger than {} KiB (max_response_kb)", most / 1024);
         ExchangeFailure::limit(message)
     };
     if response.body().size_hint().lower() > most {
@@ -146,7 +152,8 @@ fn build(
     *built.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| invalid("the method"))?;
     *built.uri_mut() = format!("{scheme}://{authority}{target}").parse().map_err(|_| invalid("the URL"))?;
     for HttpHeader { name, value } in headers {
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid("the name of a header field"))?;
+        let name =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid("the name of a header field"))?;
         if OF_CONNECTION.contains(&name.as_str()) {
             continue;
         }
@@ -162,7 +169,8 @@ fn build(
             continue;
         }
         let value = with_secrets(&value, &terms.secrets)?;
-        let mut value = HeaderValue::from_bytes(&value).map_err(|_| invalid("the value of a header field"))?;
+        let mut value =
+            HeaderValue::from_bytes(&value).map_err(|_| invalid("the value of a header field"))?;
         value.set_sensitive(!terms.secrets.is_empty());
         built.headers_mut().append(name, value);
     }
@@ -176,7 +184,8 @@ fn with_secrets(value: &[u8], secrets: &[SecretValue]) -> Result<Vec<u8>, Exchan
     let mut made = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let named = part.split_once('}');
-        let found = named.and_then(|(name, rest)| Some((secrets.iter().find(|secret| secret.name == name)?, rest)));
+        let found =
+            named.and_then(|(name, rest)| Some((secrets.iter().find(|secret| secret.name == name)?, rest)));
         let Some((secret, rest)) = found else {
             return Err(ExchangeFailure::denied("a header field names a secret that was not granted"));
         };
@@ -203,7 +212,10 @@ fn body(
 }
 
 fn too_large(most: u64) -> ExchangeFailure {
-    ExchangeFailure::limit(format!("the body of the request is larger than {} KiB (max_request_kb)", most / 1024))
+    ExchangeFailure::limit(format!(
+        "the body of the request is larger than {} KiB (max_request_kb)",
+        most / 1024
+    ))
 }
 
 /// A body that arrives piece by piece.

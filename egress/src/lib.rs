@@ -22,6 +22,8 @@ pub mod failure;
 pub mod jail;
 pub mod resolve;
 pub mod role;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

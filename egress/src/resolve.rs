@@ -53,11 +53,7 @@ struct Stamp {
 impl Stamp {
     fn of(path: &Path) -> Option<Self> {
         let found = std::fs::metadata(path).ok()?;
-        Some(Self {
-            inode: found.ino(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            bytes: found.size(),
-        })
+        Some(Self { inode: found.ino(), modified: (found.mtime(), found.mtime_nsec()), bytes: found.size() })
     }
 }
 
@@ -70,6 +66,12 @@ impl Resolver {
             String::from_utf8_lossy(&text[..text.len().min(FILE_BYTES)]).into_owned()
         };
         Self { hosts: hosts_of(&text(hosts)), servers: servers_of(&text(servers)), files: files.into() }
+    }
+
+    /// Names by these servers alone.
+    #[cfg(test)]
+    pub(crate) fn of_servers(servers: Vec<SocketAddr>) -> Self {
+        Self { hosts: HashMap::new(), servers, files: Vec::new() }
     }
 
     /// Whether the files are others than those that were read.
@@ -94,7 +96,11 @@ impl Resolver {
                     (four, six) => {
                         let (four, six) = (four.unwrap_or_default(), six.unwrap_or_default());
                         let addresses: Vec<IpAddr> = four.into_iter().chain(six).collect();
-                        return if addresses.is_empty() { Err(ResolveError::NotFound) } else { Ok(addresses) };
+                        return if addresses.is_empty() {
+                            Err(ResolveError::NotFound)
+                        } else {
+                            Ok(addresses)
+                        };
                     }
                 }
             }

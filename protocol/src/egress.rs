@@ -122,7 +122,10 @@ pub enum FromEgress {
     },
     /// The files of the system's configuration have changed: another process should make the requests that follow.
     Outdated,
-    Progress { exchange: u64, progress: HttpProgress },
+    Progress {
+        exchange: u64,
+        progress: HttpProgress,
+    },
 }
 
 /// An allowed request.

@@ -162,15 +162,25 @@ pub(crate) struct Grants {
 impl Grants {
     fn of(args: &Args) -> Result<Self, CliError> {
         let mut grants = Self::default();
-        let row = |kind, name: &str, config| NewCapability { kind, name: name.to_owned(), enabled: true, config };
+        let row =
+            |kind, name: &str, config| NewCapability { kind, name: name.to_owned(), enabled: true, config };
         if args.allow_write {
             grants.rows.push(row(CapabilityKind::Fs, "write", JsonText::empty_object()));
         }
-        for (option, patterns, private) in [("--net", &args.net, false), ("--net-private", &args.net_private, true)] {
+        for (option, patterns, private) in
+            [("--net", &args.net, false), ("--net-private", &args.net_private, true)]
+        {
             let Some(rule) = net_rule(option, patterns, private)? else { continue };
             grants.operator.net.push(rule);
-            let config = serde_json::json!({ "allow": patterns, "private": private });
-            grants.rows.push(row(CapabilityKind::Net, option.trim_start_matches('-'), JsonText::from_value(&config)));
+            // Whoever runs the script bounds it by its time.
+            let config = serde_json::json!({
+                "allow": patterns, "private": private, "max_requests": 1_000_000, "max_total_kb": u32::MAX,
+            });
+            grants.rows.push(row(
+                CapabilityKind::Net,
+                option.trim_start_matches('-'),
+                JsonText::from_value(&config),
+            ));
         }
         Ok(grants)
     }

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use vm_system_daemon::{
-    Config, ConfigFile, DaemonError, Durability, NetRule, PreparedDaemon, check_command, operator_rule, read_secrets,
+    Config, ConfigFile, DaemonError, Durability, NetRule, PreparedDaemon, check_command, operator_rule,
+    read_secrets,
 };
 use vm_system_sandbox::heap;
 
@@ -258,7 +259,11 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
 }
 
 /// The rule of the operator for patterns of an option; none without any.
-pub(crate) fn net_rule(option: &str, patterns: &[String], private: bool) -> Result<Option<NetRule>, CliError> {
+pub(crate) fn net_rule(
+    option: &str,
+    patterns: &[String],
+    private: bool,
+) -> Result<Option<NetRule>, CliError> {
     if patterns.is_empty() {
         return Ok(None);
     }

@@ -14,7 +14,8 @@ use vm_system_sandbox::process::{self, ExitStatus, Fork};
 use vm_system_sandbox::seccomp::bpf::{Check, FilterAction, FilterRow};
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::seccomp::{
-    self, table_broker, table_command, table_egress, table_helper, table_keeper, table_supervisor, table_worker,
+    self, table_broker, table_command, table_egress, table_helper, table_keeper, table_supervisor,
+    table_worker,
 };
 use vm_system_sandbox::{interrupt, landlock, namespaces, pidfd, privileges, root, selftest, socket};
 use vm_system_testkit::skip;

@@ -192,7 +192,9 @@ impl Config {
         self.operator.commands.extend(file.allow_exec.unwrap_or_default());
         let rules = [(file.allow_net, false), (file.allow_net_private, true)];
         // They were checked when the file was read.
-        self.operator.net.extend(rules.into_iter().filter_map(|(allow, private)| operator_rule(&allow?, private).ok()));
+        self.operator
+            .net
+            .extend(rules.into_iter().filter_map(|(allow, private)| operator_rule(&allow?, private).ok()));
         self.egress_socket = file.egress_socket.or(self.egress_socket);
         self.socket_group = file.socket_group.or(self.socket_group);
         self.service = file.service.or(self.service);

@@ -4,7 +4,7 @@
 //! ```toml
 //! [[secret]]
 //! name = "GITHUB"                       # letters, digits, `_`, `-`
-//! hosts = ["https://api.github.com"]    # patterns as in rows of kind `net`; https only
+//! hosts = ["https://api.github.com"]    # patterns as in rows of kind `net`
 //! value = "ghp_…"
 //! ```
 //!
@@ -54,7 +54,10 @@ pub fn read_secrets(path: &Path) -> Result<BTreeMap<String, Secret>, String> {
     let found = file.metadata().map_err(failed)?;
     let own = nix::unistd::geteuid().as_raw();
     if found.uid() != 0 && found.uid() != own {
-        return Err(format!("the secrets in {shown} belong to uid {}: they must be root's or uid {own}'s", found.uid()));
+        return Err(format!(
+            "the secrets in {shown} belong to uid {}: they must be root's or uid {own}'s",
+            found.uid()
+        ));
     }
     if found.permissions().mode() & 0o077 != 0 {
         return Err(format!("other users may read or change the secrets in {shown}: chmod 600 {shown}"));
@@ -72,17 +75,24 @@ fn parse_secrets(text: &str) -> Result<BTreeMap<String, Secret>, String> {
     let file: SecretsFile = toml::from_str(text).map_err(|error| error.message().to_owned())?;
     let mut secrets = BTreeMap::new();
     for SecretEntry { name, hosts, value } in file.secret {
-        let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        let is_name =
+            |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
         if name.is_empty() || name.len() > NAME_BYTES || !is_name(&name) {
             return Err(format!("{name:?} is not the name of a secret (letters, digits, _ and -)"));
         }
-        if value.is_empty() || value.len() > VALUE_BYTES || value.bytes().any(|byte| !(0x20..0x7f).contains(&byte)) {
+        if value.is_empty()
+            || value.len() > VALUE_BYTES
+            || value.bytes().any(|byte| !(0x20..0x7f).contains(&byte))
+        {
             return Err(format!("the value of {name} must be 1 to {VALUE_BYTES} printable ASCII characters"));
         }
         if hosts.is_empty() {
             return Err(format!("{name} has no hosts: list those that may get it"));
         }
-        if let Some(host) = hosts.iter().find(|host| host.starts_with('*') || host.contains("://*/") || host.ends_with("://*")) {
+        if let Some(host) = hosts
+            .iter()
+            .find(|host| host.starts_with('*') || host.contains("://*/") || host.ends_with("://*"))
+        {
             return Err(format!("{name}: {host:?} binds it to hosts that nobody knows: name them"));
         }
         let hosts = hosts.iter().map(|host| NetPattern::parse(host)).collect::<Result<Vec<_>, _>>()?;
@@ -123,7 +133,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("secrets.toml");
         std::fs::write(&path, "").expect("written");
-        let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("mode");
+        let mode =
+            |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("mode");
         mode(0o640);
         assert!(read_secrets(&path).expect_err("exposed").contains("chmod 600"));
         mode(0o600);

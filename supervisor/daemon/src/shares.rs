@@ -61,7 +61,8 @@ impl SharesFile {
                 "max_sessions and most of [shares.sessions] are one setting: give one of them".to_owned()
             );
         }
-        let Self { connections, http_connections, streams, sessions, file_calls, host_calls, http_exchanges } = self;
+        let Self { connections, http_connections, streams, sessions, file_calls, host_calls, http_exchanges } =
+            self;
         let all = [
             ("connections", connections),
             ("http_connections", http_connections),

@@ -93,7 +93,8 @@ impl NetPattern {
             }
         };
         // As in the URLs that it is compared with.
-        let prefix = Url::parse(&format!("http://host{path}")).map_err(|_| format!("{text:?} has no valid path"))?;
+        let prefix =
+            Url::parse(&format!("http://host{path}")).map_err(|_| format!("{text:?} has no valid path"))?;
         let prefix = prefix.path().trim_end_matches('/').to_owned();
         Ok(Self { tls, host, port, prefix })
     }
@@ -106,7 +107,10 @@ impl NetPattern {
                 PortPattern::Usual => url.port == usual_port(url.tls),
                 PortPattern::One(port) => port == url.port,
             }
-            && url.path.strip_prefix(&self.prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            && url
+                .path
+                .strip_prefix(&self.prefix)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     fn covers_host(&self, host: &Host<String>) -> bool {
@@ -286,8 +290,7 @@ impl Granted {
             (Some(a), Some(b)) => Some(&a & &b),
             (a, b) => a.or(b),
         };
-        let reach =
-            if width(self.reach) <= width(other.reach) { self.reach } else { other.reach };
+        let reach = if width(self.reach) <= width(other.reach) { self.reach } else { other.reach };
         Self { reach, secrets, limits: self.limits.each(&other.limits, u64::min) }
     }
 }
@@ -372,9 +375,12 @@ pub(super) fn decide(
     let invalid = |message: String| refused("ERR_INVALID_ARG_VALUE", message);
     let HttpRequest { method, url, headers, data, end } = request;
     let is_token = |text: &str| {
-        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+        !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
     };
-    if !is_token(&method) || method.len() > HTTP_METHOD_BYTES || ["CONNECT", "TRACE", "TRACK"].contains(&method.as_str())
+    if !is_token(&method)
+        || method.len() > HTTP_METHOD_BYTES
+        || ["CONNECT", "TRACE", "TRACK"].contains(&method.as_str())
     {
         return Err(invalid("the method is not valid".to_owned()));
     }
@@ -387,7 +393,8 @@ pub(super) fn decide(
     let url = NetUrl::parse(&url).map_err(invalid)?;
     let origin = url.origin();
     let why = refusal.unwrap_or("no row of kind net of this session's template allows it");
-    let denied = || refused("ERR_NET_DENIED", format!("{method} {origin}{} is not allowed: {why}", shown(&url.path)));
+    let denied =
+        || refused("ERR_NET_DENIED", format!("{method} {origin}{} is not allowed: {why}", shown(&url.path)));
     let granted = rights.and_then(|rights| rights.granted(&url, &method)).ok_or_else(denied)?;
     let mut secrets: Vec<SecretValue> = Vec::new();
     for name in headers.iter().flat_map(|header| secrets_in(&header.value)) {
@@ -400,7 +407,10 @@ pub(super) fn decide(
         let Some(secret) = bound else {
             let name: String = name.chars().take(100).collect();
             let why = "a row must name it, and the operator must have bound it to this host";
-            return Err(refused("ERR_NET_DENIED", format!("the secret {name:?} is not granted for {origin}: {why}")));
+            return Err(refused(
+                "ERR_NET_DENIED",
+                format!("the secret {name:?} is not granted for {origin}: {why}"),
+            ));
         };
         secrets.push(secret.value.clone());
     }
@@ -421,7 +431,17 @@ pub(super) fn decide(
         secrets,
     };
     Ok(AllowedRequest {
-        request: EgressRequest { method, tls: url.tls, host, port: url.port, target, headers, data, end, terms },
+        request: EgressRequest {
+            method,
+            tls: url.tls,
+            host,
+            port: url.port,
+            target,
+            headers,
+            data,
+            end,
+            terms,
+        },
         origin,
         path: shown(&url.path).to_owned(),
         concurrency: limits.concurrency,

@@ -12,7 +12,8 @@ use vm_system_protocol::broker::{
 };
 use vm_system_protocol::egress::HttpCall;
 use vm_system_protocol::limits::{
-    EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, HTTP_EXCHANGES, HTTP_PIECE_BYTES, HTTP_WAIT_MS, SQL_BYTES, SQL_PARAMETERS,
+    EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, HTTP_EXCHANGES, HTTP_PIECE_BYTES, HTTP_WAIT_MS, SQL_BYTES,
+    SQL_PARAMETERS,
 };
 use vm_system_protocol::worker::{HostError, HostRequest};
 
@@ -106,6 +107,11 @@ const HTTP: &str = "http";
 const FETCH: &str = "fetch";
 
 fn http(policy: &EffectivePolicy, call: HttpCall, usage: &mut HostUsage) -> Result<HttpPermit, HostError> {
+    if !matches!(call, HttpCall::Open { .. }) && usage.module(HTTP).calls == 0 {
+        let why =
+            "no request of this execution is under way: none was made, or the daemon was restarted meanwhile";
+        return Err(HostError { code: "ERR_NET_EGRESS_LOST".to_owned(), message: why.to_owned() });
+    }
     let too_many = || error("ERR_INVALID_ARG_VALUE", "a piece or a list of exchanges is too large");
     Ok(match call {
         HttpCall::Open { exchange, request } => {

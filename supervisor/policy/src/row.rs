@@ -311,14 +311,20 @@ fn net_config(config: &JsonText) -> Result<NetRule, RowError> {
     let given: NetConfig = parse(config, keys)?;
     let usual = NetLimits::default();
     if given.allow.len() > MAX_NET_PATTERNS {
-        return wrong(format!("config.allow has more than {MAX_NET_PATTERNS} patterns"), "use *.NAME, or more rows");
+        return wrong(
+            format!("config.allow has more than {MAX_NET_PATTERNS} patterns"),
+            "use *.NAME, or more rows",
+        );
     }
     let patterns = given.allow.iter().map(|text| NetPattern::parse(text)).collect::<Result<Vec<_>, _>>();
     let patterns = patterns.map_err(|what| RowError {
         message: format!("config.allow: {what}"),
-        hint: "patterns are like \"https://api.example.com/v1\", \"*.example.com\" and \"localhost:3000\"".to_owned(),
+        hint: "patterns are like \"https://api.example.com/v1\", \"*.example.com\" and \"localhost:3000\""
+            .to_owned(),
     })?;
-    if let Some(strange) = given.methods.iter().find(|method| !method.bytes().all(|byte| byte.is_ascii_uppercase())) {
+    if let Some(strange) =
+        given.methods.iter().find(|method| !method.bytes().all(|byte| byte.is_ascii_uppercase()))
+    {
         return wrong(
             format!("config.methods: {strange:?} is not a method"),
             "methods are like \"GET\"; none: all of them",
@@ -327,8 +333,18 @@ fn net_config(config: &JsonText) -> Result<NetRule, RowError> {
     let limits = NetLimits {
         max_requests: small("max_requests", given.max_requests, usual.max_requests, 1_000_000)?,
         concurrency: small("concurrency", given.concurrency, usual.concurrency, usual.concurrency)?,
-        max_request_bytes: kibibytes("max_request_kb", given.max_request_kb, usual.max_request_bytes, 1 << 40)?,
-        max_response_bytes: kibibytes("max_response_kb", given.max_response_kb, usual.max_response_bytes, 1 << 40)?,
+        max_request_bytes: kibibytes(
+            "max_request_kb",
+            given.max_request_kb,
+            usual.max_request_bytes,
+            1 << 40,
+        )?,
+        max_response_bytes: kibibytes(
+            "max_response_kb",
+            given.max_response_kb,
+            usual.max_response_bytes,
+            1 << 40,
+        )?,
         max_total_bytes: kibibytes("max_total_kb", given.max_total_kb, usual.max_total_bytes, 1 << 42)?,
         headers_ms: small("headers_ms", given.headers_ms, usual.headers_ms, MAX_NET_MS)?,
         timeout_ms: small("timeout_ms", given.timeout_ms, usual.timeout_ms, MAX_NET_MS)?,

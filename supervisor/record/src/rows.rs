@@ -1,14 +1,14 @@
 //! Rows as data, beyond the model that clients see: owners, policy snapshots, programs, tasks, checkpoints, idempotency keys and
 //! audit entries. Knows nothing of tables or statements.
 
+use crate::batch::Write;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
-use crate::batch::Write;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{
-    Capability, Engine, Execution, Session, Settings, StartupFile, TemplateDetail, HttpRecord,
+    Capability, Engine, Execution, HttpRecord, Session, Settings, StartupFile, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 

@@ -57,7 +57,11 @@ pub(super) fn layers(
     egress: Option<&Egress>,
 ) -> Vec<SandboxLayer> {
     let reported = jail.layers().iter().map(|report| layer(report, config.sandbox));
-    reported.chain([cgroups(&config.cgroups), supervisor()]).chain(helper.map(of_helper)).chain(egress.map(of_egress)).collect()
+    reported
+        .chain([cgroups(&config.cgroups), supervisor()])
+        .chain(helper.map(of_helper))
+        .chain(egress.map(of_egress))
+        .collect()
 }
 
 /// This process.

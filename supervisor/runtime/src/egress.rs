@@ -105,7 +105,10 @@ impl Egress {
                 let path = socket.display();
                 match std::fs::symlink_metadata(socket) {
                     Ok(_) => (true, format!("started by the service manager at {path}")),
-                    Err(error) => (false, format!("there is no socket {path} ({error}); enable vm-system-egress.socket")),
+                    Err(error) => (
+                        false,
+                        format!("there is no socket {path} ({error}); enable vm-system-egress.socket"),
+                    ),
                 }
             }
             None => (true, "started by this daemon on the first request".to_owned()),

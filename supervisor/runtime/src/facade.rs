@@ -183,7 +183,11 @@ impl Runtime {
             .await;
         // The remaining workers are killed with the jail; their ends are recorded as they are reported.
         let left = Duration::from_secs(1).max(until.saturating_duration_since(Instant::now()));
-        tokio::join!(shared.jails.shutdown(left), shared.brokers.shutdown(left), shared.egress.shutdown(left));
+        tokio::join!(
+            shared.jails.shutdown(left),
+            shared.brokers.shutdown(left),
+            shared.egress.shutdown(left)
+        );
         if let Some(agents) = shared.roots.agents() {
             agents.shutdown(left).await;
         }

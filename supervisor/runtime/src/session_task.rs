@@ -121,7 +121,12 @@ impl SessionTask {
             writes: Writes::new(shared.store.of(&live.owner)),
             worker,
             forks: ForkRequests::default(),
-            host: HostCalls { worktree, work: None, reservation: Reservation::default(), http: HttpClient::default() },
+            host: HostCalls {
+                worktree,
+                work: None,
+                reservation: Reservation::default(),
+                http: HttpClient::default(),
+            },
             next: Vec::new(),
             released: false,
             inbox,

@@ -30,7 +30,8 @@ pub fn connect_to_egress(path: &Path) -> io::Result<UnixStream> {
     let listener = socket::peer_uid(&stream)?;
     let own = nix::unistd::geteuid().as_raw();
     if listener != 0 && listener != own {
-        let message = format!("{} is listened at by uid {listener}, not by root or uid {own}", path.display());
+        let message =
+            format!("{} is listened at by uid {listener}, not by root or uid {own}", path.display());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     Ok(OwnedFd::from(stream).into())

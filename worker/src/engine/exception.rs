@@ -40,7 +40,9 @@ fn with_hint(message: String) -> String {
 
 /// What caused an error, behind its message: of a failed request the error itself says nothing else.
 fn cause<'js>(inspector: &Inspector<'js>, error: &Object<'js>) -> String {
-    let Some(cause) = inspector.own_data(error, "cause").filter(Value::is_error) else { return String::new() };
+    let Some(cause) = inspector.own_data(error, "cause").filter(Value::is_error) else {
+        return String::new();
+    };
     let Some(cause) = cause.as_object() else { return String::new() };
     let code = inspector.own_data(cause, "code").and_then(|code| code.as_string()?.to_string().ok());
     let header = inspector.error_header(cause);

@@ -26,7 +26,13 @@ fn wide_operator() -> Operator {
 }
 
 fn request(method: &str, url: &str) -> HttpRequest {
-    HttpRequest { method: method.to_owned(), url: url.to_owned(), headers: Vec::new(), data: Vec::new(), end: true }
+    HttpRequest {
+        method: method.to_owned(),
+        url: url.to_owned(),
+        headers: Vec::new(),
+        data: Vec::new(),
+        end: true,
+    }
 }
 
 /// The decision: reach and limits, or the error's code.
@@ -55,26 +61,45 @@ fn patterns_cover_scheme_host_port_and_path() {
         (
             "api.test",
             &["https://api.test/", "http://api.test", "https://API.test:443/x"][..],
-            &["https://api.test:8443/", "https://x.api.test/", "https://api.test.evil/", "https://api.test./"][..],
+            &[
+                "https://api.test:8443/",
+                "https://x.api.test/",
+                "https://api.test.evil/",
+                "https://api.test./",
+            ][..],
         ),
         ("https://api.test", &["https://api.test/"], &["http://api.test/", "http://api.test:443/"]),
         (
             "*.api.test:8080",
             &["http://a.api.test:8080/", "http://a.b.api.test:8080/"],
-            &["http://api.test:8080/", "http://.api.test:8080/", "http://xapi.test:8080/", "http://a.api.test/"],
+            &[
+                "http://api.test:8080/",
+                "http://.api.test:8080/",
+                "http://xapi.test:8080/",
+                "http://a.api.test/",
+            ],
         ),
         ("api.test:*", &["http://api.test:1/", "https://api.test/"], &["http://other.test:1/"]),
         (
             "https://api.test/v1",
             &["https://api.test/v1", "https://api.test/v1/a?b", "https://api.test/x/../v1/a"],
-            &["https://api.test/v10", "https://api.test/", "https://api.test/v1/../v2", "https://api.test/v1/%2e%2e/v2"],
+            &[
+                "https://api.test/v10",
+                "https://api.test/",
+                "https://api.test/v1/../v2",
+                "https://api.test/v1/%2e%2e/v2",
+            ],
         ),
         (
             "127.0.0.1",
             &["http://127.0.0.1/", "http://127.1/", "http://0x7f.0.0.1/", "http://2130706433/"],
             &["http://127.0.0.2/", "http://localhost/", "http://[::ffff:127.0.0.1]/"],
         ),
-        ("*", &["https://any.test/", "http://any.test/"], &["https://any.test:1/", "http://127.0.0.1/", "http://[::1]/"]),
+        (
+            "*",
+            &["https://any.test/", "http://any.test/"],
+            &["https://any.test:1/", "http://127.0.0.1/", "http://[::1]/"],
+        ),
     ] {
         for url in good {
             assert!(allows(pattern, url), "{pattern} covers {url}");
@@ -87,7 +112,19 @@ fn patterns_cover_scheme_host_port_and_path() {
 
 #[test]
 fn patterns_that_mean_nothing_are_refused() {
-    for pattern in ["", "ftp://a.test", "a.test:0", "a.test:x", "a.test/?q", "a.test/*", "u@a.test", "*x.test", "a b", "[::1", "**"] {
+    for pattern in [
+        "",
+        "ftp://a.test",
+        "a.test:0",
+        "a.test:x",
+        "a.test/?q",
+        "a.test/*",
+        "u@a.test",
+        "*x.test",
+        "a b",
+        "[::1",
+        "**",
+    ] {
         assert!(NetPattern::parse(pattern).is_err(), "{pattern}");
     }
 }
@@ -108,7 +145,7 @@ fn without_a_row_of_each_list_nothing_is_allowed() {
     let mut off = rows.clone();
     off.capabilities[0].enabled = false;
     assert_eq!(judged(&off, None, &wide_operator()), denied);
-    let mut invalid = rows;
+    let mut invalid = rows.clone();
     invalid.capabilities[0].config = JsonText::from_untrusted(r#"{"allow":["a.test"],"x":1}"#.to_owned());
     assert_eq!(judged(&invalid, None, &wide_operator()), denied);
 }
@@ -122,7 +159,11 @@ fn rows_add_up_and_lists_narrow() {
     ]);
     let policy = super::super::effective(&session, None, &wide_operator());
     let decide = |policy: &EffectivePolicy, method: &str, url: &str| decide(policy, request(method, url));
-    assert_eq!(decide(&policy, "GET", "https://a.test/"), Ok((AddressReach::Public, 5_000)), "the wider limit");
+    assert_eq!(
+        decide(&policy, "GET", "https://a.test/"),
+        Ok((AddressReach::Public, 5_000)),
+        "the wider limit"
+    );
     assert_eq!(decide(&policy, "POST", "https://a.test/"), Ok((AddressReach::Public, 1_000)));
     assert!(decide(&policy, "DELETE", "https://a.test/").is_err());
     let (reach, _) = decide(&policy, "PUT", "https://a.test/").expect("allowed");
@@ -155,7 +196,10 @@ fn secrets_need_a_row_and_their_host() {
     operator.secrets.insert("A".to_owned(), secret);
     let with_secret = |rows: &[&str], url: &str, name: &str| {
         let policy = super::super::effective(&with_rows(rows), None, &operator);
-        let header = HttpHeader { name: "authorization".to_owned(), value: format!("Bearer {{secret:{name}}}").into_bytes() };
+        let header = HttpHeader {
+            name: "authorization".to_owned(),
+            value: format!("Bearer {{secret:{name}}}").into_bytes(),
+        };
         decide(&policy, HttpRequest { headers: vec![header], ..request("GET", url) }).map(drop)
     };
     let named = &[r#"{"allow":["*"],"secrets":["A"]}"#][..];
@@ -179,7 +223,11 @@ fn malformed_requests_are_refused_before_any_rule() {
         ("GET", "/relative"),
         ("GET", &format!("https://a.test/{}", "x".repeat(20_000))),
     ] {
-        assert_eq!(decide(&policy, request(method, url)), Err("ERR_INVALID_ARG_VALUE".to_owned()), "{method} {url:.40}");
+        assert_eq!(
+            decide(&policy, request(method, url)),
+            Err("ERR_INVALID_ARG_VALUE".to_owned()),
+            "{method} {url:.40}"
+        );
     }
 }
 
@@ -190,7 +238,9 @@ fn requests_of_one_execution_are_counted() {
     let (mut usage, mut used) = (HostUsage::default(), SessionUsage::default());
     let mut open = || {
         let call = HttpCall::Open { exchange: 1, request: request("GET", "https://a.test/") };
-        judge(&policy, HostRequest::Http(call), &mut usage, &mut used).map(drop).map_err(|denial| denial.error.code)
+        judge(&policy, HostRequest::Http(call), &mut usage, &mut used)
+            .map(drop)
+            .map_err(|denial| denial.error.code)
     };
     assert_eq!([open(), open(), open()], [Ok(()), Ok(()), Err("ERR_NET_LIMIT".to_owned())]);
 }

@@ -79,9 +79,13 @@ impl HttpClient {
         let (exchanges, egress) = (Arc::clone(&self.exchanges), egress.clone());
         async move {
             match permit {
-                HttpPermit::Open { exchange, allowed } => open(&exchanges, &egress, &holder, exchange, *allowed).await,
+                HttpPermit::Open { exchange, allowed } => {
+                    open(&exchanges, &egress, &holder, exchange, *allowed).await
+                }
                 HttpPermit::Send { exchange, data, end } => exchanges.send(exchange, data, end),
-                HttpPermit::Wait { open, pull, timeout_ms } => Ok(exchanges.wait(&open, &pull, timeout_ms).await),
+                HttpPermit::Wait { open, pull, timeout_ms } => {
+                    Ok(exchanges.wait(&open, &pull, timeout_ms).await)
+                }
                 HttpPermit::Close { exchange } => {
                     exchanges.close(exchange);
                     Ok(HttpReply::Done)
@@ -233,7 +237,8 @@ impl Exchanges {
             exchange: *exchange,
             progress: HttpProgress::Failed(HostError {
                 code: "ERR_NET_EGRESS_LOST".to_owned(),
-                message: "the daemon was restarted during the request, which may have been carried out".to_owned(),
+                message: "the daemon was restarted during the request, which may have been carried out"
+                    .to_owned(),
             }),
         });
         let mut taken: Vec<ExchangeProgress> = lost.collect();

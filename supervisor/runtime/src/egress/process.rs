@@ -75,7 +75,8 @@ impl Routes {
             let Some(exchanges) = exchanges.upgrade() else { continue };
             let lost = HostError {
                 code: "ERR_NET_EGRESS_LOST".to_owned(),
-                message: "the egress process ended during the request, which may have been carried out".to_owned(),
+                message: "the egress process ended during the request, which may have been carried out"
+                    .to_owned(),
             };
             let _ = exchanges.on_progress(exchange, HttpProgress::Failed(lost));
         }
@@ -225,7 +226,9 @@ async fn write(socket: &mut OwnedWriteHalf, order: &ToEgress) -> io::Result<()> 
 async fn receive(socket: &mut OwnedReadHalf) -> io::Result<Option<FromEgress>> {
     let length = match socket.read_u32_le().await {
         Ok(length) => length as usize,
-        Err(error) if [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset].contains(&error.kind()) => {
+        Err(error)
+            if [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset].contains(&error.kind()) =>
+        {
             return Ok(None);
         }
         Err(error) => return Err(error),

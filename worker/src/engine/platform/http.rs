@@ -8,7 +8,9 @@ use super::super::sys;
 use rquickjs::{Array, Ctx, Function, Object, Persistent, Result, Value};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use vm_system_protocol::egress::{ExchangeProgress, HttpCall, HttpHeader, HttpProgress, HttpReply, HttpRequest};
+use vm_system_protocol::egress::{
+    ExchangeProgress, HttpCall, HttpHeader, HttpProgress, HttpReply, HttpRequest,
+};
 use vm_system_protocol::limits::HTTP_WAIT_MS;
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest};
 

@@ -95,7 +95,9 @@ fn macrotask<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<bo
             return Err(Failure::Stopped);
         }
         // A timer that is due again and again does not keep responses waiting.
-        if http::is_wait_due(state, now()) && http::wait(ctx, state, Duration::ZERO).map_err(|error| failure(ctx, state, &error))? {
+        if http::is_wait_due(state, now())
+            && http::wait(ctx, state, Duration::ZERO).map_err(|error| failure(ctx, state, &error))?
+        {
             return Ok(true);
         }
         let due = state.timers.borrow_mut().take_due(now());

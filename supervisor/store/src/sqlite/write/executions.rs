@@ -230,7 +230,9 @@ impl<'a> Columns<'a> {
                 extra: value.json.as_ref().map(|json| json.as_str().into()),
                 ..plain(&value.preview)
             },
-            EventPayload::Exception { message, stack } => Self { extra: Some(stack.into()), ..plain(message) },
+            EventPayload::Exception { message, stack } => {
+                Self { extra: Some(stack.into()), ..plain(message) }
+            }
             // What it has is in `HttpRecord`, as JSON.
             EventPayload::Http(record) => Self {
                 label: None,
