@@ -1,5 +1,5 @@
 //! One exchange: builds the request, puts the secrets in, sends the body as it arrives, and reports the response piece by piece, no
-//! faster than the supervisor has room. Every limit ends the exchange.
+//! faster than the supervisor takes it. Every limit ends the exchange.
 
 use crate::client::{self, OwnersClient, RequestBody};
 use crate::failure::ExchangeFailure;
@@ -31,8 +31,8 @@ pub type BodyPiece = (Vec<u8>, bool);
 pub struct ExchangeInput {
     /// The pieces of the body after the first one.
     pub pieces: mpsc::Receiver<BodyPiece>,
-    /// One permit for each piece of the response for which there is room.
-    pub room: Arc<Semaphore>,
+    /// One permit for each piece of the response that may be sent.
+    pub credit: Arc<Semaphore>,
 }
 
 /// Reports of one exchange.
@@ -100,8 +100,8 @@ async fn exchange(
         }
         while !data.is_empty() {
             let piece = data.split_to(data.len().min(HTTP_PIECE_BYTES));
-            let room = input.room.acquire().await;
-            room.map_err(|_| ExchangeFailure::new("ECANCELED", "given up"))?.forget();
+            let credit = input.credit.acquire().await;
+            credit.map_err(|_| ExchangeFailure::new("ECANCELED", "given up"))?.forget();
             reports.report(HttpProgress::Data(piece.into()));
         }
     }

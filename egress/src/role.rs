@@ -90,7 +90,7 @@ fn prepare(resolver: &Arc<Resolver>) -> Result<(tokio::runtime::Runtime, Clients
 struct Running {
     task: AbortHandle,
     pieces: mpsc::Sender<BodyPiece>,
-    room: Arc<Semaphore>,
+    credit: Arc<Semaphore>,
 }
 
 async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver) -> io::Result<()> {
@@ -147,15 +147,15 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                 }
                 let client = clients.of(request.terms.owner, request.terms.reach);
                 let (pieces, receiver) = mpsc::channel(PIECES);
-                let room = Arc::new(Semaphore::new(1));
-                let input = ExchangeInput { pieces: receiver, room: Arc::clone(&room) };
+                let credit = Arc::new(Semaphore::new(1));
+                let input = ExchangeInput { pieces: receiver, credit: Arc::clone(&credit) };
                 let reports = Reports { exchange, out: out.clone() };
                 let ended = ended.clone();
                 let task = tokio::spawn(async move {
                     exchange::run(client, *request, input, reports).await;
                     let _ = ended.send(exchange);
                 });
-                running.insert(exchange, Running { task: task.abort_handle(), pieces, room });
+                running.insert(exchange, Running { task: task.abort_handle(), pieces, credit });
             }
             // An exchange that has ended meanwhile is no error.
             ToEgress::Send { exchange, data, end } => {
@@ -167,7 +167,7 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
             }
             ToEgress::Pull { exchange } => {
                 if let Some(running) = running.get(&exchange) {
-                    running.room.add_permits(1);
+                    running.credit.add_permits(1);
                 }
             }
             ToEgress::Close { exchange } => {

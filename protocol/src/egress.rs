@@ -2,7 +2,7 @@
 //!
 //! An exchange is one HTTP request with its response. A worker numbers its exchanges, and its request is not trusted: the supervisor
 //! checks it and sends it to the egress process under a number of its own, with the limits within which it may be made. Bodies
-//! are sent piece by piece; neither side sends a piece before the other one has room for it.
+//! are sent piece by piece; neither side sends a piece before the other one may receive it.
 
 use crate::codec::{Decode, Encode};
 use crate::worker::HostError;
@@ -29,7 +29,7 @@ pub enum HttpCall {
     Wait {
         /// All exchanges that the script has not finished.
         open: Vec<u64>,
-        /// Those of them that have room for a piece of their response.
+        /// Those of them that may receive a piece of their response.
         pull: Vec<u64>,
         /// The reply may be empty after this time (milliseconds).
         timeout_ms: u32,
@@ -75,7 +75,7 @@ pub struct ExchangeProgress {
 /// The progress of an exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum HttpProgress {
-    /// There is room for the next piece of the request's body.
+    /// The next piece of the request's body may be sent.
     Sent,
     /// The response without its body.
     Head {
@@ -104,7 +104,7 @@ pub enum ToEgress {
     },
     /// The next piece of the request's body.
     Send { exchange: u64, data: Vec<u8>, end: bool },
-    /// There is room for one more piece of the response.
+    /// One more piece of the response may be sent.
     Pull { exchange: u64 },
     /// Nobody wants the rest.
     Close { exchange: u64 },

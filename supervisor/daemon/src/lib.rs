@@ -4,7 +4,7 @@
 //! else: no verb, no rule about sessions.
 //!
 //! Reading order:
-//! - [`config`]: the operator's settings; [`shares`], [`cgroups`], [`net`]: parts of them
+//! - [`config`]: the operator's settings; [`shares`], [`cgroups`], [`net`], [`http_settings`]: parts of them
 //! - [`users`]: the user that a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
@@ -20,6 +20,7 @@ mod embedded;
 mod error;
 mod give;
 mod http;
+mod http_settings;
 mod idle;
 mod lifeline;
 mod net;

@@ -55,7 +55,7 @@ struct Exchange {
     sent: bool,
     has_head: bool,
     /// The process may report one more piece.
-    room: bool,
+    credit: bool,
     _share: Share,
 }
 
@@ -152,7 +152,7 @@ async fn open(
         sending: !request.end && !request.data.is_empty(),
         sent: request.end,
         has_head: false,
-        room: true,
+        credit: true,
         _share: share,
     };
     state.under_way.insert(exchange, begun);
@@ -182,7 +182,7 @@ impl Exchanges {
         // One that has ended meanwhile: its end waits for the worker.
         let Some(found) = state.under_way.get_mut(&exchange) else { return Ok(HttpReply::Done) };
         if found.sending || found.sent {
-            return Err(unknown("there is no room for a piece of this request"));
+            return Err(unknown("no piece of this request may be sent now"));
         }
         found.sending = !end;
         found.sent = end;
@@ -217,7 +217,7 @@ impl Exchanges {
         }
     }
 
-    /// Makes room where the worker has it, and takes what is ready for it.
+    /// Grants credit where the worker does, and takes what is ready for it.
     fn take(&self, open: &[u64], pull: &[u64]) -> Vec<ExchangeProgress> {
         let mut state = self.lock();
         let state = &mut *state;
@@ -225,7 +225,7 @@ impl Exchanges {
         let full: HashSet<u64> = state.progress.iter().filter(waiting).map(|one| one.exchange).collect();
         for exchange in pull.iter().filter(|exchange| !full.contains(exchange)) {
             if let Some(found) = state.under_way.get_mut(exchange)
-                && !std::mem::replace(&mut found.room, true)
+                && !std::mem::replace(&mut found.credit, true)
             {
                 found.process.send(ToEgress::Pull { exchange: found.number });
             }
@@ -270,9 +270,9 @@ impl Exchanges {
                 found.record.status = Some(*status);
             }
             HttpProgress::Data(data) => {
-                let has_room = std::mem::take(&mut found.room);
-                if !found.has_head || !has_room || data.len() > HTTP_PIECE_BYTES {
-                    return Err("a piece for which there is no room");
+                let has_credit = std::mem::take(&mut found.credit);
+                if !found.has_head || !has_credit || data.len() > HTTP_PIECE_BYTES {
+                    return Err("a piece without credit");
                 }
                 found.record.received += data.len() as u64;
             }

@@ -22,7 +22,7 @@ const WAIT_EVERY: u64 = 5_000_000;
 pub(in crate::engine) struct OpenExchanges {
     /// Those whose end was not received.
     open: BTreeSet<u64>,
-    /// Those of them that have room for a piece.
+    /// Those of them that may receive a piece.
     pull: BTreeSet<u64>,
     /// Takes a list of progress.
     handler: Option<Persistent<Function<'static>>>,

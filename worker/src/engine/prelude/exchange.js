@@ -26,7 +26,7 @@
   });
 
   // Begins an exchange; throws what refuses it. `headers`: names and values in turn. `on`: `head(status, reason, headers, http2)`,
-  // `data(bytes)`, `end()`, `failed(error)`, `sent()`: there is room for more of the body. A piece of the response arrives after the
+  // `data(bytes)`, `end()`, `failed(error)`, `sent()`: there is credit for more of the body. A piece of the response arrives after the
   // head, and after each `pull()` the next one.
   const begin = (method, url, headers, bytes, end, on) => {
     const whole = bytes ?? EMPTY;

@@ -74,7 +74,7 @@
       end() {
         if (ended) return;
         closing = true;
-        // At most one piece waits: there was room for it only.
+        // At most one piece waits: there was credit for it only.
         while (pieces.length > 0) controller.enqueue(pieces.shift());
         close();
       },
@@ -101,8 +101,8 @@
     return result;
   };
 
-  // Sends the pieces of a stream as the host has room for them.
-  const sendStream = (stream, exchange, room, fail) => {
+  // Sends the pieces of a stream as the host has credit for them.
+  const sendStream = (stream, exchange, waiting, fail) => {
     const reader = stream.getReader();
     const next = () => {
       reader.read().then(({ value, done }) => {
@@ -114,7 +114,7 @@
           return;
         }
         if (value.length === 0) { next(); return; }
-        room.next = next;
+        waiting.next = next;
         exchange.send(value, false);
       }, fail);
     };
@@ -195,7 +195,7 @@
       if (bytes !== undefined && bytes.length > 0 && !headers.some(([own]) => own === 'content-length')) flat.push('content-length', `${bytes.length}`);
       const target = new URL(url.href);
       target.hash = '';
-      const room = { next: undefined };
+      const waiting = { next: undefined };
       let mine;
       const on = {
         head: onHead,
@@ -203,8 +203,8 @@
         end() { state.finish(); body?.end(); },
         failed(error) { if (state.exchange === mine) fail(error); },
         sent() {
-          const { next } = room;
-          room.next = undefined;
+          const { next } = waiting;
+          waiting.next = undefined;
           next?.();
         },
       };
@@ -215,7 +215,7 @@
         return;
       }
       state.exchange = mine;
-      if (stream !== undefined) sendStream(stream, mine, room, fail);
+      if (stream !== undefined) sendStream(stream, mine, waiting, fail);
     };
     hop();
   };

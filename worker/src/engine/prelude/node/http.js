@@ -135,7 +135,7 @@
     #headers = new captured.globals.Map();
     #first;
     #exchange;
-    #room;
+    #waiting;
     #response;
     #timer;
     #ending = false;
@@ -259,20 +259,20 @@
           failed: fail,
           sent: () => this.#taken(),
         });
-        // Without a beginning of the body there is room at once.
+        // Without a beginning of the body there is credit at once.
         if (bytes === undefined && !end) this.#taken();
       } catch (cause) {
         captured.globals.process.nextTick(fail, cause);
       }
     }
     #taken() {
-      const room = this.#room;
-      this.#room = undefined;
+      const waiting = this.#waiting;
+      this.#waiting = undefined;
       this.#free = true;
-      room?.();
+      waiting?.();
     }
     #free = false;
-    // Sends a piece when there is room; `done` when it is taken.
+    // Sends a piece when there is credit; `done` when it is taken.
     #send(bytes, last, done) {
       const send = () => {
         this.#free = false;
@@ -280,12 +280,12 @@
           this.#exchange.send(bytes, true);
           done();
         } else {
-          this.#room = done;
+          this.#waiting = done;
           this.#exchange.send(bytes, false);
         }
       };
       if (this.#free) send();
-      else this.#room = send;
+      else this.#waiting = send;
     }
     _write(chunk, _encoding, callback) {
       // A single piece is sent with its length; with a second one the body is sent in chunks.
