@@ -1,8 +1,8 @@
 //! Frames on the socket to the supervisor: `length u32` (little endian), then one encoded value. Knows nothing of requests.
 
 use std::io;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use vm_system_protocol::codec::{self, CodecError};
 use vm_system_protocol::egress::{FromEgress, ToEgress};
@@ -12,7 +12,7 @@ use vm_system_protocol::limits::EGRESS_MESSAGE_BYTES;
 const BATCH_BYTES: usize = 256 * 1024;
 
 /// Receives one message; `None`: the supervisor has closed the channel.
-pub async fn receive(socket: &mut OwnedReadHalf) -> io::Result<Option<ToEgress>> {
+pub async fn receive(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<ToEgress>> {
     let length = match socket.read_u32_le().await {
         Ok(length) => length as usize,
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),

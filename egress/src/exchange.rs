@@ -168,6 +168,10 @@ fn build(
             }
             continue;
         }
+        if end && name == hyper::header::CONTENT_LENGTH {
+            // Its length is known, whatever the script says.
+            continue;
+        }
         let value = with_secrets(&value, &terms.secrets)?;
         let mut value =
             HeaderValue::from_bytes(&value).map_err(|_| invalid("the value of a header field"))?;

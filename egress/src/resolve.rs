@@ -87,6 +87,9 @@ impl Resolver {
         if name == "localhost" || name.ends_with(".localhost") {
             return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
         }
+        if dns::query(0, name, RecordType::A).is_none() {
+            return Err(ResolveError::NotFound);
+        }
         for _ in 0..ATTEMPTS {
             for server in &self.servers {
                 let (four, six) =

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
@@ -32,6 +33,8 @@ const HOSTS: &str = "/etc/hosts";
 const SERVERS: &str = "/etc/resolv.conf";
 /// How often the files are checked for changes, while there are requests.
 const CHECK: Duration = Duration::from_secs(1);
+/// What is read from the channel at a time (bytes).
+const READ_BYTES: usize = 128 * 1024;
 /// Pieces of a body that wait: one that was sent with the request, and one after it was reported as sent.
 const PIECES: usize = 2;
 const EXIT_CHANNEL: i32 = 70;
@@ -95,7 +98,8 @@ struct Running {
 
 async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver) -> io::Result<()> {
     socket.set_nonblocking(true)?;
-    let (mut reader, writer) = UnixStream::from_std(socket)?.into_split();
+    let (reader, writer) = UnixStream::from_std(socket)?.into_split();
+    let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     let (out, outgoing) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         if channel::write_all(writer, outgoing).await.is_err() {

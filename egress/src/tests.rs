@@ -101,9 +101,10 @@ async fn tls_server(protocols: &[&[u8]]) -> (SocketAddr, RootCertStore) {
 
 #[tokio::test]
 async fn http2_is_used_where_the_server_has_it() {
-    for (protocols, version) in
-        [(&[b"h2".as_slice(), b"http/1.1"][..], Version::HTTP_2), (&[b"http/1.1"][..], Version::HTTP_11)]
-    {
+    for (protocols, version) in [
+        (&[b"h2".as_slice(), b"http/1.1"][..], Version::HTTP_2),
+        (&[b"http/1.1".as_slice()][..], Version::HTTP_11),
+    ] {
         let (address, roots) = tls_server(protocols).await;
         let client = clients(Resolver::of_servers(Vec::new()), roots).of(1, AddressReach::Private);
         let url = format!("https://localhost:{}/", address.port());

@@ -241,7 +241,12 @@ impl NetRights {
     }
 
     pub(super) fn and(mut self, other: &Self) -> Self {
-        self.lists.extend(other.lists.iter().cloned());
+        // Most sessions have a copy of what their template still is.
+        for list in &other.lists {
+            if !self.lists.contains(list) {
+                self.lists.push(list.clone());
+            }
+        }
         self
     }
 

@@ -175,7 +175,7 @@ mod cases {
             assert_eq!(bench.eval(&session, "1 + 1"), "2");
             bench.remove_row(row);
         }
-        bench.row(CapabilityKind::Net, "test", &limited(r#""max_requests":3,"max_request_kb":1"#));
+        let row = bench.row(CapabilityKind::Net, "test", &limited(r#""max_requests":3,"max_request_kb":1"#));
         let session = bench.session();
         let large = format!(
             "await fetch('{}', {{ method: 'POST', body: 'x'.repeat(2000) }}).catch((error) => error.cause.code)",
@@ -187,6 +187,16 @@ mod cases {
             server.url("/")
         );
         assert_eq!(bench.eval(&session, &many), "'3ERR_NET_LIMIT'");
+        bench.remove_row(row);
+        bench.row(CapabilityKind::Net, "few", &limited(r#""concurrency":2"#));
+        let session = bench.session();
+        // Responses that the script has not received yet are kept for it, and count.
+        let unread = format!(
+            "const get = () => fetch('{}'); const two = [get(), get()]; for (const end = Date.now() + 300; Date.now() < end;); \
+             const third = await get().catch((error) => error.cause.code); await Promise.all(two); [third, (await get()).status].join()",
+            server.url("/")
+        );
+        assert_eq!(bench.eval(&session, &unread), "'ERR_NET_LIMIT,200'");
         bench.end();
     }
 

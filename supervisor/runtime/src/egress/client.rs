@@ -36,6 +36,8 @@ pub(super) struct Exchanges {
 #[derive(Debug, Default)]
 struct State {
     under_way: HashMap<u64, Exchange>,
+    /// Those whose end the worker has not received: what it holds here counts as a request.
+    ended: HashMap<u64, Share>,
     /// What the worker has not received yet.
     progress: VecDeque<ExchangeProgress>,
     /// Of exchanges that have ended.
@@ -56,15 +58,15 @@ struct Exchange {
     has_head: bool,
     /// The process may report one more piece.
     credit: bool,
-    _share: Share,
+    share: Share,
 }
 
 impl Exchange {
-    fn end(mut self, error: Option<&str>) -> HttpRecord {
+    fn end(mut self, error: Option<&str>) -> (HttpRecord, Share) {
         self.record.ms = self.started.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
         self.record.error = error.map(str::to_owned);
         self.process.remove(self.number);
-        self.record
+        (self.record, self.share)
     }
 }
 
@@ -105,8 +107,10 @@ impl HttpClient {
         for exchange in under_way {
             self.exchanges.close(exchange);
         }
-        self.exchanges.lock().progress.clear();
-        self.records()
+        let mut state = self.exchanges.lock();
+        state.progress.clear();
+        state.ended.clear();
+        std::mem::take(&mut state.records)
     }
 }
 
@@ -124,7 +128,7 @@ async fn open(
         if state.is_known(exchange) {
             return Err(unknown("the number of the exchange is in use"));
         }
-        if state.under_way.len() >= concurrency as usize {
+        if state.under_way.len() + state.ended.len() >= concurrency as usize {
             return Err(limit(format!("more than {concurrency} requests at a time (concurrency)")));
         }
     }
@@ -153,7 +157,7 @@ async fn open(
         sent: request.end,
         has_head: false,
         credit: true,
-        _share: share,
+        share,
     };
     state.under_way.insert(exchange, begun);
     process.send(ToEgress::Open { exchange: number, request: Box::new(request) });
@@ -167,7 +171,7 @@ fn unknown(why: &str) -> HostError {
 impl State {
     /// Whether an exchange is under way, or the worker has not received its end.
     fn is_known(&self, exchange: u64) -> bool {
-        self.under_way.contains_key(&exchange) || self.progress.iter().any(|one| one.exchange == exchange)
+        self.under_way.contains_key(&exchange) || self.ended.contains_key(&exchange)
     }
 }
 
@@ -195,9 +199,10 @@ impl Exchanges {
         let mut state = self.lock();
         if let Some(found) = state.under_way.remove(&exchange) {
             found.process.send(ToEgress::Close { exchange: found.number });
-            let record = found.end(Some("ABORT_ERR"));
+            let (record, _) = found.end(Some("ABORT_ERR"));
             state.records.push(record);
         }
+        state.ended.remove(&exchange);
         state.progress.retain(|one| one.exchange != exchange);
     }
 
@@ -231,8 +236,7 @@ impl Exchanges {
             }
         }
         // The worker waits for what an earlier supervisor has begun.
-        let known: HashSet<u64> = state.progress.iter().map(|one| one.exchange).collect();
-        let lost = open.iter().filter(|one| !state.under_way.contains_key(one) && !known.contains(one));
+        let lost = open.iter().filter(|one| !state.is_known(**one));
         let lost = lost.map(|exchange| ExchangeProgress {
             exchange: *exchange,
             progress: HttpProgress::Failed(HostError {
@@ -247,12 +251,15 @@ impl Exchanges {
             && let Some(next) = state.progress.pop_front()
         {
             pieces += usize::from(matches!(next.progress, HttpProgress::Data(_)));
+            if matches!(next.progress, HttpProgress::End | HttpProgress::Failed(_)) {
+                state.ended.remove(&next.exchange);
+            }
             taken.push(next);
         }
         taken
     }
 
-    /// Records what the egress process reports. An error is a violation of the protocol.
+    /// Records what the egress process reports; [`Self::wake`] follows. An error is a violation of the protocol.
     pub(super) fn on_progress(&self, exchange: u64, progress: HttpProgress) -> Result<(), &'static str> {
         let mut state = self.lock();
         let Some(found) = state.under_way.get_mut(&exchange) else { return Ok(()) };
@@ -291,13 +298,17 @@ impl Exchanges {
         if let Some(error) = error
             && let Some(found) = state.under_way.remove(&exchange)
         {
-            let record = found.end(error);
+            let (record, share) = found.end(error);
             state.records.push(record);
+            state.ended.insert(exchange, share);
         }
         state.progress.push_back(ExchangeProgress { exchange, progress });
-        drop(state);
-        self.changed.notify_waiters();
         Ok(())
+    }
+
+    /// Wakes whoever waits for progress.
+    pub(super) fn wake(&self) {
+        self.changed.notify_waiters();
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
@@ -18,6 +18,9 @@ use vm_system_protocol::limits::EGRESS_MESSAGE_BYTES;
 use vm_system_protocol::worker::HostError;
 use vm_system_spawn::child::ChildProcess;
 use vm_system_spawn::egress::{connect_to_egress, start_egress};
+
+/// What is read from the channel at a time (bytes).
+const READ_BYTES: usize = 128 * 1024;
 
 /// A process that was started. When it is dropped, with the last exchange, its channel is closed and it exits.
 #[derive(Debug)]
@@ -49,8 +52,8 @@ impl Routes {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands progress to the session; an exchange that was closed meanwhile has none.
-    fn progress(&self, number: u64, progress: HttpProgress) -> Result<(), &'static str> {
+    /// Hands progress to the session, which is returned to be woken; an exchange that was closed meanwhile has none.
+    fn progress(&self, number: u64, progress: HttpProgress) -> Result<Option<Arc<Exchanges>>, &'static str> {
         let is_last = matches!(progress, HttpProgress::End | HttpProgress::Failed(_));
         let route = {
             let mut table = self.lock();
@@ -59,8 +62,10 @@ impl Routes {
             }
             if is_last { table.exchanges.remove(&number) } else { table.exchanges.get(&number).cloned() }
         };
-        let Some((exchanges, exchange)) = route else { return Ok(()) };
-        exchanges.upgrade().map_or(Ok(()), |exchanges| exchanges.on_progress(exchange, progress))
+        let Some((exchanges, exchange)) = route else { return Ok(None) };
+        let Some(exchanges) = exchanges.upgrade() else { return Ok(None) };
+        exchanges.on_progress(exchange, progress)?;
+        Ok(Some(exchanges))
     }
 
     /// Fails what is under way.
@@ -79,6 +84,7 @@ impl Routes {
                     .to_owned(),
             };
             let _ = exchanges.on_progress(exchange, HttpProgress::Failed(lost));
+            exchanges.wake();
         }
     }
 }
@@ -162,6 +168,22 @@ impl EgressProcess {
     }
 }
 
+/// Sessions with progress that they were not woken for.
+#[derive(Default)]
+struct Progressed(Vec<Arc<Exchanges>>);
+
+impl Progressed {
+    fn wake(&mut self) {
+        self.0.drain(..).for_each(|exchanges| exchanges.wake());
+    }
+}
+
+impl Drop for Progressed {
+    fn drop(&mut self) {
+        self.wake();
+    }
+}
+
 async fn run(
     inner: Arc<Inner>,
     routes: Arc<Routes>,
@@ -178,9 +200,17 @@ async fn run(
         "nothing needs it any more".to_owned()
     };
     let reading = async {
+        let mut reader = BufReader::with_capacity(READ_BYTES, &mut reader);
+        let mut progressed = Progressed::default();
         loop {
+            // After all that has arrived together: a session gets it in one reply.
+            if reader.buffer().is_empty() {
+                progressed.wake();
+            }
             let violation = match receive(&mut reader).await {
-                Ok(Some(FromEgress::Progress { exchange, progress })) => routes.progress(exchange, progress),
+                Ok(Some(FromEgress::Progress { exchange, progress })) => {
+                    routes.progress(exchange, progress).map(|exchanges| progressed.0.extend(exchanges))
+                }
                 Ok(Some(FromEgress::Outdated)) => {
                     routes.outdated.store(true, Ordering::Relaxed);
                     Ok(())
@@ -223,7 +253,7 @@ async fn write(socket: &mut OwnedWriteHalf, order: &ToEgress) -> io::Result<()> 
     socket.write_all(&frame).await
 }
 
-async fn receive(socket: &mut OwnedReadHalf) -> io::Result<Option<FromEgress>> {
+async fn receive(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<FromEgress>> {
     let length = match socket.read_u32_le().await {
         Ok(length) => length as usize,
         Err(error)

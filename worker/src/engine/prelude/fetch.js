@@ -55,7 +55,6 @@
       wanted = undefined;
       resolve?.();
     };
-    let closing = false;
     const close = () => {
       if (ended) return;
       ended = true;
@@ -73,7 +72,6 @@
       },
       end() {
         if (ended) return;
-        closing = true;
         // At most one piece waits: there was credit for it only.
         while (pieces.length > 0) controller.enqueue(pieces.shift());
         close();
@@ -84,7 +82,6 @@
         controller.error(error);
         wake();
       },
-      isClosing: () => closing,
     };
   };
 
