@@ -16,6 +16,7 @@ use vm_system_protocol::worker::SourceFormat;
 use vm_system_record::{Owner, PolicySnapshot, Scope, Write};
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::brokers::BrokerConfig;
+use vm_system_runtime::egress::EgressConfig;
 use vm_system_runtime::shares::ShareLimits;
 use vm_system_runtime::workspaces::Workspaces;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
@@ -62,6 +63,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         spawn: SpawnConfig::embedded(),
         kept: Vec::new(),
         brokers: BrokerConfig::default(),
+        egress: EgressConfig::default(),
         roots: Roots::of_this_process().expect("a root"),
         worktree_clients: WorktreeClients::new(|_| WorktreeClient::Administrator),
         workspaces: Workspaces::default(),
