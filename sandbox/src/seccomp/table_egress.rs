@@ -18,7 +18,10 @@ const UDP6: &[Check] = &socket(libc::AF_INET6, libc::SOCK_DGRAM);
 
 /// The calls.
 pub const TABLE: &[FilterRow] = &[
+    #[cfg(target_arch = "x86_64")]
     FilterRow::allow(libc::SYS_epoll_wait, "epoll_wait", &[], "waits for its connections"),
+    #[cfg(not(target_arch = "x86_64"))]
+    FilterRow::allow(libc::SYS_epoll_pwait, "epoll_pwait", &[], "waits for its connections"),
     FilterRow::allow(libc::SYS_epoll_ctl, "epoll_ctl", &[], "registers its connections"),
     FilterRow::allow(libc::SYS_read, "read", &[], "reads its channel and the wake-ups of its event loop"),
     FilterRow::allow(
