@@ -268,7 +268,6 @@ impl Exchanges {
             HttpProgress::Sent if !std::mem::take(&mut found.sending) => {
                 return Err("a piece that was not sent is reported as sent");
             }
-            HttpProgress::Sent => {}
             HttpProgress::Head { status, reason, headers, .. } => {
                 reason.truncate(reason.floor_char_boundary(MESSAGE_BYTES));
                 if std::mem::replace(&mut found.has_head, true) || !is_head(*status, headers) {
@@ -284,7 +283,7 @@ impl Exchanges {
                 found.record.received += data.len() as u64;
             }
             HttpProgress::End if !found.has_head => return Err("an end without a head"),
-            HttpProgress::End => {}
+            HttpProgress::Sent | HttpProgress::End => {}
             HttpProgress::Failed(error) => {
                 error.code.truncate(error.code.floor_char_boundary(64));
                 error.message.truncate(error.message.floor_char_boundary(MESSAGE_BYTES));
