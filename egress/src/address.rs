@@ -25,8 +25,8 @@ const V4: &[([u8; 4], u8, Kind)] = &[
     ([240, 0, 0, 0], 4, Kind::Reserved),
 ];
 
-/// Networks within 2000::/3, the only public unicast addresses, that are not for servers: 2001::/23 has Teredo, 2002::/16 (6to4) any
-/// IPv4 address.
+/// Networks within `2000::/3`, the only public unicast addresses, that are not for servers: `2001::/23` has Teredo, `2002::/16` (6to4)
+/// any IPv4 address.
 const V6: &[([u16; 8], u8)] = &[
     ([0x2001, 0, 0, 0, 0, 0, 0, 0], 23),
     ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),

@@ -162,12 +162,11 @@ impl Connector {
 
     /// The addresses of a host to which a request may connect.
     async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ExchangeFailure> {
-        let found = match host.parse::<IpAddr>() {
-            Ok(address) => vec![address],
-            Err(_) => {
-                let resolved = self.resolver.resolve(host).await;
-                resolved.map_err(|error| ExchangeFailure::not_resolved(host, error))?
-            }
+        let found = if let Ok(address) = host.parse::<IpAddr>() {
+            vec![address]
+        } else {
+            let resolved = self.resolver.resolve(host).await;
+            resolved.map_err(|error| ExchangeFailure::not_resolved(host, error))?
         };
         let mut refused = None;
         let mut allowed = Vec::new();
