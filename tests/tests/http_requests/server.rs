@@ -85,7 +85,7 @@ fn respond(
         "/endless" => {
             stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n").ok()?;
             loop {
-                stream.write_all(&[b'x'; 65_536]).ok()?;
+                stream.write_all(&[b'x'; 8_192]).ok()?;
             }
         }
         "/half" => stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").ok(),
