@@ -32,41 +32,47 @@ pub(crate) const MODE: &str = "broker-exec";
 const CHANNEL: i32 = process::FIRST_FD;
 /// The worktree's directory.
 const WORKTREE: i32 = process::FIRST_FD + 1;
+/// The user namespace of this user's commands, where the host refuses it to users.
+const USER_NAMESPACE: i32 = process::FIRST_FD + 2;
 
 /// Runs the process to its end.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let Ok((channel, worktree, user)) = descriptors(arguments) else {
+    let Ok((channel, place)) = descriptors(arguments) else {
         // Not started by a supervisor: there is no channel.
         return ExitCode::from(2);
     };
     let mut channel = SupervisorChannel::new(File::from(channel));
-    match serve(&mut channel, &worktree, &user) {
+    match serve(&mut channel, &place) {
         Ok(()) => process::exit_now(0),
         Err(_) => process::exit_now(1),
     }
 }
 
-fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, OwnedFd, Identity)> {
+/// Where a command runs.
+struct CommandPlace {
+    worktree: OwnedFd,
+    user: Identity,
+    user_namespace: Option<OwnedFd>,
+}
+
+fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, CommandPlace)> {
     let arguments: Vec<OsString> = arguments.collect();
     let (channel, worktree) = (process::inherited(CHANNEL)?, process::inherited(WORKTREE)?);
+    let user_namespace = process::inherited(USER_NAMESPACE).ok();
     process::close_inherited();
     // One of root has the user of its own process: it runs no command.
     let user = crate::role::user(&arguments)?.map_or_else(Identity::of_this_process, Ok)?;
-    Ok((channel, worktree, user))
+    Ok((channel, CommandPlace { worktree, user, user_namespace }))
 }
 
-fn serve(
-    channel: &mut SupervisorChannel,
-    worktree: &OwnedFd,
-    user: &Identity,
-) -> Result<(), SupervisorChannelError> {
+fn serve(channel: &mut SupervisorChannel, place: &CommandPlace) -> Result<(), SupervisorChannelError> {
     channel.send(&FromBroker::Ready)?;
     let Some(ToBroker::Call { call, request: BrokerCall::Exec { request, terms }, .. }) =
         channel.receive()?
     else {
         return Ok(());
     };
-    let reply = match start(worktree, user, &request, &terms) {
+    let reply = match start(place, &request, &terms) {
         Ok(started) => watch::supervise(channel, started, &request, &terms).map_err(|error| failed(&error)),
         Err(error) => Err(failed(&error)),
     };
@@ -95,12 +101,8 @@ struct Started {
     status: PipeReader,
 }
 
-fn start(
-    worktree: &OwnedFd,
-    user: &Identity,
-    request: &ExecRequest,
-    terms: &ExecTerms,
-) -> Result<Started, StartError> {
+fn start(place: &CommandPlace, request: &ExecRequest, terms: &ExecTerms) -> Result<Started, StartError> {
+    let CommandPlace { worktree, user, user_namespace } = place;
     process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
     if namespaces::is_root_of_host() {
         return Err(StartError::Root);
@@ -108,7 +110,7 @@ fn start(
     // The kernel carries the working directory over into the new mount namespace, where it is mounted for the command.
     nix::unistd::fchdir(worktree).at(JailStep::Descriptors)?;
     // Commands run as the user of this process.
-    namespaces::enter(user.clone())?;
+    namespaces::enter(user.clone(), user_namespace.as_ref())?;
     // Where the kernel has it, as `ops doctor` reports: the command does not see in which group of the host it is.
     let _ = namespaces::enter_cgroup();
     let (command_input, input) = io::pipe().at(JailStep::Descriptors)?;

@@ -43,13 +43,14 @@ const LISTEN: &str = "listen";
 
 /// Runs the agent to its end. `arguments`: the user to become (`user=UID:GID:GROUPS`), or [`LISTEN`].
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let Ok((channel, user)) = inherited(arguments) else {
+    let Ok((channel, user, user_namespace)) = inherited(arguments) else {
         // Not started by a supervisor: there is no channel.
         return ExitCode::from(2);
     };
     let agent = Arc::new(FilesAgentProcess {
         channel,
         has_own_mounts: user.is_none(),
+        user_namespace,
         worktrees: Mutex::default(),
         processes: Mutex::default(),
         waiting: AtomicUsize::new(0),
@@ -64,17 +65,19 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// The channel, and the user to become; `None`: the process has this user already.
-fn inherited(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, Option<Identity>)> {
+/// The channel; the user to become (`None`: the process has this user already); the user namespace of its commands.
+fn inherited(
+    arguments: impl Iterator<Item = OsString>,
+) -> io::Result<(OwnedFd, Option<Identity>, Option<OwnedFd>)> {
     let arguments: Vec<OsString> = arguments.collect();
-    let channel = process::inherited(CHANNEL)?;
+    let (channel, user_namespace) = (process::inherited(CHANNEL)?, process::inherited(CHANNEL + 1).ok());
     process::close_inherited();
     if arguments.iter().any(|argument| argument == LISTEN) {
         // Started because a supervisor connects.
-        return Ok((socket::accept(&channel)?, None));
+        return Ok((socket::accept(&channel)?, None, None));
     }
     let user = crate::role::user_argument(&mut arguments.into_iter())?.ok_or(io::ErrorKind::InvalidInput)?;
-    Ok((channel, Some(user)))
+    Ok((channel, Some(user), user_namespace))
 }
 
 /// Takes on the user's identity for good, without any capability.
@@ -113,6 +116,8 @@ struct FilesAgentProcess {
     channel: OwnedFd,
     /// Started by a service manager: the supervisor may see other mounts than this process.
     has_own_mounts: bool,
+    /// Where the host refuses user namespaces to users: one that was made for this user, for all of its commands.
+    user_namespace: Option<OwnedFd>,
     /// By the number of the call that opened each.
     worktrees: Mutex<HashMap<u64, Arc<OpenWorktree>>>,
     /// Started processes that have not been reaped: pid, and the number of the call that started each.

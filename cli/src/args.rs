@@ -38,10 +38,13 @@ pub struct GlobalArgs {
     pub state_dir: Option<PathBuf>,
     #[command(flatten)]
     pub remote: RemoteArgs,
-    /// The database file of `serve` [default: vm-system.db in the state directory]; without effect on all other commands, whose
-    /// daemon has it open
+    /// The database file of `serve` [default: vm-system.db in the state directory], or that `ops check` checks; without effect on
+    /// all other commands, whose daemon has it open
     #[arg(long, global = true, value_name = "FILE")]
     pub db: Option<PathBuf>,
+    /// How long a command that waits connects again when its connection to the daemon breaks (seconds; 0: not at all)
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 30)]
+    pub reconnect: u32,
     /// Format of results
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,

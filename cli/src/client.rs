@@ -4,6 +4,8 @@
 //! ends the connection.
 
 use crate::error::{CliError, exit};
+use crate::hints;
+use crate::paths::DATABASE;
 use crate::target::DaemonTarget;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt};
 use nix::sys::time::{TimeVal, TimeValLike as _};
@@ -265,8 +267,22 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 fn no_daemon(places: &[PathBuf]) -> CliError {
+    // A socket in a state directory that the command was not given: `serve` alone would use another one.
+    let state_dir = match places {
+        [socket] if !hints::names_state_dir() => {
+            socket.parent().filter(|folder| folder.join(DATABASE).is_file())
+        }
+        _ => None,
+    };
     let places: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
-    CliError::new(exit::NO_DAEMON, format!("no supervisor responds at {}", places.join(" or "))).with_hint(
-        "start one with `vm-system serve`, or give its socket with --socket; `vm-system run` needs no daemon",
-    )
+    let error = CliError::new(exit::NO_DAEMON, format!("no supervisor responds at {}", places.join(" or ")));
+    match state_dir {
+        Some(folder) => error.with_hint(format!(
+            "its records are in {0}: start it again with `vm-system serve --state-dir {0}`; `vm-system run` needs no daemon",
+            hints::quoted(&folder.to_string_lossy())
+        )),
+        None => error.with_hint(
+            "start one with `vm-system serve`, or give its socket with --socket; `vm-system run` needs no daemon",
+        ),
+    }
 }

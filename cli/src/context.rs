@@ -5,8 +5,10 @@ use crate::backend::Backend;
 use crate::error::CliError;
 use crate::output::{Output, Style};
 use crate::paths::Environment;
+use crate::reconnect::Reconnect;
 use crate::target::DaemonTarget;
 use std::future::Future;
+use std::time::Duration;
 use vm_system_protocol::control::{Op, Reply};
 
 /// The context of a command.
@@ -33,6 +35,11 @@ impl Context {
     }
 
     /// The daemon; the connection is opened at the first verb.
+    /// For a command that waits.
+    pub(crate) fn reconnect(&self) -> Reconnect {
+        Reconnect::new(Duration::from_secs(u64::from(self.global.reconnect)))
+    }
+
     pub(crate) fn daemon(&self) -> &Backend {
         &self.daemon
     }

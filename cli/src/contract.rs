@@ -27,6 +27,8 @@ pub struct Verb {
     pub command: String,
     /// One line of help.
     pub about: String,
+    /// The order of its arguments, as `--help` shows it.
+    pub usage: String,
     /// Flags, options and positional arguments, without the global ones.
     pub arguments: Vec<Argument>,
 }
@@ -100,7 +102,10 @@ fn verbs(command: &Command, path: &str, all: &mut Vec<Verb>) {
             !argument.is_global_set() && !argument.is_hide_set() && argument.get_id() != "help"
         });
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        all.push(Verb { command: path.to_owned(), about, arguments: own.map(argument).collect() });
+        let arguments = own.map(argument).collect();
+        let usage = command.clone().render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage:").trim().replace("\n       ", "\n");
+        all.push(Verb { command: path.to_owned(), about, usage, arguments });
     }
 }
 
@@ -140,10 +145,7 @@ pub fn reference() -> String {
     table(&mut page, &global);
     for verb in commands {
         let _ = write!(page, "\n## `vm-system {}`\n\n{}.\n\n", verb.command, verb.about);
-        let usage: Vec<String> =
-            verb.arguments.iter().filter(|one| !one.name.starts_with('-')).map(shown).collect();
-        let usage = format!("vm-system {} {}", verb.command, usage.join(" "));
-        let _ = write!(page, "```text\n{} [OPTIONS]\n```\n\n", usage.trim_end());
+        let _ = write!(page, "```text\n{}\n```\n\n", verb.usage);
         if !verb.arguments.is_empty() {
             table(&mut page, &verb.arguments);
         }
@@ -153,11 +155,6 @@ pub fn reference() -> String {
         let _ = writeln!(page, "| {code} | {meaning} |");
     }
     page
-}
-
-fn shown(argument: &Argument) -> String {
-    let many = if argument.multiple { "…" } else { "" };
-    if argument.required { format!("{}{many}", argument.name) } else { format!("[{}{many}]", argument.name) }
 }
 
 fn table(page: &mut String, arguments: &[Argument]) {

@@ -81,6 +81,15 @@ impl CliError {
         Self::new(exit, format!("cannot read {path}: {error}"))
     }
 
+    /// A file that the user named cannot be written.
+    pub(crate) fn written_file(path: impl Display, error: &io::Error) -> Self {
+        let exit = match error.kind() {
+            io::ErrorKind::PermissionDenied => exit::NOT_PERMITTED,
+            _ => exit::FAILED,
+        };
+        Self::new(exit, format!("cannot write {path}: {error}"))
+    }
+
     /// Stdout could not be written.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

@@ -34,6 +34,11 @@ pub(crate) fn remember(global: &GlobalArgs) {
     let _ = GIVEN.set(words.collect());
 }
 
+/// Whether the state directory was given.
+pub(crate) fn names_state_dir() -> bool {
+    GIVEN.get().is_some_and(|given| given.contains("--state-dir "))
+}
+
 /// The text with the given options in the commands that it names.
 pub(crate) fn with_options(text: &str) -> Cow<'_, str> {
     with(GIVEN.get().map_or("", String::as_str), text)
@@ -56,7 +61,7 @@ fn with<'a>(options: &str, text: &'a str) -> Cow<'a, str> {
 }
 
 /// A word for a shell.
-fn quoted(word: &str) -> Cow<'_, str> {
+pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return Cow::Borrowed(word);

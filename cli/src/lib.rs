@@ -36,6 +36,7 @@ mod output;
 mod parse;
 mod paths;
 mod read;
+mod reconnect;
 mod remote;
 mod script_output;
 mod signals;

@@ -112,6 +112,9 @@ impl Environment {
 /// The socket's name in its directory.
 const SOCKET_NAME: &str = "control.sock";
 
+/// The database in a state directory.
+pub(crate) const DATABASE: &str = "vm-system.db";
+
 fn in_runtime_dir(dir: &Path) -> PathBuf {
     dir.join("vm-system").join(SOCKET_NAME)
 }

@@ -32,6 +32,7 @@ pub(crate) struct ScriptOutput {
     exception_shown: Cell<bool>,
     syntax_error: Cell<bool>,
     missing_file: Cell<bool>,
+    refused_write: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,7 @@ impl ScriptOutput {
             exception_shown: Cell::new(false),
             syntax_error: Cell::new(false),
             missing_file: Cell::new(false),
+            refused_write: Cell::new(false),
         }
     }
 
@@ -74,6 +76,11 @@ impl ScriptOutput {
         self.missing_file.get()
     }
 
+    /// Whether the script failed because it may change no file.
+    pub(crate) fn has_refused_write(&self) -> bool {
+        self.refused_write.get()
+    }
+
     /// Sequence number of the last printed event.
     pub(crate) fn last_seq(&self) -> u64 {
         self.last_seq.get()
@@ -88,7 +95,12 @@ impl ScriptOutput {
     pub(crate) fn events(&self, events: &[Event]) -> Result<(), CliError> {
         let mut pending = Pending { stream: Stream::Stdout, text: String::new() };
         for event in events {
-            self.execution.set(Some(event.execution_id));
+            // A repeated request gets the events from the first one on.
+            if self.execution.replace(Some(event.execution_id)) == Some(event.execution_id)
+                && event.seq <= self.last_seq.get()
+            {
+                continue;
+            }
             self.last_seq.set(event.seq);
             if let Some((stream, text)) = self.event(&event.payload) {
                 pending.push(stream, &text).map_err(|error| CliError::output(&error))?;
@@ -131,6 +143,7 @@ impl ScriptOutput {
                         .iter()
                         .any(|text| message.contains(text));
                 self.missing_file.set(is_missing);
+                self.refused_write.set(message.contains("(no path may be changed)"));
                 line(Stream::Stderr, &exception(message, stack))
             }
             EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),

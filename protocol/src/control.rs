@@ -6,12 +6,14 @@
 //! server's [`ServerHello`]; then any number of requests; replies have the request's id and may be in any order.
 
 mod archive;
+mod database;
 mod durable;
 pub mod frame;
 mod op;
 mod reply;
 
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
+pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport};
 pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts};
 pub use op::{
     AGENT_TEMPLATE, INTERACTIVE_INPUT, ListCursor, ListPage, Listed, NewCapability, NewExecution, NewLibrary,
@@ -19,7 +21,7 @@ pub use op::{
 };
 pub use reply::{
     AuditRecord, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo, ModuleInfo,
-    OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, TemplateName, ZygoteInfo,
+    OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, SessionEventPage, TemplateName, ZygoteInfo,
 };
 
 use crate::codec::{Decode, Encode};

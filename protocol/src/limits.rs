@@ -57,6 +57,8 @@ pub const INTERRUPT_GRACE_MS: u64 = 500;
 pub const CLOSE_GRACE_MS: u64 = 1_000;
 /// Sessions per packet of the keeper's list (each has two descriptors; SCM_MAX_FD is 253).
 pub const RECORDS_PER_PACKET: usize = 120;
+/// Largest piece of the standard input that a script reads at a time (bytes).
+pub const STDIN_CHUNK_BYTES: u32 = 64 * 1024;
 /// A file of a worktree must be opened or read by the supervisor within (milliseconds).
 pub const FILE_CALL_MS: u64 = 10_000;
 /// Work of the supervisor on files of worktrees that is done at a time.
@@ -129,3 +131,6 @@ pub const SQL_DATABASES: usize = 4;
 pub const EXEC_ARGUMENTS: usize = 1_000;
 /// Arguments and variables of one command together (bytes).
 pub const EXEC_ARGUMENT_BYTES: usize = 128 * 1024;
+
+/// Longest time for which a request for events of a session waits for one (milliseconds); its client repeats it.
+pub const SESSION_EVENTS_WAIT_MS: u64 = 20_000;

@@ -12,6 +12,10 @@ use crate::json::JsonText;
 use crate::model::{EventPayload, ExecutionKind, Limits, Resolver};
 use crate::reason::LimitKind;
 
+/// The exit code of a worker in which an allocation outside of the engine's heap has failed. A worker that exits with it for another
+/// reason changes only what is said about its own end.
+pub const EXIT_OUT_OF_MEMORY: i32 = 76;
+
 /// Messages of a supervisor to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToWorker {
@@ -75,11 +79,14 @@ pub enum FromWorker {
     },
     /// The execution ended.
     Done(Box<Done>),
-    /// Reply to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `last_committed`.
+    /// Reply to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `acknowledged`.
     Adopted {
         /// As in the request.
         nonce: u64,
-        /// The number of the last message that was sent before: what follows up to it is sent again.
+        /// The last number that was acknowledged before, or `last_committed`. A larger one: messages in between were given up as lost
+        /// by a supervisor whose store could not write.
+        acknowledged: u64,
+        /// The number of the last message that was sent before: what follows the acknowledged one up to it is sent again.
         last_sent: u64,
         /// The execution that runs.
         running: Option<ExecutionId>,
@@ -253,13 +260,21 @@ pub enum HostRequest {
         prompt: String,
         options: Option<JsonText>,
     },
+    /// Reads the standard input of the command that runs the script. The reply is [`HostReply::Stdin`]. Unlike during other calls,
+    /// the wall clock goes on.
+    Stdin {
+        /// At most [`STDIN_CHUNK_BYTES`](crate::limits::STDIN_CHUNK_BYTES).
+        max_bytes: u32,
+        /// Longest wait for a byte (milliseconds).
+        wait_ms: u64,
+    },
 }
 
 impl HostRequest {
     /// Whether it may change something outside of the worker: to carry it out twice is not the same as once.
     pub fn has_effect(&self) -> bool {
         match self {
-            Self::LoadModule { .. } | Self::Ask { .. } => false,
+            Self::LoadModule { .. } | Self::Ask { .. } | Self::Stdin { .. } => false,
             Self::Fs(request) => request.changes_files(),
             Self::Database(_) | Self::Exec(_) => true,
             Self::Http(call) => matches!(call, HttpCall::Open { .. } | HttpCall::Send { .. }),
@@ -293,6 +308,19 @@ pub enum HostReply {
     Http(crate::egress::HttpReply),
     /// The result of a task.
     Answer(crate::durable::TaskAnswer),
+    /// What was read of the standard input.
+    Stdin(StdinReply),
+}
+
+/// What a script gets of its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum StdinReply {
+    /// At least one byte.
+    Data(Vec<u8>),
+    /// There is no more input, or the session has none.
+    End,
+    /// Nothing came in time.
+    NotYet,
 }
 
 /// A `package.json`.

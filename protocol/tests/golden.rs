@@ -94,6 +94,7 @@ fn current() -> Table {
         ToWorker,
         FromWorker,
         SourceFormat,
+        StdinReply,
         Outcome,
         HostRequest,
         HostReply,

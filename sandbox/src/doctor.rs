@@ -4,7 +4,7 @@ use crate::command_root::{self, View};
 use crate::process::Fork;
 use crate::step::{JailStep, Layer, StepError};
 use crate::{beneath, landlock, namespaces, privileges, process, rlimit, seccomp, selftest, socket};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 /// The result for one wall.
@@ -20,21 +20,24 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// Tries every layer, each in a child process, as the given service user. The caller must be single-threaded: the command line
+/// Tries every layer, each in a child process, as the given service user, with the user namespace `given` that was made for it if the
+/// host refuses it to users. The caller must be single-threaded: the command line
 /// calls it before it starts anything.
-pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
+pub fn examine(service: namespaces::Ids, given: Option<&OwnedFd>) -> Vec<Finding> {
     vec![
-        attempt(Layer::Namespaces.name(), true, JailStep::UserNamespace, || namespaces::enter(service)),
+        attempt(Layer::Namespaces.name(), true, JailStep::UserNamespace, || {
+            namespaces::enter(service, given)
+        }),
         attempt(Layer::CgroupNamespace.name(), false, JailStep::Namespaces, || {
-            namespaces::enter(service)?;
+            namespaces::enter(service, given)?;
             plain(JailStep::Namespaces, namespaces::enter_cgroup())
         }),
         attempt(Layer::EmptyRoot.name(), true, JailStep::Root, || {
-            namespaces::enter(service)?;
+            namespaces::enter(service, given)?;
             plain(JailStep::Root, crate::root::replace_by_nothing())
         }),
         attempt(Layer::NoNestedNamespaces.name(), true, JailStep::NestedNamespaces, || {
-            nested_are_refused(service)
+            nested_are_refused(service, given)
         }),
         attempt(Layer::Rlimits.name(), true, JailStep::Rlimits, || {
             plain(JailStep::Rlimits, rlimit::constant())
@@ -50,16 +53,16 @@ pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
         landlock_finding(Layer::Landlock, 1, "kernel >= 5.13 with landlock in lsm="),
         landlock_finding(Layer::LandlockScopes, 6, "kernel >= 6.12"),
         seccomp_finding(),
-        command_finding(service),
-        command_processes_finding(service),
+        command_finding(service, given),
+        command_processes_finding(service, given),
         attested_senders(),
         open_beneath(),
     ]
 }
 
 /// Tries the layers that need the keeper's namespaces.
-fn nested_are_refused(service: namespaces::Ids) -> Result<(), StepError> {
-    namespaces::enter(service)?;
+fn nested_are_refused(service: namespaces::Ids, given: Option<&OwnedFd>) -> Result<(), StepError> {
+    namespaces::enter(service, given)?;
     let _ = namespaces::forbid_nested();
     plain(JailStep::Root, crate::root::replace_by_nothing())?;
     match namespaces::enter_nested() {
@@ -69,9 +72,9 @@ fn nested_are_refused(service: namespaces::Ids) -> Result<(), StepError> {
 }
 
 /// The jail of a command of `exec`, without a worktree.
-fn command_finding(service: namespaces::Ids) -> Finding {
+fn command_finding(service: namespaces::Ids, given: Option<&OwnedFd>) -> Finding {
     let mut finding = attempt("command jail", false, JailStep::Root, || {
-        command_jail(service)?;
+        command_jail(service, given)?;
         plain(JailStep::Landlock, command_root::restrict(View::Nothing, Path::new("/bin/sh")).map(drop))?;
         plain(JailStep::Seccomp, seccomp::install_for_program(&seccomp::table_command::rows()))
     });
@@ -82,9 +85,9 @@ fn command_finding(service: namespaces::Ids) -> Finding {
 }
 
 /// Whether commands have a `/proc`.
-fn command_processes_finding(service: namespaces::Ids) -> Finding {
+fn command_processes_finding(service: namespaces::Ids, given: Option<&OwnedFd>) -> Finding {
     let finding = attempt("command /proc", false, JailStep::Root, || {
-        command_jail(service)?;
+        command_jail(service, given)?;
         plain(JailStep::Root, Path::new("/proc/self").metadata().map(drop))
     });
     let missing = "commands of `exec` have no /proc: parts of this machine's /proc are covered, as in containers, or its \
@@ -93,8 +96,8 @@ fn command_processes_finding(service: namespaces::Ids) -> Finding {
 }
 
 /// Becomes pid 1 of a command's namespaces, without capabilities. The calling process waits for that one and exits like it.
-fn command_jail(service: namespaces::Ids) -> Result<(), StepError> {
-    namespaces::enter(service)?;
+fn command_jail(service: namespaces::Ids, given: Option<&OwnedFd>) -> Result<(), StepError> {
+    namespaces::enter(service, given)?;
     let nowhere = crate::step::AtStep::at(std::fs::File::open("/"), JailStep::Descriptors)?;
     match crate::step::AtStep::at(process::fork(), JailStep::Fork)? {
         Fork::Parent(pid) => match process::wait_for(pid) {
@@ -111,38 +114,16 @@ fn plain(step: JailStep, result: std::io::Result<()>) -> Result<(), StepError> {
     crate::step::AtStep::at(result, step)
 }
 
-/// Runs the steps in a child, which reports a failure as step and errno through a pipe.
+/// Runs the steps in a child.
 fn attempt(
     name: &'static str,
     required: bool,
     step: JailStep,
     steps: impl FnOnce() -> Result<(), StepError>,
 ) -> Finding {
-    let failed = |error: StepError| Finding { name, works: false, required, detail: error.to_string() };
-    let Ok((mut reader, mut writer)) = std::io::pipe() else {
-        return failed(StepError { step, errno: libc::EMFILE });
-    };
-    let ended = selftest::in_child(|| match steps() {
-        Ok(()) => 0,
-        Err(error) => {
-            let mut report = [0; 5];
-            report[0] = error.step as u8;
-            report[1..].copy_from_slice(&error.errno.to_le_bytes());
-            i32::from(std::io::Write::write_all(&mut writer, &report).is_err()) + 1
-        }
-    });
-    drop(writer);
-    match ended {
-        Ok(process::ExitStatus::Exited(0)) => Finding { name, works: true, required, detail: String::new() },
-        Ok(process::ExitStatus::Exited(1)) => {
-            let mut report = [0; 5];
-            let _ = std::io::Read::read_exact(&mut reader, &mut report);
-            let [number, errno @ ..] = report;
-            let step = JailStep::from_number(number).unwrap_or(step);
-            failed(StepError { step, errno: i32::from_le_bytes(errno) })
-        }
-        Ok(_) => failed(StepError { step, errno: 0 }),
-        Err(error) => failed(StepError { step, errno: error.raw_os_error().unwrap_or(libc::EIO) }),
+    match selftest::steps_in_child(step, steps) {
+        Ok(()) => Finding { name, works: true, required, detail: String::new() },
+        Err(error) => Finding { name, works: false, required, detail: error.to_string() },
     }
 }
 

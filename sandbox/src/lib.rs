@@ -7,6 +7,7 @@
 //! - [`process`], [`pidfd`], [`interrupt`]: starting, watching, stopping and interrupting processes
 //! - [`socket`]: `SOCK_SEQPACKET` with descriptors and kernel-attested senders
 //! - [`namespaces`], [`root`], [`privileges`], [`landlock`], [`rlimit`]: the layers below seccomp
+//! - [`user_namespace`]: user namespaces for users who may not make any
 //! - [`beneath`]: folders and files beneath a folder
 //! - [`identity`]: a user with all groups
 //! - [`command_root`]: the root directory of a command
@@ -38,3 +39,4 @@ pub mod selftest;
 pub mod socket;
 pub mod step;
 mod sys;
+pub mod user_namespace;

@@ -5,10 +5,11 @@
 use crate::identity::Identity;
 use crate::process::{Fork, fork, wait_for};
 use crate::step::{AtStep, JailStep, StepError};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 
 /// The user and group as which the jail runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +79,13 @@ fn outside(uid_map: &str, uid: u32) -> Option<u64> {
 const NODE_NAME: &[u8] = b"localhost";
 
 /// Enters a new user namespace in which uid 0 is `user` (as root) or ourselves, and then the other namespaces. The
-/// pid namespace begins with the next fork. The user's supplementary groups stay in force.
-pub fn enter(user: impl Into<Identity>) -> Result<(), StepError> {
+/// pid namespace begins with the next fork. The user's supplementary groups stay in force. `given`: the user namespace was made for this
+/// process's user ([`crate::user_namespace`]).
+pub fn enter(user: impl Into<Identity>, given: Option<&OwnedFd>) -> Result<(), StepError> {
     let user = user.into();
-    if must_become(user.ids.uid) {
+    if let Some(given) = given {
+        setns(given, CloneFlags::CLONE_NEWUSER).at(JailStep::UserNamespace)?;
+    } else if must_become(user.ids.uid) {
         enter_as_root(&user)?;
     } else {
         enter_as_user()?;
@@ -165,7 +169,12 @@ pub fn become_service_user(service: Ids) -> Result<(), StepError> {
     if !must_become(service.uid) {
         return Ok(());
     }
-    become_user(&service.into())?;
+    become_ordinary_user(&service.into())
+}
+
+/// Root becomes a user whose processes trace each other.
+pub(crate) fn become_ordinary_user(user: &Identity) -> Result<(), StepError> {
+    become_user(user)?;
     // The change made the process undumpable, and its files in /proc unwritable.
     nix::sys::prctl::set_dumpable(true).at(JailStep::ServiceUser)
 }

@@ -10,7 +10,25 @@ const SECUREBITS: usize = 0xef;
 /// More capabilities than any kernel has.
 const CAPABILITY_NUMBERS: usize = 64;
 /// `CAP_KILL`, `CAP_SETGID`, `CAP_SETUID`: to start a process as another user and to end it.
-const OF_STARTERS: [usize; 3] = [5, 6, 7];
+const OF_STARTERS: &[usize] = &[5, 6, 7];
+/// `CAP_SYS_ADMIN`.
+const ADMINISTRATION: usize = 21;
+/// Those, and `CAP_SYS_ADMIN`: to make user namespaces where the host refuses them to users.
+const OF_NAMESPACE_MAKERS: &[usize] = &[5, 6, 7, ADMINISTRATION];
+
+const fn bits(capabilities: &[usize]) -> u64 {
+    let (mut bits, mut at) = (0, 0);
+    while at < capabilities.len() {
+        bits |= 1 << capabilities[at];
+        at += 1;
+    }
+    bits
+}
+
+/// The capabilities of a process that starts others as users (bit = number); `makes_namespaces`: and makes user namespaces for them.
+pub const fn of_starter(makes_namespaces: bool) -> u64 {
+    bits(if makes_namespaces { OF_NAMESPACE_MAKERS } else { OF_STARTERS })
+}
 
 /// Drops every capability from every set, locks the securebits, sets `no_new_privs` and makes the process not dumpable
 /// (only the owner of its user namespace can access its memory and `/proc` files).
@@ -43,14 +61,20 @@ fn bound(kept: &[usize]) -> io::Result<()> {
 }
 
 /// For root, single-threaded: keeps only the capabilities to start processes as other users and to end them (KILL, SETGID, SETUID),
-/// also over an exec. Sets `no_new_privs`, and makes the process not dumpable.
-pub fn keep_those_of_a_starter() -> io::Result<()> {
-    bound(&OF_STARTERS)?;
+/// and with `makes_namespaces` the one to make user namespaces for them (`SYS_ADMIN`), also over an exec. Sets `no_new_privs`, and
+/// makes the process not dumpable.
+pub fn keep_those_of_a_starter(makes_namespaces: bool) -> io::Result<()> {
+    bound(if makes_namespaces { OF_NAMESPACE_MAKERS } else { OF_STARTERS })?;
     Call::CLEAR_AMBIENT.make()?;
-    keep_capabilities(OF_STARTERS.iter().fold(0, |bits, number| bits | 1 << number))?;
+    keep_capabilities(of_starter(makes_namespaces))?;
     Call::NO_NEW_PRIVILEGES.make()?;
     Call::NOT_DUMPABLE.make()?;
     Ok(())
+}
+
+/// Keeps `CAP_SYS_ADMIN` alone, which must be permitted, and makes it effective.
+pub(crate) fn keep_administration() -> io::Result<()> {
+    keep_capabilities(bits(&[ADMINISTRATION]))
 }
 
 /// For root, before another thread is started: becomes a user for good, without any capability and with an empty bounding set, and

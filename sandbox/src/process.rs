@@ -18,6 +18,9 @@ pub const SELF: &str = "/proc/self/exe";
 /// The first descriptor that [`spawn`] passes.
 pub const FIRST_FD: i32 = 3;
 
+/// Descriptors from this number on are closed before `main` of every program.
+pub const MOST_INHERITED: i32 = sys::INHERITABLE.end;
+
 /// Starts `program mode arguments…` in a new POSIX session: an empty environment, 0–2 on `/dev/null`, the given descriptors as
 /// 3, 4, 5, …, default signal dispositions; no other descriptor of the caller is inherited.
 /// Never runs code of the caller in the child (vfork-like), so it is safe in a multi-threaded process of any size.
@@ -49,6 +52,11 @@ pub fn inherited(number: i32) -> io::Result<OwnedFd> {
 /// Closes every descriptor that this program was started with and that was not taken by [`inherited`].
 pub fn close_inherited() {
     sys::close_inherited();
+}
+
+/// As [`close_inherited`], but for these numbers.
+pub fn close_inherited_except(kept: &[i32]) {
+    sys::close_inherited_except(kept);
 }
 
 /// Makes `target`'s number refer to `source`'s open file; the old open file of `target` is closed.

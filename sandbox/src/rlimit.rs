@@ -40,6 +40,11 @@ pub fn many_descriptors() -> io::Result<()> {
     sys::prlimit(0, libc::RLIMIT_NOFILE, Some((hard, hard))).map(drop)
 }
 
+/// Descriptors that this process may have.
+pub fn descriptors() -> io::Result<u64> {
+    sys::prlimit(0, libc::RLIMIT_NOFILE, None).map(|(soft, _)| soft)
+}
+
 /// The limits of all workers in addition to [`constant`]; set once in the zygote.
 pub fn worker_constant() -> io::Result<()> {
     lower(libc::RLIMIT_NOFILE, WORKER_DESCRIPTORS)?;

@@ -3,8 +3,9 @@
 
 use crate::process::{self, ExitStatus, Fork};
 use crate::seccomp::{self, bpf};
+use crate::step::{AtStep as _, JailStep, StepError};
 use crate::sys::{self, Call};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 
 /// One attempt, made by a separate child.
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +114,35 @@ fn all_refused(ending: ExitStatus, probes: &[Probe]) -> Result<(), SelfTestError
             Err(SelfTestError::NotRefused { attempt: probe.map_or("an attempt", |probe| probe.name), ending })
         }
         ExitStatus::Signaled(_) => Err(SelfTestError::NotRefused { attempt: "an attempt", ending }),
+    }
+}
+
+/// Runs the steps of a jail in a child, which reports a failure as step and errno. A child that fails otherwise has failed at `step`.
+pub(crate) fn steps_in_child(
+    step: JailStep,
+    steps: impl FnOnce() -> Result<(), StepError>,
+) -> Result<(), StepError> {
+    let (mut reader, mut writer) = io::pipe().at(step)?;
+    let ended = in_child(|| match steps() {
+        Ok(()) => 0,
+        Err(error) => {
+            let mut report = [0; 5];
+            report[0] = error.step as u8;
+            report[1..].copy_from_slice(&error.errno.to_le_bytes());
+            i32::from(writer.write_all(&report).is_err()) + 1
+        }
+    });
+    drop(writer);
+    match ended.at(step)? {
+        ExitStatus::Exited(0) => Ok(()),
+        ExitStatus::Exited(1) => {
+            let mut report = [0; 5];
+            let _ = reader.read_exact(&mut report);
+            let [number, errno @ ..] = report;
+            let step = JailStep::from_number(number).unwrap_or(step);
+            Err(StepError { step, errno: i32::from_le_bytes(errno) })
+        }
+        _ => Err(StepError { step, errno: 0 }),
     }
 }
 

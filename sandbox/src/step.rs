@@ -120,16 +120,18 @@ impl JailStep {
                 "raise the limit: sysctl user.max_user_namespaces=1024 (also in the outer container)"
             }
             (Self::UserNamespace | Self::IdMap, libc::EPERM | libc::EACCES) => {
-                "allow unprivileged user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0 \
-                 (Ubuntu) or an AppArmor profile with `userns,`; sysctl kernel.unprivileged_userns_clone=1 \
-                 (Debian); in a systemd unit remove RestrictNamespaces=; or accept less with --sandbox no-userns"
+                Refusal::found().knob().unwrap_or(
+                    "allow unprivileged user namespaces: sysctl kernel.apparmor_restrict_unprivileged_userns=0 \
+                     (Ubuntu) or an AppArmor profile with `userns,`; sysctl kernel.unprivileged_userns_clone=1 \
+                     (Debian); in a systemd unit remove RestrictNamespaces=; or accept less with --sandbox no-userns",
+                )
             }
             (Self::UserNamespace, libc::EINVAL) => "use a kernel with CONFIG_USER_NS",
             (Self::Namespaces, libc::ENOSPC) => "raise sysctl user.max_{pid,net,ipc,uts,mnt}_namespaces",
-            (Self::Namespaces, _) => {
+            (Self::Namespaces, _) => Refusal::found().knob().unwrap_or(
                 "let user namespaces carry capabilities: sysctl kernel.apparmor_restrict_unprivileged_userns=0; \
-                 in a systemd unit check RestrictNamespaces= and SystemCallFilter="
-            }
+                 in a systemd unit check RestrictNamespaces= and SystemCallFilter=",
+            ),
             (Self::ServiceUser, _) => {
                 "give the daemon CAP_SETUID and CAP_SETGID or start it as the service user"
             }
@@ -150,6 +152,49 @@ impl JailStep {
             (_, libc::EMFILE | libc::ENFILE) => "raise the descriptor limit (LimitNOFILE=, ulimit -n)",
             (_, libc::ENOMEM) => "free memory or raise MemoryMax=",
             _ => "run `vm-system ops doctor` for the layers as this machine has them",
+        }
+    }
+}
+
+/// The setting of this host that refuses user namespaces to users.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// `kernel.apparmor_restrict_unprivileged_userns=1`: a program without a profile makes namespaces without capabilities, or none.
+    AppArmor,
+    /// `kernel.unprivileged_userns_clone=0`.
+    Clone,
+    Unknown,
+}
+
+impl Refusal {
+    fn found() -> Self {
+        Self::of(|setting| std::fs::read_to_string(format!("/proc/sys/kernel/{setting}")).ok())
+    }
+
+    fn of(read: impl Fn(&str) -> Option<String>) -> Self {
+        let is = |setting: &str, value: &str| read(setting).is_some_and(|text| text.trim() == value);
+        if is("apparmor_restrict_unprivileged_userns", "1") {
+            Self::AppArmor
+        } else if is("unprivileged_userns_clone", "0") {
+            Self::Clone
+        } else {
+            Self::Unknown
+        }
+    }
+
+    fn knob(self) -> Option<&'static str> {
+        match self {
+            Self::AppArmor => Some(
+                "AppArmor refuses user namespaces to programs without a profile (kernel.apparmor_restrict_unprivileged_userns=1): \
+                 install the shipped profile systemd/apparmor.d/vm-system as /etc/apparmor.d/vm-system, with the path of this \
+                 program, and load it with `apparmor_parser -r /etc/apparmor.d/vm-system`; or start the daemon as root, whose \
+                 spawn helper makes them; or accept less with --sandbox no-userns",
+            ),
+            Self::Clone => Some(
+                "this kernel refuses user namespaces to users: sysctl kernel.unprivileged_userns_clone=1; or start the daemon as \
+                 root, whose spawn helper makes them; or accept less with --sandbox no-userns",
+            ),
+            Self::Unknown => None,
         }
     }
 }
@@ -288,6 +333,30 @@ mod tests {
         assert!(text.contains("user namespace") && text.contains("not permitted"), "{text}");
         assert!(text.contains("kernel.apparmor_restrict_unprivileged_userns"), "{text}");
         assert!(text.contains("--sandbox no-userns"), "{text}");
+    }
+
+    #[test]
+    fn the_setting_that_refuses_user_namespaces_is_named() {
+        let host = |apparmor: &'static str, clone: &'static str| {
+            Refusal::of(move |setting| {
+                let value = if setting.starts_with("apparmor") { apparmor } else { clone };
+                (!value.is_empty()).then(|| format!("{value}\n"))
+            })
+        };
+        for (apparmor, clone, expected) in [
+            ("1", "1", Refusal::AppArmor),
+            ("0", "0", Refusal::Clone),
+            ("", "0", Refusal::Clone),
+            ("0", "1", Refusal::Unknown),
+            ("", "", Refusal::Unknown),
+        ] {
+            assert_eq!(host(apparmor, clone), expected, "{apparmor} {clone}");
+        }
+        let text = Refusal::AppArmor.knob().expect("it has one");
+        assert!(
+            text.contains("systemd/apparmor.d/vm-system") && text.contains("apparmor_parser -r"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct DaemonOptions {
     pub environment: Vec<(&'static str, String)>,
     /// A file that it finds as /etc/passwd, in a mount namespace of its own; needs root.
     pub passwd: Option<PathBuf>,
+    /// Descriptors that it may have (hard limit).
+    pub descriptors: Option<u64>,
 }
 
 impl Default for DaemonOptions {
@@ -41,6 +43,7 @@ impl Default for DaemonOptions {
             log: None,
             environment: Vec::new(),
             passwd: None,
+            descriptors: None,
         }
     }
 }
@@ -76,7 +79,10 @@ impl Daemon {
         std::fs::set_permissions(&notify, std::fs::Permissions::from_mode(0o777)).expect("chmod");
         let log = match &options.log {
             Some(path) => std::fs::OpenOptions::new().write(true).open(path).expect("log"),
-            None => std::fs::File::create(place.path("daemon.log")).expect("log"),
+            None => {
+                keep_log(&place);
+                std::fs::File::create(place.path("daemon.log")).expect("log")
+            }
         };
         let mut serve = command(&place, options.program);
         if let Some(passwd) = &options.passwd {
@@ -84,6 +90,11 @@ impl Daemon {
             let bind = "mount --bind \"$0\" /etc/passwd && exec \"$@\"";
             serve = command_of(&place, "/usr/bin/unshare");
             serve.args(["-m", "sh", "-c", bind]).arg(passwd).arg(program);
+        }
+        if let Some(most) = options.descriptors {
+            let program = serve.get_program().to_owned();
+            serve = command_of(&place, "/bin/sh");
+            serve.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(program);
         }
         serve
             .arg("serve")
@@ -245,7 +256,22 @@ impl Drop for Daemon {
             }
         }
         if std::thread::panicking() {
+            for log in earlier_logs(&self.place).filter_map(|path| std::fs::read_to_string(path).ok()) {
+                eprintln!("---- the log of an earlier daemon ----\n{log}");
+            }
             eprintln!("---- the daemon's log ----\n{}", self.log());
         }
     }
+}
+
+/// The logs of earlier daemons in this folder, the first one first.
+fn earlier_logs(place: &TestDir) -> impl Iterator<Item = PathBuf> {
+    (1..).map(|number| place.path(&format!("daemon.{number}.log"))).take_while(|path| path.exists())
+}
+
+/// Renames the log of the last daemon in this folder.
+fn keep_log(place: &TestDir) {
+    let number = earlier_logs(place).count() + 1;
+    // There is none before the first start.
+    let _ = std::fs::rename(place.path("daemon.log"), place.path(&format!("daemon.{number}.log")));
 }

@@ -10,6 +10,7 @@
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
 //! - [`rights`]: a template with rights that a test sets
 //! - [`programs`]: durable programs over the control socket; [`fragile`]: a client of a daemon that may be killed at any moment
+//! - [`killer`]: kills processes of a daemon at random moments
 //! - [`mcp`]: an agent on standard streams
 //! - [`other_user`]: programs with another uid
 //! - [`escape`]: what native code in a worker tries, with what must happen
@@ -22,6 +23,7 @@ pub mod daemon;
 pub mod escape;
 pub mod fragile;
 pub mod http;
+pub mod killer;
 pub mod mcp;
 pub mod observe;
 pub mod other_user;

@@ -19,6 +19,8 @@ pub const HOSTILE_FILES_AGENT: &str = "hostile-files-agent";
 pub const COMMAND_PROBE: &str = "command-probe";
 /// The product on a host that forbids `openat2`, if one of these files exists.
 pub const WITHOUT_OPENAT2: &str = "without-openat2";
+/// The product on a host that refuses user namespaces to users.
+pub const WITHOUT_USER_NAMESPACES: &str = "without-user-namespaces";
 /// File in the current folder: the error number of `openat2` for all processes.
 pub const HOST_REFUSES: &str = "host-refuses";
 /// File in the worktree: the error number of `openat2` for brokers.

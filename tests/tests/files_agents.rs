@@ -24,8 +24,15 @@ const BOB: u32 = 2;
 const CAP: u64 = 100_000;
 const PATIENT: Duration = Duration::from_secs(20);
 
-const RULES: AgentRules =
-    AgentRules { min_uid: 1, root_files: false, group: None, service_uid: u32::MAX, tokens: None };
+const RULES: AgentRules = AgentRules {
+    min_uid: 1,
+    max_uid: u32::MAX,
+    root_files: false,
+    group: None,
+    service_uid: u32::MAX,
+    tokens: None,
+    makes_namespaces: None,
+};
 
 /// Descriptors and children are those of the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());

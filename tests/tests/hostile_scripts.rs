@@ -15,6 +15,7 @@ as_both!(
     endless_code_ends_at_its_cpu_limit_and_the_session_continues,
     a_script_that_waits_ends_at_its_wall_limit_and_the_session_continues,
     memory_bombs_end_at_the_memory_limit,
+    memory_outside_of_the_engine_ends_at_the_memory_limit,
     deep_recursion_is_a_range_error,
     natives_that_never_poll_are_killed_at_the_wall_limit,
     natives_that_never_poll_are_killed_at_the_cpu_limit,
@@ -159,6 +160,22 @@ mod cases {
             scene.sibling_is_unharmed();
         }
         scene.end(&[&session]);
+    }
+
+    /// Compressors have memory of their own, which the engine does not count: the limit behind the engine ends the worker.
+    pub(super) fn memory_outside_of_the_engine_ends_at_the_memory_limit(user: User) {
+        let mut scene = Scene::with(user, cpu_only());
+        for code in [
+            "var all = []; for (;;) all.push(new CompressionStream('deflate').writable.getWriter().write(new Uint8Array(9)))",
+            "var all = []; for (;;) { all.push(new CompressionStream('gzip')); await 0 }",
+        ] {
+            let session = scene.session();
+            let execution = scene.fails(&session, code, "MEMORY_LIMIT");
+            assert_eq!(execution.status, ExecutionStatus::Error, "{code}");
+            scene.crashed(&session, "limit(memory)");
+            scene.sibling_is_unharmed();
+        }
+        scene.end(&[]);
     }
 
     pub(super) fn deep_recursion_is_a_range_error(user: User) {

@@ -109,6 +109,40 @@ fn state_of_a_daemon_that_was_root_is_given_and_nothing_behind_its_links() {
 }
 
 #[test]
+fn descriptors_of_the_starter_are_closed() {
+    use nix::fcntl::{FcntlArg, fcntl};
+    if !is_root() {
+        return;
+    }
+    let secret = tempfile::NamedTempFile::new().expect("a file of root");
+    let leaked = [50, 150].map(|number| {
+        // Not closed by an exec.
+        let number = fcntl(secret.as_file(), FcntlArg::F_DUPFD(number)).expect("a copy");
+        std::fs::read_link(format!("/proc/self/fd/{number}")).expect("it is open")
+    });
+    assert_eq!(leaked[0], secret.path());
+    let has_secret = |process: &PidFd| {
+        let folder = format!("/proc/{}/fd", process.pid().expect("it runs"));
+        let entries = std::fs::read_dir(folder).expect("root may").flatten();
+        entries.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|path| path == secret.path())
+    };
+    let mut child = std::process::Command::new("/bin/cat");
+    let mut child = child.stdin(std::process::Stdio::piped()).spawn().expect("a program");
+    assert!(has_secret(&PidFd::open(child.id()).expect("it runs")), "programs of this process have it");
+    drop(child.stdin.take());
+    child.wait().expect("it ends");
+
+    let daemon = Daemon::start(User::AsStarted);
+    let mut processes = daemon.family();
+    processes.push(PidFd::open(daemon.pid()).expect("it runs"));
+    assert!(processes.len() > 2, "the daemon, its helper, its jail");
+    for process in &processes {
+        assert!(!has_secret(process), "{:?}", process.pid());
+    }
+    daemon.stop();
+}
+
+#[test]
 fn without_a_user_the_daemon_does_not_start() {
     if !is_root() {
         return;

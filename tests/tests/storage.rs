@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply};
-use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
+use vm_system_protocol::model::{Engine, ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::{Client, repl};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -200,4 +200,43 @@ mod cases {
             Err(refused) => refused,
         }
     }
+}
+
+/// What the store refused was acknowledged to the worker, so that it could continue: the next daemon does not take that for a violation.
+#[test]
+fn a_session_whose_output_was_lost_goes_on_after_a_crash() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let template = client.template(Settings::default(), &[]);
+    let session = client.session(&template, &daemon.place.worktree()).expect("session");
+    let code = "const until = Date.now() + 2500; let printed = 0; while (Date.now() < until) { \
+                console.log('x'.repeat(500)); printed++; const next = Date.now() + 5; while (Date.now() < next); } printed";
+    let execution = client.start(&session, code);
+    if !limit_files(daemon.pid(), Some(100_000)) {
+        skip("prlimit", "the limits of another process cannot be changed");
+        return;
+    }
+    let refused = || daemon.log().contains("the store cannot write");
+    watch::until(refused, || "the store still writes".to_owned());
+    // Refused after what was printed before them.
+    for number in 0..20 {
+        let op = Op::TemplateCreate {
+            name: format!("refused-{number}"),
+            engine: Engine::Quickjs,
+            settings: Box::default(),
+            modules: Vec::new(),
+        };
+        client.op(op).expect_err("nothing can be stored");
+    }
+    drop(client);
+    let (place, _) = daemon.kill();
+    let daemon = Daemon::start_with(place, &DaemonOptions::default());
+    let mut client = daemon.client();
+    let ended = client.until_final(&execution);
+    let record = client.session_record(&session);
+    assert_eq!(record.status, SessionStatus::Ready, "{:?}", record.close_reason);
+    assert!(ended.degraded && ended.status == ExecutionStatus::Ok, "{ended:?}");
+    assert_eq!(client.preview_of(&session, "printed > 100"), "true");
+    drop(client);
+    daemon.stop();
 }

@@ -21,6 +21,10 @@ as_both!(
     busy_sessions_survive_and_keep_what_was_acknowledged,
     a_stopped_daemon_ends_what_it_adopted,
     a_daemon_that_is_refused_harms_no_session,
+    a_daemon_with_too_few_descriptors_harms_no_session,
+    a_keeper_without_a_session_ends_with_its_supervisor,
+    a_stopped_keeper_does_not_outlive_a_final_stop,
+    a_stopped_keeper_is_killed_by_the_next_start,
 );
 
 mod cases {
@@ -68,6 +72,87 @@ mod cases {
         scene.end(&[&session]);
     }
 
+    pub(super) fn a_keeper_without_a_session_ends_with_its_supervisor(user: User) {
+        // Longer than the test waits.
+        let config = "keeper_grace_s = 3000\n".to_owned();
+        let options = DaemonOptions { config, ..DaemonOptions::default() };
+        let daemon = Daemon::start_with(TestDir::new(user), &options);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        let session = client.session(&template, &daemon.place.worktree()).expect("session");
+        client.eval(&session, "1 + 1").expect("runs");
+        client.close(&session);
+        drop(client);
+        let (_place, family) = daemon.kill();
+        observe::all_end(&family);
+    }
+
+    /// The keeper of the present supervisor.
+    fn keeper(daemon: &Daemon) -> PidFd {
+        PidFd::open(daemon.info().keeper_pid.expect("a jail")).expect("it runs")
+    }
+
+    pub(super) fn a_stopped_keeper_does_not_outlive_a_final_stop(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let session = scene.session();
+        let adopted = keeper(&scene.daemon);
+        drop(scene.client);
+        let daemon = restart(scene.daemon);
+        let mut client = daemon.client();
+        assert_eq!(client.preview_of(&session, "6 * 7"), "42");
+        drop(client);
+        for keeper in [&adopted, &keeper(&daemon)] {
+            keeper.signal(nix::libc::SIGSTOP).expect("it runs");
+        }
+        daemon.stop();
+        observe::all_end(&[adopted]);
+    }
+
+    pub(super) fn a_stopped_keeper_is_killed_by_the_next_start(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let session = scene.session();
+        let stopped = keeper(&scene.daemon);
+        drop(scene.client);
+        stopped.signal(nix::libc::SIGSTOP).expect("it runs");
+        let daemon = restart(scene.daemon);
+        observe::all_end(&[stopped]);
+        let mut client = daemon.client();
+        let record = client.until(&session, SessionStatus::Crashed);
+        assert_eq!(record.close_reason.as_deref(), Some("host_restart"));
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn a_daemon_with_too_few_descriptors_harms_no_session(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        let sessions: Vec<Session> = (0..12).map(|_| scene.session()).collect();
+        for session in &sessions {
+            scene.client.eval(session, "globalThis.kept = 41").expect("runs");
+        }
+        drop(scene.client);
+        let (mut place, _) = scene.daemon.kill();
+        for descriptors in [24, 40, 64, 90] {
+            let few = DaemonOptions { descriptors: Some(descriptors), ..DaemonOptions::default() };
+            let refused = Daemon::try_start(place, &few);
+            let (left, log) = refused.err().unwrap_or_else(|| panic!("it started with {descriptors}"));
+            if descriptors >= 64 {
+                assert!(log.contains("sessions of an earlier daemon need "), "{descriptors}: {log}");
+                assert!(
+                    log.contains(&format!("may have {descriptors}")) && log.contains("LimitNOFILE="),
+                    "{log}"
+                );
+            }
+            place = left;
+        }
+        let daemon = Daemon::start_with(place, &DaemonOptions::default());
+        let mut client = daemon.client();
+        for session in &sessions {
+            assert_eq!(client.preview_of(session, "kept + 1"), "42");
+        }
+        drop(client);
+        daemon.stop();
+    }
+
     pub(super) fn a_running_execution_goes_on_and_no_event_is_lost_or_stored_twice(user: User) {
         const LINES: usize = 900;
         let mut scene = Scene::with(user, Settings::default());
@@ -91,6 +176,7 @@ mod cases {
         let expected: Vec<String> = (0..LINES).map(|line| line.to_string()).collect();
         assert_eq!(lines, expected);
         assert_eq!(value(&events), Some(LINES.to_string().as_str()));
+        assert!(ended.metrics.duration_ms >= 1_900, "{:?}", ended.metrics);
         let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
         assert!(!ended.degraded);

@@ -7,10 +7,12 @@
 //! - `zygote`: forks workers
 //! - `session`: the main loop of a session's worker
 //! - [`link`]: the worker's end of its channel
+//! - `allocator`: what a failed allocation does
 //! - `examine`: probes which walls this machine supports, for `ops doctor`
 //! - [`engine`]: runs JavaScript, knows nothing of processes
 //! - `durable`: the main loop of a program's worker
 
+mod allocator;
 mod durable;
 pub mod engine;
 mod examine;

@@ -306,6 +306,7 @@ impl Link {
         self.acknowledged(last_committed);
         let adopted = FromWorker::Adopted {
             nonce,
+            acknowledged: self.unacked.front().map_or(self.next_seq, |(seq, _)| *seq) - 1,
             last_sent: self.next_seq - 1,
             running: self.execution,
             finished: self.finished,

@@ -1,6 +1,7 @@
 //! The zygote: a process with a preloaded engine that never runs a session. It forks workers (and further zygotes) as its own
 //! siblings, children of the keeper. It holds no session's descriptor longer than a fork takes.
 
+use crate::allocator;
 use crate::engine::{LibraryEvaluationError, LibrarySource};
 use crate::link::send_hello;
 use crate::roles::{Modes, WorkerBody, run_body};
@@ -26,6 +27,7 @@ const EXIT_LIBRARIES: i32 = 75;
 pub(crate) fn first(channel: OwnedFd, modes: Modes) -> ! {
     // A message on standard error would be a forbidden system call once the filter is in place.
     std::panic::set_hook(Box::new(|_| {}));
+    allocator::end_on_failure();
     let Ok(body) = (modes.preload)() else { process::exit_now(EXIT_PRELOAD) };
     let limited = rlimit::worker_constant();
     let Some(listener) = limited.and_then(|()| seccomp::install_with_listener(table_worker::TABLE)).ok()

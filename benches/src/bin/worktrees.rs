@@ -28,7 +28,15 @@ fn main() -> anyhow::Result<()> {
     }
     chown(folder.path(), Some(UID), Some(UID)).context("only root starts files agents")?;
     let program = program::path("vm-system", User::Unprivileged);
-    let rules = AgentRules { min_uid: 1, root_files: true, group: None, service_uid: u32::MAX, tokens: None };
+    let rules = AgentRules {
+        min_uid: 1,
+        max_uid: u32::MAX,
+        root_files: true,
+        group: None,
+        service_uid: u32::MAX,
+        tokens: None,
+        makes_namespaces: None,
+    };
     let agents = FilesAgents::new(
         AgentStarter::Helper(SpawnHelper::start(&program, &rules)?),
         FilesAgentConfig::default(),

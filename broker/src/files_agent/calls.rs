@@ -107,8 +107,10 @@ impl FilesAgentProcess {
         // Held until the process is in the table: otherwise its end could be reaped before.
         let mut processes = lock(&self.processes);
         let program = Path::new(process::SELF);
-        let pid = process::spawn(program, &arguments, &[channel.as_fd(), worktree.folder.as_fd()])
-            .map_err(|error| errno_of(&error))?;
+        let namespace = self.user_namespace.iter().filter(|_| process == FilesProcess::Command);
+        let fds: Vec<_> =
+            [&channel, &worktree.folder].into_iter().chain(namespace).map(|fd| fd.as_fd()).collect();
+        let pid = process::spawn(program, &arguments, &fds).map_err(|error| errno_of(&error))?;
         processes.insert(pid, call);
         self.send(&FromFilesAgent::Started { call });
         Ok(())

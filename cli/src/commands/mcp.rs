@@ -15,6 +15,7 @@ use crate::on_demand::Starter;
 use front::StdioFront;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use vm_system_api::mcp::{ToolSets, lines, serve};
 
 /// Arguments of `mcp`.
@@ -84,7 +85,15 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let folder = own.map(PathBuf::from).or_else(|| args.allow_read.first().cloned());
     let workspace = workspace::Workspace::new(folder.unwrap_or_else(|| PathBuf::from(".")));
     let files = files::Files::new(args.allow_read)?;
-    let front = StdioFront::new((args.client, args.toolsets), target, starter, files, worktree, workspace)?;
+    let patience = Duration::from_secs(u64::from(context.global.reconnect));
+    let front = StdioFront::new(
+        (args.client, args.toolsets),
+        (target, patience),
+        starter,
+        files,
+        worktree,
+        workspace,
+    )?;
     context.block_on(async {
         let streams = streams::Streams::open();
         serve(Arc::new(front), lines::LineTransport::new(streams.input, streams.output)).await;

@@ -1,6 +1,8 @@
 //! `ops …`: the daemon and its host.
 
 mod audit;
+mod backup;
+mod check;
 mod doctor;
 mod health;
 mod runtime;
@@ -24,6 +26,10 @@ pub enum Command {
     Audit(audit::Args),
     /// Show which sandbox walls this host supports
     Doctor,
+    /// Copy the daemon's database into a file while it is in use; administrators only
+    Backup(backup::Args),
+    /// Check the database for damage and name what it cost; with --db that of a daemon that is stopped, or a backup
+    Check,
     /// Stop the daemon; all its sessions are closed
     Shutdown,
 }
@@ -35,6 +41,8 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Runtime => runtime::run(context).await,
         Command::Audit(args) => audit::run(context, args).await,
         Command::Doctor => doctor::run(context).await,
+        Command::Backup(args) => backup::run(context, args).await,
+        Command::Check => check::run(context).await,
         Command::Shutdown => shutdown::run(context).await,
     }
 }

@@ -88,7 +88,7 @@ async fn in_embedded(
 ) -> Result<u8, CliError> {
     let interrupts = Interrupts::listen_to_ctrl_c()?;
     let folder = embedded::current_folder()?;
-    let own = embedded::start(sandbox, Operator::default()).await?;
+    let own = embedded::start(sandbox, Operator::default(), None).await?;
     let result = async {
         let session = session(&own, embedded::settings(timeout, memory), folder, &Grants::default()).await?;
         converse(context, own.backend(), &interrupts, session, None).await

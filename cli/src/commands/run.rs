@@ -5,6 +5,7 @@
 
 pub(crate) mod embedded;
 mod source;
+mod stdin;
 
 use super::exec::start;
 use super::serve::net_rule;
@@ -30,6 +31,7 @@ use vm_system_protocol::model::{CapabilityKind, Engine, Limits, Settings};
     override_usage = "vm-system run [OPTIONS] FILE [ARGS]...\n       vm-system run [OPTIONS] -e CODE [ARGS]...",
     after_help = "Options of `run` are given before FILE: everything behind it belongs to the script (a `--` directly behind \
         it is dropped). A .mjs or .mts file is a module, and so is a .ts file that imports or exports.\n\n\
+        The script reads stdin as in Node (process.stdin, fs.readFileSync(0)), except with - and with --session.\n\n\
         Exit status: the script's: 0, 1 after an exception, 124 after --timeout, 130 after Ctrl-C.\n\n\
         Example: vm-system run --allow-write --allow-env LANG report.js --title January"
 )]
@@ -121,10 +123,13 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     };
     let mut settings = embedded::settings(args.timeout, args.memory);
     settings.limits.max_source_kb = args.max_source_kb;
+    // As `fs` takes paths from the worktree's root.
+    settings.resolver.allow_absolute_repo_imports = true;
     let sent = script.clone().for_folder(&folder)?;
     let grants = Grants::of(&args)?;
+    let stdin = if script.is_stdin() { None } else { Some(stdin::of_this_process()?) };
     let own = tokio::select! {
-        own = embedded::start(args.sandbox, grants.operator.clone()) => own?,
+        own = embedded::start(args.sandbox, grants.operator.clone(), stdin) => own?,
         () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
     };
     let result = async {
@@ -141,6 +146,8 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
             && let Some(hint) = script.syntax_hint()
         {
             context.out.note(hint);
+        } else if code == exit::FAILED && output.has_refused_write() {
+            context.out.note(&format!("hint: `--allow-write` lets the script change files in {folder}"));
         } else if code == exit::FAILED && output.has_missing_file() {
             context.out.note(&source::folder_hint(&folder, script.file().filter(|_| is_outside)));
         }

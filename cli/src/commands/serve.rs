@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::on_demand::{self, LaunchError};
 use crate::parse;
+use crate::paths::DATABASE;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -76,7 +77,7 @@ pub struct Args {
     detach: bool,
     /// With --detach: how long to wait until clients can connect: 500ms, 10s, 2m
     #[arg(long, value_name = "TIME", value_parser = parse::duration, requires = "detach", num_args = 0..=1,
-          require_equals = true, default_value = "60s", default_missing_value = "60s")]
+          default_value = "60s", default_missing_value = "60s")]
     wait_ready: Duration,
     /// This process is the one in the background: it leaves the terminal and the process group of its starter
     #[arg(long, hide = true)]
@@ -132,6 +133,21 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
+/// The arguments without `--detach` and `--wait-ready` with its value.
+fn of_foreground(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments = arguments.peekable();
+    let mut kept = Vec::new();
+    while let Some(argument) = arguments.next() {
+        let text = argument.to_string_lossy();
+        if text == "--wait-ready" {
+            arguments.next_if(|value| !value.to_string_lossy().starts_with('-'));
+        } else if text != "--detach" && !text.starts_with("--wait-ready=") {
+            kept.push(argument);
+        }
+    }
+    kept
+}
+
 /// Starts this command again without a terminal, and returns when it serves clients or has failed.
 fn in_background(context: &Context, config: &Config, wait_ready: Duration) -> Result<u8, CliError> {
     let state_dir = &config.state_dir;
@@ -144,11 +160,7 @@ fn in_background(context: &Context, config: &Config, wait_ready: Duration) -> Re
     }
     let program = std::env::current_exe().map_err(|error| cannot(Path::new("vm-system"), &error))?;
     let mut serve = Command::new(program);
-    let own = |argument: &OsString| {
-        let text = argument.to_string_lossy();
-        text == "--detach" || text == "--wait-ready" || text.starts_with("--wait-ready=")
-    };
-    serve.args(std::env::args_os().skip(1).filter(|argument| !own(argument))).arg("--background");
+    serve.args(of_foreground(std::env::args_os().skip(1))).arg("--background");
     let log = on_demand::log_file(state_dir);
     let its_log = || format!("its log is {}", log.display());
     let pid =
@@ -203,6 +215,14 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     let absolute = |path: PathBuf| {
         std::path::absolute(&path).map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
     };
+    let folder = socket.parent().filter(|folder| *folder != state_dir && folder.join(DATABASE).is_file());
+    if let (None, Some(folder)) = (&global.state_dir, folder) {
+        let folder = folder.display();
+        return Err(CliError::usage(format!(
+            "the socket would be in another state directory than the default one: {folder}"
+        ))
+        .with_hint(format!("`vm-system serve --state-dir {folder}` uses the records that are there")));
+    }
     let mut config = Config::new(absolute(state_dir)?, absolute(socket)?);
     let mut secrets_of_file = None;
     if let Some(file) = args.config {

@@ -2,6 +2,7 @@
 
 mod close;
 mod create;
+mod events;
 mod fork;
 mod get;
 mod inspect;
@@ -27,6 +28,8 @@ pub enum Command {
     Inspect(SessionArg),
     /// Kill a session's process
     Kill(kill::Args),
+    /// Show what happened to a session: its executions, forks, its end
+    Events(events::Args),
     /// Create copies of an idle session with its current state
     Fork(fork::Args),
 }
@@ -47,6 +50,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Close(args) => close::run(context, args).await,
         Command::Inspect(args) => inspect::run(context, args).await,
         Command::Kill(args) => kill::run(context, args).await,
+        Command::Events(args) => events::run(context, args).await,
         Command::Fork(args) => fork::run(context, args).await,
     }
 }

@@ -3,12 +3,12 @@
 
 use serde::Serialize;
 use vm_system_protocol::control::{
-    AuditRecord, CompiledPlan, DoctorReport, Health, LibraryCheck, LibraryInfo, ModuleInfo, RuntimeInfo,
-    RuntimeSummary, TemplateName,
+    AuditRecord, CheckReport, CompiledPlan, DoctorReport, Health, LibraryCheck, LibraryInfo, ModuleInfo,
+    RuntimeInfo, RuntimeSummary, TemplateName,
 };
 use vm_system_protocol::model::{
     Capability, CheckpointInfo, Event, Execution, Program, ProgramState, ProgramVersion, Run, Session,
-    SessionInspection, StartupFile, Task, TaskStatus, Template, TemplateDetail,
+    SessionEvent, SessionInspection, StartupFile, Task, TaskStatus, Template, TemplateDetail,
 };
 
 /// Types that can be printed as rows.
@@ -66,6 +66,7 @@ records! {
         cap_eff namespaces rlimits running_execution heartbeat_age_ms adopted;
     Execution: id session_id kind input path args env status started_at ended_at result error metrics degraded events;
     Event: execution_id seq ts type payload;
+    SessionEvent: session_id seq at type execution_id other_session_id detail;
     Run: id session_id kind input path args env status started_at ended_at result error metrics degraded events name
         program_id program program_version task;
     Program: id name version source_hash format created_at modified_at source typescript;
@@ -80,6 +81,7 @@ records! {
     RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started
         durability store_queue store_problem;
     DoctorReport: kernel ok problem layers host;
+    CheckReport: ok schema bytes newest_record findings more;
     CompiledPlan: valid blocks block_ids plan;
 }
 
@@ -100,7 +102,7 @@ mod tests {
             "CompiledPlan" => "Plan",
             other => other,
         };
-        let own = ["AuditRecord", "LibraryCheck", "DoctorReport"];
+        let own = ["AuditRecord", "LibraryCheck", "DoctorReport", "CheckReport"];
         for (name, fields) in ALL {
             let properties = description["components"]["schemas"][called(name)]["properties"].as_object();
             let Some(properties) = properties else {

@@ -2,6 +2,7 @@
 
 use crate::client::ByteStream;
 use crate::error::{CliError, exit};
+use crate::output::escape;
 use http_body_util::{BodyExt as _, Collected, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderValue};
@@ -14,7 +15,10 @@ use vm_system_protocol::control::{UPGRADE_NAME, UPGRADE_PATH, UPGRADE_PROTOCOL};
 /// Most of a refusal's body that is read (bytes).
 const BODY_BYTES: usize = 64 << 10;
 
-/// Why a server did not upgrade.
+/// Most of what a server says that is shown (characters).
+const SHOWN_CHARS: usize = 500;
+
+/// Why a server did not upgrade. Texts of the server are shown by [`shown`].
 #[derive(Debug)]
 pub(super) enum UpgradeFailure {
     /// It does not speak HTTP, or closed the connection.
@@ -93,7 +97,8 @@ impl UpgradeFailure {
     pub(super) fn explain(self, url: &str, token: Option<&Path>, is_unix: bool) -> CliError {
         match self {
             Self::Broken(why) => {
-                let message = format!("{url} is no vm-system server: it does not speak HTTP ({why})");
+                let message =
+                    format!("{url} is no vm-system server: it does not speak HTTP ({})", shown(&why));
                 let hint = if is_unix {
                     "is it the control socket? That one is given with --socket"
                 } else {
@@ -102,7 +107,7 @@ impl UpgradeFailure {
                 CliError::new(exit::NO_DAEMON, message).with_hint(hint)
             }
             Self::OtherServer { status, location: Some(to) } if status.is_redirection() => {
-                CliError::new(exit::NO_DAEMON, format!("{url} redirects to {to}"))
+                CliError::new(exit::NO_DAEMON, format!("{url} redirects to {}", shown(&to)))
                     .with_hint("if you trust it, give that server as the URL")
             }
             Self::OtherServer { status, .. } => {
@@ -115,8 +120,17 @@ impl UpgradeFailure {
     }
 }
 
+/// What a server says, on one line: it may be hostile, and look like lines of this program.
+fn shown(text: &str) -> String {
+    let mut kept: String = text.chars().take(SHOWN_CHARS).collect();
+    if kept.len() < text.len() {
+        kept.push('…');
+    }
+    escape::for_cell(&kept).into_owned()
+}
+
 fn refused(url: &str, status: StatusCode, code: &str, message: &str, token: Option<&Path>) -> CliError {
-    let whole = format!("{url} refuses: {message} ({code})");
+    let whole = format!("{url} refuses: {} ({})", shown(message), shown(code));
     match status {
         StatusCode::UNAUTHORIZED => {
             let hint = match token {
@@ -138,5 +152,31 @@ fn refused(url: &str, status: StatusCode, code: &str, message: &str, token: Opti
             "a supervisor from before the control protocol over HTTP? or is a path missing in the URL, or one too many?",
         ),
         _ => CliError::internal(whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_one_line_without_control_characters_and_not_long() {
+        let message = format!("no\nerror: trust me\n\x1b[2Jhint: run it as root{}", "x".repeat(100_000));
+        let error = refused("http://h", StatusCode::FORBIDDEN, "CODE\r\nhint: x", &message, None);
+        let text = error.to_string();
+        assert!(!text.contains(char::is_control), "{text}");
+        assert!(
+            text.contains(r"no\nerror: trust me\n\x1b[2Jhint") && text.contains(r"(CODE\r\nhint: x)"),
+            "{text}"
+        );
+        assert!(text.chars().count() < 2 * SHOWN_CHARS, "{}", text.len());
+        let failure = UpgradeFailure::OtherServer {
+            status: StatusCode::FOUND,
+            location: Some("http://x/\u{202e}y".to_owned()),
+        };
+        assert!(
+            failure.explain("http://h", None, false).to_string().contains(r"redirects to http://x/\u{202e}y")
+        );
+        assert_eq!(shown("plain: ä"), "plain: ä");
     }
 }

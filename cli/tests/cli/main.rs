@@ -12,5 +12,6 @@ mod programs;
 mod run;
 mod sessions;
 mod shell;
+mod stdin;
 mod terminal;
 mod topics;

@@ -178,6 +178,32 @@ pub enum Op {
     ExecWait {
         execution: String,
     },
+    /// Copy the control database for this client. The reply is [`Reply::Backup`](super::Reply). Administrators only, as the
+    /// two below.
+    BackupBegin,
+    /// A part of a copy. The reply is [`Reply::BackupPart`](super::Reply).
+    BackupPart {
+        backup: String,
+        /// Offset in the file (bytes).
+        at: u64,
+    },
+    /// The copy is not needed any more.
+    BackupEnd {
+        backup: String,
+    },
+    /// The events of a session's life, in order. The reply is [`Reply::SessionEvents`](super::Reply).
+    SessionEvents {
+        session: String,
+        /// Only later events.
+        after_seq: u64,
+        /// At most this many.
+        limit: u32,
+        /// Without such events, wait for one, or for the end of the session, for at most
+        /// [`SESSION_EVENTS_WAIT_MS`](crate::limits::SESSION_EVENTS_WAIT_MS).
+        wait: bool,
+    },
+    /// Check the control database. The reply is [`Reply::Checked`](super::Reply). Administrators only.
+    DatabaseCheck,
 }
 
 impl Op {

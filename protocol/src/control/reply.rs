@@ -1,11 +1,12 @@
 //! Results of verbs.
 
-use super::DurableReply;
+use super::{BackupInfo, CheckReport, DurableReply};
 use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
 use crate::model::{
-    Capability, Event, Execution, Session, SessionInspection, StartupFile, Template, TemplateDetail,
+    Capability, Event, Execution, Session, SessionEvent, SessionInspection, StartupFile, Template,
+    TemplateDetail,
 };
 use crate::time::Timestamp;
 use serde::Serialize;
@@ -54,6 +55,20 @@ pub enum Reply {
     Audit(Vec<AuditRecord>),
     /// The result of a verb of durable programs.
     Durable(DurableReply),
+    /// A copy of the database that can be transferred.
+    Backup(Box<BackupInfo>),
+    /// Bytes of a copy, at most [`PART_BYTES`](super::PART_BYTES); none at its end.
+    BackupPart(Vec<u8>),
+    Checked(Box<CheckReport>),
+    SessionEvents(SessionEventPage),
+}
+
+/// A part of the events of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct SessionEventPage {
+    pub events: Vec<SessionEvent>,
+    /// The session has ended, and no events follow these.
+    pub is_last: bool,
 }
 
 /// A line of the audit log.

@@ -137,6 +137,15 @@ pub struct ProgramState {
     pub globals: Vec<Variable>,
 }
 
+impl ProgramState {
+    /// The number of the innermost call that has a variable of this name; 0 if none has, which is where globals are found, too.
+    pub fn frame_with(&self, name: &str) -> u32 {
+        let has = |frame: &ProgramFrame| frame.variables.iter().any(|variable| variable.name == name);
+        let index = self.frames.iter().position(has).unwrap_or(0);
+        u32::try_from(index).unwrap_or(0)
+    }
+}
+
 /// A call in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct ProgramFrame {

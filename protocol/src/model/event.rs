@@ -80,7 +80,7 @@ pub enum EventPayload {
         /// Formatted as by Node's `util.format`; at most
         /// [`EVENT_TEXT_BYTES`].
         text: String,
-        /// The text continues in the next event, on the same line.
+        /// The text continues in the next event, on the same line; in the last event, no line feed ends it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         more: bool,
     },

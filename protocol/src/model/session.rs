@@ -70,6 +70,48 @@ fn of_scripts(engine: &Engine) -> bool {
     *engine != Engine::Cvm
 }
 
+text_enum! {
+    /// What happened to a session.
+    SessionEventType {
+        /// It exists from now on; `other_session_id`: it is a fork of that session.
+        Created = "created",
+        /// `other_session_id` is a fork of it.
+        Forked = "forked",
+        /// It accepts executions.
+        Ready = "ready",
+        ExecutionStarted = "execution_started",
+        /// The execution waits for an answer.
+        ExecutionWaiting = "execution_waiting",
+        /// The execution goes on after an answer.
+        ExecutionResumed = "execution_resumed",
+        /// `detail`: the status of the execution.
+        ExecutionEnded = "execution_ended",
+        /// Another supervisor has taken its worker over.
+        Adopted = "adopted",
+        /// `detail`: the closing reason.
+        Closed = "closed",
+        /// `detail`: the closing reason and what is known.
+        Crashed = "crashed",
+    }
+}
+
+/// One event of a session's life.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct SessionEvent {
+    pub session_id: SessionId,
+    /// 1, 2, 3, … in each session. The first ones are deleted together with the executions that they are about.
+    pub seq: u64,
+    pub at: Timestamp,
+    #[serde(rename = "type")]
+    pub kind: SessionEventType,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_session_id: Option<SessionId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
 /// A live session, inspected through the kernel. Only `js_heap_bytes` was reported by the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct SessionInspection {

@@ -186,6 +186,7 @@ text_enums!(
     ExecutionKind,
     ExecutionStatus,
     SessionStatus,
+    SessionEventType,
     OnCrash,
     Engine,
     CapabilityKind,

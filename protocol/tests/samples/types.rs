@@ -48,6 +48,11 @@ structs! {
         id, name, template_id, vm_id, workspace_id, base_commit_oid, worktree_path, status, created_at, closed_at,
         last_error, close_reason, runtime_meta, engine, execution_id,
     }
+    SessionEvent { session_id, seq, at, kind, execution_id, other_session_id, detail }
+    SessionEventPage { events, is_last }
+    BackupInfo { id, bytes, sha256, at }
+    CheckReport { ok, schema, bytes, newest_record, findings, more }
+    CheckFinding { check, object, id, detail }
     SessionInspection {
         session_id, status, pid, cpu_ms, rss_kib, pss_kib, uss_kib, js_heap_bytes, fds, seccomp_mode, no_new_privs,
         cap_eff, namespaces, rlimits, running_execution, heartbeat_age_ms, adopted,
@@ -166,7 +171,7 @@ enums! {
     }
     FromWorker {
         Started { heap_bytes }, Events { execution, events }, HostCall { execution, call, request }, Done(done),
-        Adopted { nonce, last_sent, running, finished }, Durable(message), Forked { order }, ForkFailed { order, errno },
+        Adopted { nonce, acknowledged, last_sent, running, finished }, Durable(message), Forked { order }, ForkFailed { order, errno },
     }
     ToDurable {
         Compile { source, file_name, typescript }, Load { code, limits }, Pages(pages), Restore,
@@ -211,8 +216,9 @@ enums! {
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
-    HostRequest { LoadModule { candidates, import, package }, Fs(request), Database(request), Exec(request), Http(call), Ask { number, prompt, options } }
-    HostReply { Module { path, source, format, package }, Fs(reply), Failed(error), Database(reply), Exec(reply), Http(reply), Answer(answer) }
+    HostRequest { LoadModule { candidates, import, package }, Fs(request), Database(request), Exec(request), Http(call), Ask { number, prompt, options }, Stdin { max_bytes, wait_ms } }
+    HostReply { Module { path, source, format, package }, Fs(reply), Failed(error), Database(reply), Exec(reply), Http(reply), Answer(answer), Stdin(reply) }
+    StdinReply { Data(bytes), End, NotYet }
     LimitKind { Memory, Cpu, Wall, Output, Events, Pids }
     CloseReason {
         Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),
@@ -237,6 +243,8 @@ enums! {
         TemplateAddLibrary { template, name }, TemplateRemoveLibrary { template, name }, LibraryCatalog,
         LibraryInstall(library), LibraryRemove { name }, LibraryVerify { name },
         AuditList { before, limit }, Durable(op), SessionFork { session, count }, ExecWait { execution },
+        BackupBegin, BackupPart { backup, at }, BackupEnd { backup },
+        SessionEvents { session, after_seq, limit, wait }, DatabaseCheck,
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
@@ -244,6 +252,7 @@ enums! {
         Events(events), Health(health), RuntimeSummary(summary), RuntimeInfo(info), Doctor(report),
         Modules(modules), Capability(capability), StartupFile(file), TemplateName(name), Libraries(libraries),
         Library(library), LibraryChecks(checks), Audit(records), Durable(reply),
+        Backup(info), BackupPart(bytes), Checked(report), SessionEvents(page),
     }
 }
 

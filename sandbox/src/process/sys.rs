@@ -1,22 +1,25 @@
 //! Descriptors over an exec, forks, and the end of processes. Must not decide anything.
 
 use crate::sys::{check, own};
-use libc::{c_int, c_long};
+use libc::{c_int, c_long, c_uint};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Numbers of the descriptors that a program can be started with, besides the standard three.
-const INHERITABLE: std::ops::Range<c_int> = 3..64;
+pub(crate) const INHERITABLE: std::ops::Range<c_int> = 3..64;
 
 /// Descriptors that this process was started with and that were not taken yet (bit = number).
 static INHERITED: AtomicU64 = AtomicU64::new(0);
 
+/// Notes the descriptors that this program was started with, and closes those with larger numbers than anything is passed by.
 /// Runs before `main`: no code of ours has opened anything yet, so every open descriptor was inherited, and no value owns it.
 extern "C" fn note_inherited() {
     // SAFETY: F_GETFD touches no memory.
     let is_open = |fd: &c_int| unsafe { libc::fcntl(*fd, libc::F_GETFD) } >= 0;
+    // SAFETY: touches no memory, and nothing owns a descriptor yet.
+    unsafe { libc::syscall(libc::SYS_close_range, INHERITABLE.end, c_uint::MAX, 0) };
     INHERITED.store(INHERITABLE.filter(is_open).fold(0, |bits, fd| bits | 1 << fd), Ordering::SeqCst);
 }
 
@@ -39,7 +42,12 @@ pub(crate) fn take_inherited(fd: RawFd) -> io::Result<OwnedFd> {
 
 /// Closes every descriptor that this process was started with and that was not taken.
 pub(crate) fn close_inherited() {
-    for fd in INHERITABLE {
+    close_inherited_except(&[]);
+}
+
+/// As [`close_inherited`], but for these numbers.
+pub(crate) fn close_inherited_except(kept: &[RawFd]) {
+    for fd in INHERITABLE.filter(|fd| !kept.contains(fd)) {
         drop(take_inherited(fd));
     }
 }

@@ -5,7 +5,7 @@
 //! A refused call fails with EPERM and does not kill: programs that commands of `exec` start try some of these calls, and the
 //! stricter filter of a jailed process decides first about everything else.
 
-use super::bpf::{FilterAction, FilterRow, Number};
+use super::bpf::{Check, FilterAction, FilterRow, Number};
 
 const fn refuse(number: Number, name: &'static str, reason: &'static str) -> FilterRow {
     FilterRow { number, name, when: &[], action: FilterAction::Fail(libc::EPERM as u16), reason }
@@ -19,6 +19,13 @@ pub const TABLE: &[FilterRow] = &[
     refuse(libc::SYS_process_madvise, "process_madvise", "memory of other processes"),
     refuse(libc::SYS_pidfd_getfd, "pidfd_getfd", "descriptors of other processes"),
     refuse(libc::SYS_kcmp, "kcmp", "compares the kernel's objects of other processes"),
+    FilterRow::allow(
+        libc::SYS_setns,
+        "setns",
+        &[Check::IsInt(1, libc::CLONE_NEWUSER as u32)],
+        "user namespaces that the spawn helper has made for this user; the kernel requires every right in it, which another \
+         way in would not add to",
+    ),
     refuse(libc::SYS_setns, "setns", "namespaces of other processes; jails are built with new ones"),
     refuse(libc::SYS_io_uring_setup, "io_uring_setup", "its calls pass by every filter"),
     refuse(libc::SYS_io_uring_enter, "io_uring_enter", "its calls pass by every filter"),

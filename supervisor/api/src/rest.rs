@@ -47,7 +47,7 @@ pub use ui::UiDir;
 
 use super::control::{PeerPolicy, ServerState, UpgradedClients};
 use super::mcp::http::McpHttp;
-pub use super::mcp::http::SessionKey;
+pub use super::mcp::http::{EndedSessions, SessionKey};
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_ops::VerbHandler;
@@ -78,6 +78,8 @@ pub struct RestOptions {
     pub limits: RestLimits,
     /// Signs the ids of agents' sessions, so that they outlive the daemon.
     pub session_key: SessionKey,
+    /// Agents' sessions that were ended.
+    pub ended_sessions: EndedSessions,
 }
 
 /// Connections at a time, unless the operator sets another number.

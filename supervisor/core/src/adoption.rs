@@ -25,6 +25,12 @@ const KEPT_MAX: u64 = UNACKED_BYTES as u64;
 const UNRECORDED: &str =
     "the daemon was restarted before it had recorded this execution, which is being ended";
 
+const LOST: &str = "an earlier daemon could not write, and was killed";
+const NEVER_BEGAN: &str =
+    "the daemon was restarted before the worker received this execution: nothing of it ran";
+const END_LOST: &str =
+    "an earlier daemon could not store the end of this execution, and was killed: its result is lost";
+
 /// The unrecorded execution that an adopted worker runs.
 #[derive(Debug)]
 pub(super) struct Unrecorded {
@@ -62,11 +68,15 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        let FromWorker::Adopted { nonce, last_sent, running, finished } = message else { return };
+        let FromWorker::Adopted { nonce, acknowledged, last_sent, running, finished } = message else {
+            return;
+        };
         if *nonce != ours {
             return;
         }
-        let Some(repeated) = last_sent.checked_sub(self.peer.next_seq - 1) else {
+        let stored = self.peer.next_seq - 1;
+        let repeated = last_sent.checked_sub(*acknowledged).filter(|_| *acknowledged >= stored);
+        let Some(repeated) = repeated else {
             return self.violation("Adopted with a number below the last stored one", now, out);
         };
         if repeated > KEPT_MAX {
@@ -74,6 +84,9 @@ impl SessionMachine {
         }
         self.peer.adopting = None;
         self.peer.repeated_up_to = *last_sent;
+        if *acknowledged > stored {
+            self.pass_over(*acknowledged, out);
+        }
         if self.phase == Phase::Ready {
             self.timers.phase_at = None;
         }
@@ -100,10 +113,25 @@ impl SessionMachine {
         if self.running() != Some(stored.execution) {
             return;
         }
+        if (stored.began || self.peer.unrecorded.is_some()) && self.peer.gave_up {
+            // Its end is among what was given up.
+            return self.never_began(END_LOST, now, out);
+        }
         if stored.began || self.peer.unrecorded.is_some() {
             return self.violation("neither runs an execution nor has ended it", now, out);
         }
-        self.never_began(now, out);
+        self.never_began(NEVER_BEGAN, now, out);
+    }
+
+    /// A supervisor whose store could not write has acknowledged messages up to this number and was killed before it could mark the
+    /// loss. A worker that claims this without reason loses its own output.
+    fn pass_over(&mut self, acknowledged: u64, out: &mut Vec<SessionAction>) {
+        self.peer.next_seq = acknowledged + 1;
+        self.peer.gave_up = true;
+        let running = self.running();
+        self.lost(running, false, LOST);
+        self.ledger.settle(acknowledged, 0);
+        self.persist(Pending::default(), Vec::new(), false, out);
     }
 
     fn interrupt_unrecorded(&mut self, execution: ExecutionId, now: Now, out: &mut Vec<SessionAction>) {

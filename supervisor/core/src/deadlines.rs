@@ -51,6 +51,7 @@ impl SessionMachine {
                     None,
                     None,
                 ],
+                (None, Some(wait)) if wait.on_wall_clock => [running.wall.runs_out(), None, None],
                 (None, Some(wait)) => [Some(wait.since + HOST_CALL_MS), None, None],
                 (None, None) => [running.wall.runs_out(), Some(running.cpu_check_at), None],
             },
@@ -133,6 +134,7 @@ impl SessionMachine {
                     }
                 }
                 (None, Some(_)) if running.tasks.pending.is_some() => self.expire_task(now, out),
+                (None, Some(wait)) if wait.on_wall_clock => self.tick_limits(now, out),
                 (None, Some(wait)) => {
                     if wait.since + HOST_CALL_MS <= now.mono_ms {
                         out.push(SessionAction::DropHostWork);

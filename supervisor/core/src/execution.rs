@@ -63,7 +63,7 @@ pub(super) enum StopCause {
     Limit(LimitKind),
 }
 
-/// The wall clock of an execution, which is paused during host calls.
+/// The wall clock of an execution, which is paused during host calls, except for those that wait for the standard input.
 #[derive(Debug)]
 pub(super) struct WallClock {
     /// Time left when the clock was last started (milliseconds).
@@ -104,6 +104,8 @@ pub(super) struct HostWait {
     pub(super) since: u64,
     /// The module of the call; none for an imported file.
     pub(super) module: Option<&'static str>,
+    /// The wall clock goes on, and is the call's only deadline: the script waits for its standard input.
+    pub(super) on_wall_clock: bool,
 }
 
 /// How this machine ends an execution.
@@ -169,6 +171,8 @@ pub(super) struct Running {
     pub(super) output: OutputCounters,
     pub(super) tasks: ExecutionTasks,
     started: Now,
+    /// Time since its start before this supervisor has taken it over (milliseconds).
+    earlier_ms: u64,
 }
 
 impl Running {
@@ -194,6 +198,8 @@ impl Running {
         };
         let started = Now { unix_ms: row.execution.started_at.0, ..now };
         let mut running = Self::with(Arc::new(row.execution), &policy, output, now);
+        // The calendar may have jumped meanwhile: no limit depends on it.
+        running.earlier_ms = u64::try_from(now.unix_ms.saturating_sub(started.unix_ms)).unwrap_or(0);
         running.started = started;
         running.tasks.count = row.task.as_ref().map_or(0, |task| task.checkpoint);
         running.tasks.known = row.task;
@@ -216,6 +222,7 @@ impl Running {
             output,
             tasks: ExecutionTasks::default(),
             started: now,
+            earlier_ms: 0,
         }
     }
 
@@ -297,7 +304,7 @@ impl Running {
 
     pub(super) fn metrics(&self, now: Now, heap_peak_bytes: u64) -> Metrics {
         Metrics {
-            duration_ms: now.mono_ms.saturating_sub(self.started.mono_ms),
+            duration_ms: self.earlier_ms + now.mono_ms.saturating_sub(self.started.mono_ms),
             cpu_ms: self.cpu_us(now) / 1_000,
             host_wait_ms: self.wall.waited_ms,
             events: self.events(),

@@ -1,6 +1,7 @@
 //! The closing reason of an exited worker: from this machine's own decision, and from the wait status.
 
 use vm_system_protocol::reason::{CloseReason, LimitKind};
+use vm_system_protocol::worker::EXIT_OUT_OF_MEMORY;
 
 /// How a worker exited, from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +71,7 @@ pub(super) fn judge(
             (None, Some(closing)) => closing,
             (None, None) => CloseReason::ExitedUnasked(0),
         },
+        WorkerExitStatus::Exited(EXIT_OUT_OF_MEMORY) => CloseReason::Limit(LimitKind::Memory),
         WorkerExitStatus::Exited(code) => CloseReason::ExitedUnasked(code),
         WorkerExitStatus::Unknown => CloseReason::Signal("unknown".to_owned()),
     }

@@ -154,9 +154,8 @@ impl SessionMachine {
     }
 
     /// The worker never received the execution: it was lost with the previous supervisor.
-    pub(super) fn never_began(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+    pub(super) fn never_began(&mut self, message: &str, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(mut running)) = self.current.take() else { return };
-        let message = "the daemon was restarted before the worker received this execution: nothing of it ran";
         let ending = ExecutionOutcome::error(ExecutionStatus::Error, "HOST_RESTART", message);
         let text = message.to_owned();
         let event =

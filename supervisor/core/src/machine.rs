@@ -79,6 +79,8 @@ pub(super) struct ChannelState {
     /// The running execution was begun under the previous supervisor: the worker may repeat host calls that got their
     /// replies before.
     pub(super) repeating: bool,
+    /// An earlier supervisor acknowledged messages that it could not store.
+    pub(super) gave_up: bool,
     /// The execution that runs according to the store; until the worker has confirmed that it runs, or has sent everything again.
     pub(super) stored_running: Option<Unconfirmed>,
     /// Messages up to this number were sent to the previous supervisor.
@@ -177,6 +179,7 @@ impl SessionMachine {
                 adopting: None,
                 setting_up: true,
                 repeating: false,
+                gave_up: false,
                 stored_running: None,
                 repeated_up_to: 0,
                 unrecorded: None,

@@ -89,7 +89,9 @@ impl SessionMachine {
             && self.peer.repeating
             && let Some(wait) = running.host.take()
         {
-            running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
+            if !wait.on_wall_clock {
+                running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
+            }
             let pending = running.tasks.pending.take();
             self.ledger.settle(wait.seq, 0);
             match pending {
@@ -163,8 +165,12 @@ impl SessionMachine {
         self.peer.next_call = Some(call.saturating_add(1));
         let interrupted = self.interrupted_by_restart(seq, &request);
         let Ok(running) = self.speaker(execution) else { return };
-        running.wall.pause(now);
-        running.host = Some(HostWait { call, seq, since: now.mono_ms, module: module_of(&request) });
+        let on_wall_clock = matches!(request, HostRequest::Stdin { .. });
+        if !on_wall_clock {
+            running.wall.pause(now);
+        }
+        let module = module_of(&request);
+        running.host = Some(HostWait { call, seq, since: now.mono_ms, module, on_wall_clock });
         let policy = Arc::clone(&running.policy);
         let stopped = running.stopping.stop.is_some();
         if stopped {
@@ -272,7 +278,9 @@ impl SessionMachine {
         let Some(wait) = running.host.filter(|wait| wait.call == call) else { return };
         running.host = None;
         running.tasks.pending = None;
-        running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
+        if !wait.on_wall_clock {
+            running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
+        }
         out.push(SessionAction::Send(ToWorker::HostReply { call, reply }));
         self.ledger.settle(wait.seq, 0);
         if self.ledger.unrecorded() >= SETTLE_EVERY {
@@ -301,7 +309,7 @@ impl SessionMachine {
 /// The module that a request is about.
 fn module_of(request: &HostRequest) -> Option<&'static str> {
     match request {
-        HostRequest::LoadModule { .. } | HostRequest::Ask { .. } => None,
+        HostRequest::LoadModule { .. } | HostRequest::Ask { .. } | HostRequest::Stdin { .. } => None,
         HostRequest::Fs(_) => Some("fs"),
         HostRequest::Database(_) => Some("database"),
         HostRequest::Exec(_) => Some("exec"),
@@ -328,7 +336,8 @@ fn reply_bytes(reply: &HostReply) -> u64 {
         | HostReply::Http(HttpReply::Done)
         | HostReply::Database(_)
         | HostReply::Failed(_)
-        | HostReply::Answer(_) => 0,
+        | HostReply::Answer(_)
+        | HostReply::Stdin(_) => 0,
     };
     bytes as u64
 }

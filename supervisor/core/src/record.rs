@@ -310,7 +310,7 @@ impl SessionMachine {
     }
 
     /// Output of an execution is lost: its end will carry the mark, if the end is not under way already.
-    fn lost(&mut self, execution: Option<ExecutionId>, is_start: bool, error: &str) {
+    pub(super) fn lost(&mut self, execution: Option<ExecutionId>, is_start: bool, error: &str) {
         let Some(execution) = execution else { return };
         match &mut self.current {
             Some(Current::Running(running)) if running.id() == execution => {

@@ -13,6 +13,7 @@ use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
 use vm_system_runtime::brokers::BrokerConfig;
 use vm_system_runtime::egress::EgressConfig;
+use vm_system_runtime::script_input::ScriptInput;
 use vm_system_runtime::workspaces::{WorkspaceLimits, Workspaces};
 use vm_system_runtime::worktree::Roots;
 use vm_system_runtime::{DurableConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
@@ -55,6 +56,8 @@ pub(super) struct Parts {
     pub(super) egress_socket: Option<PathBuf>,
     /// Cancelled by the verb that stops the supervisor.
     pub(super) stop: CancellationToken,
+    /// The standard input of scripts.
+    pub(super) stdin: Option<ScriptInput>,
 }
 
 impl Assembly {
@@ -79,6 +82,7 @@ impl Assembly {
             operator,
             egress_socket,
             stop,
+            stdin,
         } = parts;
         let commands_listed = !operator.commands.is_empty();
         if let Err(error) = beneath::check() {
@@ -112,6 +116,7 @@ impl Assembly {
             sessions: shares.sessions,
             file_calls: shares.file_calls,
             durable,
+            stdin,
         };
         let runtime = Runtime::start(config, store).await?;
         let store = runtime.store().clone();

@@ -1,6 +1,5 @@
-//! The operator's settings: defaults, overridden by the TOML file, overridden by the command line.
-//!
-//! Only values: other modules apply them.
+//! The operator's settings: defaults, overridden by the TOML file, overridden by the command line. Only values: other modules
+//! apply them.
 
 use super::cgroups::{CgroupConfig, CgroupsFile};
 use super::databases::DatabasesFile;
@@ -153,6 +152,7 @@ impl Config {
         set(&mut self.stop, file.stop_s.map(seconds));
         self.users.user = file.user.or(self.users.user);
         set(&mut self.users.min_uid, file.min_uid);
+        set(&mut self.users.max_uid, file.max_uid);
         set(&mut self.users.root_files, file.root_files);
         self.users.agent_sockets = file.agent_sockets.or(self.users.agent_sockets);
         self.operator.env.extend(file.env.unwrap_or_default());
@@ -218,6 +218,7 @@ pub struct ConfigFile {
     cgroups: CgroupsFile,
     user: Option<String>,
     min_uid: Option<u32>,
+    max_uid: Option<u32>,
     root_files: Option<bool>,
     agent_sockets: Option<PathBuf>,
     keeper_grace_s: Option<u32>,

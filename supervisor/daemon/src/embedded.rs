@@ -13,6 +13,7 @@ use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_protocol::model::{Event, Limits};
 use vm_system_record::Owner;
 use vm_system_runtime::WorktreeClients;
+use vm_system_runtime::script_input::ScriptInput;
 use vm_system_runtime::shares::ShareLimits;
 use vm_system_runtime::workspaces::WorkspaceLimits;
 use vm_system_runtime::worktree::Roots;
@@ -32,8 +33,13 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Builds a jail. Must be called inside a multi-threaded tokio runtime: it continues while the caller waits.
-    pub async fn start(sandbox: SandboxMode, operator: Operator) -> Result<Self, DaemonError> {
+    /// Builds a jail. Must be called inside a multi-threaded tokio runtime: it continues while the caller waits. `stdin` is what
+    /// scripts read as their standard input.
+    pub async fn start(
+        sandbox: SandboxMode,
+        operator: Operator,
+        stdin: Option<ScriptInput>,
+    ) -> Result<Self, DaemonError> {
         let opening = tokio::task::spawn_blocking(vm_system_store::open_temporary);
         let parts = Parts {
             library_store: LibraryStore::in_memory(),
@@ -53,6 +59,7 @@ impl Embedded {
             operator,
             egress_socket: None,
             stop: CancellationToken::new(),
+            stdin,
         };
         let owner = Owner::of_uid(nix::unistd::geteuid().as_raw());
         let caller = Caller { owner, admin: true, api: "embedded" };

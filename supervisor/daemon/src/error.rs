@@ -22,7 +22,7 @@ pub enum DaemonError {
     /// The control socket or the HTTP socket.
     #[error(transparent)]
     Socket(#[from] SocketError),
-    /// The key of agents' sessions.
+    /// The key of agents' sessions, or the file of those that have ended.
     #[error("cannot prepare {path}: {source}")]
     SessionKey { path: PathBuf, source: io::Error },
     /// `openat2`, which every access to a worktree needs.
@@ -44,6 +44,11 @@ pub enum DaemonError {
     /// The folder in which keepers wait for a supervisor.
     #[error("cannot use the folder {} of the keepers: {source}", path.display())]
     Keepers { path: PathBuf, source: io::Error },
+    /// The sessions of an earlier daemon cannot be taken over; their keepers are left waiting.
+    #[error(
+        "the {sessions} sessions of an earlier daemon need {needed} descriptors, and this process may have {limit}"
+    )]
+    Descriptors { sessions: usize, needed: u64, limit: u64 },
     /// The file of tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),
@@ -89,6 +94,11 @@ pub enum DaemonError {
     /// A task panicked.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+/// Whether descriptors are exhausted.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(nix::libc::EMFILE | nix::libc::ENFILE))
 }
 
 impl From<StartError> for DaemonError {
@@ -168,6 +178,13 @@ impl DaemonError {
                     "the folder of the socket must belong to the daemon's user: choose a folder of its own, such as \
                  /run/vm-system",
                 )
+            }
+            Self::Descriptors { .. } => Some(
+                "raise the limit (LimitNOFILE= of the unit, `ulimit -n`) and start again: the sessions wait for a daemon as long as \
+                 `keeper_grace_s` says",
+            ),
+            Self::Keepers { source, .. } if is_shortage(source) => {
+                Some("raise the limit of descriptors (LimitNOFILE= of the unit, `ulimit -n`) and start again")
             }
             Self::CgroupLimit { .. } => {
                 Some("start the daemon as a service with Delegate=yes, or remove the setting")

@@ -3,14 +3,13 @@
 
 use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, open, openat};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
+use nix::fcntl::{AtFlags, OFlag, open, openat, readlinkat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{Gid, Uid, fchown, fchownat};
-use std::fs::DirBuilder;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use vm_system_sandbox::namespaces::Ids;
 
 /// The store makes it first, in every state directory.
@@ -21,6 +20,8 @@ const MADE_BY_A_DAEMON: [&str; 3] = ["vm-system.db", "keepers", "libraries"];
 const LOG: &str = "daemon.log";
 /// Last parts of the names of sockets and their locks.
 const OF_SOCKETS: [&str; 3] = [".sock", ".lock", ".start"];
+/// Links in a path.
+const LINKS: usize = 40;
 /// Folders in folders.
 const DEPTH: usize = 16;
 const FOLDER: OFlag =
@@ -31,7 +32,7 @@ const FOLDER: OFlag =
 pub enum GiveError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{} is not a folder, or is a link", .0.display())]
+    #[error("{} is not a folder, or is a link, or is behind a link that others can change", .0.display())]
     NotAFolder(PathBuf),
     /// It belongs to neither root nor the daemon's user.
     #[error("{} belongs to uid {uid}, and the daemon becomes uid {to}", path.display())]
@@ -104,25 +105,67 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> GiveError {
 /// The folder; `None`: it belongs to the user, or was made now, with the mode of a state directory or, for a group, of a socket's folder.
 fn open_or_make(path: &Path, user: Ids, group: Option<u32>) -> Result<Option<OwnedFd>, GiveError> {
     let failed = io_error(path);
-    let (made, fresh) = match open(path, FOLDER, Mode::empty()) {
-        Ok(folder) => (folder, false),
-        Err(Errno::ENOENT) => {
-            if let Some(parent) = path.parent() {
-                DirBuilder::new().recursive(true).mode(0o755).create(parent).map_err(&failed)?;
-            }
-            let mode = if group.is_some() { 0o750 } else { 0o700 };
-            DirBuilder::new().mode(mode).create(path).map_err(&failed)?;
-            (open(path, FOLDER, Mode::empty()).map_err(|errno| failed(errno.into()))?, true)
-        }
-        // A link, whatever is behind it.
-        Err(Errno::ENOTDIR | Errno::ELOOP) => return Err(GiveError::NotAFolder(path.to_owned())),
-        Err(errno) => return Err(failed(errno.into())),
-    };
+    let mode = if group.is_some() { 0o750 } else { 0o700 };
+    let (made, fresh) = open_from_the_top(path, Mode::from_bits_truncate(mode))?;
     if fresh {
         give(&made, Ids { gid: group.unwrap_or(user.gid), ..user }).map_err(&failed)?;
     }
     let owner = fstat(&made).map_err(|errno| failed(errno.into()))?.st_uid;
     Ok((owner != user.uid).then_some(made))
+}
+
+/// Opens a folder name by name, and makes those that are missing; whether the last one was made. Links above it are followed only where
+/// root alone can have made them, as `/var/run` is one: the daemon's user must not choose what root gives away.
+fn open_from_the_top(path: &Path, mode: Mode) -> Result<(OwnedFd, bool), GiveError> {
+    let failed = |errno: Errno| io_error(path)(errno.into());
+    let refused = || GiveError::NotAFolder(path.to_owned());
+    let top = || open("/", FOLDER, Mode::empty()).map_err(failed);
+    let names = |path: &Path| -> Vec<OsString> {
+        let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+        path.components().rev().filter(is_name).map(|part| part.as_os_str().to_owned()).collect()
+    };
+    let mut left = names(&std::path::absolute(path).map_err(io_error(path))?);
+    let (mut folder, mut fresh, mut links) = (top()?, false, 0);
+    while let Some(name) = left.pop() {
+        let inner = || openat(&folder, name.as_os_str(), FOLDER, Mode::empty());
+        (folder, fresh) = match inner() {
+            Ok(inner) => (inner, false),
+            Err(Errno::ENOENT) => {
+                let mode = if left.is_empty() { mode } else { Mode::from_bits_truncate(0o755) };
+                mkdirat(&folder, name.as_os_str(), mode).map_err(failed)?;
+                let made = inner().map_err(failed)?;
+                // Not ours any more, if the owner of the folder above has replaced it.
+                if fstat(&made).map_err(failed)?.st_uid != 0 {
+                    return Err(refused());
+                }
+                (made, true)
+            }
+            Err(Errno::ENOTDIR | Errno::ELOOP) if !left.is_empty() && links < LINKS => {
+                links += 1;
+                let target = link_of_root(&folder, &name).map_err(failed)?.ok_or_else(refused)?;
+                left.extend(names(&target));
+                (if target.is_absolute() { top()? } else { folder }, false)
+            }
+            // A link, whatever is behind it.
+            Err(Errno::ENOTDIR | Errno::ELOOP) => return Err(refused()),
+            Err(errno) => return Err(failed(errno)),
+        };
+    }
+    Ok((folder, fresh))
+}
+
+/// The target of a link that root alone can have made; `None`: it is another one, or no link.
+fn link_of_root(folder: &OwnedFd, name: &OsStr) -> Result<Option<PathBuf>, Errno> {
+    let link = openat(folder, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
+    let (above, found) = (fstat(folder)?, fstat(&link)?);
+    // In a folder such as /tmp all users make links, and none replaces those of others.
+    let is_shared = above.st_mode & 0o022 != 0;
+    let is_sticky = above.st_mode & Mode::S_ISVTX.bits() != 0;
+    let is_roots = above.st_uid == 0 && (!is_shared || is_sticky) && found.st_uid == 0;
+    if kind(&found) != SFlag::S_IFLNK || !is_roots {
+        return Ok(None);
+    }
+    readlinkat(&link, c"").map(|target| Some(PathBuf::from(target)))
 }
 
 /// Refuses a folder that is not root's alone.
@@ -263,6 +306,32 @@ mod tests {
         let link = world.path().join("link");
         symlink(&state, &link).unwrap();
         assert!(matches!(state_folder(&link, USER), Err(GiveError::NotAFolder(_))));
+    }
+
+    #[test]
+    fn links_of_others_above_a_folder_are_not_followed() {
+        let Some(world) = world() else { return };
+        let (theirs, elsewhere) = (world.path().join("theirs"), world.path().join("elsewhere"));
+        for folder in [&theirs, &elsewhere] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        chown(&theirs, Some(USER.uid), Some(USER.gid)).unwrap();
+        // Whoever made the link: its folder's owner can replace it.
+        symlink(&elsewhere, theirs.join("link")).unwrap();
+        symlink(&elsewhere, world.path().join("of-root")).unwrap();
+        for path in ["theirs/link/run", "theirs/link/deep/run", "of-root/../theirs/link/run"] {
+            let refused = socket_folder(&world.path().join(path), USER, None);
+            assert!(matches!(refused, Err(GiveError::NotAFolder(_))), "{path}: {refused:?}");
+        }
+        assert_eq!(elsewhere.read_dir().unwrap().count(), 0, "root made nothing behind it");
+        // As /var/run is one of root's.
+        socket_folder(&world.path().join("of-root/run"), USER, None).expect("made");
+        assert_eq!((owner(&elsewhere), owner(&elsewhere.join("run"))), (0, USER.uid));
+        socket_folder(&theirs.join("own/run"), USER, None).expect("made");
+        assert_eq!(owner(&theirs.join("own/run")), USER.uid);
+        std::fs::set_permissions(world.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let refused = socket_folder(&world.path().join("of-root/run"), USER, None);
+        assert!(matches!(refused, Err(GiveError::NotAFolder(_))), "all users can replace the link");
     }
 
     #[test]

@@ -12,10 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use vm_system_api::control::PeerPolicy;
-use vm_system_api::rest::{Listeners, RestLimits, RestOptions, SessionKey, TokenBook, UiDir};
+use vm_system_api::rest::{EndedSessions, Listeners, RestLimits, RestOptions, SessionKey, TokenBook, UiDir};
 
 /// In the state directory.
 const SESSION_KEY_FILE: &str = "agent-sessions.key";
+/// Those that their clients ended.
+const ENDED_SESSIONS_FILE: &str = "agent-sessions.ended";
 
 /// The REST API before it accepts connections.
 pub(super) struct HttpApi {
@@ -38,9 +40,12 @@ impl HttpApi {
             let key_file = state_dir.join(SESSION_KEY_FILE);
             let key = session_key(&key_file)
                 .map_err(|source| DaemonError::SessionKey { path: key_file, source })?;
-            Ok::<_, DaemonError>((tokens, ui, key))
+            let ended_file = state_dir.join(ENDED_SESSIONS_FILE);
+            let ended = EndedSessions::open(&ended_file)
+                .map_err(|source| DaemonError::SessionKey { path: ended_file, source })?;
+            Ok::<_, DaemonError>((tokens, ui, (key, ended)))
         });
-        let (tokens, ui, session_key) =
+        let (tokens, ui, (session_key, ended_sessions)) =
             read.await.map_err(|error| DaemonError::Internal(error.to_string()))??;
         let http = &config.http;
         let mut limits = RestLimits { connections: config.shares.http_connections, ..RestLimits::default() };
@@ -65,6 +70,7 @@ impl HttpApi {
             ui,
             limits,
             session_key,
+            ended_sessions,
         };
         Ok(Self { options, listeners: Listeners { unix, tcp }, socket })
     }

@@ -6,6 +6,7 @@
 //! Reading order:
 //! - [`config`]: the operator's settings; [`shares`], [`cgroups`], [`net`], [`http_settings`]: parts of them
 //! - [`users`]: the user that a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
+//! - [`inherited`]: the descriptors of its starter
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
 //!   [`notify`]: its reports to the service manager
@@ -22,6 +23,7 @@ mod give;
 mod http;
 mod http_settings;
 mod idle;
+mod inherited;
 mod lifeline;
 mod net;
 mod notify;
@@ -40,6 +42,7 @@ pub use config::{Config, ConfigError, ConfigFile, HttpConfig, SYSTEM_RUNTIME, ch
 pub use embedded::Embedded;
 pub use error::DaemonError;
 pub use give::GiveError;
+pub use inherited::close_leaked;
 pub use net::{operator_rule, read_secrets};
 pub use prepare::PreparedDaemon;
 pub use rights::dispatch;
@@ -49,5 +52,6 @@ pub use socket::SocketError;
 pub use users::{SERVICE_USER, UserConfig};
 pub use vm_system_policy::{NetRule, Operator};
 pub use vm_system_runtime::examine_host;
+pub use vm_system_runtime::script_input::{InputReader, ScriptInput, script_input};
 pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
-pub use vm_system_store::Durability;
+pub use vm_system_store::{Durability, check_file as check_database};

@@ -3,6 +3,7 @@
 //! then the pipe hangs up, and keepers without a supervisor end. So a daemon that receives SIGTERM need not know whether another one
 //! follows it.
 
+use super::inherited;
 use super::notify::{self, Notification};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe2;
@@ -45,13 +46,8 @@ pub(super) fn take() -> io::Result<Arc<OwnedFd>> {
 
 /// The descriptors that the service manager has passed under the name (`sd_listen_fds(3)`); the others of that name are closed.
 fn stored() -> Vec<OwnedFd> {
-    let variable = |name| std::env::var(name).ok();
-    if variable("LISTEN_PID").and_then(|pid| pid.parse().ok()) != Some(std::process::id()) {
-        return Vec::new();
-    }
-    let names = variable("LISTEN_FDNAMES").unwrap_or_default();
-    let count = variable("LISTEN_FDS").and_then(|count| count.parse().ok()).unwrap_or(0);
-    let ours = names.split(':').zip(process::FIRST_FD..).take(count).filter(|(name, _)| *name == NAME);
+    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let ours = names.split(':').zip(inherited::passed()).filter(|(name, _)| *name == NAME);
     ours.filter_map(|(_, number)| process::inherited(number).ok()).collect()
 }
 

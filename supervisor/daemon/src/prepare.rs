@@ -49,7 +49,7 @@ impl PreparedDaemon {
         config.service_ids = user.ids;
         // Whoever else is this user is no administrator.
         config.service = Some(true);
-        let helper = AgentStarter::Helper(rights::start_helper(&config)?);
+        let helper = AgentStarter::Helper(rights::start_helper(&config, &user)?);
         let agents = FilesAgents::new(helper, FilesAgentConfig::default());
         let roots = Roots::new(&config.worktree_roots, Some(agents)).map_err(DaemonError::Roots)?;
         give_up_root(&config, user, subtree.as_ref().ok())?;

@@ -33,6 +33,7 @@ use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_sandbox::cgroup::CgroupSubtree;
+use vm_system_sandbox::rlimit;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{Cgroups, KeptJail, SpawnConfig};
 use vm_system_store::{StoreHandle, StoreLock, StoreOptions};
@@ -60,6 +61,10 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
     let lock = options.lock()?;
     // They wait without an end once this process is connected to them: also while a schema is migrated.
     let (store, kept) = tokio::try_join!(open(options, lock), async { Ok(kept_jails(&config).await) })?;
+    let kept = match kept {
+        Ok(kept) => may_take_over(&kept, &store).await.map(|()| kept),
+        Err(error) => Err(error),
+    };
     let with_groups = |kept: Vec<KeptJail>| {
         let cgroups = cgroups::groups(subtree, !kept.is_empty(), &config.cgroups)?;
         Ok((kept, cgroups))
@@ -152,6 +157,7 @@ async fn serve_from(
                     break;
                 }
                 notify(State::Stopping);
+                stop.cancel();
                 tracing::info!("stopping: a signal; the sessions are kept for the next daemon");
                 hand_over(&assembly, &state, &mut signals).await;
                 drop((socket, http.socket));
@@ -167,6 +173,8 @@ async fn serve_from(
         break;
     }
     notify(State::Stopping);
+    // Requests that wait for something to happen end.
+    stop.cancel();
     trimming.abort();
     close(&config, &assembly, &state, &mut signals).await;
     let ended = (control.await, rest.await);
@@ -198,6 +206,24 @@ async fn kept_jails(config: &Config) -> Result<Vec<KeptJail>, DaemonError> {
     let failed = |source| DaemonError::Keepers { path: folder.clone(), source };
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
     vm_system_spawn::kept_jails(&folder, config.sandbox).await.map_err(failed)
+}
+
+/// What a daemon needs besides what it has when its store is open, without sessions: listeners, a jail with prestarted workers, clients.
+const DESCRIPTORS_OF_SERVING: u64 = 64;
+/// An adopted session: the worker's channel and pidfd, and the pidfd that is watched.
+const DESCRIPTORS_OF_A_SESSION: u64 = 3;
+
+/// Refuses before a keeper has listed a worker: a list whose descriptors cannot be received ends its sessions.
+async fn may_take_over(kept: &[KeptJail], store: &StoreHandle) -> Result<(), DaemonError> {
+    if kept.is_empty() {
+        return Ok(());
+    }
+    let internal = |error: &dyn std::fmt::Display| DaemonError::Internal(error.to_string());
+    let sessions = store.ready_sessions().await.map_err(|error| internal(&error))?.len();
+    let open = std::fs::read_dir("/proc/self/fd").map_err(|error| internal(&error))?.count() as u64;
+    let limit = rlimit::descriptors().map_err(|error| internal(&error))?;
+    let needed = open + DESCRIPTORS_OF_SERVING + DESCRIPTORS_OF_A_SESSION * sessions as u64;
+    if needed <= limit { Ok(()) } else { Err(DaemonError::Descriptors { sessions, needed, limit }) }
 }
 
 fn store_options(config: &Config) -> StoreOptions {
@@ -254,6 +280,7 @@ fn parts(
     (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
+    let namespace_maker = roots.agents().and_then(|agents| agents.starter().helper());
     let spawn = SpawnConfig {
         sandbox: config.sandbox,
         service_ids: config.service_ids,
@@ -262,6 +289,7 @@ fn parts(
         keepers: Some(keepers(config)),
         reserve_zygote: true,
         prestart_workers: true,
+        namespace_maker: namespace_maker.filter(|helper| helper.makes_namespaces()).cloned(),
         cgroups,
         ..SpawnConfig::embedded()
     };
@@ -282,6 +310,8 @@ fn parts(
         operator: config.operator.clone(),
         egress_socket: config.egress_socket.clone(),
         stop,
+        // A session has no terminal and no pipe of its client.
+        stdin: None,
     }
 }
 

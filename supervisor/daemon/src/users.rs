@@ -13,8 +13,10 @@ pub const SERVICE_USER: &str = "vm-system";
 pub struct UserConfig {
     /// The user that a daemon becomes after root has started it: a name or a number; none: [`SERVICE_USER`].
     pub user: Option<String>,
-    /// Users from this uid on may have files agents; others only as members of `socket_group` or by a token.
+    /// Users from this uid on may have files agents, but for the reserved numbers of no people; others only as members of `socket_group` or by a token.
     pub min_uid: u32,
+    /// The last one of them.
+    pub max_uid: u32,
     /// Worktrees are also used as root, without capabilities.
     pub root_files: bool,
     /// Not started as root: the folder of the sockets at which a service manager starts files agents (`vm-files@UID.socket`).
@@ -23,7 +25,7 @@ pub struct UserConfig {
 
 impl Default for UserConfig {
     fn default() -> Self {
-        Self { user: None, min_uid: 1_000, root_files: false, agent_sockets: None }
+        Self { user: None, min_uid: 1_000, max_uid: u32::MAX - 1, root_files: false, agent_sockets: None }
     }
 }
 

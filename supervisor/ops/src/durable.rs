@@ -258,7 +258,11 @@ fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
             .with_details(&serde_json::json!({
                 "execution_id": execution, "attempts": attempts, "task_failed": last
             }))
-            .with_hint("the task's schema defines a valid answer"),
+            .with_hint(if *last {
+                "it was the last attempt: the task has failed, and the program got an error for it"
+            } else {
+                "an answer is JSON that matches the task's schema, which `vm-system program status` shows"
+            }),
         DurableRefusal::NoVariable => OpError::new(ErrorCode::NotFound, message)
             .with_details(&details)
             .with_hint("`vm-system program state` lists the variables of each frame"),

@@ -13,7 +13,7 @@ pub(super) fn not_found(entity: Entity, reference: &str) -> OpError {
     let error = OpError::new(missing(entity), format!("there is no {entity} {reference:?}"));
     let short = reference.chars().filter(|digit| *digit != '-').count() < PREFIX_MIN;
     if short && reference.chars().all(|digit| digit == '-' || digit.is_ascii_hexdigit()) {
-        return error.with_hint("an id can be shortened to its first 4 characters, not to fewer");
+        return error.with_hint("is it a shortened id? its first 4 characters are needed");
     }
     error
 }

@@ -11,16 +11,19 @@ use super::verbs::facts;
 use super::{Caller, Ops, VerbCall, now};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 use vm_system_protocol::codec;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
-use vm_system_protocol::model::ExecutionStatus;
-use vm_system_record::{Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, StoreError, Write, earlier};
+use vm_system_protocol::model::{EventPayload, ExecutionStatus};
+use vm_system_record::{
+    Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, Scope, StoreError, Write, earlier,
+};
 use vm_system_runtime::Follower;
 
 /// Longest key (bytes).
@@ -212,6 +215,13 @@ impl Ops {
             Op::ExecStart(new) => {
                 let id = ExecutionId::from_bytes(subject);
                 match self.store.execution(&scope, id).await.map_err(stored)? {
+                    Some(row)
+                        if new.wait && !new.follow && row.execution.status == ExecutionStatus::Running =>
+                    {
+                        // Another supervisor has begun it, and this one has taken it over: its caller waits for it.
+                        let call = repetition(caller, op, subject);
+                        return Box::pin(self.exec_wait(&call, &id.to_string())).await.map(Some);
+                    }
                     Some(mut row) => {
                         if new.wait && !new.follow {
                             row.execution.events = Some(self.store.events(id, 0, 0).await.map_err(stored)?);
@@ -249,8 +259,9 @@ impl Ops {
             && execution.events.is_none()
         {
             let id = execution.id;
-            if self.runtime.follow(id, 0, follower.clone()).await.is_none() {
-                self.stored_events(id, 0, follower).await?;
+            let was_running = self.follow_again(id, follower).await?;
+            if was_running && execution.status == ExecutionStatus::Running {
+                return self.stop_of(id).await;
             }
         }
         // The execution waited for a task: the events until then.
@@ -260,6 +271,53 @@ impl Ops {
             self.stored_events(run.execution.id, 0, &follower).await?;
         }
         response
+    }
+}
+
+impl Ops {
+    /// Sends the events of an execution from the first one on, until it has ended or waits for an answer; whether it ran.
+    async fn follow_again(&self, id: ExecutionId, follower: &Follower) -> Result<bool, OpError> {
+        let (sender, mut batches) = mpsc::channel(1);
+        let mut following = pin!(self.runtime.follow(id, 0, sender));
+        loop {
+            tokio::select! {
+                biased;
+                Some(batch) = batches.recv() => {
+                    let waits = batch.iter().any(|event| matches!(event.payload, EventPayload::Task { .. }));
+                    if follower.send(batch).await.is_err() {
+                        return Ok(true);
+                    }
+                    if waits && !self.is_running(id).await? {
+                        return Ok(true);
+                    }
+                }
+                followed = &mut following => {
+                    while let Ok(batch) = batches.try_recv() {
+                        // A client that has gone needs no events.
+                        let _ = follower.send(batch).await;
+                    }
+                    if followed.is_none() {
+                        self.stored_events(id, 0, follower).await?;
+                    }
+                    return Ok(followed.is_some());
+                }
+            }
+        }
+    }
+
+    async fn is_running(&self, id: ExecutionId) -> Result<bool, OpError> {
+        let row = self.store.execution(&Scope::All, id).await.map_err(stored)?;
+        Ok(row.is_some_and(|row| row.execution.status == ExecutionStatus::Running))
+    }
+
+    /// An execution that does not run any more, without its events.
+    async fn stop_of(&self, id: ExecutionId) -> VerbResult {
+        let row = self.store.execution(&Scope::All, id).await.map_err(stored)?;
+        let row = row.ok_or_else(|| not_found(Entity::Execution, &id.to_string()))?;
+        if row.execution.status == ExecutionStatus::Waiting {
+            return self.live(row.execution).await.map(Reply::Durable);
+        }
+        Ok(Reply::Execution(Box::new(row.execution)))
     }
 }
 

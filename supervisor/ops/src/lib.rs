@@ -12,10 +12,13 @@
 //! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
 //! - [`settings`], [`modules`], [`redact`]: the settings of a template and their bounds, known modules, what is never recorded
 //! - [`idempotency`]: a repeated request gets the first response
+//! - [`session_events`]: the events of a session's life
+//! - [`backups`]: copies of the control database, and its check
 //! - [`audit`]: changes and refusals, with their principals
 //! - [`policies`]: the current templates, without a query of the store for each execution
 
 mod audit;
+mod backups;
 mod built_in;
 mod capabilities;
 mod durable;
@@ -32,6 +35,7 @@ mod redact;
 mod request;
 mod resolve;
 mod runtime;
+mod session_events;
 mod sessions;
 mod settings;
 mod startup_files;

@@ -1,5 +1,6 @@
 //! The path of a request to its verb: idempotency, dispatch, the audit line of a refusal. Knows no single verb.
 
+use crate::backups::Backups;
 use crate::idempotency::InFlight;
 use crate::libraries::InstalledLibraries;
 use crate::policies::Policies;
@@ -57,6 +58,7 @@ pub struct Ops {
     /// Held while a verb reads, decides and writes: serializes changes of templates and installations.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
+    pub(crate) backups: Arc<Backups>,
     pub(crate) stop: CancellationToken,
     pub(crate) started: Instant,
 }
@@ -98,6 +100,7 @@ impl Ops {
             installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
             imports: Arc::default(),
+            backups: Arc::default(),
             stop,
             started: Instant::now(),
         }

@@ -103,8 +103,12 @@ impl Ops {
             let rows = self.store.sessions(&scope, named, some).await.map_err(stored)?;
             found.extend(rows.into_iter().map(|row| *row.session.id.as_bytes()));
         }
-        one_of(&found, || format!("{name:?} is the name of more than one session"), "give the id")
-            .map(|id| id.map(SessionId::from_bytes))
+        one_of(
+            &found,
+            || format!("{name:?} is the name of more than one session"),
+            "give the id: `vm-system session list` shows it",
+        )
+        .map(|id| id.map(SessionId::from_bytes))
     }
 
     pub(super) async fn session(&self, call: &VerbCall<'_>, reference: &str) -> Result<SessionRow, OpError> {
@@ -156,7 +160,7 @@ impl Ops {
         if !call.caller.admin || prefix(reference).is_some() {
             return error;
         }
-        error.with_hint("a name means something of your own; use the id for what belongs to others")
+        error.with_hint("names are looked up among your own; what belongs to others has only its id here")
     }
 
     /// A name or an id of the caller's own objects that is like the reference.

@@ -87,7 +87,7 @@ fn mode(template: TemplateId, wanted: &str, settings: &Settings) -> Result<Start
         "supported_modes": supported,
     }));
     Err(if wanted == StartupMode::Import.as_str() {
-        error.with_hint("set runtime.esm of the template to true first")
+        error.with_hint("set runtime.esm of the template first: `vm-system template update TEMPLATE --esm`")
     } else {
         error
     })

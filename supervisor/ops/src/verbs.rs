@@ -53,6 +53,7 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::SessionInspect { session } => ("session inspect", Reads, session),
         Op::SessionKill { session, .. } => ("session kill", Changes, session),
         Op::SessionFork { session, .. } => ("session fork", Changes, session),
+        Op::SessionEvents { session, .. } => ("session events", Reads, session),
         Op::ExecStart(new) => ("exec start", Changes, &new.session),
         Op::ExecList { session, .. } => ("exec list", Reads, session),
         Op::ExecGet { execution } => ("exec get", Reads, execution),
@@ -65,6 +66,9 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::RuntimeInfo => ("runtime", Reads, ""),
         Op::Doctor => ("doctor", Reads, ""),
         Op::Shutdown => ("shutdown", Changes, ""),
+        Op::BackupBegin => ("ops backup", Reads, ""),
+        Op::BackupPart { backup, .. } | Op::BackupEnd { backup } => ("ops backup", Reads, backup),
+        Op::DatabaseCheck => ("ops check", Reads, ""),
         Op::ModuleCatalog => ("template list-available-modules", Reads, ""),
         Op::Durable(op) => durable::facts(op),
     };
@@ -120,6 +124,9 @@ impl Ops {
             Op::SessionInspect { session } => Box::pin(self.session_inspect(call, &session)).await,
             Op::SessionKill { session, signal } => Box::pin(self.session_kill(call, &session, signal)).await,
             Op::SessionFork { session, count } => Box::pin(self.session_fork(call, &session, count)).await,
+            Op::SessionEvents { session, after_seq, limit, wait } => {
+                Box::pin(self.session_events(call, &session, (after_seq, limit), wait)).await
+            }
             Op::ExecStart(new) => self.exec_start(call, *new).await,
             Op::ExecList { session, page } => Box::pin(self.exec_list(call, &session, page)).await,
             Op::ExecGet { execution } => Box::pin(self.exec_get(call, &execution)).await,
@@ -134,6 +141,10 @@ impl Ops {
             Op::RuntimeInfo => Ok(self.runtime_info()),
             Op::Doctor => Ok(Reply::Doctor(Box::new(self.doctor().await))),
             Op::Shutdown => Box::pin(self.shutdown(call)).await,
+            Op::BackupBegin => Box::pin(self.backup_begin(call)).await,
+            Op::BackupPart { backup, at } => Box::pin(self.backup_part(call, &backup, at)).await,
+            Op::BackupEnd { backup } => self.backup_end(call, &backup),
+            Op::DatabaseCheck => Box::pin(self.database_check(call)).await,
             Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog(&self.options))),
             Op::Durable(op) => Box::pin(self.durable(call, op)).await.map(Reply::Durable),
         }

@@ -118,6 +118,6 @@ pub(super) fn of_built_in(name: &str) -> Option<&'static str> {
 }
 
 /// Names of built-in modules.
-pub(super) fn built_ins() -> Vec<&'static str> {
+pub fn built_ins() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(module, _)| *module).collect()
 }

@@ -13,7 +13,7 @@ use vm_system_protocol::broker::{
 use vm_system_protocol::egress::HttpCall;
 use vm_system_protocol::limits::{
     EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, HTTP_EXCHANGES, HTTP_PIECE_BYTES, HTTP_WAIT_MS, SQL_BYTES,
-    SQL_PARAMETERS,
+    SQL_PARAMETERS, STDIN_CHUNK_BYTES,
 };
 use vm_system_protocol::worker::{HostError, HostRequest};
 
@@ -34,6 +34,13 @@ pub enum Permit {
     },
     /// A call for a broker.
     Broker(BrokerCall),
+    /// Read the standard input, if the session has one.
+    Stdin {
+        /// At least 1.
+        max_bytes: u32,
+        /// Longest wait (milliseconds).
+        wait_ms: u64,
+    },
     /// A call about HTTP.
     Http(HttpPermit),
 }
@@ -93,6 +100,10 @@ pub fn judge(
         HostRequest::Http(call) => {
             let judged = http(policy, call, usage).map(Permit::Http);
             judged.map_err(|error| Denial { module: HTTP, name: FETCH, error })
+        }
+        // Needs no right: whoever gives a script an input lets it read that.
+        HostRequest::Stdin { max_bytes, wait_ms } => {
+            Ok(Permit::Stdin { max_bytes: max_bytes.clamp(1, STDIN_CHUNK_BYTES), wait_ms })
         }
         // Handled by the session's machine, not by the host.
         HostRequest::Ask { .. } => {
@@ -204,6 +215,7 @@ struct Checked<'a> {
 impl Checked<'_> {
     /// The path for the broker. Where patterns are in force it is the clean path, and links are not followed.
     fn path(&mut self, path: String, rules: Option<&PathRules>, right: &str) -> Result<String, HostError> {
+        let path = from_worktree(path);
         if path.len() > MAX_PATH_BYTES {
             // The kernel's error. Checked first: the time of every operation on a path grows with its length.
             return Err(error("ENAMETOOLONG", &format!("name too long, access '{}'", shown(&path))));
@@ -324,6 +336,16 @@ fn rewrite(checked: &mut Checked<'_>, request: FsRequest) -> Result<FsRequest, H
     })
 }
 
+/// A path as seen from the worktree, which is the root and the current folder of a script: `/a` is `a`. Only the text changes: what
+/// leaves the worktree is refused later.
+fn from_worktree(path: String) -> String {
+    match path.strip_prefix('/').map(|rest| rest.trim_start_matches('/')) {
+        None => path,
+        Some("") => ".".to_owned(),
+        Some(rest) => rest.to_owned(),
+    }
+}
+
 /// The part of a path that messages show.
 fn shown(path: &str) -> &str {
     &path[..path.floor_char_boundary(200)]
@@ -441,7 +463,8 @@ fn exec(
         memory_bytes: rights.memory_bytes,
         processes: rights.processes,
     };
-    Ok(BrokerCall::Exec { request, terms })
+    let folder = if request.folder.is_empty() { request.folder } else { from_worktree(request.folder) };
+    Ok(BrokerCall::Exec { request: ExecRequest { folder, ..request }, terms })
 }
 
 fn whole(rules: Option<&PathRules>) -> bool {

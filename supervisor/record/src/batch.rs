@@ -10,8 +10,8 @@ use vm_system_protocol::ids::{
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Capability, Event, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus, Settings,
-    StartupFile, TemplateDetail,
+    Capability, Event, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionEventType,
+    SessionStatus, Settings, StartupFile, TemplateDetail,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -115,6 +115,8 @@ pub enum Write {
         /// A JSON object.
         runtime_meta: JsonText,
     },
+    /// An event of a session that no other write implies.
+    SessionEvent { session: SessionId, kind: SessionEventType, at: Timestamp },
     /// The sequence number up to which the effects of a worker's messages are stored; in the same batch as these effects.
     WorkerSeq {
         session: SessionId,
@@ -149,6 +151,11 @@ pub enum Write {
     /// A new version of a program; creates the program if there is none of this name. Source that equals the newest version
     /// adds no version.
     ProgramVersion(Box<NewProgramVersion>),
+    /// A version of a program that is imported in several batches: hidden, as that of a deleted program, until
+    /// [`Self::ProgramImported`]. The program is the one with the id, and is created hidden with its first version.
+    ProgramImport(Box<NewProgramVersion>),
+    /// Shows a program that was imported in several batches. `Rejected(Conflict)` if there is another one with its name.
+    ProgramImported { id: ProgramId },
     /// The version of a program that an execution runs.
     ProgramRun { execution: ExecutionId, program: ProgramId, version: u32 },
     /// Hides a program; executions keep their version.
@@ -266,6 +273,20 @@ impl Write {
         }
     }
 
+    /// The sessions in whose lives this write is an event; a fork is one of its parent's, too.
+    pub fn sessions(&self) -> impl Iterator<Item = SessionId> + use<> {
+        let (one, parent) = match self {
+            Self::SessionInsert { session, .. } => (Some(session.id), parent_of(session)),
+            Self::SessionReady { id } | Self::SessionEnd { id, .. } => (Some(*id), None),
+            Self::SessionEvent { session, .. } => (Some(*session), None),
+            Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => {
+                (Some(execution.session_id), None)
+            }
+            _ => (None, None),
+        };
+        one.into_iter().chain(parent)
+    }
+
     /// Whether this write reads or changes rows that a write about `execution` alone changes.
     fn follows(&self, execution: ExecutionId) -> bool {
         match self {
@@ -305,6 +326,12 @@ impl Write {
             _ => false,
         }
     }
+}
+
+/// The session that a new one is a fork of.
+fn parent_of(session: &Session) -> Option<SessionId> {
+    let meta = session.runtime_meta.to_value()?;
+    meta.get("forked_from")?.as_str()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::rows::{
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
-use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
+use vm_system_protocol::model::{Event, EventPayload, SessionEvent, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 
 /// A position in a list that is sorted newest first, ties by id: older rows follow.
@@ -225,6 +225,13 @@ pub enum Query {
         /// At most this many.
         limit: u32,
     },
+    /// The events of a session after a number. → [`QueryResult::SessionEvents`]
+    SessionEvents {
+        session: SessionId,
+        after: u64,
+        /// At most about this many.
+        limit: u32,
+    },
     /// All ready sessions with workers of their own, for the start of a supervisor. → [`QueryResult::ReadySessions`]
     ReadySessions,
     /// A meta value of the store. → [`QueryResult::Meta`]
@@ -244,6 +251,7 @@ pub enum QueryResult {
     Policy(Option<Arc<PolicySnapshot>>),
     Sessions(Vec<SessionRow>),
     ReadySessions(Vec<ReadySessionRow>),
+    SessionEvents(Vec<SessionEvent>),
     /// An execution, if there is one.
     Execution(Option<Box<ExecutionRow>>),
     Executions(Vec<ExecutionRow>),

@@ -4,7 +4,7 @@ use super::facade::{Runtime, commands};
 use super::jails::relay_rest;
 use super::registry::{LiveSession, Registry};
 use super::session_task::SessionTask;
-use super::specs::spec_of;
+use super::specs::{spec_of, timestamp};
 use super::task::{Command, exit_status};
 use crate::worktree::Worktree;
 use std::collections::HashMap;
@@ -15,7 +15,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use vm_system_core::AdoptedExecution;
 use vm_system_protocol::ids::SessionId;
-use vm_system_record::{PolicySnapshot, ReadySessionRow, Scope};
+use vm_system_protocol::model::SessionEventType;
+use vm_system_record::{PolicySnapshot, ReadySessionRow, Scope, Write};
 use vm_system_spawn::{AdoptedJail, AdoptedWorker, KeptJail, SpawnConfig, Spawner};
 
 /// Longest time for which the start waits until all adopted sessions accept executions. The session of a worker that replies later,
@@ -103,6 +104,10 @@ async fn continue_session(
     let template = template.map(|row| Arc::new(PolicySnapshot::from(&row.detail)));
     let rights = live.policy(template.as_ref(), &shared.operator);
     let spec = spec_of(session, (&owner, &policy), &worktree, &rights);
+    let adopted = Write::SessionEvent { session: live.id, kind: SessionEventType::Adopted, at: timestamp() };
+    if let Err(error) = shared.store.of(&owner).submit_lazy(adopted).await {
+        tracing::warn!(session = %live.id, %error, "the adoption is not among the events of the session");
+    }
     let running = running.map(|row| AdoptedExecution { row, policy: rights });
     let (handle, exited) = match worker {
         AdoptedWorker::Running(handle) => (Some(handle), None),

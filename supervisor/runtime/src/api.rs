@@ -4,6 +4,7 @@ use super::failed_starts::TooManyFailedStarts;
 use super::task::FilesError;
 use crate::brokers::BrokerConfig;
 use crate::egress::EgressConfig;
+use crate::script_input::ScriptInput;
 use crate::shares::{ShareLimits, ShareRefusal};
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, WorktreeClient, WorktreeError};
@@ -46,6 +47,8 @@ pub struct RuntimeConfig {
     pub file_calls: ShareLimits,
     /// Executions of durable programs.
     pub durable: super::DurableConfig,
+    /// What scripts read as their standard input; none: they are at its end.
+    pub stdin: Option<ScriptInput>,
 }
 
 /// The client that an owner currently is when it names a worktree. A program opens its worktree again at each file call, long

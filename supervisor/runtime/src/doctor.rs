@@ -5,6 +5,7 @@ use std::time::Duration;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer};
 use vm_system_protocol::keeper::LayerReport;
 use vm_system_sandbox::inspect::{self, Status};
+use vm_system_sandbox::privileges;
 use vm_system_sandbox::step::Layer;
 use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{Cgroups, SandboxMode, SpawnConfig, Spawner, examine, is_wanted};
@@ -70,9 +71,6 @@ fn supervisor() -> SandboxLayer {
     of_process("supervisor", std::process::id(), bare, "")
 }
 
-/// Only to start processes as other users and to end them: KILL, SETGID, SETUID.
-const OF_HELPER: u64 = 0b1110_0000;
-
 /// The process that makes HTTP requests. It is started by the first one; its walls are checked then.
 fn of_egress(egress: &Egress) -> SandboxLayer {
     let (in_force, detail) = egress.describe();
@@ -84,12 +82,23 @@ fn of_helper(helper: &SpawnHelper) -> SandboxLayer {
         let detail = "it has exited: no files agent can be started until the daemon is restarted".to_owned();
         return SandboxLayer { name: "spawn helper".to_owned(), in_force: false, required: false, detail };
     }
-    let bounded = |status: &Status| status.capabilities == OF_HELPER && status.bounding == OF_HELPER;
-    of_process("spawn helper", helper.pid(), bounded, "kill, setgid, setuid: ")
+    let expected = privileges::of_starter(helper.makes_namespaces());
+    let bounded = |status: &Status| status.capabilities == expected && status.bounding == expected;
+    let names = if helper.makes_namespaces() {
+        "kill, setgid, setuid, and sys_admin because this host refuses user namespaces to users: "
+    } else {
+        "kill, setgid, setuid: "
+    };
+    of_process("spawn helper", helper.pid(), bounded, names)
 }
 
 /// A row about a process of the daemon, from `/proc`.
-fn of_process(name: &str, pid: u32, has_expected_rights: fn(&Status) -> bool, rights: &str) -> SandboxLayer {
+fn of_process(
+    name: &str,
+    pid: u32,
+    has_expected_rights: impl Fn(&Status) -> bool,
+    rights: &str,
+) -> SandboxLayer {
     let (in_force, detail) = match inspect::status(pid) {
         Ok(status) => {
             let Status { uid, capabilities, bounding, no_new_privs, filters, seccomp, .. } = status;

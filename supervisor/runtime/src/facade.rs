@@ -29,7 +29,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
 use vm_system_spawn::helper::SpawnHelper;
-use vm_system_spawn::{KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
+use vm_system_spawn::{KEEPER_END, KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
 use vm_system_store::{BoxFuture, OpenError, StoreHandle};
 
 /// Commands that may wait for a session's owner task.
@@ -119,6 +119,7 @@ impl Runtime {
             files: Shares::new("file calls", "file_calls", config.file_calls),
             budget: super::memory::MemoryBudget::new(),
             failed_starts: super::failed_starts::FailedStarts::default(),
+            stdin: config.stdin,
         };
         let shared = Arc::new(shared);
         let durables = Durables::start(Arc::clone(&shared), config.durable);
@@ -192,6 +193,8 @@ impl Runtime {
             agents.shutdown(left).await;
         }
         let _ = tokio::time::timeout(left, self.0.tasks.wait()).await;
+        // Also those of adopted sessions, and of jails that were replaced.
+        shared.jails.common().config().keepers_alive.end(KEEPER_END).await;
         shared.files.close();
     }
 

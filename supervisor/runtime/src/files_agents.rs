@@ -98,7 +98,7 @@ fn refused(uid: u32, starter: &AgentStarter) -> String {
                 .to_owned()
         }
         AgentStarter::Helper(_) => format!(
-            "the daemon does not use files as uid {uid}: it is below `min_uid`, not in `socket_group`, and of no token"
+            "the daemon does not use files as uid {uid}: it is below `min_uid`, above `max_uid` or reserved, not in `socket_group`, and of no token"
         ),
     }
 }

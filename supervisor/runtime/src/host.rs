@@ -9,12 +9,13 @@ use crate::worktree::{ModuleFile, Wanted, Worktree, WorktreeError, first_existin
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use vm_system_core::run_file_format;
 use vm_system_core::{LoadFailure, LoadedSource, SessionInput as Input};
 use vm_system_policy::{EffectivePolicy, Permit};
 use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::worker::{HostError, HostReply, SourceFormat};
+use vm_system_protocol::worker::{HostError, HostReply, SourceFormat, StdinReply};
 
 /// A host call that is under way; dropping it gives up the result.
 pub(super) type HostCallFuture = Pin<Box<dyn Future<Output = Input> + Send>>;
@@ -80,7 +81,10 @@ pub(super) fn call(
     policy: Arc<EffectivePolicy>,
 ) -> HostCallFuture {
     Box::pin(async move {
-        let uses_files = !matches!(permit, Permit::Broker(BrokerCall::Database { .. }));
+        let uses_files = !matches!(
+            permit,
+            Permit::Broker(BrokerCall::Database { .. }) | Permit::Stdin { .. } | Permit::Http(_)
+        );
         let reply = match permit {
             _ if uses_files && let Err(error) = permitted => {
                 HostReply::Failed(HostError { code: "EACCES".to_owned(), message: error.to_string() })
@@ -99,6 +103,10 @@ pub(super) fn call(
                 code: "EIO".to_owned(),
                 message: "EIO: a call about HTTP is not one of files".to_owned(),
             }),
+            Permit::Stdin { max_bytes, wait_ms } => match &shared.stdin {
+                Some(stdin) => stdin.read(max_bytes as usize, Duration::from_millis(wait_ms)).await,
+                None => HostReply::Stdin(StdinReply::End),
+            },
             Permit::Broker(request) => broker_call(&shared, &worktree, caller, request, &policy)
                 .await
                 .unwrap_or_else(HostReply::Failed),

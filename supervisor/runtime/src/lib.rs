@@ -16,7 +16,7 @@
 //!   a worker
 //! - [`worktree`]: opening and reading worktrees; [`files_agents`]: processes that do it with the rights of users
 //! - [`shares`]: what each owner may have of things that are counted
-//! - [`memory`], [`host`], [`followers`]: parts of a session's owner task
+//! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
 //! - [`fork`]: sessions forked from a live one
 //! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: which of them is an owner's
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
@@ -47,6 +47,7 @@ mod outbox;
 mod owner_jails;
 mod recent_failures;
 mod registry;
+pub mod script_input;
 mod session_task;
 pub mod shares;
 mod specs;

@@ -12,6 +12,7 @@ use super::registry::Registry;
 use crate::brokers::Brokers;
 use crate::egress::Egress;
 use crate::files_agents::FilesAgentError;
+use crate::script_input::ScriptInput;
 use crate::shares::{Holder, ShareRefusal, Shares};
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, Worktree, WorktreeClient, WorktreeError};
@@ -50,6 +51,8 @@ pub(super) struct RuntimeContext {
     pub(super) files: Arc<Shares>,
     pub(super) budget: MemoryBudget,
     pub(super) failed_starts: FailedStarts,
+    /// What scripts read as their standard input; none: they are at its end.
+    pub(super) stdin: Option<ScriptInput>,
 }
 
 impl RuntimeContext {

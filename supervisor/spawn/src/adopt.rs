@@ -92,7 +92,7 @@ pub enum AdoptedWorker {
 }
 
 /// Connects to all keepers of a folder, which then wait. A keeper that cannot be adopted is killed, with its workers; one that has
-/// another supervisor is left alone; an address without a keeper is removed.
+/// another supervisor is left alone; an address without a keeper is removed. An error of this process concerns no keeper: all wait on.
 pub async fn kept_jails(folder: &Path, sandbox: SandboxMode) -> io::Result<Vec<KeptJail>> {
     let mut jails = Vec::new();
     let mut connecting = tokio::task::JoinSet::new();
@@ -100,50 +100,52 @@ pub async fn kept_jails(folder: &Path, sandbox: SandboxMode) -> io::Result<Vec<K
         connecting.spawn(KeptJail::connect(address, sandbox));
     }
     while let Some(connected) = connecting.join_next().await {
-        jails.extend(connected.map_err(io::Error::other)?);
+        jails.extend(connected.map_err(io::Error::other)??);
     }
     Ok(jails)
 }
 
 impl KeptJail {
-    async fn connect(address: KeeperAddress, sandbox: SandboxMode) -> Option<Self> {
+    async fn connect(address: KeeperAddress, sandbox: SandboxMode) -> io::Result<Option<Self>> {
         let until = Instant::now() + Duration::from_millis(BUSY_MS);
         loop {
-            match Self::try_connect(&address, sandbox).await {
+            match Self::try_connect(&address, sandbox).await? {
                 // Perhaps it has not noticed the exit of its supervisor yet.
                 Attempt::Busy if Instant::now() < until => tokio::time::sleep(BUSY_PAUSE).await,
                 Attempt::Busy => {
                     tracing::debug!("a keeper has another supervisor and is left alone");
-                    return None;
+                    return Ok(None);
                 }
-                Attempt::Failed => return None,
-                Attempt::Connected(jail) => return Some(jail),
+                Attempt::Failed => return Ok(None),
+                Attempt::Connected(jail) => return Ok(Some(jail)),
             }
         }
     }
 
-    async fn try_connect(address: &KeeperAddress, sandbox: SandboxMode) -> Attempt {
+    async fn try_connect(address: &KeeperAddress, sandbox: SandboxMode) -> io::Result<Attempt> {
         let connected =
             address.connect().and_then(|socket| Ok((socket::peer(&socket)?, packets::register(socket)?)));
         let (pidfd, control) = match connected {
             Ok(connected) => connected,
+            Err(error) if is_shortage(&error) => return Err(error),
             Err(error) => {
                 // Usual: the jail has ended.
                 tracing::debug!(%error, "no keeper is at an address");
                 address.remove();
-                return Attempt::Failed;
+                return Ok(Attempt::Failed);
             }
         };
-        match Self::authenticate(address, &control, &pidfd, sandbox).await {
+        Ok(match Self::authenticate(address, &control, &pidfd, sandbox).await {
             Ok(pid) => Attempt::Connected(Self { address: address.clone(), control, pid, pidfd }),
             Err(AdoptError::Busy) => Attempt::Busy,
+            Err(AdoptError::Io(error)) if is_shortage(&error) => return Err(error),
             Err(error) => {
                 tracing::error!(%error, "a keeper cannot be adopted; it is killed with its workers");
                 let _ = pidfd.kill();
                 address.remove();
                 Attempt::Failed
             }
-        }
+        })
     }
 
     /// Returns the keeper's pid.
@@ -215,6 +217,11 @@ impl KeptJail {
         let tasks = jail.listen()?;
         Ok(AdoptedJail { spawner: Spawner(Arc::new(Inner::new(jail, tasks))), events, workers })
     }
+}
+
+/// Whether this process, or the machine, has no descriptor left: says nothing about a keeper.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(nix::libc::EMFILE | nix::libc::ENFILE))
 }
 
 /// A worker with its descriptors; none if it has exited.

@@ -1,6 +1,9 @@
 //! Configuration of a keeper and its workers. Plain data.
 
+use super::error::SpawnError;
 use super::groups::Cgroups;
+use crate::helper::SpawnHelper;
+use crate::keepers::LiveKeepers;
 use crate::libraries::LibraryStore;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -53,6 +56,10 @@ pub struct SpawnConfig {
     pub lifeline: Option<Arc<OwnedFd>>,
     /// Sources of installed libraries.
     pub library_store: LibraryStore,
+    /// All keepers of these jails.
+    pub keepers_alive: LiveKeepers,
+    /// Makes the user namespaces of jails, where the host refuses them to users.
+    pub namespace_maker: Option<SpawnHelper>,
     /// The groups of owners.
     pub cgroups: Cgroups,
     /// The owner of all workers of this jail; `None`: any.
@@ -72,8 +79,23 @@ impl SpawnConfig {
             grace: Duration::ZERO,
             lifeline: None,
             library_store: LibraryStore::in_memory(),
+            keepers_alive: LiveKeepers::default(),
+            namespace_maker: None,
             cgroups: Cgroups::Unused("only a daemon makes groups of owners".to_owned()),
             owner: None,
+        }
+    }
+}
+
+impl SpawnConfig {
+    /// A user namespace for a jail, where this user may not make one.
+    pub(super) async fn user_namespace(&self) -> Result<Option<OwnedFd>, SpawnError> {
+        match &self.namespace_maker {
+            Some(maker) if self.sandbox == SandboxMode::Full => {
+                let made = maker.make_user_namespace().await;
+                made.map(Some).map_err(SpawnError::io("have the spawn helper make a user namespace"))
+            }
+            _ => Ok(None),
         }
     }
 }

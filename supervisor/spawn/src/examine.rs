@@ -24,7 +24,9 @@ pub async fn examine(config: &SpawnConfig) -> Result<Vec<HostFinding>, SpawnErro
     let ours = packets::register(ours).map_err(io("watch the examiner's channel"))?;
     let (uid, gid) = (config.service_ids.uid.to_string(), config.service_ids.gid.to_string());
     let arguments = [MODE, &uid, &gid].map(OsStr::new);
-    let pid = process::spawn(&config.program, &arguments, &[its.as_fd()])
+    let namespace = config.user_namespace().await?;
+    let fds: Vec<_> = std::iter::once(&its).chain(&namespace).map(|fd| fd.as_fd()).collect();
+    let pid = process::spawn(&config.program, &arguments, &fds)
         .map_err(|error| SpawnError::Exec { program: config.program.display().to_string(), error })?;
     drop(its);
     let pidfd = PidFd::open(pid);

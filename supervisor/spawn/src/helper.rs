@@ -7,6 +7,8 @@
 //!                  ◀──────────────────  Ready
 //!  StartAgent{uid} + channel  ───────▶  allowed? user database, exec
 //!                  ◀──────────────────  Started + pidfd, or Refused{errno}
+//!  MakeNamespace   ───────────────────▶ for a jail of the supervisor's user, where the host refuses it to users
+//!                  ◀──────────────────  Made + user namespace, or Refused{errno}
 //!  Kill            ───────────────────▶ SIGKILL
 //!                  ◀──────────────────  Ended{status}
 //!  (end of file)   ───────────────────▶ kills all agents and exits

@@ -56,7 +56,8 @@ pub(super) async fn start(
     socket::send(&control, &[&begin], &lifeline, socket::Wait::Yes)
         .map_err(make("order the keeper to begin"))?;
 
-    let child = execute(config, [&keepers_control, &adoption, &zygotes_end], group)?;
+    let namespace = config.user_namespace().await?;
+    let child = execute(config, [&keepers_control, &adoption, &zygotes_end], group, namespace.as_ref())?;
     drop((keepers_control, adoption, zygotes_end));
     let control = packets::register(control).map_err(make("watch the keeper's channel"))?;
     let zygote = packets::register(zygote).map_err(make("watch the zygote's channel"))?;
@@ -90,10 +91,16 @@ fn execute(
     config: &SpawnConfig,
     fds: [&OwnedFd; 3],
     group: Option<BorrowedFd<'_>>,
+    namespace: Option<&OwnedFd>,
 ) -> Result<Child, SpawnError> {
-    let fds: Vec<BorrowedFd<'_>> = fds.into_iter().map(|fd| fd.as_fd()).chain(group).collect();
+    let further = [("group", group), ("user-namespace", namespace.map(|namespace| namespace.as_fd()))];
+    let further = || further.into_iter().filter_map(|(name, fd)| Some((name, fd?)));
+    let fds: Vec<BorrowedFd<'_>> =
+        fds.into_iter().map(|fd| fd.as_fd()).chain(further().map(|(_, fd)| fd)).collect();
     let (uid, gid) = (config.service_ids.uid.to_string(), config.service_ids.gid.to_string());
-    let arguments = ["keeper", config.sandbox.argument(), &uid, &gid].map(OsStr::new);
+    let arguments = ["keeper", config.sandbox.argument(), &uid, &gid];
+    let arguments: Vec<&OsStr> =
+        arguments.into_iter().chain(further().map(|(name, _)| name)).map(OsStr::new).collect();
     let pid = process::spawn(&config.program, &arguments, &fds)
         .map_err(|error| SpawnError::Exec { program: config.program.display().to_string(), error })?;
     Ok(Child { pid, pidfd: PidFd::open(pid).ok() })

@@ -9,6 +9,7 @@
 //! - [`spawner`]: a keeper, its zygotes, its workers: the public interface
 //! - [`unassigned`]: a worker until it has sent its hello
 //! - [`keeper`]: start and handshake; [`control`]: its channel afterwards
+//! - [`keepers`]: all keepers, for the end
 //! - [`kind`]: what a worker is forked with
 //! - [`fork`]: a worker that is a child of another session's worker
 //! - [`zygote`]: fork orders; [`kind_zygotes`]: zygotes with libraries or the durable engine; [`notify`]: allows exactly the
@@ -36,6 +37,7 @@ mod fork;
 pub mod groups;
 pub mod helper;
 mod keeper;
+mod keepers;
 mod kind;
 mod kind_zygotes;
 pub mod libraries;
@@ -57,7 +59,8 @@ pub use error::{LibraryError, SHORTAGE_HINT, SpawnError};
 pub use examine::{examine, is_wanted};
 pub use fork::{ForkError, ForkUnderWay};
 pub use groups::{Cgroups, CommandGroup, OwnerGroup, OwnerGroups, OwnerLimits};
+pub use keepers::LiveKeepers;
 pub use kind::{Library, LibrarySet, WorkerKind};
 pub use kind_zygotes::KindZygoteInfo;
 pub use process::{Memory, WorkerExit, WorkerProcess};
-pub use spawner::{SpawnEvent, Spawner, WorkerHandle};
+pub use spawner::{KEEPER_END, SpawnEvent, Spawner, WorkerHandle};

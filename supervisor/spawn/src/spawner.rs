@@ -40,6 +40,8 @@ use vm_system_sandbox::{inspect, rlimit};
 const EVENTS: usize = 64;
 /// Number of the zygote that the keeper started.
 const FIRST_ZYGOTE: u32 = 0;
+/// A keeper that was ordered to end is killed after this time.
+pub const KEEPER_END: Duration = Duration::from_secs(2);
 /// A reserve zygote that exits before it is needed is replaced after this pause.
 const RESERVE_PAUSE: Duration = Duration::from_millis(200);
 
@@ -280,7 +282,7 @@ impl Spawner {
             pool.close();
         }
         let sent = jail.control.send(&ToKeeper::Shutdown, &[]).await;
-        if sent.is_err() || timeout(deadline, jail.wait_for_exit()).await.is_err() {
+        if sent.is_err() || timeout(deadline.min(KEEPER_END), jail.wait_for_exit()).await.is_err() {
             let _ = jail.pidfd.kill();
             jail.wait_for_exit().await;
         }

@@ -57,7 +57,8 @@ pub enum OpenError {
     },
     /// The file is not a database of ours, or damaged.
     #[error(
-        "{} is damaged or not a database ({detail}): move it away and restore a backup, or start with an empty state directory",
+        "{} is damaged or not a database ({detail}): `vm-system ops check --db` with this path shows what it cost; move it away and \
+         restore a backup, or start with an empty state directory",
         path.display()
     )]
     Corrupt {

@@ -2,11 +2,13 @@
 //! nothing itself.
 
 use super::handle::{StoreHandle, Ticket};
-use super::{BoxFuture, Lane, Store, StoreStatus, Urgency};
+use super::{BoxFuture, Lane, SessionWatch, Store, StoreStatus, Urgency};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
-use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::control::CheckReport;
+use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError, Write};
 
 /// Makes a store fail.
@@ -109,6 +111,18 @@ impl Store for FaultyStore {
                 None => self.store.read(query).await,
             }
         })
+    }
+
+    fn watch_session(&self, session: SessionId) -> SessionWatch {
+        self.store.watch_session(session)
+    }
+
+    fn backup(&self) -> BoxFuture<'_, Result<File, StoreError>> {
+        Box::pin(self.store.backup())
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<CheckReport, StoreError>> {
+        Box::pin(self.store.check())
     }
 
     fn is_full(&self, owner: &Owner) -> bool {

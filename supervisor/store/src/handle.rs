@@ -1,14 +1,16 @@
 //! The callers' interface: a clonable handle with a method for each query. Owns no state.
 
-use super::{Lane, Store, StoreStatus, Urgency};
+use super::{Lane, SessionWatch, Store, StoreStatus, Urgency};
 use std::fmt;
+use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::oneshot;
+use vm_system_protocol::control::CheckReport;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
-use vm_system_protocol::model::Event;
+use vm_system_protocol::model::{Event, SessionEvent};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
     Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionRow, IdKind, KeyRow, LibraryRow, Owner,
@@ -108,6 +110,31 @@ impl StoreHandle {
     /// Whether an owner stores more than its quota.
     pub fn is_full(&self, owner: &Owner) -> bool {
         self.store.is_full(owner)
+    }
+
+    /// Events of a session after a number.
+    pub async fn session_events(
+        &self,
+        session: SessionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<SessionEvent>, StoreError> {
+        query!(self, Query::SessionEvents { session, after, limit }, SessionEvents)
+    }
+
+    /// Wakes its caller after commits about a session.
+    pub fn watch_session(&self, session: SessionId) -> SessionWatch {
+        self.store.watch_session(session)
+    }
+
+    /// A copy of everything that is committed, in a file without a name.
+    pub async fn backup(&self) -> Result<File, StoreError> {
+        self.store.backup().await
+    }
+
+    /// Examines everything that is stored.
+    pub async fn check(&self) -> Result<CheckReport, StoreError> {
+        self.store.check().await
     }
 
     /// Commits the queued batches and closes.

@@ -1,9 +1,12 @@
 //! The store's trait: applies batches, runs queries. Knows no implementation.
 
-use crate::Ticket;
+use crate::{SessionWatch, Ticket};
+use std::fs::File;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
+use vm_system_protocol::control::CheckReport;
+use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Batch, Owner, Query, QueryResult, StoreError};
 
@@ -131,6 +134,12 @@ pub trait Store: Send + Sync {
     fn status(&self) -> StoreStatus;
     /// Whether an owner stores more than its quota; cheap.
     fn is_full(&self, owner: &Owner) -> bool;
+    /// Wakes its caller after commits about a session.
+    fn watch_session(&self, session: SessionId) -> SessionWatch;
+    /// A copy of everything that is committed, in a file without a name.
+    fn backup(&self) -> BoxFuture<'_, Result<File, StoreError>>;
+    /// Examines everything that is stored.
+    fn check(&self) -> BoxFuture<'_, Result<CheckReport, StoreError>>;
     /// Commits the queued batches and closes; later calls get [`StoreError::Closed`].
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }

@@ -12,6 +12,7 @@
 //! - [`handle`]: the callers' interface, with typed queries
 //! - [`lock`], [`queue`], [`admission`]: one owner per state directory; back-pressure; limits of what is stored
 //! - [`sqlite`]: opening, writer thread with group commit, readers, checkpoints
+//! - [`session_watches`]: wakes those who wait for events of a session
 //! - [`temporary`]: the folder of a database that ends with its process
 //! - [`faults`]: a store that fails on request
 
@@ -22,6 +23,7 @@ mod handle;
 mod interface;
 mod lock;
 mod queue;
+mod session_watches;
 mod sqlite;
 mod temporary;
 #[cfg(test)]
@@ -32,4 +34,5 @@ pub use faults::Faults;
 pub use handle::{StoreHandle, Ticket};
 pub use interface::{BoxFuture, DatabaseFault, LAZY_MS, Lane, STALLED_AFTER, Store, StoreStatus, Urgency};
 pub use lock::StoreLock;
-pub use sqlite::{Durability, StoreOptions, open_locked_sqlite, open_sqlite, open_temporary};
+pub use session_watches::SessionWatch;
+pub use sqlite::{Durability, StoreOptions, check_file, open_locked_sqlite, open_sqlite, open_temporary};

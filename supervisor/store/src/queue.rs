@@ -557,7 +557,9 @@ pub(super) fn write_bytes(write: &Write) -> usize {
                 + execution.error.as_ref().map_or(0, |error| error.message.len())
         }
         Write::Checkpoint(checkpoint) => usize::try_from(checkpoint.bytes()).unwrap_or(usize::MAX),
-        Write::ProgramVersion(version) => version.source.len() + version.code.len(),
+        Write::ProgramVersion(version) | Write::ProgramImport(version) => {
+            version.source.len() + version.code.len()
+        }
         Write::KeyResponse { reply, .. } => reply.len(),
         Write::TaskInsert(task) => {
             let texts = [&task.schema, &task.fallback, &task.answer];

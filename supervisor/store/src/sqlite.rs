@@ -3,8 +3,12 @@
 //! One writer thread (`writer.rs`), a few read-only connections (`readers.rs`), one checkpoint thread (`wal.rs`).
 
 mod background;
+mod backup;
+mod check;
+mod check_file;
 mod database_file;
 mod failure;
+mod long_reads;
 mod open;
 mod quota_eviction;
 mod read;
@@ -23,16 +27,22 @@ use super::handle::Ticket;
 use super::lock::StoreLock;
 use super::queue::Queue;
 use super::temporary::TemporaryFolder;
-use super::{BoxFuture, Lane, Store, StoreHandle, StoreStatus, Urgency};
+use super::{BoxFuture, DatabaseFault, Lane, SessionWatch, Store, StoreHandle, StoreStatus, Urgency};
+use check::CheckMode;
+pub use check_file::check_file;
 use database_file::DatabaseFile;
+use long_reads::LongReads;
 #[cfg(test)]
 pub(super) use open::VERSION as SCHEMA_VERSION;
 use readers::Readers;
 use recovery::beside;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use vm_system_protocol::control::CheckReport;
+use vm_system_protocol::ids::SessionId;
 use vm_system_record::{Batch, Owner, Query, QueryResult, Retention, StoreError};
 use writer::{Writer, WriterShared};
 
@@ -152,6 +162,7 @@ struct SqliteStore {
     queue: Arc<Queue>,
     admission: Arc<Admission>,
     readers: Arc<Readers>,
+    long_reads: Arc<LongReads>,
     shared: Arc<WriterShared>,
     file: Arc<DatabaseFile>,
     durability: Durability,
@@ -174,6 +185,7 @@ impl SqliteStore {
             }
             tracing::warn!(saved = %saved.display(), "there is a copy of an earlier database, which was deleted while it was in use");
         }
+        backup::remove_rest(&path);
         let log = recovery::before_opening(&path, durability, accepts_damage)?;
         let connection = open::first_connection(&path, durability, busy_timeout)?;
         recovery::after_opening(&connection, &path, log)?;
@@ -198,16 +210,37 @@ impl SqliteStore {
                 drop(lock);
             })
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
+        let long_reads = Arc::new(LongReads::new(Arc::clone(&file), busy_timeout));
+        if open::is_checked_later(&path) {
+            check_later(&long_reads, &shared);
+        }
         Ok(Self {
             queue,
             admission,
             readers: Arc::new(Readers::new(Arc::clone(&file), busy_timeout, Arc::clone(&shared))),
+            long_reads,
             shared,
             file,
             durability,
             writer: Mutex::new(Some(thread)),
         })
     }
+}
+
+/// A large database is checked while it is in use: a check before the start would take too long.
+fn check_later(long_reads: &Arc<LongReads>, shared: &Arc<WriterShared>) {
+    let (long_reads, shared) = (Arc::clone(long_reads), Arc::clone(shared));
+    let work = move || {
+        let checked = long_reads.run(|read| check::quick(&read.connection, &|| read.go_on()));
+        match checked {
+            Ok(None) => tracing::info!("the structure of the database was checked"),
+            Ok(Some(damage)) => shared.set_fault(DatabaseFault::Damaged(damage)),
+            Err(StoreError::Closed) => {}
+            Err(error) => tracing::warn!(%error, "the structure of the database cannot be checked"),
+        }
+    };
+    // Without the thread, damage is reported when a query meets it.
+    let _ = std::thread::Builder::new().name("store-check".to_owned()).spawn(work);
 }
 
 /// Closes the queue when the writer ends, so that no caller waits for ever. After a panic the process aborts: a supervisor
@@ -225,6 +258,13 @@ impl Drop for Abandon {
 
 fn unusable(path: &Path, error: &StoreError) -> OpenError {
     OpenError::Unusable { path: path.to_owned(), detail: error.to_string() }
+}
+
+async fn off_the_reactor<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(StoreError::Unavailable("it was interrupted".to_owned())))
 }
 
 impl Store for SqliteStore {
@@ -257,9 +297,35 @@ impl Store for SqliteStore {
         }
     }
 
+    fn watch_session(&self, session: SessionId) -> SessionWatch {
+        self.shared.watches.watch(session)
+    }
+
+    fn backup(&self) -> BoxFuture<'_, Result<File, StoreError>> {
+        let (reads, file) = (Arc::clone(&self.long_reads), Arc::clone(&self.file));
+        let work = move || reads.run(|read| backup::copy(read, file.path()));
+        Box::pin(async move { off_the_reactor(work).await })
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<CheckReport, StoreError>> {
+        let (reads, file) = (Arc::clone(&self.long_reads), Arc::clone(&self.file));
+        let work = move || {
+            reads.run(|read| {
+                let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+                let bytes = size(file.path()) + size(&beside(file.path(), "-wal"));
+                let mut report = CheckReport { ok: true, bytes, ..CheckReport::default() };
+                check::examine(&read.connection, CheckMode::EachTable, &|| read.go_on(), &mut report)?;
+                Ok(report)
+            })
+        };
+        Box::pin(async move { off_the_reactor(work).await })
+    }
+
     fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.queue.close();
+            let long_reads = Arc::clone(&self.long_reads);
+            let _ = tokio::task::spawn_blocking(move || long_reads.close()).await;
             self.readers.close().await;
             let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(thread) = thread {

@@ -1,5 +1,6 @@
 //! The contract of the store, and tests that need a real file. No test sleeps; every wait is on an event.
 
+mod checks;
 mod failures;
 pub(crate) mod fixture;
 mod golden;
@@ -7,5 +8,6 @@ mod opening;
 mod pieces;
 mod quota;
 mod reading;
+mod session_events;
 mod suite;
 mod turns;

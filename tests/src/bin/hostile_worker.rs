@@ -239,9 +239,13 @@ impl Worker {
                 self.send(&done(execution, vec![WorkerEvent { at_us: 0, payload }]))
             }
             "started twice" => self.send(&FromWorker::Started { heap_bytes: 1 }),
-            "an unrequested adoption" => {
-                self.send(&FromWorker::Adopted { nonce: 0, last_sent: 0, running: None, finished: None })
-            }
+            "an unrequested adoption" => self.send(&FromWorker::Adopted {
+                nonce: 0,
+                acknowledged: 0,
+                last_sent: 0,
+                running: None,
+                finished: None,
+            }),
             "ends twice" => {
                 self.done(execution)?;
                 self.done(execution)

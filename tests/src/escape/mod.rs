@@ -227,7 +227,7 @@ pub fn dispatch(mut arguments: impl Iterator<Item = OsString>) {
 /// or the end of the process that made it. The exit code: 0, or 1 if the probe could not be made.
 fn outside(names: &str) -> i32 {
     let Some(probe) = find(names) else { return 1 };
-    if let Err(error) = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }) {
+    if let Err(error) = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }, None) {
         eprintln!("{error}");
         return 1;
     }

@@ -73,6 +73,29 @@ fn an_exported_execution_continues_in_another_daemon() {
     other.stop();
 }
 
+/// Its versions are written in several batches.
+#[test]
+fn a_program_with_large_versions_is_imported_whole() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    for version in 1..=3 {
+        let text = "x".repeat(700 << 10);
+        client.load(&format!("const text = '{text}'; function main() {{ return {version} + text.length; }}"));
+    }
+    let file = daemon.place.worktree().join("program.json");
+    let file = file.to_string_lossy();
+    daemon.cli(&["program", "export", "program", "--to", &file]).ok();
+    let out = daemon.cli(&["program", "import", &file, "--name", "again"]).ok();
+    assert!(out.starts_with("Imported program: again with 3 versions (ID: "), "{out}");
+    let run = client.run_op(DurableOp::ProgramStart(Box::new(NewRun {
+        program: "again".to_owned(),
+        ..NewRun::default()
+    })));
+    assert_eq!(result(&run.expect("started")), "716803", "of its newest version");
+    drop(client);
+    daemon.stop();
+}
+
 #[test]
 fn a_state_that_no_worker_can_restore_is_not_imported() {
     let daemon = cold_daemon();

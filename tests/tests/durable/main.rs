@@ -446,11 +446,11 @@ fn a_program_reads_its_worktree_and_nothing_else() {
     std::fs::write(daemon.place.worktree().join("a.txt"), "hello").expect("a file");
     let mut client = daemon.client();
     client.load(
-        "function main() { return [fs.readFile('a.txt'), fs.readFile('/etc/passwd'), fs.readFile('b')]; }",
+        "function main() { return [fs.readFile('a.txt'), fs.readFile('/etc/passwd'), fs.readFile('b'), fs.readFile('/a.txt')]; }",
     );
     let worktree_path = Some(daemon.place.worktree().to_string_lossy().into_owned());
     let run = client.start_program(NewRun { worktree_path, ..NewRun::default() }).expect("started");
-    assert_eq!(result(&run), "[\"hello\",null,null]");
+    assert_eq!(result(&run), "[\"hello\",null,null,\"hello\"]");
     daemon.stop();
 }
 
@@ -464,7 +464,7 @@ fn a_program_writes_its_worktree_and_nothing_else() {
         function main() {
             return [
                 fs.writeFile('out/deep/a.txt', 'one'), fs.writeFile(root + '/out/b.txt', 'two'),
-                fs.writeFile('out/b.txt', '2'), fs.writeFile('../x', 'no'), fs.writeFile('/etc/x', 'no'),
+                fs.writeFile('out/b.txt', '2'), fs.writeFile('../x', 'no'), fs.writeFile('/below/x', 'in it'),
                 fs.writeFile('out', 'a folder'), fs.listFiles('out', { recursive: true }).map(p => p.slice(root.length)),
                 CC('done?'),
             ];
@@ -476,7 +476,7 @@ fn a_program_writes_its_worktree_and_nothing_else() {
     let run = client.submit(&id(&run), "yes").expect("taken");
     assert_eq!(
         result(&run),
-        "[true,true,true,false,false,false,[\"/out/b.txt\",\"/out/deep\",\"/out/deep/a.txt\"],\"yes\"]"
+        "[true,true,true,false,true,false,[\"/out/b.txt\",\"/out/deep\",\"/out/deep/a.txt\"],\"yes\"]"
     );
     let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("written");
     assert_eq!((read("out/deep/a.txt").as_str(), read("out/b.txt").as_str()), ("one", "2"));

@@ -11,20 +11,35 @@
 //! flight and not by the clock. `VM_SYSTEM_CHAOS` is the number of seeds (10), `VM_SYSTEM_CHAOS_FROM` the first.
 
 mod agent;
-mod killer;
 
 use agent::Agent;
-use killer::Killer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use vm_system_tests::SeededRandom;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
+use vm_system_tests::killer::{Killer, Strike};
 use vm_system_tests::place::{TestDir, User};
 
 /// Agents at a time.
 const AGENTS: u64 = 3;
 /// Kills of one seed.
 const KILLS: u32 = 14;
+
+/// What is killed; more often what is there more often.
+const CHOICES: &[Strike] = &[
+    Strike::Worker,
+    Strike::Worker,
+    Strike::Worker,
+    Strike::Worker,
+    Strike::Zygote,
+    Strike::Zygote,
+    Strike::Keeper,
+    Strike::Supervisor,
+    Strike::Supervisor,
+    Strike::Broker,
+    Strike::Everything,
+    Strike::Everything,
+];
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
@@ -55,17 +70,16 @@ fn survive(seed: u64) {
             agents.push(scope.spawn(move || agent.work(enough)));
         }
         drop(sent);
-        let mut killer = Killer::new(daemon, random, options);
+        let mut killer = Killer::new(daemon, random, options, CHOICES);
         for _ in 0..KILLS {
-            if !killer.strike(&requests) {
-                break;
-            }
+            let Some(strike) = killer.aim(&requests) else { break };
+            killer.strike(strike);
         }
         enough.store(true, Ordering::Release);
         // Without further kills, the agents answer the remaining tasks.
         let finished: u32 = agents.into_iter().map(|agent| agent.join().expect("an agent")).sum();
         println!("seed {seed}: {finished} programs, {killer}");
-        killer.end();
+        killer.into_daemon().stop();
     });
 }
 

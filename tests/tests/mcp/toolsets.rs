@@ -87,3 +87,19 @@ fn a_program_is_driven_with_the_basic_tools_alone() {
     let again = call("cancel", json!({ "executionId": "one" }));
     assert_eq!(again["structuredContent"]["status"], "ok", "an ended execution keeps its status: {again}");
 }
+
+#[test]
+fn the_life_of_a_session_is_read_in_parts() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    let worktree = home.place.worktree();
+    let session = agent.data("session_create", json!({ "worktree": worktree }));
+    let id = session["sessionId"].as_str().expect("an id").to_owned();
+    agent.data("session_eval", json!({ "sessionId": id, "code": "1" }));
+    agent.data("session_close", json!({ "sessionId": id }));
+    let part = agent.data("session_events", json!({ "sessionId": id, "after": 1, "limit": 3 }));
+    assert_eq!((&part["next"], &part["truncated"]), (&json!(4), &json!(true)), "{part}");
+    assert_eq!((&part["events"][0]["type"], &part["events"][2]["detail"]), (&json!("ready"), &json!("ok")));
+    let rest = agent.data("session_events", json!({ "sessionId": id, "after": 4 }));
+    assert_eq!((&rest["events"][0]["type"], &rest["truncated"]), (&json!("closed"), &json!(false)), "{rest}");
+}

@@ -298,6 +298,7 @@ fn sessions_continue_after_a_restart_of_the_daemon() {
         assert_eq!(refused.status, 404, "{}", refused.text());
     };
     gone(&mut http, &ended);
+    let deleted = ended;
     let place = daemon.stop();
 
     let daemon = Daemon::start_with(place, &DaemonOptions::default());
@@ -312,9 +313,18 @@ fn sessions_continue_after_a_restart_of_the_daemon() {
     if forged != one {
         gone(&mut http, &forged);
     }
+    // Ended before the restart.
+    gone(&mut http, &deleted);
     let ended = http.request("DELETE", "/mcp", &[("mcp-session-id", &one)], None);
     assert_eq!(ended.status, 204, "{}", ended.text());
     gone(&mut http, &one);
+
+    // Continued by one daemon, ended there, and unknown to the next, also one that follows a crash.
+    let place = daemon.kill_everything();
+    let daemon = Daemon::start_with(place, &DaemonOptions::default());
+    for id in [&one, &deleted] {
+        gone(&mut daemon.http(), id);
+    }
 }
 
 #[test]

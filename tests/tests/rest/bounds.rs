@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
 use vm_system_api::control::{OwnUser, PeerPolicy, ServerState};
-use vm_system_api::rest::{self, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
+use vm_system_api::rest::{self, EndedSessions, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
 use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{Health, Op, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -125,6 +125,7 @@ impl Scene {
                 ui,
                 limits,
                 session_key: [0; 32],
+                ended_sessions: EndedSessions::default(),
             };
             let listeners = Listeners { unix, tcp: Vec::new() };
             tokio::spawn(rest::serve(listeners, fake.clone(), options, state.clone()))

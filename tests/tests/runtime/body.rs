@@ -120,9 +120,11 @@ fn called(job: &Execute, link: &mut Link, request: HostRequest) -> Done {
         HostReply::Failed(error) => ended(job, Outcome::Exception { message: error.code }),
         HostReply::Module { path, source, .. } => value(job, &format!("{path}={source}")),
         HostReply::Fs(reply) => value(job, &format!("{reply:?}")),
-        reply @ (HostReply::Database(_) | HostReply::Exec(_) | HostReply::Http(_) | HostReply::Answer(_)) => {
-            value(job, &format!("{reply:?}"))
-        }
+        reply @ (HostReply::Database(_)
+        | HostReply::Exec(_)
+        | HostReply::Http(_)
+        | HostReply::Answer(_)
+        | HostReply::Stdin(_)) => value(job, &format!("{reply:?}")),
     }
 }
 
@@ -174,7 +176,13 @@ fn violate(job: &Execute, number: u32, link: &Link) {
         }
         5 => vec![call.clone(), call],
         6 => vec![FromWorker::HostCall { execution, call: 7, request: exists }],
-        7 => vec![FromWorker::Adopted { nonce: 0, last_sent: 0, running: None, finished: None }],
+        7 => vec![FromWorker::Adopted {
+            nonce: 0,
+            acknowledged: 0,
+            last_sent: 0,
+            running: None,
+            finished: None,
+        }],
         8 => return transmit(link, 9, &FromWorker::Events { execution, events: vec![console(0, "x")] }),
         _ => {
             let _ = socket::send(link.socket(), &[&[0xff; 100]], &[], socket::Wait::Yes);

@@ -71,6 +71,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         sessions: ShareLimits::of(SESSIONS),
         file_calls: ShareLimits::of(FILE_CALLS),
         durable: vm_system_runtime::DurableConfig::default(),
+        stdin: None,
     };
     Runtime::start(config, std::future::ready(Ok(store))).await.expect("a runtime")
 }

@@ -20,7 +20,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
-use vm_system_protocol::worker::{FromWorker, ToWorker};
+use vm_system_protocol::worker::{EXIT_OUT_OF_MEMORY, FromWorker, ToWorker};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::SELF;
 use vm_system_sandbox::step::Layer;
@@ -185,10 +185,13 @@ async fn a_flood_of_forks_ends_the_worker() {
 async fn memory_and_cpu_time_have_a_hard_stop() {
     let (spawner, _events) = embedded().await;
     let mut worker = started(&spawner, 1).await;
-    let blocks: u64 =
-        obey(&mut worker, "memory").await.expect("refused, not killed").parse().expect("a number");
-    let most = (LIMITS.memory_bytes + rlimit::MEMORY_MARGIN_BYTES) >> 20;
-    assert!((64..=most).contains(&blocks), "{blocks} MiB at a limit of 64 MiB and its margin");
+    assert!(matches!(obey(&mut worker, "memory").await, Err(WorkerChannelError::Closed)));
+    assert_eq!(worker.process.exited().await, WorkerExit::Exited(EXIT_OUT_OF_MEMORY));
+    let most = worker.process.usage().expect("its keeper reported").peak_memory_kib >> 10;
+    // The peak has the pages that it shares with the zygote, too.
+    let shared = 64 << 20;
+    let limit = (LIMITS.memory_bytes + rlimit::MEMORY_MARGIN_BYTES + shared) >> 20;
+    assert!((64..=limit).contains(&most), "{most} MiB at a limit of 64 MiB and its margin");
     let mut busy = started(&spawner, 2).await;
     busy.process.allow_cpu(Duration::ZERO).expect("limit");
     busy.sender.send(&order("hang")).await.expect("order");
@@ -338,7 +341,8 @@ async fn a_new_supervisor_adopts_everything() {
         panic!("it runs")
     };
     worker.sender.send(&ToWorker::Adopt { last_committed: 0, nonce: 7 }).await.expect("adopt");
-    let reply = FromWorker::Adopted { nonce: 7, last_sent: 1, running: None, finished: None };
+    let reply =
+        FromWorker::Adopted { nonce: 7, acknowledged: 0, last_sent: 1, running: None, finished: None };
     // Its unacknowledged message, which may also be in the queue still, is sent again.
     while next(&mut worker).await.expect("a reply").message != reply {}
     let again = next(&mut worker).await.expect("the message again");
@@ -484,7 +488,7 @@ pub(crate) const NO_USER_NAMESPACES: &str = "host-without-user-namespaces";
 /// Forbids user namespaces within new namespaces of this process and starts a jail there; the exit code is 0 if the error names
 /// the sysctl. The machine's own limit is not changed: that would break everything else on it.
 pub(crate) fn host_without_user_namespaces() -> i32 {
-    let entered = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }).is_ok();
+    let entered = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }, None).is_ok();
     if !entered || std::fs::write("/proc/sys/user/max_user_namespaces", "0").is_err() {
         skip("namespaces", "cannot make a host without user namespaces here");
         return 0;

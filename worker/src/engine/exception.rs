@@ -52,7 +52,8 @@ fn cause<'js>(inspector: &Inspector<'js>, error: &Object<'js>) -> String {
 /// Describes a thrown value.
 pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<'js>) -> Described {
     let inspector = Inspector::new(ctx, state);
-    match thrown.as_object().filter(|_| thrown.is_error()) {
+    let is_error = |object: &&Object<'js>| thrown.is_error() || inspector.is_dom_exception(object);
+    match thrown.as_object().filter(is_error) {
         Some(error) => {
             let message = inspector.error_header(error);
             let stack = inspector.error_stack(error).unwrap_or_default();

@@ -5,7 +5,7 @@
 //! loop), `budget` (limits), `state` (what callbacks share), `source` (declarations that persist, TypeScript),
 //! `modules` (`import`, `require`, host modules), `library` (libraries that the zygote evaluates for all sessions), `console`,
 //! `inspect` and `preview` (values as text and JSON), `exception` and `position` (stacks with positions of the original text),
-//! `natives` and `prelude/` (globals), `platform` (globals that are evaluated on first use).
+//! `natives` and `prelude/` (globals), `stdin` (the input of a script that `run` started), `platform` (globals that are evaluated on first use).
 //!
 //! Invariants: values are inspected without running code of the script; every soft limit leaves the session usable;
 //! `unsafe` is in `sys` alone.
@@ -30,8 +30,8 @@ mod run;
 mod session;
 mod source;
 mod state;
+mod stdin;
 mod sys;
-mod table;
 mod task;
 mod timers;
 

@@ -5,7 +5,7 @@ use super::budget::{StopReason, now};
 use super::inspect::Inspector;
 use super::state::SharedState;
 use super::timers::{QueuedCallback, delay_ms};
-use super::{codec, console, exception, sys};
+use super::{codec, console, exception, stdin, sys};
 use rquickjs::function::{Opt, Rest};
 use rquickjs::{Array, Coerced, Ctx, Function, Object, Persistent, Result, Value};
 use vm_system_protocol::model::ConsoleLevel;
@@ -23,6 +23,7 @@ pub(super) fn natives<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Result<Object
     timers(ctx, state, &natives)?;
     process(ctx, state, &natives)?;
     codec::install(ctx, &natives)?;
+    stdin::install(ctx, state, &natives)?;
     let shared = state.clone();
     natives.set(
         "prepareStackTrace",
@@ -62,6 +63,15 @@ fn timers<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Re
         Function::new(ctx.clone(), move |ctx: Ctx<'js>, callback: Function<'js>, arguments: Array<'js>| {
             let task = task(&ctx, callback, &arguments)?;
             Ok::<_, rquickjs::Error>(shared.timers.borrow_mut().add_immediate(task) as f64)
+        })?,
+    )?;
+    let shared = state.clone();
+    natives.set(
+        "callAdd",
+        Function::new(ctx.clone(), move |ctx: Ctx<'js>, callback: Function<'js>, arguments: Array<'js>| {
+            let task = task(&ctx, callback, &arguments)?;
+            shared.timers.borrow_mut().add_call(task);
+            Ok::<_, rquickjs::Error>(())
         })?,
     )?;
     let shared = state.clone();
@@ -118,15 +128,16 @@ fn process<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> R
     )?;
     let shared = state.clone();
     natives.set("runSeen", Function::new(ctx.clone(), move || shared.run_set.set(true))?)?;
+    let shared = state.clone();
+    natives.set("keeps", Function::new(ctx.clone(), move || shared.keeps_targets.set(true))?)?;
+    let shared = state.clone();
+    natives.set("processListens", Function::new(ctx.clone(), move || shared.process_listens.set(true))?)?;
     natives.set("heapBytes", Function::new(ctx.clone(), || sys::heap_bytes() as f64)?)?;
     for (name, level) in [("stdout", ConsoleLevel::Log), ("stderr", ConsoleLevel::Error)] {
         let shared = state.clone();
         let write = move |ctx: Ctx<'js>, text: rquickjs::String<'js>| {
-            let mut text = Inspector::new(&ctx, &shared).text(&text, console::text_limit(&shared));
-            if text.ends_with('\n') {
-                text.pop();
-            }
-            console::print(&ctx, &shared, level, &text)
+            let text = Inspector::new(&ctx, &shared).text(&text, console::text_limit(&shared));
+            console::write_text(&ctx, &shared, level, &text)
         };
         natives.set(name, Function::new(ctx.clone(), write)?)?;
     }
@@ -144,7 +155,7 @@ pub(super) fn install_random(ctx: &Ctx<'_>, state: &SharedState) -> Result<()> {
 /// The `console` global.
 pub(super) fn install_console<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Result<()> {
     let console = Object::new(ctx.clone())?;
-    for method in console::METHODS {
+    for method in vm_system_inspect::METHODS {
         let shared = state.clone();
         let call = move |ctx: Ctx<'js>, arguments: Rest<Value<'js>>| {
             console::call(&ctx, &shared, method.1, &arguments.0)

@@ -37,7 +37,7 @@ pub(super) fn js_type(inspector: &Inspector<'_>, value: &Value<'_>) -> JsType {
         ObjectClass::Map => JsType::Map,
         ObjectClass::Set => JsType::Set,
         ObjectClass::Promise => JsType::Promise,
-        ObjectClass::Error => JsType::Error,
+        ObjectClass::Error | ObjectClass::DomException => JsType::Error,
         ObjectClass::Proxy if object.is_function() => JsType::Function,
         _ => JsType::Object,
     }

@@ -46,13 +46,12 @@ impl Rejections {
         }
     }
 
-    /// Removes the oldest promise and returns its reason.
-    pub(super) fn take_first<'js>(&mut self, ctx: &Ctx<'js>) -> Option<Value<'js>> {
+    /// Removes the oldest promise; returns it with its reason.
+    pub(super) fn take_first<'js>(&mut self, ctx: &Ctx<'js>) -> Option<(Value<'js>, Value<'js>)> {
         let (_, entry) = self.order.pop_first()?;
-        if let Ok(promise) = entry.promise.restore(ctx) {
-            self.by_promise.remove(&sys::identity(&promise));
-        }
-        entry.reason.restore(ctx).ok()
+        let promise = entry.promise.restore(ctx).ok()?;
+        self.by_promise.remove(&sys::identity(&promise));
+        Some((promise, entry.reason.restore(ctx).ok()?))
     }
 
     /// Removes all promises.

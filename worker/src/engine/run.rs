@@ -2,6 +2,7 @@
 
 mod event_loop;
 mod globals;
+mod process_events;
 
 use super::budget::StopReason;
 use super::inspect::Inspector;
@@ -49,8 +50,9 @@ enum Failure<'js> {
 pub(super) fn execute(ctx: &Ctx<'_>, state: &SharedState, job: &Execute) -> ExecutionEnd {
     sys::stack_starts_here(ctx);
     let result = globals::begin(ctx, state, job).and_then(|run_globals| {
-        let result =
-            evaluate(ctx, state, job).and_then(|evaluated| event_loop::settle(ctx, state, evaluated));
+        let result = evaluate(ctx, state, job).or_else(|failed| process_events::uncaught(ctx, state, failed));
+        let result = result.and_then(|evaluated| event_loop::settle(ctx, state, evaluated));
+        let result = process_events::at_the_end(ctx, state, result);
         globals::end(ctx, run_globals);
         result
     });

@@ -51,6 +51,10 @@ pub(super) struct EngineState {
     pub(super) withdrawn: RefCell<HashMap<String, Vec<Withdrawn>>>,
     /// `process.env` or `process.argv` may hold values of an earlier run.
     pub(super) run_set: Cell<bool>,
+    /// Targets of weak references are kept alive to the end of the job.
+    pub(super) keeps_targets: Cell<bool>,
+    /// The script has listened to an event of the process's end.
+    pub(super) process_listens: Cell<bool>,
     /// Monotonic time of the session's start (nanoseconds).
     pub(super) session_started: Cell<u64>,
 }
@@ -78,14 +82,16 @@ impl EngineState {
         Ok(())
     }
 
-    /// Makes a host call; its time does not count as wall time.
+    /// Makes a host call; its time does not count as wall time, unless the script waits for its standard input.
     pub(super) fn call(&self, ctx: &Ctx<'_>, request: HostRequest) -> Result<HostReply> {
         if request.has_effect() {
             self.modules.borrow_mut().forget_files();
         }
-        let before = now();
+        let (before, counts) = (now(), matches!(request, HostRequest::Stdin { .. }));
         let reply = self.host.with(|host| host.call(request));
-        self.budget.waited(now().saturating_sub(before));
+        if !counts {
+            self.budget.waited(now().saturating_sub(before));
+        }
         if self.budget.check() {
             return Err(sys::throw_uncatchable(ctx));
         }

@@ -1,4 +1,5 @@
-//! Owns the macrotasks of a session: timers, immediates and `process.nextTick`. Reads no clock: times are passed in.
+//! Owns the macrotasks of a session, in the phases of Node's event loop: timers, finished calls and input, immediates; and
+//! `process.nextTick`. Reads no clock: times are passed in.
 
 use rquickjs::{Function, Persistent, Value};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -22,13 +23,43 @@ struct Timer {
 /// Longest delay; a longer one counts as 1 ms, as in Node (milliseconds).
 const LONGEST_DELAY: f64 = 2_147_483_647.0;
 
+/// A timer of this age or less is due in the first iteration already, as in Node, where the main script takes longer (nanoseconds).
+const FIRST_ITERATION: u64 = 1_000_000;
+
+/// The part of an iteration of the event loop that runs now.
+#[derive(Debug, Default, Clone, Copy)]
+enum Phase {
+    /// Between two iterations.
+    #[default]
+    Begin,
+    /// Timers that were due at this time.
+    Timers { at: u64 },
+    /// Callbacks of finished calls up to this id.
+    Calls { last: u64 },
+    /// Immediates up to this id: what they add runs in the next iteration.
+    Immediates { last: u64 },
+}
+
+/// The callback that waits for a piece of the standard input.
+struct InputWait {
+    callback: QueuedCallback,
+    /// Keeps the execution alive.
+    referenced: bool,
+}
+
 /// Timers in order of their time, then of their creation.
 #[derive(Default)]
 pub(super) struct Timers {
     due: BTreeMap<(u64, u64), Timer>,
     by_id: HashMap<u64, (u64, u64)>,
+    calls: VecDeque<(u64, QueuedCallback)>,
     immediates: VecDeque<(u64, QueuedCallback)>,
     ticks: VecDeque<QueuedCallback>,
+    input: Option<InputWait>,
+    /// The last wait for something from outside was for the standard input.
+    input_turn: bool,
+    phase: Phase,
+    is_later_iteration: bool,
     /// How many pending timers keep the execution alive.
     referenced: usize,
     last_id: u64,
@@ -68,6 +99,39 @@ impl Timers {
         self.last_id += 1;
         self.immediates.push_back((self.last_id, task));
         self.last_id
+    }
+
+    /// Adds the callback of a call that is finished.
+    pub(super) fn add_call(&mut self, task: QueuedCallback) {
+        self.last_id += 1;
+        self.calls.push_back((self.last_id, task));
+    }
+
+    /// Sets the callback that gets the next piece of the standard input; none: nothing waits for it.
+    pub(super) fn wait_for_input(&mut self, wait: Option<(QueuedCallback, bool)>) {
+        self.input = wait.map(|(callback, referenced)| InputWait { callback, referenced });
+    }
+
+    /// Whether a callback waits for the standard input.
+    pub(super) fn waits_for_input(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// Takes the callback that waits for the standard input, as that of a finished call.
+    pub(super) fn take_input_callback(&mut self) -> Option<QueuedCallback> {
+        self.begin_calls();
+        self.input.take().map(|wait| wait.callback)
+    }
+
+    /// Begins the phase of finished calls, for one that comes from outside: immediates come next.
+    pub(super) fn begin_calls(&mut self) {
+        self.phase = Phase::Calls { last: self.last_id };
+    }
+
+    /// Whether the standard input is waited for now; every second time.
+    pub(super) fn is_turn_of_input(&mut self) -> bool {
+        self.input_turn = !self.input_turn;
+        self.input_turn
     }
 
     /// Adds a tick, which runs before the next promise job.
@@ -115,13 +179,37 @@ impl Timers {
         !self.ticks.is_empty()
     }
 
-    /// The oldest immediate.
-    pub(super) fn take_immediate(&mut self) -> Option<QueuedCallback> {
-        self.immediates.pop_front().map(|(_, task)| task)
+    /// The next callback of this iteration; none: the iteration is over.
+    pub(super) fn next(&mut self, now: u64) -> Option<QueuedCallback> {
+        loop {
+            let last = self.last_id;
+            match self.phase {
+                Phase::Begin => {
+                    let ahead = if self.is_later_iteration { 0 } else { FIRST_ITERATION };
+                    self.is_later_iteration = true;
+                    self.phase = Phase::Timers { at: now.saturating_add(ahead) };
+                }
+                Phase::Timers { at } => match self.take_due(at) {
+                    None => self.phase = Phase::Calls { last },
+                    task => return task,
+                },
+                Phase::Calls { last: until } => match take_first(&mut self.calls, until) {
+                    None => self.phase = Phase::Immediates { last },
+                    task => return task,
+                },
+                Phase::Immediates { last: until } => {
+                    let task = take_first(&mut self.immediates, until);
+                    if task.is_none() {
+                        self.phase = Phase::Begin;
+                    }
+                    return task;
+                }
+            }
+        }
     }
 
     /// Takes the next timer that is due. A repeating one is queued again.
-    pub(super) fn take_due(&mut self, now: u64) -> Option<QueuedCallback> {
+    fn take_due(&mut self, now: u64) -> Option<QueuedCallback> {
         let (key, timer) = self.due.first_key_value()?;
         if key.0 > now {
             return None;
@@ -134,20 +222,20 @@ impl Timers {
         Some(task)
     }
 
-    /// The time at which the next timer is due (nanoseconds), if a timer keeps the execution alive.
-    pub(super) fn next_due(&self) -> Option<u64> {
-        if !self.immediates.is_empty() {
-            return Some(0);
-        }
-        if self.referenced == 0 {
-            return None;
-        }
-        self.due.first_key_value().map(|(key, _)| key.0)
+    /// Whether something keeps the execution alive.
+    pub(super) fn is_alive(&self) -> bool {
+        self.referenced > 0
+            || !self.immediates.is_empty()
+            || !self.calls.is_empty()
+            || self.input.as_ref().is_some_and(|wait| wait.referenced)
     }
 
-    /// The time at which the next timer is due (nanoseconds), whether or not one keeps the execution alive.
-    pub(super) fn first_due(&self) -> Option<u64> {
-        if self.immediates.is_empty() { self.due.first_key_value().map(|(key, _)| key.0) } else { Some(0) }
+    /// The time at which the next callback is due (nanoseconds); none: only input can bring one.
+    pub(super) fn next_due(&self) -> Option<u64> {
+        if !self.immediates.is_empty() || !self.calls.is_empty() {
+            return Some(0);
+        }
+        self.due.first_key_value().map(|(key, _)| key.0)
     }
 
     /// Removes all callbacks.
@@ -156,6 +244,15 @@ impl Timers {
         self.referenced = 0;
         self.by_id.clear();
         self.immediates.clear();
+        self.calls.clear();
         self.ticks.clear();
+        self.input = None;
+        self.phase = Phase::Begin;
+        self.is_later_iteration = false;
     }
+}
+
+/// The first callback, if its id is at most `last`.
+fn take_first(queue: &mut VecDeque<(u64, QueuedCallback)>, last: u64) -> Option<QueuedCallback> {
+    queue.pop_front_if(|(id, _)| *id <= last).map(|(_, task)| task)
 }

@@ -16,7 +16,7 @@ use vm_system_sandbox::{landlock, namespaces, privileges, rlimit, root, selftest
 
 /// `keeper-inside WALLS CGROUP`.
 pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
-    let Ok(fds) = Inherited::take() else { process::exit_now(super::EXIT_FAILED) };
+    let Ok(fds) = Inherited::take(&[]) else { process::exit_now(super::EXIT_FAILED) };
     let Some(walls) = Walls::from_argument(arguments.first()) else {
         fail(&fds.control, StepError { step: JailStep::Channel, errno: 0 }, "unknown arguments")
     };

@@ -19,7 +19,8 @@ use vm_system_protocol::limits::KEEPER_MESSAGE_BYTES;
 use vm_system_sandbox::step::StepError;
 use vm_system_sandbox::{process, socket};
 
-/// First argument of the keeper's process: `keeper WALLS UID GID`.
+/// First argument of the keeper's process: `keeper WALLS UID GID FURTHER…`, where FURTHER are the names of the descriptors after the
+/// first three.
 pub(crate) const MODE: &str = "keeper";
 /// First argument after the second exec: `keeper-inside WALLS CGROUP`.
 pub(crate) const MODE_INSIDE: &str = "keeper-inside";
@@ -34,15 +35,27 @@ pub(crate) struct Inherited {
     zygote: OwnedFd,
     /// The cgroup to join, if there is one.
     group: Option<OwnedFd>,
+    /// The user namespace to enter, where this user may not make one.
+    user_namespace: Option<OwnedFd>,
 }
 
+/// The names of further descriptors.
+const GROUP: &str = "group";
+const USER_NAMESPACE: &str = "user-namespace";
+
 impl Inherited {
-    fn take() -> std::io::Result<Self> {
+    /// `further`: the names of the descriptors after the first three.
+    fn take(further: &[String]) -> std::io::Result<Self> {
         let first = process::FIRST_FD;
         let [control, adoption, zygote] = [0, 1, 2].map(|at| process::inherited(first + at));
-        let group = process::inherited(first + 3).ok();
+        let named = |name: &str| {
+            let at = (first + 3..).zip(further).find(|(_, further)| *further == name);
+            at.map(|(at, _)| process::inherited(at)).transpose()
+        };
+        let (group, user_namespace) = (named(GROUP), named(USER_NAMESPACE));
         process::close_inherited();
-        Ok(Self { control: control?, adoption: adoption?, zygote: zygote?, group })
+        let (group, user_namespace) = (group?, user_namespace?);
+        Ok(Self { control: control?, adoption: adoption?, zygote: zygote?, group, user_namespace })
     }
 }
 

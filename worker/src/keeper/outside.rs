@@ -10,9 +10,11 @@ use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::socket;
 use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 
-/// `keeper WALLS UID GID`.
+/// `keeper WALLS UID GID FURTHER…`.
 pub(crate) fn main(arguments: &[String]) -> ! {
-    let Ok(mut fds) = Inherited::take() else { process::exit_now(super::EXIT_FAILED) };
+    let Ok(mut fds) = Inherited::take(arguments.get(3..).unwrap_or_default()) else {
+        process::exit_now(super::EXIT_FAILED)
+    };
     let _ = socket::send(&fds.control, &[&Hello::ours().to_packet()], &[], socket::Wait::Yes);
     let Some((walls, service)) = parse(arguments) else {
         fail(&fds.control, StepError { step: JailStep::Channel, errno: 0 }, "unknown arguments")
@@ -38,7 +40,7 @@ fn enter(walls: Walls, service: Ids, fds: &mut Inherited) -> Result<(), StepErro
     let mut own_cgroup = false;
     match walls {
         Walls::Full => {
-            namespaces::enter(service)?;
+            namespaces::enter(service, fds.user_namespace.take().as_ref())?;
             own_cgroup = namespaces::enter_cgroup().is_ok();
         }
         Walls::NoUserns => namespaces::become_service_user(service)?,

@@ -101,11 +101,14 @@ impl Keeper {
         Ok(())
     }
 
-    /// The longest wait for the next event; [`End`] if no supervisor can come any more.
+    /// The longest wait for the next event; [`End`] if no supervisor can come any more, or has nothing to come for.
     fn longest_wait(&self) -> Result<Option<Duration>, End> {
         let candidate =
             self.candidate.as_ref().map(|(_, until)| until.saturating_duration_since(Instant::now()));
         let Err(since) = &self.supervisor else { return Ok(candidate) };
+        if self.table.workers().len() == 0 {
+            return Err(End);
+        }
         let grace = if self.stopped { Duration::ZERO } else { Duration::from_millis(self.begin.grace_ms) };
         let left = grace.checked_sub(since.elapsed()).ok_or(End)?;
         Ok(Some(candidate.map_or(left, |candidate| candidate.min(left))))

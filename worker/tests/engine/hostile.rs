@@ -147,7 +147,7 @@ fn a_long_text_is_printed_whole_in_several_events() {
     // A surrogate pair and a character of two bytes are at every possible boundary.
     for unit in ["é", "a\u{1F600}", "\u{1F600}"] {
         engine.logs(&format!(
-            "const t = '{unit}'.repeat(400_000); console.log(t, t); console.log('b'); process.stdout.write(t)"
+            "const t = '{unit}'.repeat(400_000); console.log(t, t); console.log('b'); process.stdout.write(t); process.stdout.write('\\n')"
         ));
         let whole = unit.repeat(400_000);
         let mut lines = vec![String::new()];

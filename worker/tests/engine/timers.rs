@@ -1,7 +1,9 @@
 //! The event loop: order, what keeps an execution alive, unhandled rejections.
 
 use crate::harness::Engine;
-use vm_system_protocol::worker::Outcome;
+use vm_system_protocol::model::ExecutionKind;
+use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::worker::{Outcome, SourceFormat};
 
 #[test]
 fn macrotasks_ticks_and_jobs_run_in_nodes_order() {
@@ -14,9 +16,44 @@ fn macrotasks_ticks_and_jobs_run_in_nodes_order() {
          queueMicrotask(() => console.log('microtask'));
          console.log('sync')",
     );
-    let before: Vec<&str> = logs.iter().map(String::as_str).filter(|line| *line != "immediate").collect();
-    assert_eq!(before, ["sync", "tick", "job", "microtask", "tick in job", "timeout"]);
-    assert!(logs.contains(&"immediate".to_owned()));
+    assert_eq!(logs, ["sync", "tick", "job", "microtask", "tick in job", "timeout", "immediate"]);
+}
+
+#[test]
+fn immediates_follow_finished_calls_and_what_they_add_runs_in_the_next_iteration() {
+    let mut engine = Engine::new().file("a.txt", "a");
+    // What a call's callback adds: the immediate first, always.
+    let logs = engine.logs(
+        "require('fs').readFile('a.txt', () => {
+             console.log('call');
+             setTimeout(() => console.log('timeout'), 0);
+             setImmediate(() => {
+                 console.log('immediate');
+                 setImmediate(() => console.log('next'));
+                 process.nextTick(() => console.log('tick'));
+             });
+             setImmediate(() => console.log('second'));
+         }); undefined",
+    );
+    let (in_order, timeout): (Vec<&str>, Vec<&str>) =
+        logs.iter().map(String::as_str).partition(|line| *line != "timeout");
+    assert_eq!(in_order, ["call", "immediate", "tick", "second", "next"]);
+    assert_eq!(timeout.len(), 1);
+    assert!(
+        logs.iter().position(|line| line == "timeout") > logs.iter().position(|line| line == "second"),
+        "{logs:?}"
+    );
+    // A timer that is due all the time, and immediates without end, leave the others their turn.
+    let logs = engine.logs(
+        "let turns = 0; const busy = setInterval(() => { const until = Date.now() + 3; while (Date.now() < until); }, 1);
+         const again = () => { if (++turns < 5) setImmediate(again); else { clearInterval(busy); console.log('done') } }; setImmediate(again);
+         require('fs').readFile('a.txt', 'utf8', (error, text) => console.log(text, turns)); undefined",
+    );
+    assert_eq!(logs, ["a 0", "done"]);
+    let cleared = engine.logs(
+        "const [a, b] = [setImmediate(() => { clearImmediate(b); console.log('a') }), setImmediate(() => console.log('b'))]; undefined",
+    );
+    assert_eq!(cleared, ["a"]);
 }
 
 #[test]
@@ -80,4 +117,86 @@ fn process_exit_ends_the_run_with_its_code_and_nothing_catches_it() {
     assert_eq!(engine.script("b.js", "process.exit()").outcome, Outcome::Ok);
     assert_eq!(engine.script("c.js", "process.exitCode = 4; 1").outcome, Outcome::Exit { code: 4 });
     assert_eq!(engine.script("d.js", "1").outcome, Outcome::Ok);
+}
+
+#[test]
+fn the_events_of_a_processs_end_are_emitted_as_in_node() {
+    // Code, and what it prints with Node 20 and 22 in a file.
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "process.on('exit', (code) => console.log('exit', code, process.exitCode)); process.on('beforeExit', (code) => console.log('before', code)); console.log('end')",
+            &["end", "before 0", "exit 0 undefined"],
+        ),
+        (
+            "let more = 2; process.on('beforeExit', () => { console.log('before'); if (more-- > 0) setTimeout(() => console.log('timer'), 1) })",
+            &["before", "timer", "before", "timer", "before"],
+        ),
+        (
+            "process.once('beforeExit', () => { Promise.resolve().then(() => console.log('job')); process.nextTick(() => console.log('tick')) });
+             process.on('exit', () => { console.log('exit'); setTimeout(() => console.log('never'), 0); process.nextTick(() => console.log('never')); Promise.resolve().then(() => console.log('job')) })",
+            &["tick", "job", "exit", "job"],
+        ),
+        (
+            "process.on('exit', (code) => console.log('exit', code)); process.on('beforeExit', () => console.log('never')); setTimeout(() => { process.exit(0); console.log('never') }, 1)",
+            &["exit 0"],
+        ),
+        (
+            "process.on('uncaughtException', (error, origin) => console.log('caught', error.message, origin)); process.on('exit', (code) => console.log('exit', code));
+             setTimeout(() => { throw new Error('two') }, 1); setTimeout(() => console.log('three'), 5); throw new Error('one')",
+            &["caught one uncaughtException", "caught two uncaughtException", "three", "exit 0"],
+        ),
+        (
+            "process.on('unhandledRejection', (reason, promise) => console.log('rejected', reason.message, promise instanceof Promise));
+             Promise.reject(new Error('x')); setTimeout(() => console.log('later'), 1)",
+            &["rejected x true", "later"],
+        ),
+        (
+            "process.on('uncaughtException', (error, origin) => console.log(error.code ?? error.message, origin)); Promise.reject(new Error('x')); Promise.reject(5); process.nextTick(() => { throw new Error('tick') })",
+            &["tick uncaughtException", "x unhandledRejection", "ERR_UNHANDLED_REJECTION unhandledRejection"],
+        ),
+        (
+            "process.on('exit', () => { console.log('one'); process.exit(0) }); process.on('exit', () => console.log('never'))",
+            &["one"],
+        ),
+    ];
+    let mut engine = Engine::new();
+    for (code, printed) in cases {
+        let done = engine.run(ExecutionKind::RunFile, "a.js", SourceFormat::CommonJs, code);
+        assert_eq!(
+            (done.outcome, engine.console()),
+            (Outcome::Ok, printed.iter().map(|line| (*line).to_owned()).collect()),
+            "{code}"
+        );
+    }
+    // An exception that nothing catches is the execution's, and `exit` has its code.
+    let done = engine.repl(
+        "process.on('exit', (code) => console.log('exit', code, process.exitCode)); throw new Error('mine')",
+    );
+    assert!(
+        matches!(&done.outcome, Outcome::Exception { message } if message == "Error: mine"),
+        "{:?}",
+        done.outcome
+    );
+    assert_eq!(engine.console(), ["exit 1 1"]);
+    let done = engine.repl("process.on('exit', () => { process.exitCode = 3 }); process.exit(2)");
+    assert_eq!(done.outcome, Outcome::Exit { code: 3 });
+    let done = engine.repl(
+        "process.on('uncaughtException', () => { throw new Error('again') }); throw new Error('first')",
+    );
+    assert!(
+        matches!(&done.outcome, Outcome::Exception { message } if message == "Error: again"),
+        "{:?}",
+        done.outcome
+    );
+    // For these events an execution is a process: nothing is left of its listeners.
+    assert_eq!(engine.logs("process.on('warning', () => console.log('kept')); 1"), [] as [&str; 0]);
+    assert_eq!(engine.logs("process.emit('warning'); process.listenerCount('exit')"), ["kept"]);
+    assert_eq!(
+        engine.value("process.listenerCount('uncaughtException') + process.listenerCount('exit')"),
+        "0"
+    );
+    // A limit ends it without events.
+    engine.policy.limits.wall_ms = 50;
+    let done = engine.repl("process.on('exit', () => console.log('never')); for (;;);");
+    assert_eq!((done.outcome, engine.console().len()), (Outcome::Limit(LimitKind::Wall), 0));
 }

@@ -163,3 +163,30 @@ fn a_new_session_has_no_globals_of_the_warm_up() {
     assert_eq!(engine.value("Object.keys(globalThis)"), "[]");
     assert_eq!(engine.value("Object.keys(require.cache)"), "[]");
 }
+
+#[test]
+fn the_text_of_a_date_names_the_zone_as_intl_does() {
+    let mut engine = Engine::new();
+    let name = "new Intl.DateTimeFormat('en-US', { timeZoneName: 'long' }).formatToParts(time).find((part) => part.type === 'timeZoneName').value";
+    let code = format!(
+        "[0, 1e12, 1720000000000].every((time) => {{ const date = new Date(time), name = ` (${{{name}}})`;
+             return String(date).endsWith(name) && date.toTimeString().endsWith(name) && /GMT[+-]\\d{{4}} \\(.+\\)$/.test(`${{date}}`)
+                 && +new Date(String(date)) === time && !date.toDateString().includes('('); }}) && `${{new Date(NaN)}}` === 'Invalid Date'"
+    );
+    assert_eq!(engine.value(&code), "true");
+}
+
+#[test]
+fn a_weak_reference_keeps_its_target_to_the_end_of_the_job_and_no_longer() {
+    let mut engine = Engine::new();
+    let code = "let ref = null; (() => { ref = new WeakRef({ a: 1 }) })(); const now = ref.deref()?.a;
+                let later; setTimeout(() => { later = ref.deref() }, 1); await new Promise((done) => setTimeout(done, 5)); [now, later]";
+    assert_eq!(engine.value(code), "[ 1, undefined ]");
+    let code = "class Own extends WeakRef {}; const target = {}; const own = new Own(target);
+                [own instanceof WeakRef, own.deref() === target, new WeakRef(target).constructor === WeakRef, WeakRef.name, WeakRef.length,
+                 (() => { try { WeakRef(target) } catch (e) { return e.message } })(), (() => { try { new WeakRef(1) } catch (e) { return e.name } })()].join()";
+    assert_eq!(
+        engine.value(code),
+        "\"true,true,true,WeakRef,1,Constructor WeakRef requires 'new',TypeError\""
+    );
+}

@@ -67,6 +67,8 @@ async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
         }
         Ok(())
     };
+    let mut reconnect = context.reconnect();
+    let mut was_sent = false;
     loop {
         let before = last.get();
         let op =
@@ -78,9 +80,16 @@ async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
             }
             Ok(Reply::Done) => return Ok(exit::OK),
             Ok(other) => return Err(unexpected(&other)),
-            // A reader that paused for too long is disconnected; continues after the last event.
-            Err(CallError::Lost(_)) if last.get() > before => {}
-            Err(error) => return Err(explain(error)),
+            // The daemon is restarted, or the reader paused for too long: continues after the last event.
+            Err(error) => {
+                if last.get() > before {
+                    reconnect.reached();
+                }
+                was_sent |= !matches!(error, CallError::Own(_));
+                if !was_sent || !reconnect.again(&error).await {
+                    return Err(explain(error));
+                }
+            }
         }
     }
 }

@@ -7,12 +7,15 @@ use crate::client::CallError;
 use crate::commands::program::show;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
+use crate::reconnect::Reconnect;
 use crate::script_output::{ScriptOutput, exit_code, note_truncation};
 use crate::signals::Interrupts;
+use std::cell::Cell;
 use std::time::Duration;
+use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer, NewExecution, Op, Reply};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
-use vm_system_protocol::model::{Event, Execution, Run};
+use vm_system_protocol::model::{Event, EventPayload, Execution, Run};
 
 /// Interval between queries for the running execution, if Ctrl-C came before the execution's first event.
 const QUERY_INTERVAL: Duration = Duration::from_millis(20);
@@ -51,8 +54,7 @@ pub(crate) async fn to_its_stop(
     new.wait = true;
     new.follow = context.out.is_table();
     let session = new.session.clone();
-    let print = &mut |events: Vec<_>| output.events(&events);
-    let call = backend.call_following(Op::ExecStart(Box::new(new)), key, print);
+    let call = until_it_stops(context, backend, new, key, output);
     tokio::pin!(call);
     let give_up = async {
         interrupts.next().await;
@@ -60,20 +62,49 @@ pub(crate) async fn to_its_stop(
         interrupts.next().await;
     };
     tokio::pin!(give_up);
-    let result = tokio::select! {
+    tokio::select! {
         biased;
         result = &mut call => result,
-        () = &mut give_up => return Err(CliError::silent(interrupts.exit_code())),
-    };
-    match result {
-        Ok(Reply::Execution(execution)) => Ok(ExecutionStop::Ended(execution)),
-        Ok(Reply::Durable(DurableReply::Run(run))) => Ok(ExecutionStop::Waits(run)),
-        Ok(other) => Err(unexpected(&other)),
-        Err(CallError::Lost(why)) => match output.execution() {
-            Some(id) => Ok(ExecutionStop::Ended(resume(backend, id, output, why).await?)),
-            None => Err(explain(CallError::Lost(why))),
-        },
-        Err(error) => Err(explain(error)),
+        () = &mut give_up => Err(CliError::silent(interrupts.exit_code())),
+    }
+}
+
+/// Starts an execution and waits until it stops, also if the daemon is restarted meanwhile: until something of the execution is known,
+/// the request is repeated with its key, so that the code never runs twice; afterwards only its events are requested.
+async fn until_it_stops(
+    context: &Context,
+    backend: &Backend,
+    new: NewExecution,
+    key: Option<String>,
+    output: &ScriptOutput,
+) -> Result<ExecutionStop, CliError> {
+    let is_daemon = matches!(backend, Backend::Daemon { .. });
+    let key = key.or_else(|| is_daemon.then(|| Uuid::new_v4().to_string()));
+    let mut reconnect = context.reconnect();
+    let mut was_sent = false;
+    loop {
+        let print = &mut |events: Vec<_>| output.events(&events);
+        let op = Op::ExecStart(Box::new(new.clone()));
+        let error = match backend.call_following(op, key.clone(), print).await {
+            Ok(Reply::Execution(execution)) => {
+                reconnect.reached();
+                return Ok(ExecutionStop::Ended(execution));
+            }
+            Ok(Reply::Durable(DurableReply::Run(run))) => {
+                reconnect.reached();
+                return Ok(ExecutionStop::Waits(run));
+            }
+            Ok(other) => return Err(unexpected(&other)),
+            Err(error) => error,
+        };
+        // A daemon that never responded is not waited for.
+        was_sent |= !matches!(error, CallError::Own(_));
+        if !is_daemon || !was_sent || !reconnect.again(&error).await {
+            return Err(explain(error));
+        }
+        if let Some(id) = output.execution() {
+            return resume(backend, id, output, reconnect).await;
+        }
     }
 }
 
@@ -187,32 +218,60 @@ async fn at_task(context: &Context, backend: &Backend, run: &Run) -> Result<u8, 
     show::run(context, run).await
 }
 
-/// The connection broke during the stream (a reader that paused too long): continues after the last event.
+/// The connection broke during the stream (the daemon was restarted, or the reader paused too long): continues after the last event.
 async fn resume(
     backend: &Backend,
     id: ExecutionId,
     output: &ScriptOutput,
-    why: String,
-) -> Result<Box<Execution>, CliError> {
-    let mut lost = why;
+    mut reconnect: Reconnect,
+) -> Result<ExecutionStop, CliError> {
     loop {
-        let before = output.last_seq();
-        let op = Op::ExecEvents { execution: id.to_string(), after_seq: before, limit: 0, follow: true };
-        match backend.call_following(op, None, &mut |events| output.events(&events)).await {
-            Ok(Reply::Events(rest)) => output.events(&rest)?,
-            Ok(other) => return Err(unexpected(&other)),
-            Err(CallError::Lost(_)) if output.last_seq() > before => continue,
-            Err(CallError::Lost(again)) => {
-                lost.push_str("; then ");
-                lost.push_str(&again);
-                return Err(explain(CallError::Lost(lost)));
-            }
-            // The daemon was reachable before: it has exited since.
-            Err(CallError::Own(_)) => return Err(explain(CallError::Lost(lost))),
-            Err(error) => return Err(explain(error)),
+        let error = match events_to_a_stop(backend, id, output).await {
+            Ok(()) => match backend.call_following(wait_for(id), None, &mut |_| Ok(())).await {
+                Ok(Reply::Execution(execution)) => {
+                    reconnect.reached();
+                    further(backend, &id.to_string(), output, |events| output.events(events)).await?;
+                    return Ok(ExecutionStop::Ended(execution));
+                }
+                Ok(Reply::Durable(DurableReply::Run(run))) => {
+                    reconnect.reached();
+                    return Ok(ExecutionStop::Waits(run));
+                }
+                Ok(other) => return Err(unexpected(&other)),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        if !reconnect.again(&error).await {
+            return Err(explain(error));
         }
-        let reply = backend.call(Op::ExecGet { execution: id.to_string() }, None).await?;
-        return Ok(expect_reply!(reply, Reply::Execution(execution) => execution));
+    }
+}
+
+fn wait_for(id: ExecutionId) -> Op {
+    Op::ExecWait { execution: id.to_string() }
+}
+
+/// Prints the events of an execution after the last one, until it has ended or waits for an answer.
+async fn events_to_a_stop(
+    backend: &Backend,
+    id: ExecutionId,
+    output: &ScriptOutput,
+) -> Result<(), CallError> {
+    let waits = Cell::new(false);
+    let op =
+        Op::ExecEvents { execution: id.to_string(), after_seq: output.last_seq(), limit: 0, follow: true };
+    let print = &mut |events: Vec<Event>| {
+        output.events(&events)?;
+        waits.set(events.iter().any(|event| matches!(event.payload, EventPayload::Task { .. })));
+        // Ends the stream with its connection; the caller learns whether the execution still waits.
+        if waits.get() { Err(CliError::silent(exit::OK)) } else { Ok(()) }
+    };
+    match backend.call_following(op, None, print).await {
+        Ok(Reply::Events(rest)) => output.events(&rest).map_err(CallError::Own),
+        Ok(other) => Err(CallError::Own(unexpected(&other))),
+        Err(CallError::Own(_)) if waits.get() => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -6,9 +6,12 @@ use super::workspace::Workspace;
 use crate::client::{CallError, Connection};
 use crate::error::{CliError, exit};
 use crate::on_demand::{self, Starter};
+use crate::reconnect::Reconnect;
 use crate::target::DaemonTarget;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 use vm_system_api::mcp::{
@@ -32,6 +35,9 @@ pub(super) struct StdioFront {
     workspace: Workspace,
     idle: Mutex<Vec<Connection>>,
     slots: Semaphore,
+    /// How long to connect again to a daemon that was reachable.
+    patience: Duration,
+    was_reached: AtomicBool,
 }
 
 /// The key of a named client's current execution.
@@ -43,7 +49,7 @@ pub(crate) fn key_of_client(name: &str) -> Result<String, CliError> {
 impl StdioFront {
     pub(super) fn new(
         (client, toolsets): (Option<String>, ToolSets),
-        target: DaemonTarget,
+        (target, patience): (DaemonTarget, Duration),
         starter: Option<Starter>,
         files: Files,
         worktree: Option<String>,
@@ -62,6 +68,8 @@ impl StdioFront {
             workspace,
             idle: Mutex::default(),
             slots: Semaphore::new(CONNECTIONS),
+            patience,
+            was_reached: AtomicBool::new(false),
         })
     }
 
@@ -84,8 +92,23 @@ impl StdioFront {
         // The semaphore is never closed.
         let _slot = self.slots.acquire().await;
         let mut lost = String::new();
-        for _ in 0..TRIES {
-            let mut connection = self.connection().await?;
+        let mut reconnect = Reconnect::new(self.patience);
+        let mut tries = 0;
+        while tries < TRIES {
+            let mut connection = match self.connection().await {
+                Ok(connection) => connection,
+                // A daemon that never responded is not waited for.
+                Err(error) => {
+                    let was_reached = self.was_reached.load(Ordering::Relaxed);
+                    if was_reached && reconnect.again(&CallError::Op(Box::new(error.clone()))).await {
+                        continue;
+                    }
+                    return Err(error);
+                }
+            };
+            self.was_reached.store(true, Ordering::Relaxed);
+            reconnect.reached();
+            tries += 1;
             match connection.call(op.clone(), Some(key.clone()), |_| Ok(())).await {
                 Ok(reply) => {
                     self.kept().push(connection);

@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Wait until the daemon responds, if it is starting: 500ms, 10s, 2m [without a value: 60s]
-    #[arg(long, value_name = "TIME", value_parser = parse::duration, num_args = 0..=1, require_equals = true,
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, num_args = 0..=1,
           default_missing_value = "60s")]
     wait_ready: Option<Duration>,
 }

@@ -1,6 +1,6 @@
 //! `program set`
 
-use super::{call_run, show};
+use super::{call_run, show, state};
 use crate::context::Context;
 use crate::error::CliError;
 use vm_system_protocol::control::DurableOp;
@@ -18,20 +18,21 @@ pub struct Args {
     /// New value as JSON; anything that is not JSON is a string
     #[arg(value_name = "VALUE", allow_hyphen_values = true)]
     value: String,
-    /// Frame of the variable, as `program state` numbers them
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    frame: u32,
+    /// Frame of the variable, as `program state` numbers them [default: the innermost one that has the variable]
+    #[arg(long, value_name = "N")]
+    frame: Option<u32>,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let value: serde_json::Value =
         serde_json::from_str(&args.value).unwrap_or(serde_json::Value::String(args.value));
-    let op = DurableOp::StateSet {
-        execution: args.execution,
-        name: args.name,
-        value: JsonText::from_value(&value),
-        frame: args.frame,
+    let Args { execution, name, frame, .. } = args;
+    let frame = match frame {
+        Some(frame) => frame,
+        None => state::of(context, &execution, None).await?.frame_with(&name),
     };
+    let value = JsonText::from_value(&value);
+    let op = DurableOp::StateSet { execution, name, value, frame };
     let run = call_run(context, op, None).await?;
     show::run(context, &run).await
 }

@@ -25,11 +25,20 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         let run = call_run(context, DurableOp::RunGet { execution: args.execution.clone() }, None).await?;
         run.execution.status == ExecutionStatus::Running
     };
-    let op = DurableOp::StateGet { execution: args.execution, checkpoint: args.checkpoint };
-    let reply = call(context, op, None).await?;
-    let state = expect_reply!(reply, DurableReply::State(state) => state);
+    let state = of(context, &args.execution, args.checkpoint).await?;
     context.out.result(&state, || text(&state, running))?;
     Ok(exit::OK)
+}
+
+/// The state of an execution, at a checkpoint or now.
+pub(super) async fn of(
+    context: &Context,
+    execution: &str,
+    checkpoint: Option<u64>,
+) -> Result<Box<ProgramState>, CliError> {
+    let op = DurableOp::StateGet { execution: execution.to_owned(), checkpoint };
+    let reply = call(context, op, None).await?;
+    Ok(expect_reply!(reply, DurableReply::State(state) => state))
 }
 
 fn text(state: &ProgramState, running: bool) -> String {

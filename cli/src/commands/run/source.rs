@@ -68,6 +68,11 @@ impl Script {
         }
     }
 
+    /// Whether the script itself was read from stdin, which is at its end then.
+    pub(super) fn is_stdin(&self) -> bool {
+        matches!(self.source, Source::Stdin(_))
+    }
+
     /// What to do about a syntax error if the text looks like a module or like TypeScript and runs as something else.
     pub(super) fn syntax_hint(&self) -> Option<&'static str> {
         let (text, file) = match &self.source {

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::parse;
+use nix::libc::SIGKILL;
 use vm_system_protocol::control::Op;
 
 /// Arguments of `session kill`.
@@ -19,6 +20,11 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     context.call(Op::SessionKill { session: args.session.clone(), signal: args.signal }).await?;
     let result = serde_json::json!({ "status": "ok", "session": args.session });
-    context.out.done(&result, &format!("Killed session: {}", args.session), &args.session)?;
+    let text = if args.signal == SIGKILL {
+        format!("Killed session: {}", args.session)
+    } else {
+        format!("Sent signal {} to the worker of session: {}", args.signal, args.session)
+    };
+    context.out.done(&result, &text, &args.session)?;
     Ok(exit::OK)
 }

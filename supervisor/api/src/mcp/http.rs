@@ -2,9 +2,11 @@
 //! each request. Clients of the older generation have sessions; owners have shares of them, and each belongs to the owner that
 //! created it: requests of other owners are refused.
 
+mod ended;
 mod errors;
 mod sessions;
 
+pub use ended::EndedSessions;
 pub use sessions::SessionKey;
 
 use super::{CLIENT_CHARS, McpBackend, McpClient, McpServer, VerbFuture, key_of_client};
@@ -58,6 +60,8 @@ pub struct McpHttp<S: ServerHandler = McpServer> {
     shares: Arc<Shares>,
     large_bodies: Arc<Shares>,
     ids: SessionIds,
+    /// The sessions that clients ended, also of earlier daemons.
+    ended: EndedSessions,
     handshakes: Arc<Handshakes>,
     sessions: Mutex<AgentSessions>,
 }
@@ -100,9 +104,13 @@ impl<S: ServerHandler> std::fmt::Debug for McpHttp<S> {
 
 impl McpHttp {
     /// The API over the verbs. Sessions end when `closing` is cancelled; a later daemon with the same `key` continues them.
-    pub(crate) fn new(perform: Arc<VerbFn>, key: SessionKey, closing: CancellationToken) -> Self {
+    pub(crate) fn new(
+        perform: Arc<VerbFn>,
+        (key, ended): (SessionKey, EndedSessions),
+        closing: CancellationToken,
+    ) -> Self {
         let server = McpServer::new(Arc::new(HttpBackend { perform }));
-        Self::serving(move || server.for_another(), key, closing)
+        Self { ended, ..Self::serving(move || server.for_another(), key, closing) }
     }
 
     /// The response to a body above [`McpHttp::body_limit`].
@@ -133,7 +141,8 @@ impl<S: ServerHandler> McpHttp<S> {
         let shares = Shares::new("sessions of agents over HTTP", "agents", SESSIONS);
         let large_bodies = Shares::new("large messages of agents over HTTP", "agents", LARGE_BODIES);
         let (ids, sessions) = (SessionIds::new(key), Mutex::default());
-        Self { service, manager, shares, large_bodies, ids, handshakes, sessions }
+        let ended = EndedSessions::default();
+        Self { service, manager, shares, large_bodies, ids, ended, handshakes, sessions }
     }
 
     /// The largest body of this request, and the share that a body above `usual` needs until it is handled.
@@ -159,10 +168,16 @@ impl<S: ServerHandler> McpHttp<S> {
         let (mut begun, mut restoring) = (None, None);
         let admitted = match &id {
             Some(id) => match self.ids.check(&owner, id) {
-                Some(claim) => self.used(&claim, &caller).await.map(|guard| {
-                    restoring = guard;
-                    Some(claim.inner)
-                }),
+                Some(claim) => match self.used(&claim, &caller).await {
+                    Ok(guard) if parts.method == Method::DELETE => {
+                        restoring = guard;
+                        self.record_end(&owner, &claim).await.map(|()| Some(claim.inner))
+                    }
+                    used => used.map(|guard| {
+                        restoring = guard;
+                        Some(claim.inner)
+                    }),
+                },
                 None => Err(NoSession::Unknown),
             },
             None if parts.method == Method::POST && begins(&body) => self.begin(&caller).await.map(|share| {
@@ -226,7 +241,10 @@ impl<S: ServerHandler> McpHttp<S> {
         if let Some(ready) = self.note_use(inner, &caller.owner) {
             return self.when_ready(inner, ready).await;
         }
-        if claim.is_ours || self.lock().ended.contains(inner) {
+        if claim.is_ours
+            || self.lock().ended.contains(inner)
+            || self.ended.has(&caller.owner, claim.began, inner)
+        {
             return Err(NoSession::Unknown);
         }
         let share = self.begin(caller).await?;
@@ -248,6 +266,18 @@ impl<S: ServerHandler> McpHttp<S> {
         }
         tracing::debug!(owner = %caller.owner, "the session of an agent is continued");
         Ok(Some(token.drop_guard()))
+    }
+
+    /// Records that a client ends a session, before it is ended: its id stays valid otherwise.
+    async fn record_end(&self, owner: &Owner, claim: &SessionClaim) -> Result<(), NoSession> {
+        let (ended, owner, began) = (self.ended.clone(), owner.clone(), claim.began);
+        let inner = claim.inner.clone();
+        let recorded = tokio::task::spawn_blocking(move || ended.add(&owner, began, &inner)).await;
+        let recorded = recorded.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        recorded.map_err(|error| {
+            tracing::error!(%error, "the end of an agent's session is not recorded");
+            NoSession::NotRecorded
+        })
     }
 
     /// Notes the use of a session, if this owner has it.

@@ -39,7 +39,7 @@ pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, state: 
                 })
             })
         });
-    McpHttp::new(perform, options.session_key, state.closing.clone())
+    McpHttp::new(perform, (options.session_key, options.ended_sessions.clone()), state.closing.clone())
 }
 
 /// Handles one request of an identified caller.

@@ -73,6 +73,7 @@ pub(super) fn table() -> Table {
         .with(POST, "/sessions/{session_id}/close", sessions::close)
         .with(DELETE, "/sessions/{session_id}", sessions::delete)
         .with(GET, "/sessions/{session_id}/inspect", sessions::inspect)
+        .with(GET, "/sessions/{session_id}/events", sessions::events)
         .with(POST, "/sessions/{session_id}/kill", sessions::kill)
         .with(POST, "/sessions/{session_id}/fork", sessions::fork)
         .with(GET, "/control", upgrade::begin)

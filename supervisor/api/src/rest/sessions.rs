@@ -4,9 +4,9 @@ use super::envelope::{RestError, RestResult, created, json, ok};
 use super::input::{
     JsonBody, OptionalJsonBody, PathSegments, QueryParams, id, required, whole, whole_number,
 };
-use super::pages;
 use super::request::{RestRequest, unexpected};
-use axum::http::StatusCode;
+use super::{pages, sse};
+use axum::http::{HeaderMap, StatusCode};
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use vm_system_protocol::control::{NewSession, Op, Reply, SessionFilter};
@@ -139,6 +139,24 @@ pub(super) async fn fork(
         Reply::Sessions(sessions) => created(&sessions),
         other => Err(unexpected(&other)),
     }
+}
+
+/// Events of a session's life, in order; as a live stream with `Accept: text/event-stream`.
+pub(super) async fn events(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+    params: QueryParams,
+    headers: HeaderMap,
+) -> RestResult {
+    let session = id("session_id", &session)?;
+    let after_seq = params.number("after_seq", 0)?.unwrap_or_default();
+    let limit = params.number("limit", 1)?.unwrap_or(pages::MOST);
+    let last_event_id = sse::last_event_id(&headers)?;
+    if sse::is_requested(&headers) {
+        return sse::session_stream(request, session, last_event_id, after_seq).await;
+    }
+    let page = sse::session_events(&request, &session, (after_seq, limit), false).await?;
+    ok(&page.events)
 }
 
 #[derive(Serialize)]

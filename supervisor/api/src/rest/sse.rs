@@ -7,7 +7,7 @@
 
 use super::envelope::{RestError, RestResult};
 use super::executions::accepts;
-use super::request::{RestRequest, joined};
+use super::request::{RestRequest, joined, unexpected};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
@@ -20,8 +20,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::WaitForCancellationFutureOwned;
-use vm_system_protocol::control::{Op, Reply};
-use vm_system_protocol::model::{Event, Execution};
+use vm_system_protocol::control::{Op, Reply, SessionEventPage};
+use vm_system_protocol::model::{Event, Execution, SessionEvent};
 use vm_system_runtime::shares::Share;
 
 /// Batches of events that are queued for a reader, in addition to those in the socket.
@@ -41,6 +41,69 @@ pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, RestErro
     let number = number.and_then(|number| u64::try_from(number).ok());
     number.map(Some).ok_or_else(|| RestError::invalid("Last-Event-ID is not the sequence number of an event"))
 }
+
+/// A page of the events of a session.
+pub(super) async fn session_events(
+    request: &RestRequest,
+    session: &str,
+    (after_seq, limit): (u64, u32),
+    wait: bool,
+) -> Result<SessionEventPage, RestError> {
+    let op = Op::SessionEvents { session: session.to_owned(), after_seq, limit, wait };
+    match request.op(op).await? {
+        Reply::SessionEvents(page) => Ok(page),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The stream of a session's events after a sequence number. When the session has ended, `event: end` has its record.
+pub(super) async fn session_stream(
+    request: RestRequest,
+    session: String,
+    last_event_id: Option<u64>,
+    after_seq: u64,
+) -> RestResult {
+    let mut after = last_event_id.unwrap_or(after_seq);
+    let first = session_events(&request, &session, (after, SESSION_EVENTS), false).await?;
+    if last_event_id.is_some() && first.is_last && first.events.is_empty() {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        return Ok(response);
+    }
+    let share = request.stream_share()?;
+    let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
+    let every = request.app.options.limits.heartbeat;
+    let closing = request.app.state.closing.clone();
+    let closed = closing.clone().cancelled_owned();
+    // Ends when the client has gone: the receiver belongs to the body of the response.
+    let followed = tokio::spawn(async move {
+        let mut page = first;
+        loop {
+            if let Some(last) = page.events.last() {
+                after = last.seq;
+                sender.send(page.events).await.ok()?;
+            }
+            if page.is_last {
+                break;
+            }
+            page = tokio::select! {
+                next = session_events(&request, &session, (after, SESSION_EVENTS), true) => next.ok()?,
+                () = sender.closed() => return None,
+                () = closing.cancelled() => return None,
+            };
+        }
+        match request.op(Op::SessionGet { session }).await {
+            Ok(Reply::Session(session)) => Some(named("end", &session)),
+            _ => None,
+        }
+    });
+    // Without an end the client connects again, and then gets the error.
+    let end = async move { followed.await.ok().flatten().unwrap_or_default() };
+    Ok(streamed(receiver, Box::pin(end), every, Box::pin(closed), share))
+}
+
+/// Events of a session in one batch of a stream.
+const SESSION_EVENTS: u32 = 200;
 
 /// The stream of an execution's events after a sequence number.
 pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64, again: bool) -> RestResult {
@@ -67,20 +130,50 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
             _ => Bytes::new(),
         }
     };
+    Ok(streamed(receiver, Box::pin(end), every, Box::pin(closing), share))
+}
+
+fn streamed<T: Numbered>(
+    receiver: mpsc::Receiver<Vec<T>>,
+    end: LastFrame,
+    every: Duration,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    share: Share,
+) -> Response<Body> {
     let body = Events {
         receiver,
         first: Some(Bytes::from(format!("retry: {RETRY_MS}\n\n"))),
-        end: Some(Box::pin(end)),
+        end: Some(end),
         heartbeat: heartbeat(every),
-        closing: Box::pin(closing),
+        closing,
         _share: share,
     };
     let mut response = Response::new(Body::new(body));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     // Proxies must not buffer a live stream.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    response
 }
+
+/// An element of a stream.
+trait Numbered: Serialize + Send + Unpin + 'static {
+    fn seq(&self) -> u64;
+}
+
+impl Numbered for Event {
+    fn seq(&self) -> u64 {
+        self.seq
+    }
+}
+
+impl Numbered for SessionEvent {
+    fn seq(&self) -> u64 {
+        self.seq
+    }
+}
+
+/// What a stream ends with.
+type LastFrame = Pin<Box<dyn Future<Output = Bytes> + Send>>;
 
 fn heartbeat(every: Duration) -> Interval {
     let mut heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
@@ -89,16 +182,16 @@ fn heartbeat(every: Duration) -> Interval {
 }
 
 /// The body of a stream.
-struct Events {
-    receiver: mpsc::Receiver<Vec<Event>>,
+struct Events<T> {
+    receiver: mpsc::Receiver<Vec<T>>,
     first: Option<Bytes>,
-    end: Option<Pin<Box<dyn Future<Output = Bytes> + Send>>>,
+    end: Option<LastFrame>,
     heartbeat: Interval,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     _share: Share,
 }
 
-impl http_body::Body for Events {
+impl<T: Numbered> http_body::Body for Events<T> {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -132,10 +225,10 @@ impl http_body::Body for Events {
 }
 
 /// Encodes events. Compact JSON has no line breaks, so each event is one `data:` line.
-fn written(events: &[Event]) -> Bytes {
+fn written(events: &[impl Numbered]) -> Bytes {
     let mut out = Vec::with_capacity(events.len() * 256);
     for event in events {
-        out.extend_from_slice(format!("id: {}\ndata: ", event.seq).as_bytes());
+        out.extend_from_slice(format!("id: {}\ndata: ", event.seq()).as_bytes());
         write_json(&mut out, event);
     }
     Bytes::from(out)

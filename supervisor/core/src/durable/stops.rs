@@ -14,7 +14,7 @@ use vm_system_protocol::limits::{DURABLE_PAGE_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus, ResultValue};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::WorkerEvent;
+use vm_system_protocol::worker::{EXIT_OUT_OF_MEMORY, WorkerEvent};
 
 /// A first state of at most so many bytes is stored together with the rows of its execution.
 const BEGINNING_BYTES: u64 = 1 << 20;
@@ -365,6 +365,7 @@ impl DurableMachine {
             return self.end_by_limit(limit, now, actions);
         }
         let reason = verdict.unwrap_or_else(|| match exit_status {
+            WorkerExitStatus::Exited(EXIT_OUT_OF_MEMORY) => CloseReason::Limit(LimitKind::Memory).to_string(),
             WorkerExitStatus::Exited(code) => format!("exited({code})"),
             WorkerExitStatus::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
             WorkerExitStatus::Signaled(signal) => format!("signal({})", signal_name(signal)),

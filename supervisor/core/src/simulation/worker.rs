@@ -144,7 +144,9 @@ impl SimulatedWorker {
                 self.kept.retain(|(kept, _)| *kept > last_committed);
                 let running = self.script.as_ref().map(|script| script.execution);
                 let (last_sent, finished) = (self.next_seq - 1, self.finished);
-                self.sent.push_back((0, FromWorker::Adopted { nonce, last_sent, running, finished }));
+                let acknowledged = last_committed;
+                let adopted = FromWorker::Adopted { nonce, acknowledged, last_sent, running, finished };
+                self.sent.push_back((0, adopted));
                 self.sent.extend(self.kept.iter().cloned());
             }
             ToWorker::Shutdown => self.exit(WorkerExitStatus::Exited(0)),
@@ -208,14 +210,14 @@ impl SimulatedWorker {
                 let call = self.next_call;
                 self.next_call += 1;
                 script.waiting = Some(call);
-                let request = if rng.one_in(2) {
-                    HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() })
-                } else {
-                    HostRequest::LoadModule {
+                let request = match rng.below(4) {
+                    0 => HostRequest::Stdin { max_bytes: 1, wait_ms: 1_000_000 },
+                    1 => HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() }),
+                    _ => HostRequest::LoadModule {
                         candidates: vec!["a".to_owned()],
                         import: false,
                         package: false,
-                    }
+                    },
                 };
                 self.send(FromWorker::HostCall { execution, call, request });
             }
@@ -290,6 +292,7 @@ impl SimulatedWorker {
             }
             8 => self.send(FromWorker::Adopted {
                 nonce: rng.below(9),
+                acknowledged: rng.below(9),
                 last_sent: rng.below(9),
                 running: None,
                 finished: None,

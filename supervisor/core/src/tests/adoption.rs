@@ -56,7 +56,8 @@ impl Bench {
     /// The reply to the adoption, with `repeated` messages to come.
     fn reports(&mut self, repeated: u64, running: Option<ExecutionId>, finished: Option<ExecutionId>) {
         let last_sent = COMMITTED + repeated;
-        let message = FromWorker::Adopted { nonce: NONCE, last_sent, running, finished };
+        let message =
+            FromWorker::Adopted { nonce: NONCE, acknowledged: COMMITTED, last_sent, running, finished };
         self.input(SessionInput::Message { seq: 0, message });
     }
 
@@ -115,6 +116,44 @@ impl Bench {
         self.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
         assert_eq!(self.reason(), format!("protocol_violation({what})"));
     }
+}
+
+#[test]
+fn what_an_earlier_supervisor_gave_up_is_lost_and_no_violation() {
+    let gives_up = |bench: &mut Bench, given_up: u64, kept: u64, running, finished| {
+        let acknowledged = COMMITTED + given_up;
+        let last_sent = acknowledged + kept;
+        let message = FromWorker::Adopted { nonce: NONCE, acknowledged, last_sent, running, finished };
+        bench.input(SessionInput::Message { seq: 0, message });
+        bench.seq = acknowledged;
+    };
+    // It runs on.
+    let mut bench = adopted(Some(EXECUTION));
+    gives_up(&mut bench, 30, 1, Some(EXECUTION), None);
+    bench.prints_in(EXECUTION);
+    bench.ends_in(EXECUTION);
+    assert!(!bench.killed && bench.ended().degraded);
+    // It had ended.
+    let mut bench = adopted(Some(EXECUTION));
+    gives_up(&mut bench, 30, 0, None, Some(EXECUTION));
+    let ended = bench.ended();
+    assert!(!bench.killed && ended.degraded);
+    assert!(ended.error.expect("an error").message.contains("its result is lost"));
+    // Nothing ran.
+    let mut bench = adopted(None);
+    gives_up(&mut bench, 3, 0, None, None);
+    bench.goes_on(0);
+    // Numbers that nobody can have acknowledged.
+    let mut bench = adopted(None);
+    let message = FromWorker::Adopted {
+        nonce: NONCE,
+        acknowledged: COMMITTED + 9,
+        last_sent: COMMITTED + 8,
+        running: None,
+        finished: None,
+    };
+    bench.input(SessionInput::Message { seq: 0, message });
+    assert!(bench.killed);
 }
 
 #[test]
@@ -274,8 +313,13 @@ fn a_report_that_contradicts_the_store_is_a_violation() {
     const WITHOUT_END: &str = "neither runs an execution nor has ended it";
     let mut below = adopted(None);
     below.seq = 0;
-    let message =
-        FromWorker::Adopted { nonce: NONCE, last_sent: COMMITTED - 1, running: None, finished: None };
+    let message = FromWorker::Adopted {
+        nonce: NONCE,
+        acknowledged: COMMITTED - 1,
+        last_sent: COMMITTED - 1,
+        running: None,
+        finished: None,
+    };
     below.input(SessionInput::Message { seq: 0, message });
     below.is_a_violation("Adopted with a number below the last stored one");
 

@@ -1,6 +1,7 @@
 //! How sessions end, and their closing reasons.
 
 use super::*;
+use vm_system_protocol::worker::EXIT_OUT_OF_MEMORY;
 
 #[test]
 fn execution_that_exceeds_the_grace_is_killed_with_the_reason_of_the_stop() {
@@ -47,6 +48,16 @@ fn closing_reason_of_an_exit_comes_from_the_kernel() {
         }
         assert!(bench.reply(2).is_some() && bench.machine.is_released());
     }
+}
+
+#[test]
+fn a_worker_whose_allocator_gave_up_has_used_too_much_memory() {
+    let mut bench = Bench::running();
+    bench.input(SessionInput::Exited(WorkerExitStatus::Exited(EXIT_OUT_OF_MEMORY)));
+    assert_eq!(bench.reason(), "limit(memory)");
+    let ended = bench.ended();
+    assert_eq!(ended.status, ExecutionStatus::Error);
+    assert_eq!(ended.error.expect("an error").code, "MEMORY_LIMIT");
 }
 
 #[test]

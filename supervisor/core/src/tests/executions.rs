@@ -1,6 +1,7 @@
 //! Executions: replies, clocks, host calls, stops.
 
 use super::*;
+use vm_system_protocol::worker::StdinReply;
 
 #[test]
 fn caller_gets_the_execution_with_its_events_after_the_commit() {
@@ -126,6 +127,33 @@ fn the_wall_clock_is_paused_during_a_host_call() {
     let ended = bench.ended();
     assert_eq!((ended.status, bench.code().as_str()), (ExecutionStatus::Timeout, "WALL_LIMIT"));
     assert_eq!(ended.metrics.host_wait_ms, 30_000);
+}
+
+#[test]
+fn the_wall_clock_goes_on_while_a_script_waits_for_its_input_and_nothing_else_ends_the_wait() {
+    let long = crate::deadlines::HOST_CALL_MS + 1_000;
+    let limit = u32::try_from(2 * long).unwrap();
+    let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = limit));
+    let request = || HostRequest::Stdin { max_bytes: 1, wait_ms: u64::MAX };
+    bench.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call: 1, request: request() });
+    bench.after(long);
+    assert_eq!((bench.host_calls, bench.interrupts), (1, 0), "a wait for a person is no hang");
+    assert!(!matches!(bench.sent.last(), Some(ToWorker::HostReply { .. })));
+    let reply = HostReply::Stdin(StdinReply::Data(vec![1]));
+    bench.input(SessionInput::HostReplied { call: 1, reply });
+    bench.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call: 2, request: request() });
+    bench.after(long - 1);
+    assert_eq!(bench.interrupts, 0);
+    bench.after(1);
+    assert_eq!(bench.interrupts, 1);
+    assert!(matches!(
+        bench.sent.last(),
+        Some(ToWorker::HostReply { call: 2, reply: HostReply::Failed(error) }) if error.code == "ECANCELED"
+    ));
+    bench.ends(Outcome::Interrupted);
+    let ended = bench.ended();
+    assert_eq!((ended.status, bench.code().as_str()), (ExecutionStatus::Timeout, "WALL_LIMIT"));
+    assert_eq!(ended.metrics.host_wait_ms, 0);
 }
 
 #[test]

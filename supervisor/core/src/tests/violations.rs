@@ -49,7 +49,10 @@ fn message_that_no_honest_worker_sends_is_a_violation() {
         ("pids", FromWorker::Done(Box::new(done(Outcome::Limit(LimitKind::Pids))))),
         ("exit 0", FromWorker::Done(Box::new(done(Outcome::Exit { code: 0 })))),
         ("call 2 first", FromWorker::HostCall { execution: EXECUTION, call: 2, request: exists() }),
-        ("Adopted", FromWorker::Adopted { nonce: 0, last_sent: 0, running: None, finished: None }),
+        (
+            "Adopted",
+            FromWorker::Adopted { nonce: 0, acknowledged: 0, last_sent: 0, running: None, finished: None },
+        ),
     ];
     for (name, lie) in lies {
         let mut bench = Bench::running();

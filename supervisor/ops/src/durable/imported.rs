@@ -1,5 +1,5 @@
 //! Stores an imported file: a program with its versions, or an execution with the program that it runs. All of it
-//! appears in one commit, under new ids; the owner is the importing caller.
+//! appears with the last commit, under new ids; the owner is the importing caller.
 
 use super::archive::{CheckpointPart, ExecutionPart, TaskPart, VersionPart};
 use super::import::ImportFile;
@@ -9,6 +9,7 @@ use crate::errors::{invalid, not_found, stored};
 use crate::{Ops, VerbCall, now};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_core::durable::{DurableRefusal, fresh_record, session_record, task_id};
@@ -23,6 +24,8 @@ use vm_system_record::{
 
 /// Versions of one source that are compared with the code of a file.
 const SAME_SOURCE: u32 = 16;
+/// A program's versions are written in batches of about so much (source and code), so that other owners are not kept waiting.
+const BATCH_BYTES: usize = 1 << 20;
 
 type Pages = BTreeMap<(u64, u64), Option<Vec<u8>>>;
 
@@ -44,13 +47,24 @@ impl Ops {
                 program_taken(&name).with_hint("import it under another name, or delete the other one")
             );
         }
-        let mut writes = Vec::with_capacity(file.versions.len());
+        let (store, id) = (self.store_of(call), ProgramId::from_uuid(call.subject));
+        let (mut writes, mut bytes) = (Vec::new(), 0);
         for version in file.versions {
+            // The newest version is in the last batch, which shows the program.
+            if bytes > BATCH_BYTES {
+                store.apply(mem::take(&mut writes)).await.map_err(stored)?;
+                bytes = 0;
+            }
             let code = self.compile_exported(&version.source, &name, owner).await?;
-            let id = ProgramId::from_uuid(call.subject);
-            writes.push(program_version(owner, id, &name, version, code));
+            bytes += version.source.len() + code.len();
+            writes.push(Write::ProgramImport(Box::new(program_version(owner, id, &name, version, code))));
         }
-        self.store_of(call).apply(writes).await.map_err(stored)?;
+        writes.push(Write::ProgramImported { id });
+        store.apply(writes).await.map_err(|error| match error {
+            // Another request took the name first.
+            StoreError::Rejected(Rejection::Conflict(Entity::Program)) => program_taken(&name),
+            other => stored(other),
+        })?;
         self.program_get(call, &call.subject.to_string(), None).await
     }
 
@@ -150,9 +164,9 @@ impl Ops {
                 let (source, created_at) = (version.source.clone(), version.created_at);
                 let (source_hash, format) = (version.source_hash.clone(), version.format);
                 let newest = VersionPart { version: 2, source, source_hash, created_at, format, code: None };
-                program_version(owner, id, name, newest, compiled)
+                Write::ProgramVersion(Box::new(program_version(owner, id, name, newest, compiled)))
             });
-            writes.push(program_version(owner, id, name, version, code));
+            writes.push(Write::ProgramVersion(Box::new(program_version(owner, id, name, version, code))));
             writes.extend(own);
             return Ok((id, 1));
         };
@@ -172,8 +186,14 @@ fn program_taken(name: &str) -> OpError {
     OpError::new(ErrorCode::Conflict, format!("there is another program {name:?}"))
 }
 
-fn program_version(owner: &Owner, id: ProgramId, name: &str, version: VersionPart, code: Vec<u8>) -> Write {
-    Write::ProgramVersion(Box::new(NewProgramVersion {
+fn program_version(
+    owner: &Owner,
+    id: ProgramId,
+    name: &str,
+    version: VersionPart,
+    code: Vec<u8>,
+) -> NewProgramVersion {
+    NewProgramVersion {
         owner: owner.clone(),
         id,
         name: name.to_owned(),
@@ -182,7 +202,7 @@ fn program_version(owner: &Owner, id: ProgramId, name: &str, version: VersionPar
         source: version.source,
         code,
         at: version.created_at,
-    }))
+    }
 }
 
 /// Checks relations between records.

@@ -187,7 +187,7 @@ impl Ops {
             ErrorCode::NotPermitted,
             "only an administrator may choose a worktree as long as the operator has configured no roots for them",
         )
-        .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"))
+        .with_hint("the operator adds a [[worktree_root]] with `path` and `owners` to the daemon's --config (`vm-system help operations`)"))
     }
 
     /// The execution that was stored under this id before the supervisor exited, if any.

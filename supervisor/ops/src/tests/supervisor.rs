@@ -48,6 +48,33 @@ async fn only_an_administrator_stops_the_supervisor() {
 }
 
 #[tokio::test]
+async fn only_an_administrator_copies_or_checks_the_database() {
+    let bench = OpsBench::new();
+    for op in [
+        Op::BackupBegin,
+        Op::BackupPart { backup: "b".to_owned(), at: 0 },
+        Op::BackupEnd { backup: "b".to_owned() },
+        Op::DatabaseCheck,
+    ] {
+        assert_eq!(bench.refused(op).await, ErrorCode::NotPermitted);
+    }
+    let by_admin = async |op| bench.ops.call(&admin(), op, None, None).await;
+    let Ok(Reply::Checked(report)) = by_admin(Op::DatabaseCheck).await else { panic!("another reply") };
+    assert!(report.ok, "{report:?}");
+    let Ok(Reply::Backup(copy)) = by_admin(Op::BackupBegin).await else { panic!("another reply") };
+    let second = by_admin(Op::BackupBegin).await.expect_err("one at a time");
+    assert_eq!(second.code, ErrorCode::CapacityExceeded);
+    let part = Op::BackupPart { backup: copy.id.clone(), at: 0 };
+    let Ok(Reply::BackupPart(bytes)) = by_admin(part).await else { panic!("another reply") };
+    assert!(bytes.starts_with(b"SQLite format 3\0"));
+    let behind = Op::BackupPart { backup: copy.id.clone(), at: copy.bytes };
+    assert_eq!(by_admin(behind.clone()).await, Ok(Reply::BackupPart(Vec::new())));
+    assert_eq!(by_admin(Op::BackupEnd { backup: copy.id.clone() }).await, Ok(Reply::Done));
+    assert_eq!(by_admin(behind).await.expect_err("it has ended").code, ErrorCode::NotFound);
+    by_admin(Op::BackupBegin).await.expect("the first one has ended");
+}
+
+#[tokio::test]
 async fn closed_store_is_reported_as_shutting_down() {
     let bench = OpsBench::new();
     bench.store.shutdown().await;

@@ -63,3 +63,32 @@ fn folders_that_must_be_there_are_counted_only_where_folders_are_made() {
     assert_eq!(levels(FsRequest::MakeDir { path: path.clone(), recursive: false, mode: 0 }), 0);
     assert_eq!(levels(FsRequest::Exists { path }), 0);
 }
+
+#[test]
+fn a_path_from_the_root_is_one_from_the_worktree_and_patterns_see_it_so() {
+    let path = |policy: &EffectivePolicy, path: &str| match decide(
+        policy,
+        FsRequest::ReadFile { path: path.to_owned() },
+    ) {
+        Ok(Permit::Broker(BrokerCall::Fs { request: FsRequest::ReadFile { path }, .. })) => path,
+        Err(error) => error.code,
+        other => unreachable!("{other:?}"),
+    };
+    let (everything, some) = (with_pattern("**"), with_pattern("data/**"));
+    for (given, seen, covered) in [
+        ("/data/a", "data/a", "data/a"),
+        ("///data//a", "data//a", "data/a"),
+        ("/", ".", "EACCES"),
+        ("/data/../x", "data/../x", "EACCES"),
+        ("/x", "x", "EACCES"),
+        // What leaves the worktree is refused by the broker, with its own root as with any other beginning.
+        ("/../x", "../x", "../x"),
+        ("data/a", "data/a", "data/a"),
+    ] {
+        assert_eq!(
+            (path(&everything, given), path(&some, given)),
+            (seen.to_owned(), covered.to_owned()),
+            "{given}"
+        );
+    }
+}

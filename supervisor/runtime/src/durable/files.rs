@@ -169,14 +169,14 @@ struct Files {
 }
 
 impl Files {
-    /// The path for the broker: relative to the worktree.
-    fn relative(&self, path: &str) -> Option<String> {
+    /// The path for the broker: relative to the worktree. A program may also name a file by its place outside of the sandbox.
+    fn relative(&self, path: &str) -> String {
         let path = match path.strip_prefix(self.context.worktree.trim_end_matches('/')) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
             _ => path,
         };
-        let path = path.trim_start_matches("./");
-        (!path.starts_with('/')).then(|| if path.is_empty() { ".".to_owned() } else { path.to_owned() })
+        let path = path.trim_start_matches('/').trim_start_matches("./");
+        if path.is_empty() { ".".to_owned() } else { path.to_owned() }
     }
 
     /// `None`: missing or forbidden. An error: the call could not be carried out.
@@ -244,7 +244,7 @@ impl Files {
     /// Creates missing folders; replaces an existing file. Returns whether the file is written.
     async fn write(&self, args: &[Value]) -> Result<bool, String> {
         let text = |i: usize| args.get(i).and_then(Value::as_str);
-        let Some((path, data)) = text(0).and_then(|path| self.relative(path)).zip(text(1)) else {
+        let Some((path, data)) = text(0).map(|path| self.relative(path)).zip(text(1)) else {
             return Ok(false);
         };
         let data = data.as_bytes().to_vec();
@@ -259,7 +259,7 @@ impl Files {
     }
 
     async fn read(&self, args: &[Value]) -> Result<Value, String> {
-        let Some(path) = args.first().and_then(Value::as_str).and_then(|path| self.relative(path)) else {
+        let Some(path) = args.first().and_then(Value::as_str).map(|path| self.relative(path)) else {
             return Ok(Value::Null);
         };
         Ok(match self.request(FsRequest::ReadFile { path }).await? {
@@ -277,10 +277,10 @@ impl Files {
     async fn list(&self, args: &[Value]) -> Result<Value, String> {
         let path = args.first().and_then(Value::as_str).unwrap_or(".");
         let filter = args.get(1).and_then(|o| o.get("filter")).and_then(Value::as_str).map(Filter::new);
-        let whole = match (self.relative(path), filter) {
+        let whole = match filter {
             // An invalid pattern.
-            (None, _) | (_, Some(None)) => None,
-            (Some(start), filter) => self.walk(start, args.get(1), filter.flatten()).await?,
+            Some(None) => None,
+            filter => self.walk(self.relative(path), args.get(1), filter.flatten()).await?,
         };
         Ok(whole.unwrap_or_else(|| Value::Array(Vec::new())))
     }

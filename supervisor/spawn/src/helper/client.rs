@@ -31,6 +31,7 @@ pub struct SpawnHelper(Arc<Client>);
 #[derive(Debug)]
 struct Client {
     pid: u32,
+    makes_namespaces: bool,
     orders: mpsc::UnboundedSender<Order>,
     /// Taken by the task.
     begin: Mutex<Option<(OwnedFd, mpsc::UnboundedReceiver<Order>)>>,
@@ -51,6 +52,8 @@ struct Agents {
     last: u64,
     starting: HashMap<u64, oneshot::Sender<StartReply>>,
     running: HashMap<u64, oneshot::Sender<ExitStatus>>,
+    /// User namespaces that are being made.
+    making: HashMap<u64, oneshot::Sender<io::Result<OwnedFd>>>,
     /// The helper has exited: it cannot be started again by a supervisor without its rights.
     lost: bool,
 }
@@ -81,7 +84,13 @@ impl SpawnHelper {
         }
         let (orders, received) = mpsc::unbounded_channel();
         let begin = Mutex::new(Some((ours, received)));
-        Ok(Self(Arc::new(Client { pid, orders, begin, agents: Arc::default() })))
+        Ok(Self(Arc::new(Client {
+            pid,
+            makes_namespaces: rules.makes_namespaces.is_some(),
+            orders,
+            begin,
+            agents: Arc::default(),
+        })))
     }
 
     pub fn pid(&self) -> u32 {
@@ -119,6 +128,33 @@ impl SpawnHelper {
         let pid = pidfd.pid()?;
         let exit = crate::reactor::watch(pidfd.into(), Interest::READABLE)?;
         Ok(StartedAgent { helper: self.clone(), agent, pid, exit, ended })
+    }
+
+    /// Whether it makes user namespaces, and has the capability for it.
+    pub fn makes_namespaces(&self) -> bool {
+        self.0.makes_namespaces
+    }
+
+    /// Makes a user namespace for a jail of this process's user.
+    pub async fn make_user_namespace(&self) -> io::Result<OwnedFd> {
+        self.begin()?;
+        let (responder, reply) = oneshot::channel();
+        let agent = {
+            let mut agents = lock(&self.0.agents);
+            if agents.lost {
+                return Err(lost());
+            }
+            agents.last += 1;
+            let agent = agents.last;
+            agents.making.insert(agent, responder);
+            agent
+        };
+        self.order(HelperRecord::MakeNamespace { agent }, None);
+        let Ok(reply) = timeout(Duration::from_millis(FILES_AGENT_START_MS), reply).await else {
+            lock(&self.0.agents).making.remove(&agent);
+            return Err(io::ErrorKind::TimedOut.into());
+        };
+        reply.map_err(|_| lost())?
     }
 
     /// Starts the task, once.
@@ -175,7 +211,11 @@ async fn run(
     let dropped = {
         let mut agents = lock(&agents);
         agents.lost = true;
-        (std::mem::take(&mut agents.starting), std::mem::take(&mut agents.running))
+        (
+            std::mem::take(&mut agents.starting),
+            std::mem::take(&mut agents.running),
+            std::mem::take(&mut agents.making),
+        )
     };
     // It exits when its channel is closed.
     drop((dropped, socket));
@@ -230,6 +270,8 @@ fn take(agents: &Mutex<Agents>, record: HelperRecord, descriptors: Vec<OwnedFd>)
         HelperRecord::Refused { agent, errno } => {
             if let Some(responder) = agents.starting.remove(&agent) {
                 let _ = responder.send(Err(io::Error::from_raw_os_error(errno)));
+            } else if let Some(responder) = agents.making.remove(&agent) {
+                let _ = responder.send(Err(io::Error::from_raw_os_error(errno)));
             }
             None
         }
@@ -239,7 +281,18 @@ fn take(agents: &Mutex<Agents>, record: HelperRecord, descriptors: Vec<OwnedFd>)
             }
             None
         }
-        HelperRecord::StartAgent { .. } | HelperRecord::Kill { .. } | HelperRecord::Ready => None,
+        HelperRecord::Made { agent } => {
+            if let (Some(responder), Some(namespace)) =
+                (agents.making.remove(&agent), descriptors.into_iter().next())
+            {
+                let _ = responder.send(Ok(namespace));
+            }
+            None
+        }
+        HelperRecord::StartAgent { .. }
+        | HelperRecord::MakeNamespace { .. }
+        | HelperRecord::Kill { .. }
+        | HelperRecord::Ready => None,
     }
 }
 

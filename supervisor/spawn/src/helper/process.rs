@@ -1,5 +1,6 @@
 //! The process of the spawn helper: gives up what it does not need, then one record after the other. Single-threaded and blocking:
-//! an order waits while the user database responds to the one before. Keeps the capabilities KILL, SETGID and SETUID.
+//! an order waits while the user database responds to the one before. Keeps the capabilities KILL, SETGID and SETUID, and only where
+//! the host refuses user namespaces to users `CAP_SYS_ADMIN`.
 
 use super::MODE;
 use super::record::{HelperRecord, RECORD_BYTES};
@@ -15,11 +16,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use vm_system_protocol::limits::FILES_AGENTS;
 use vm_system_sandbox::identity::Identity;
+use vm_system_sandbox::namespaces::Ids;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::privileges;
 use vm_system_sandbox::process::{self, ChildExits};
 use vm_system_sandbox::seccomp::{self, table_helper, table_supervisor};
 use vm_system_sandbox::socket::{self, PollSet, Wait};
+use vm_system_sandbox::user_namespace;
 
 /// The hidden mode of an agent.
 const AGENT_MODE: &str = "files-agent";
@@ -44,7 +47,7 @@ pub fn dispatch(
     process::close_inherited();
     let Some(rules) = AgentRules::from_arguments(arguments) else { return Some(ExitCode::from(2)) };
     let mut helper = Helper { channel, rules, token_uids, agents: HashMap::new() };
-    match confine() {
+    match confine(helper.rules.makes_namespaces.is_some()) {
         Ok(exits) => helper.run(&exits),
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(libc::EPERM);
@@ -54,10 +57,10 @@ pub fn dispatch(
     }
 }
 
-fn confine() -> io::Result<ChildExits> {
+fn confine(makes_namespaces: bool) -> io::Result<ChildExits> {
     process::settle()?;
     nix::unistd::chdir("/")?;
-    privileges::keep_those_of_a_starter()?;
+    privileges::keep_those_of_a_starter(makes_namespaces)?;
     seccomp::install_refusals(table_supervisor::TABLE)?;
     seccomp::install_refusals(table_helper::TABLE)?;
     ChildExits::watch()
@@ -108,6 +111,10 @@ impl Helper {
                     Err(errno) => self.send(HelperRecord::Refused { agent, errno: errno as i32 }, None),
                 }
             }
+            (Some(HelperRecord::MakeNamespace { agent }), None) => match self.make_namespace() {
+                Ok(namespace) => self.send(HelperRecord::Made { agent }, Some(namespace.as_fd())),
+                Err(errno) => self.send(HelperRecord::Refused { agent, errno: errno as i32 }, None),
+            },
             (Some(HelperRecord::Kill { agent }), None) => {
                 if let Some(pid) = self.agents.get(&agent) {
                     end_process(*pid);
@@ -134,16 +141,31 @@ impl Helper {
         if user.ids.uid != uid || !self.rules.allow(&user, of_token) {
             return Err(Errno::EPERM);
         }
+        // For its commands. Without it the kernel refuses them, and says so.
+        let namespace = if self.rules.makes_namespaces.is_some() && uid != 0 {
+            user_namespace::make_for(user.ids).ok()
+        } else {
+            None
+        };
         let user = OsString::from(format!("user={user}"));
         let arguments = [OsStr::new(AGENT_MODE), &user];
-        let pid = process::spawn(Path::new(process::SELF), &arguments, &[channel.as_fd()])
-            .map_err(|error| errno(&error))?;
+        let fds: Vec<BorrowedFd<'_>> =
+            std::iter::once(channel).chain(&namespace).map(|fd| fd.as_fd()).collect();
+        let pid =
+            process::spawn(Path::new(process::SELF), &arguments, &fds).map_err(|error| errno(&error))?;
         self.agents.insert(agent, pid);
         // Its own child, not reaped yet.
         PidFd::open(pid).map_err(|error| {
             end_process(pid);
             errno(&error)
         })
+    }
+
+    /// For a jail of the service user.
+    fn make_namespace(&self) -> Result<OwnedFd, Errno> {
+        let gid = self.rules.makes_namespaces.ok_or(Errno::EPERM)?;
+        let made = user_namespace::make_for(Ids { uid: self.rules.service_uid, gid });
+        made.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
     }
 
     fn reap(&mut self) {

@@ -8,13 +8,17 @@ pub(super) const RECORD_BYTES: usize = 16;
 pub(super) enum HelperRecord {
     /// From the supervisor, with the agent's end of its channel.
     StartAgent { agent: u64, uid: u32 },
+    /// From the supervisor: make a user namespace for it. `agent` is a number of the same sequence.
+    MakeNamespace { agent: u64 },
     /// From the supervisor. No effect on an agent that has ended.
     Kill { agent: u64 },
     /// The first record of the helper: it has given up what it does not need.
     Ready,
     /// With the agent's pidfd.
     Started { agent: u64 },
-    /// The agent was not started; as the first record, with number 0: the helper cannot work.
+    /// With the user namespace.
+    Made { agent: u64 },
+    /// The agent was not started, or the namespace not made; as the first record, with number 0: the helper cannot work.
     Refused { agent: u64, errno: i32 },
     /// The agent was reaped; its raw wait status.
     Ended { agent: u64, status: i32 },
@@ -29,6 +33,8 @@ impl HelperRecord {
             Self::Started { agent } => (4, 0, agent),
             Self::Refused { agent, errno } => (5, errno.cast_unsigned(), agent),
             Self::Ended { agent, status } => (6, status.cast_unsigned(), agent),
+            Self::MakeNamespace { agent } => (7, 0, agent),
+            Self::Made { agent } => (8, 0, agent),
         };
         let mut bytes = [0; RECORD_BYTES];
         bytes[..4].copy_from_slice(&u32::to_le_bytes(kind));
@@ -51,6 +57,8 @@ impl HelperRecord {
             4 => Self::Started { agent },
             5 => Self::Refused { agent, errno: value.cast_signed() },
             6 => Self::Ended { agent, status: value.cast_signed() },
+            7 => Self::MakeNamespace { agent },
+            8 => Self::Made { agent },
             _ => return None,
         })
     }
@@ -70,10 +78,12 @@ mod tests {
             HelperRecord::Started { agent },
             HelperRecord::Refused { agent, errno: 13 },
             HelperRecord::Ended { agent, status: -1 },
+            HelperRecord::MakeNamespace { agent },
+            HelperRecord::Made { agent },
         ] {
             assert_eq!(HelperRecord::from_bytes(&record.to_bytes()), Some(record));
         }
-        for wrong in [&[0; RECORD_BYTES][..], &[7; RECORD_BYTES], &[1; 15], &[1; 17], &[]] {
+        for wrong in [&[0; RECORD_BYTES][..], &[9; RECORD_BYTES], &[1; 15], &[1; 17], &[]] {
             assert_eq!(HelperRecord::from_bytes(wrong), None);
         }
     }

@@ -39,6 +39,9 @@ impl Jail {
         orders: Orders,
     ) -> (Arc<Self>, mpsc::Receiver<SpawnEvent>) {
         let JailParts { pid, pidfd, layers, address, control, listener, zygote, groups } = parts;
+        if let Ok(keeper) = pidfd.try_clone() {
+            config.keepers_alive.add(keeper);
+        }
         let (events, receiver) = mpsc::channel(EVENTS);
         let zygotes = Zygotes { current: zygote, reserve: None, listener: Arc::new(listener) };
         let jail = Arc::new(Self {

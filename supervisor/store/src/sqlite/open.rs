@@ -18,7 +18,7 @@ use vm_system_record::StoreError;
 const APPLICATION_ID: i32 = 0x766d_7379;
 /// Statements that each connection keeps prepared.
 const STATEMENTS: usize = 128;
-/// Databases up to this size are checked in full when they are opened (bytes); larger ones by their first pages.
+/// Databases up to this size are checked when they are opened (bytes); larger ones while they are in use.
 const FULL_CHECK_BYTES: u64 = 16 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
@@ -31,8 +31,12 @@ const FIRST_VERSION: u32 = 10;
 const SCHEMA: &str = include_str!("schema.sql");
 /// Step `n` migrates version `FIRST_VERSION + n` to the next one. A new step needs a golden database of its version
 /// (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
-const STEPS: [&str; 3] =
-    [include_str!("schema_11.sql"), include_str!("schema_12.sql"), include_str!("schema_13.sql")];
+const STEPS: [&str; 4] = [
+    include_str!("schema_11.sql"),
+    include_str!("schema_12.sql"),
+    include_str!("schema_13.sql"),
+    include_str!("schema_14_session_events.sql"),
+];
 /// The version that this program writes.
 pub(crate) const VERSION: u32 = FIRST_VERSION + STEPS.len() as u32;
 
@@ -200,9 +204,13 @@ fn migrate(connection: &mut Connection, found: Option<u32>) -> Result<(), rusqli
     transaction.commit()
 }
 
+/// Whether the database is too large to be checked before it is used.
+pub(super) fn is_checked_later(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len()) > FULL_CHECK_BYTES
+}
+
 fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    if size > FULL_CHECK_BYTES {
+    if is_checked_later(path) {
         return Ok(());
     }
     let verdict: String = connection

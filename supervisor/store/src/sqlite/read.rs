@@ -69,6 +69,9 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
         Query::Sessions(scope, filter, page) => {
             QueryResult::Sessions(sessions::list(c, scope, filter, *page)?)
         }
+        Query::SessionEvents { session, after, limit } => {
+            QueryResult::SessionEvents(sessions::events(c, *session, *after, *limit)?)
+        }
         Query::ReadySessions => QueryResult::ReadySessions(sessions::ready(c)?),
         Query::Execution(scope, id) => {
             QueryResult::Execution(executions::by_id(c, scope, *id)?.map(Box::new))

@@ -48,15 +48,26 @@ impl SavedCopy {
     }
 
     fn write(&self, connection: &Connection, new: &Path) -> io::Result<()> {
-        let name = new.to_str().ok_or_else(|| io::Error::other("its path is no UTF-8"))?;
-        // SQLite writes into an empty file, which is private before it has content.
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(new)?;
-        connection.execute("VACUUM INTO ?1", [name]).map_err(io::Error::other)?;
-        file.sync_all()?;
+        copy_into(connection, new)?.sync_all()?;
         std::fs::rename(new, &self.path)?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
+}
+
+/// Writes everything that is committed into a file of our own, which is not flushed yet.
+pub(super) fn copy_into(connection: &Connection, new: &Path) -> io::Result<File> {
+    let name = new.to_str().ok_or_else(|| io::Error::other("its path is no UTF-8"))?;
+    // SQLite writes into an empty file, which is private before it has content.
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(nix::libc::O_NOFOLLOW)
+        .open(new)?;
+    connection.execute("VACUUM INTO ?1", [name]).map_err(io::Error::other)?;
+    Ok(file)
 }
 
 #[cfg(test)]

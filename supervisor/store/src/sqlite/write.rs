@@ -10,9 +10,9 @@ mod keep;
 mod sessions;
 mod templates;
 
-pub(super) use compact::{FROM_THE_FIRST, PagePosition, compact_piece, sweep_piece};
+pub(super) use compact::{FROM_THE_FIRST, PagePosition, compact_piece, is_list_of_pages, sweep_piece};
 pub(super) use ends::Ends;
-pub(super) use keep::{ScanPosition, prune_step};
+pub(super) use keep::{PIECE_ROWS as DELETED_AT_ONCE, ScanPosition, prune_step};
 
 use super::failure::SqliteFailure;
 use crate::queue::{Progress, QueuedBatch};
@@ -113,6 +113,7 @@ fn apply_one(
         Write::SessionEnd { id, status, at, reason, last_error } => {
             sessions::end(c, *id, *status, *at, reason, last_error.as_deref())
         }
+        Write::SessionEvent { session, kind, at } => sessions::event(c, *session, *kind, *at),
         Write::SessionMeta { id, runtime_meta } => sessions::meta(c, *id, runtime_meta),
         Write::WorkerSeq { session, seq } => sessions::worker_seq(c, *session, *seq),
         Write::ExecutionStarted { name, execution } if written.is_copied() => {
@@ -130,6 +131,8 @@ fn apply_one(
         Write::Events(events) => executions::events(c, events),
         Write::HostRestart { at, alive } => sessions::host_restart(c, *at, alive),
         Write::ProgramVersion(version) => durable::program_version(c, version),
+        Write::ProgramImport(version) => durable::program_import(c, version),
+        Write::ProgramImported { id } => durable::program_imported(c, *id),
         Write::ProgramRun { execution, .. } if written.is_copied() && durable::has_run(c, *execution)? => {
             Ok(1)
         }

@@ -17,13 +17,14 @@ use super::write::{ScanPosition, Written, prune_step};
 use super::{DatabaseLocation, Durability};
 use crate::admission::Admission;
 use crate::queue::{Queue, QueuedBatch, Turn};
+use crate::session_watches::SessionWatches;
 use crate::{DatabaseFault, Lane, STALLED_AFTER};
 use rusqlite::{Connection, OptionalExtension as _};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
     Batch, Owner, PRUNE_EVERY, PRUNE_ROWS, Rejection, Retention, StoreError, Write, earlier,
@@ -53,6 +54,8 @@ pub(super) struct WriterShared {
     over_quota: AtomicBool,
     failing: Mutex<Option<String>>,
     fault: Mutex<Option<DatabaseFault>>,
+    /// Who waits for events of sessions.
+    pub(super) watches: Arc<SessionWatches>,
     /// When the current work began; none while the writer waits for work.
     busy_since: Mutex<Option<Instant>>,
 }
@@ -211,7 +214,10 @@ impl Writer {
             let verdict = self.within_limits(&mut job, verdict);
             self.background.after(&job.batch, &job.progress, &verdict);
             match verdict {
-                Ok(Written::All(applied)) => job.finish(Ok(applied)),
+                Ok(Written::All(applied)) => {
+                    self.wake_watches(&job.batch);
+                    job.finish(Ok(applied));
+                }
                 Ok(Written::Part(progress)) => {
                     job.progress = progress;
                     self.queue.put_back(job);
@@ -222,6 +228,31 @@ impl Writer {
         if let Some(connection) = &self.connection {
             self.checkpoints.after_commit(connection, batches, content_bytes);
         }
+    }
+
+    /// Those who wait for events of the sessions that a batch was about.
+    fn wake_watches(&self, batch: &Batch) {
+        let watches = &self.shared.watches;
+        if !watches.is_used() {
+            return;
+        }
+        for session in batch.0.iter().flat_map(Write::sessions) {
+            watches.changed(session);
+        }
+        // Such a batch names the execution alone.
+        let changed = batch.0.iter().filter_map(|write| match write {
+            Write::ExecutionStatus { id, .. } | Write::RunProgress { id, .. } => Some(*id),
+            _ => None,
+        });
+        for session in changed.filter_map(|id| self.session_of(id)) {
+            watches.changed(session);
+        }
+    }
+
+    fn session_of(&self, execution: ExecutionId) -> Option<SessionId> {
+        let sql = "SELECT session FROM executions WHERE id = ?1";
+        let mut statement = self.connection.as_ref()?.prepare_cached(sql).ok()?;
+        statement.query_row([execution.as_bytes()], |row| row.get(0)).map(SessionId::from_bytes).ok()
     }
 
     /// Ends a copy in pieces above a limit: how large the state is was not known before.

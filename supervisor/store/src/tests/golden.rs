@@ -16,8 +16,8 @@ use vm_system_protocol::ids::{CapabilityId, ProgramId, StartupFileId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Capability, CapabilityKind, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind,
-    ExecutionStatus, JsType, Metrics, ResultValue, SessionStatus, Settings, StartupFile, StartupMode,
-    TemplateDetail,
+    ExecutionStatus, JsType, Metrics, ResultValue, SessionEventType, SessionStatus, Settings, StartupFile,
+    StartupMode, TemplateDetail,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -27,9 +27,11 @@ use vm_system_record::{
 };
 
 /// Each released schema version.
-const GOLDEN: [u32; 4] = [10, 11, 12, 13];
+const GOLDEN: [u32; 5] = [10, 11, 12, 13, 14];
 /// The first version that records the worktrees of sessions.
 const RECORDED: u32 = 13;
+/// The first version with the events of sessions.
+const WITH_EVENTS: u32 = 14;
 
 fn golden(version: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/tests/golden/v{version}.sql"))
@@ -324,7 +326,7 @@ fn texts(connection: &Connection, sql: &str) -> Vec<String> {
 }
 
 fn schema(connection: &Connection) -> Vec<String> {
-    texts(connection, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+    texts(connection, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type = 'trigger', rowid")
 }
 
 /// A database as SQL text: the output of `.dump` in SQLite's shell, with our two numbers of the header.
@@ -379,6 +381,18 @@ async fn database_of_every_released_version_is_opened_with_all_that_is_in_it() {
                 expected = without_worktrees(expected);
             }
             assert_eq!(found, expected, "version {version}: {query:?}");
+        }
+        let lives = store.session_events(session_id(1), 0, 100).await.expect("readable");
+        if version < WITH_EVENTS {
+            let known: Vec<_> = lives.iter().map(|event| (event.seq, event.kind)).collect();
+            assert_eq!(
+                known,
+                [(1, SessionEventType::Created), (2, SessionEventType::Crashed)],
+                "version {version}"
+            );
+        } else {
+            let expected = expected.session_events(session_id(1), 0, 100).await.expect("readable");
+            assert_eq!(lives, expected, "version {version}");
         }
         store.apply(events(3, [1])).await.expect("it can be written");
         store.shutdown().await;

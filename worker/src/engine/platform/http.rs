@@ -150,7 +150,8 @@ pub(in crate::engine) fn is_wait_due(state: &SharedState, now: u64) -> bool {
 
 /// Waits for progress, at most so long, and hands it to the prelude; `false`: there was none.
 pub(in crate::engine) fn wait(ctx: &Ctx<'_>, state: &SharedState, at_most: Duration) -> Result<bool> {
-    let timeout_ms = at_most.as_millis().min(u128::from(HTTP_WAIT_MS)) as u32;
+    // Rounded up: after the wait, the timer that ended it is due.
+    let timeout_ms = at_most.as_nanos().div_ceil(1_000_000).min(u128::from(HTTP_WAIT_MS)) as u32;
     let request = {
         let http = state.http.borrow();
         let list = |set: &BTreeSet<u64>| set.iter().copied().collect();
@@ -166,6 +167,7 @@ pub(in crate::engine) fn wait(ctx: &Ctx<'_>, state: &SharedState, at_most: Durat
     if progress.is_empty() {
         return Ok(false);
     }
+    state.timers.borrow_mut().begin_calls();
     let list = Array::new(ctx.clone())?;
     for (at, ExchangeProgress { exchange, progress }) in progress.into_iter().enumerate() {
         {

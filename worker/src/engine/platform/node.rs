@@ -64,7 +64,8 @@ const REFUSED: &[(&[&str], &str)] = &[
     ),
     (&["inspector", "inspector/promises", "trace_events"], "it is about the engine of Node"),
     (&["repl"], "sessions have no terminal"),
-    (&["domain", "wasi", "sea", "sqlite", "test", "test/reporters"], "it is not part of sessions"),
+    (&["sqlite"], "the module of sessions for SQLite is `database`"),
+    (&["domain", "wasi", "sea", "test", "test/reporters"], "it is not part of sessions"),
 ];
 
 pub(super) const PARTS: &[Part] = &[
@@ -83,6 +84,7 @@ pub(super) const PARTS: &[Part] = &[
     part("node_process", "node:process", include_str!("../prelude/node/process.js"), &[]),
     part("node_readable", "node:readable", include_str!("../prelude/node/readable.js"), &[]),
     part("node_stream", "node:stream", include_str!("../prelude/node/stream.js"), &[]),
+    part("node_stdin", "node:stdin", include_str!("../prelude/node/stdin.js"), &[]),
     part("node_stream_tools", "node:stream_tools", include_str!("../prelude/node/stream_tools.js"), &[]),
     part("node_more", "node:more", include_str!("../prelude/node/more.js"), &[]),
     Part {
@@ -139,14 +141,16 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
         let rules = LineRules {
             break_length: break_length.0.map_or(usual.break_length, |length| length as usize),
             compact: compact.0.map_or(usual.compact, |levels| levels as usize),
+            ..usual
         };
-        Inspector::new(&ctx, &shared).inspect_with(&value, depth, rules)
+        vm_system_inspect::inspect_with(&Inspector::new(&ctx, &shared), &value, depth, rules)
     };
     natives.set("inspect", Function::new(ctx.clone(), inspect)?)?;
     let shared = state.clone();
     let format = move |ctx: Ctx<'js>, values: Array<'js>| -> Result<String> {
         let values = values.iter::<Value>().collect::<Result<Vec<_>>>()?;
-        Ok(console::format(&Inspector::new(&ctx, &shared), &values, console::text_limit(&shared)))
+        let inspector = Inspector::new(&ctx, &shared);
+        Ok(vm_system_inspect::format_message(&inspector, &values, console::text_limit(&shared)))
     };
     natives.set("format", Function::new(ctx.clone(), format)?)?;
     let shared = state.clone();
@@ -164,6 +168,7 @@ fn kind_of<'js>(ctx: &Ctx<'js>, state: &SharedState, value: &Value<'js>) -> &'st
     match classes.kind(object) {
         ObjectClass::Proxy => "proxy",
         ObjectClass::Error => "error",
+        ObjectClass::DomException => "dom_exception",
         ObjectClass::Promise => "promise",
         ObjectClass::Date => "date",
         ObjectClass::RegExp => "regexp",

@@ -27,6 +27,8 @@
   const captured = {
     __proto__: null,
     errorStack: getter(Error.prototype, 'stack'),
+    domExceptionName: getter(DOMException.prototype, 'name'),
+    domExceptionMessage: getter(DOMException.prototype, 'message'),
     fileName: callSite.getFileName,
     lineNumber: callSite.getLineNumber,
     columnNumber: callSite.getColumnNumber,
@@ -73,7 +75,7 @@
     jsonParse: JSON.parse,
     samples: {
       __proto__: null,
-      array: [], error: new Error(''), promise: Promise.resolve(), date: new Date(0), regexp: /x/,
+      array: [], error: new Error(''), dom_exception: new DOMException(), promise: Promise.resolve(), date: new Date(0), regexp: /x/,
       map: new Map(), set: new Set(), array_buffer: new ArrayBuffer(0), shared_array_buffer: new SharedArrayBuffer(0),
       data_view: new DataView(new ArrayBuffer(0)),
       weak_map: new WeakMap(), weak_set: new WeakSet(), weak_ref: new WeakRef({}),
@@ -203,10 +205,11 @@
     return [seconds, rest];
   };
   hrtime.bigint = () => BigInt(native.nanoseconds());
-  const stream = (write) => ({
+  const stream = (fd, write) => ({
+    fd,
     isTTY: false,
     write(chunk, ...more) {
-      write(typeof chunk === 'string' ? chunk : global.Buffer.from(chunk).toString());
+      captured.writeText(fd, write, chunk);
       const callback = more[more.length - 1];
       if (typeof callback === 'function') native.tickAdd(callback, []);
       return true;
@@ -235,7 +238,11 @@
     ppid: 0,
     argv0: 'vm-system',
     exitCode: undefined,
-    exit(code) { native.exit(code === undefined ? (process.exitCode ?? 0) : code); },
+    exit(code) {
+      if (code !== undefined) process.exitCode = code;
+      captured.emitExit?.('exit', null);
+      native.exit(process.exitCode ?? 0);
+    },
     cwd() { return '/'; },
     nextTick(callback, ...args) { check(callback); native.tickAdd(callback, args); },
     hrtime,
@@ -244,9 +251,26 @@
       const heap = native.heapBytes();
       return { rss: heap, heapTotal: heap, heapUsed: heap, external: 0, arrayBuffers: 0 };
     },
-    stdout: stream(native.stdout),
-    stderr: stream(native.stderr),
+    stdout: stream(1, native.stdout),
+    stderr: stream(2, native.stderr),
   };
+  // Bytes are text in UTF-8; a character may be in several chunks.
+  const decoders = { __proto__: null };
+  captured.writeText = (fd, write, chunk) => {
+    if (typeof chunk === 'string') {
+      const rest = decoders[fd]?.end() ?? '';
+      write(rest === '' ? chunk : rest + chunk);
+      return;
+    }
+    decoders[fd] ??= new (captured.part('node_small').string_decoder.StringDecoder)('utf8');
+    write(decoders[fd].write(captured.globals.Buffer.from(chunk)));
+  };
+  let stdin;
+  defineProperty(process, 'stdin', {
+    get() { return (stdin ??= captured.part('node_stdin').open()); },
+    enumerable: true,
+    configurable: true,
+  });
   // Whoever has had it in hand may have changed it: the next run gets its own.
   defineProperty(process, 'argv', {
     get() { native.runSeen(); return argv; },
@@ -272,10 +296,38 @@
   for (const name of Object.keys(facts)) defineProperty(process, name, { value: facts[name], writable: true, configurable: true, enumerable: false });
   defineProperty(process, Symbol.toStringTag, { value: 'process', configurable: true });
   hidden('process', process);
+  // What a weak reference was made of or returned lives to the end of the job, as the language requires.
+  const kept = [];
+  const keep = (target) => {
+    native.keeps();
+    kept[kept.length] = target;
+  };
+  captured.release = () => { kept.length = 0; };
+  const WeakRefCtor = WeakRef;
+  const { construct } = Reflect;
+  const weakRef = function WeakRef(target) {
+    if (new.target === undefined) throw new TypeErrorCtor("Constructor WeakRef requires 'new'");
+    const made = construct(WeakRefCtor, [target], new.target);
+    keep(target);
+    return made;
+  };
+  defineProperty(weakRef, 'prototype', { value: WeakRefCtor.prototype, writable: false });
+  const deref = function deref() {
+    const target = apply(captured.weakRefDeref, this, []);
+    if (target !== undefined) keep(target);
+    return target;
+  };
+  for (const [name, value] of [['constructor', weakRef], ['deref', deref]]) {
+    defineProperty(WeakRefCtor.prototype, name, { value, writable: true, configurable: true, enumerable: false });
+  }
+  hidden('WeakRef', weakRef);
   captured.beginRun = (newArgv, newEnv) => {
     argv = newArgv;
     env = freeze(newEnv);
     process.exitCode = undefined;
+    stdin = undefined;
+    captured.beginInput?.();
+    for (const fd in decoders) delete decoders[fd];
   };
   captured.exitCode = () => {
     const now = reflectGet(process, 'exitCode');
@@ -382,6 +434,17 @@
     return text;
   };
   const dateMethods = { __proto__: null };
+  // The zone's name is that of Intl, in English.
+  let zoneOf;
+  for (const name of ['toString', 'toTimeString']) {
+    const own = Date.prototype[name];
+    dateMethods[name] = { [name]() {
+      const text = apply(own, this, []);
+      if (text === 'Invalid Date') return text;
+      zoneOf ??= captured.part('intl_date').zoneNames();
+      return `${text} (${zoneOf(apply(dateGetTime, this, []))})`;
+    } }[name];
+  }
   for (const [name, fields] of [['toLocaleString', 'all'], ['toLocaleDateString', 'date'], ['toLocaleTimeString', 'time']]) {
     dateMethods[name] = { [name](locales = undefined, options = undefined) {
       return captured.part('intl_date').dateText(apply(dateGetTime, this, []), locales, options, fields);

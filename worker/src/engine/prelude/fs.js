@@ -4,22 +4,26 @@
   'use strict';
   const { defineProperty, freeze, getOwnPropertyDescriptor, assign } = Object;
   const ErrorCtor = Error;
+  const RangeErrorCtor = RangeError;
   const DateCtor = Date;
   const Bytes = Uint8Array;
   const { isView } = ArrayBuffer;
   const { floor, random } = Math;
   const errnos = {
-    __proto__: null, EPERM: -1, ENOENT: -2, EIO: -5, EAGAIN: -11, ENOMEM: -12, EACCES: -13, EBUSY: -16, EEXIST: -17,
+    __proto__: null, EPERM: -1, ENOENT: -2, EIO: -5, EAGAIN: -11, ENOMEM: -12, EBADF: -9, EACCES: -13, EBUSY: -16, EEXIST: -17,
     ENOTDIR: -20, EISDIR: -21, EINVAL: -22, EMFILE: -24, ETXTBSY: -26, EFBIG: -27, ENOSPC: -28, EROFS: -30,
     ENAMETOOLONG: -36, ENOTEMPTY: -39, ELOOP: -40, EDQUOT: -122,
   };
   const WRITE_BYTES = 1048576;
+  const PIECE_BYTES = 65536;
+  const setBytes = Bytes.prototype.set;
   const slice = captured.stringSlice;
   const cut = (text, from, to) => captured.apply(slice, text, [from, to]);
   const indexOf = String.prototype.indexOf;
   const find = (text, what, from) => captured.apply(indexOf, text, [what, from]);
   const endsWith = (text, what) => cut(text, -what.length) === what;
   const subarray = Bytes.prototype.subarray;
+  const sliceArray = Array.prototype.slice;
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
 
   const pathOf = (path, name = 'path') => {
@@ -52,6 +56,45 @@
     if (code !== undefined) throw fail(code, message, syscall, path, dest);
     return value;
   };
+  // The host has no open files: the only descriptors are those of the standard streams.
+  captured.inputError = (code, message) => assign(captured.hostError(code, message), errnos[code] === undefined ? {} : { errno: errnos[code], syscall: 'read' });
+  const badDescriptor = (syscall) => captured.coded(new ErrorCtor(`EBADF: bad file descriptor, ${syscall}`), 'EBADF');
+  const isInput = (path) => path === 0 || path === '/dev/stdin';
+  const readPiece = (most) => {
+    const [piece, code, message] = native.stdinRead(most);
+    if (code !== undefined) throw captured.inputError(code, message);
+    return piece;
+  };
+  const readInput = () => {
+    const pieces = [];
+    let length = 0;
+    for (let piece = readPiece(PIECE_BYTES); piece !== null; piece = readPiece(PIECE_BYTES)) {
+      pieces[pieces.length] = piece;
+      length += piece.length;
+    }
+    const all = new Bytes(length);
+    for (let i = 0, at = 0; i < pieces.length; at += pieces[i].length, i++) captured.apply(setBytes, all, [pieces[i], at]);
+    return all;
+  };
+  const readInto = (fd, buffer, offset = 0, length = undefined) => {
+    if (fd !== 0) throw badDescriptor('read');
+    if (!isView(buffer)) throw captured.invalidType('The "buffer" argument must be an instance of Buffer, TypedArray, or DataView.');
+    if (offset !== null && typeof offset === 'object') ({ offset = 0, length } = offset);
+    const from = offset ?? 0;
+    const most = length ?? buffer.byteLength - from;
+    if (!(from >= 0 && most >= 0 && from + most <= buffer.byteLength)) {
+      throw captured.coded(new RangeErrorCtor('The values of "offset" and "length" are out of range.'), 'ERR_OUT_OF_RANGE');
+    }
+    const piece = most === 0 ? null : readPiece(most);
+    if (piece === null) return 0;
+    captured.apply(setBytes, new Bytes(buffer.buffer, buffer.byteOffset + from, piece.length), [piece]);
+    return piece.length;
+  };
+  const writeOutput = (fd, data) => {
+    if (fd !== 1 && fd !== 2) throw badDescriptor('write');
+    captured.writeText(fd, fd === 1 ? native.stdout : native.stderr, data);
+    return typeof data === 'string' ? native.encode(data, 'utf8').length : data.byteLength;
+  };
   const encodingOf = (options) => (typeof options === 'string' ? options : options?.encoding ?? null);
   const modeOf = (mode, usual) => {
     if (mode === undefined || mode === null) return usual;
@@ -74,6 +117,7 @@
     as: [true, false, false, true], 'r+': [false, false, false, false], 'rs+': [false, false, false, false],
   };
   const write = (path, data, options, usualFlag) => {
+    if (typeof path === 'number') { writeOutput(path, bytesOf(data, options)); return; }
     path = pathOf(path);
     const flag = (typeof options === 'object' && options !== null ? options.flag : undefined) ?? usualFlag;
     const how = flags[flag];
@@ -132,6 +176,11 @@
     __proto__: null,
     readFile: [1, (path, options) => {
       const encoding = encodingOf(options);
+      if (isInput(path)) {
+        const bytes = readInput();
+        return encoding === null || encoding === 'buffer' ? captured.toBuffer(bytes) : native.decode(bytes, `${encoding}`, false);
+      }
+      if (typeof path === 'number') throw badDescriptor('read');
       if (encoding === null || encoding === 'buffer') return captured.toBuffer(call('read', 'open', pathOf(path), ['']));
       return call('read', 'open', pathOf(path), [`${encoding}`]);
     }],
@@ -159,12 +208,17 @@
     stat: [1, (path, options) => stats(path, options, 'stat', false)],
     lstat: [1, (path, options) => stats(path, options, 'lstat', true)],
     access: [1, (path, mode) => { call('access', 'access', pathOf(path), [mode === undefined ? 0 : mode & 7]); }],
-    realpath: [1, (path) => call('realpath', 'realpath', pathOf(path))],
+    realpath: [1, (path) => {
+      const found = call('realpath', 'realpath', pathOf(path));
+      return found === '.' ? '/' : `/${found}`;
+    }],
     mkdir: [1, (path, options) => {
       const recursive = typeof options === 'object' && options !== null && options.recursive === true;
       const mode = modeOf(typeof options === 'object' && options !== null ? options.mode : options, 0o777);
-      const made = call('mkdir', 'mkdir', pathOf(path), [recursive, mode]);
-      return recursive ? made : undefined;
+      const given = pathOf(path);
+      const made = call('mkdir', 'mkdir', given, [recursive, mode]);
+      if (!recursive) return undefined;
+      return made !== undefined && cut(given, 0, 1) === '/' ? `/${made}` : made;
     }],
     mkdtemp: [1, (prefix) => {
       prefix = pathOf(prefix, 'prefix');
@@ -214,7 +268,7 @@
     let error = null;
     let value;
     try { value = work(); } catch (thrown) { error = thrown; }
-    native.immediateAdd(callback, error ? [error] : [null, value]);
+    native.callAdd(callback, error ? [error] : [null, value]);
   };
 
   const make = () => {
@@ -234,8 +288,17 @@
       promises[name] = { async [name](a, b, c) { return run(a, b, c); } }[name];
     }
     fs.existsSync = function existsSync(path) { return exists(path); };
-    fs.exists = function exists_(path, callback) { native.immediateAdd(callbackOf(callback), [exists(path)]); };
+    fs.exists = function exists_(path, callback) { native.callAdd(callbackOf(callback), [exists(path)]); };
     defineProperty(fs.exists, 'name', { value: 'exists', configurable: true });
+    fs.readSync = function readSync(fd, buffer, offset, length) { return readInto(fd, buffer, offset, length); };
+    fs.writeSync = function writeSync(fd, data, options) { return writeOutput(fd, typeof data === 'string' ? data : bytesOf(data, options)); };
+    fs.read = function read(fd, buffer, ...more) {
+      const callback = callbackOf(more[more.length - 1]);
+      let length = 0;
+      let error = null;
+      try { length = readInto(fd, buffer, ...captured.apply(sliceArray, more, [0, -1])); } catch (thrown) { error = thrown; }
+      native.callAdd(callback, error ? [error] : [null, length, buffer]);
+    };
     fs.realpathSync.native = fs.realpathSync;
     fs.promises = promises;
     fs.constants = promises.constants = freeze({
@@ -243,7 +306,7 @@
     });
     let streams;
     const streamed = () => (streams ??= captured.part('node_more').streamsOf(fs));
-    fs.createReadStream = function createReadStream(path, options) { return streamed().createReadStream(path, options); };
+    fs.createReadStream = function createReadStream(path, options) { return isInput(path) || options?.fd === 0 ? captured.part('node_stdin').open(typeof options === 'string' ? { encoding: options } : options) : streamed().createReadStream(path, options); };
     fs.createWriteStream = function createWriteStream(path, options) { return streamed().createWriteStream(path, options); };
     for (const name of ['ReadStream', 'WriteStream']) {
       defineProperty(fs, name, { get: () => streamed()[name], configurable: true, enumerable: true });

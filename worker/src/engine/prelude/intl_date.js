@@ -104,7 +104,15 @@
   const formats = { __proto__: null, all: cached((locales, options) => make(locales, options, 'any', 'all')),
     date: cached((locales, options) => make(locales, options, 'date', 'date')),
     time: cached((locales, options) => make(locales, options, 'time', 'time')) };
-  return { DateTimeFormat,
+  // The English name of the local zone at a time.
+  const zoneNames = () => {
+    const { format } = make('en-US', { timeZoneName: 'long' }, 'any', 'date');
+    return (time) => {
+      for (const { type, value } of toParts(format(time, true))) if (type === 'timeZoneName') return value;
+      return '';
+    };
+  };
+  return { DateTimeFormat, zoneNames,
     dateText: (time, locales, options, fields) =>
       (time !== time ? 'Invalid Date' : formats[fields](locales, options).format(timeOf(time), false)) };
 })

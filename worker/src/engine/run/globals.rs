@@ -1,6 +1,6 @@
 //! Owns the globals of one run: `process.argv` and `process.env`, `args`, `require`, `module`, `exports`, `__filename`, `__dirname`.
 
-use super::Failure;
+use super::{Failure, process_events};
 use crate::engine::console::ConsoleState;
 use crate::engine::state::SharedState;
 use crate::engine::{disabled, modules, natives, sys};
@@ -18,6 +18,7 @@ pub(super) fn begin<'js>(
         state.allowed_modules.borrow_mut().clone_from(&job.policy.modules);
         state.refused_modules.borrow_mut().clone_from(&job.policy.refused_modules);
         *state.console.borrow_mut() = ConsoleState::default();
+        process_events::begin(ctx, state)?;
         disabled::apply(ctx, state, &job.policy.disabled_globals)?;
         let mut globals = modules::begin(ctx, state, job)?;
         let usual = is_usual(job);

@@ -24,6 +24,8 @@ pub(super) enum NoSession {
     Unknown,
     /// All of them, or of the owner's share, are in use.
     TooMany(ShareRefusal),
+    /// The end of the session could not be written.
+    NotRecorded,
 }
 
 /// The response to a request without a session.
@@ -33,6 +35,10 @@ pub(super) fn without_session(why: NoSession, body: &[u8]) -> Response<Body> {
         NoSession::Unknown => {
             let why = "no such session: initialize a new one";
             refusal(StatusCode::NOT_FOUND, id, ErrorData::invalid_request(why, None))
+        }
+        NoSession::NotRecorded => {
+            let why = "the session is not ended: that could not be written; the log of the daemon says why";
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, id, ErrorData::internal_error(why, None))
         }
         NoSession::TooMany(share) => {
             let why = format!("{share}: try again later");

@@ -12,6 +12,7 @@ use serde_json::json;
 use sha2::Sha256;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 use vm_system_record::Owner;
 
@@ -25,6 +26,8 @@ pub(super) struct SessionClaim {
     pub(super) inner: String,
     /// This daemon created the session.
     pub(super) is_ours: bool,
+    /// When (Unix time, milliseconds).
+    pub(super) began: u64,
     version: String,
     has_tasks: bool,
 }
@@ -70,7 +73,8 @@ impl SessionIds {
     /// The id for the client.
     pub(super) fn sign(&self, owner: &Owner, inner: &str, begun: &InitializeRequestParams) -> String {
         let tasks = if begun.capabilities.supports_tasks() { "t" } else { "" };
-        let claim = format!("{inner}.{}.{}.{tasks}", self.run, begun.protocol_version.as_str());
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let claim = format!("{inner}.{}.{}.{tasks}.{began:x}", self.run, begun.protocol_version.as_str());
         let code = URL_SAFE_NO_PAD.encode(self.code(owner, &claim).finalize().into_bytes());
         format!("{claim}.{code}")
     }
@@ -82,9 +86,11 @@ impl SessionIds {
         self.code(owner, claim).verify_slice(&code).ok()?;
         let mut parts = claim.split('.');
         let (inner, run, version, tasks) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let began = u64::from_str_radix(parts.next()?, 16).ok()?;
         Some(SessionClaim {
             inner: inner.to_owned(),
             is_ours: run == self.run,
+            began,
             version: version.to_owned(),
             has_tasks: tasks == "t",
         })

@@ -123,6 +123,18 @@ pub(super) fn rows() -> Vec<ToolRow> {
             reads_files: false,
             run: |call| Box::pin(get_events(call)),
         },
+        ToolRow {
+            name: "session_events",
+            title: "Events of a session",
+            description: "What happened to a session, in order: its executions, forks, adoptions, its end with the reason. Pass \
+                `next` as `after` to continue.",
+            input: schema::input::<SessionEvents>,
+            output: schema::output::<EventList>,
+            effect: Effect::Reads,
+            set: ToolSet::Sessions,
+            reads_files: false,
+            run: |call| Box::pin(session_events(call)),
+        },
     ]
 }
 
@@ -431,11 +443,11 @@ struct Events {
     limit: Option<u32>,
 }
 
-/// Data of `get_events`.
+/// Data of `get_events` and `session_events`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct EventList {
-    /// In order; each has seq, ts, type and payload
+    /// In order; those of an execution have seq, ts, type and payload, those of a session seq, at and type
     #[schemars(with = "Vec<Map<String, Value>>")]
     events: Vec<Value>,
     /// Pass it as `after` to continue
@@ -467,4 +479,31 @@ async fn get_events(call: &ToolCall<'_>) -> ToolResult {
     let truncated = shown.len() < found.len() || found.len() >= limit as usize;
     let text = serde_json::to_string_pretty(&shown).unwrap_or_default();
     Ok(ToolOutput::new(text, &EventList { events: shown, next, truncated }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SessionEvents {
+    /// Id of the session, its unique beginning, or its name
+    session_id: String,
+    /// Only events after this sequence number
+    #[serde(default)]
+    after: u64,
+    /// At most this many (1–1000)
+    limit: Option<u32>,
+}
+
+async fn session_events(call: &ToolCall<'_>) -> ToolResult {
+    let SessionEvents { session_id: session, after: after_seq, limit } = call.input()?;
+    let limit = limit.unwrap_or(EVENTS).clamp(1, EVENTS);
+    let op = Op::SessionEvents { session, after_seq, limit, wait: false };
+    let page = match call.perform(op).await? {
+        Reply::SessionEvents(page) => page,
+        other => return Err(ToolError::unexpected(&other)),
+    };
+    let next = page.events.last().map_or(after_seq, |event| event.seq);
+    let truncated = page.events.len() >= limit as usize;
+    let events: Vec<Value> = page.events.iter().map(|event| json!(event)).collect();
+    let text = serde_json::to_string_pretty(&events).unwrap_or_default();
+    Ok(ToolOutput::new(text, &EventList { events, next, truncated }))
 }

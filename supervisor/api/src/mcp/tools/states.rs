@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vm_system_protocol::control::{DurableOp, DurableReply};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::ProgramFrame;
 
 /// Most checkpoints in a response, the newest ones.
 const CHECKPOINTS: usize = 200;
@@ -194,9 +193,7 @@ async fn frame_of(call: &ToolCall<'_>, execution: &str, name: &str) -> Result<u3
         DurableReply::State(state) => state,
         other => return Err(ToolError::unexpected(&other)),
     };
-    let has = |frame: &ProgramFrame| frame.variables.iter().any(|variable| variable.name == name);
-    let index = state.frames.iter().position(has).unwrap_or(0);
-    Ok(u32::try_from(index).unwrap_or(0))
+    Ok(state.frame_with(name))
 }
 
 #[derive(Deserialize, JsonSchema)]

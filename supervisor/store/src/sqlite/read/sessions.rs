@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Session, SessionStatus};
+use vm_system_protocol::model::{Engine, Session, SessionEvent, SessionEventType, SessionStatus};
 use vm_system_record::{
     Owner, Page, PolicySnapshot, ReadySessionRow, RecordedWorktree, Scope, SessionQuery, SessionRow,
 };
@@ -129,6 +129,50 @@ pub(super) fn ready(c: &Connection) -> Read<Vec<ReadySessionRow>> {
         Some(ReadySessionRow { row, policy, running })
     };
     Ok(rows.into_iter().filter_map(with_state).collect())
+}
+
+/// A row for two events may exceed the limit by one.
+pub(super) fn events(c: &Connection, session: SessionId, after: u64, limit: u32) -> Read<Vec<SessionEvent>> {
+    const WHAT: &str = "event of a session";
+    let mut select = Select::new("SELECT seq, at, type, began_at, subject, detail FROM session_events");
+    select.and_value("session =", session.as_bytes().to_vec());
+    select.and_value("seq >", i64::try_from(after).unwrap_or(i64::MAX));
+    select.text(" ORDER BY seq LIMIT").value(i64::from(limit));
+    let mut events = Vec::new();
+    select.each(c, |row| {
+        let (seq, at) = (count(row, 0)?, moment(row, 1)?);
+        let (subject, detail): (Option<[u8; 16]>, Option<String>) = (row.get(4)?, row.get(5)?);
+        let execution = subject.map(ExecutionId::from_bytes);
+        let plain = |seq, at, kind| SessionEvent {
+            session_id: session,
+            seq,
+            at,
+            kind,
+            execution_id: None,
+            other_session_id: None,
+            detail: None,
+        };
+        if row.get_ref(2)?.as_str().is_ok_and(|kind| kind == "execution_ran") {
+            let began_at = maybe_moment(row, 3)?.unwrap_or(at);
+            let started = plain(seq.saturating_sub(1), began_at, SessionEventType::ExecutionStarted);
+            if started.seq > after {
+                events.push(SessionEvent { execution_id: execution, ..started });
+            }
+            let ended = plain(seq, at, SessionEventType::ExecutionEnded);
+            events.push(SessionEvent { execution_id: execution, detail, ..ended });
+            return Ok(true);
+        }
+        let kind: SessionEventType = parsed(row, 2, WHAT)?;
+        let is_of_session = matches!(kind, SessionEventType::Created | SessionEventType::Forked);
+        events.push(SessionEvent {
+            execution_id: execution.filter(|_| !is_of_session),
+            other_session_id: subject.filter(|_| is_of_session).map(SessionId::from_bytes),
+            detail,
+            ..plain(seq, at, kind)
+        });
+        Ok(true)
+    })?;
+    Ok(events)
 }
 
 #[cfg(test)]

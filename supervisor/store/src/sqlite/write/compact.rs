@@ -85,6 +85,11 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u64>> {
     (shift == 0).then_some(out)
 }
 
+/// Whether these bytes are a list of page numbers.
+pub(in crate::sqlite) fn is_list_of_pages(bytes: &[u8]) -> bool {
+    unpacked(bytes).is_some()
+}
+
 /// Page versions that one piece of such work looks at: a few milliseconds.
 pub(in crate::sqlite) const PIECE_ROWS: usize = 1_024;
 

@@ -40,13 +40,48 @@ pub(super) fn program_version(c: &Connection, new: &NewProgramVersion) -> Result
         .constrained(Entity::Program, Entity::Program)?;
         (*new.id.as_bytes(), 1)
     };
+    version_row(c, id, version, new)
+}
+
+fn version_row(
+    c: &Connection,
+    program: [u8; 16],
+    version: i64,
+    new: &NewProgramVersion,
+) -> Result<u64, SqliteFailure> {
     run(
         c,
         "INSERT INTO program_versions (program, version, source_hash, format, created_at, source, code)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![id, version, new.source_hash, new.format, new.at.0, new.source, new.code],
+        params![program, version, new.source_hash, new.format, new.at.0, new.source, new.code],
     )
     .constrained(Entity::Program, Entity::Program)
+}
+
+/// What is left of an interrupted import is deleted as the versions of deleted programs are.
+pub(super) fn program_import(c: &Connection, new: &NewProgramVersion) -> Result<u64, SqliteFailure> {
+    let version = c
+        .prepare_cached(
+            "INSERT INTO programs (id, owner, name, is_active, version, created_at, modified_at)
+             VALUES (?1, ?2, ?3, 0, 1, ?4, ?4)
+             ON CONFLICT (id) DO UPDATE SET version = version + 1, modified_at = excluded.modified_at
+             WHERE is_active = 0 RETURNING version",
+        )?
+        .query_row(params![new.id.as_bytes(), new.owner.as_str(), new.name, new.at.0], |row| row.get(0))
+        .optional()?;
+    match version {
+        Some(version) => version_row(c, *new.id.as_bytes(), version, new),
+        None => Err(StoreError::conflict(Entity::Program).into()),
+    }
+}
+
+pub(super) fn program_imported(c: &Connection, id: ProgramId) -> Result<u64, SqliteFailure> {
+    let sql = "UPDATE programs SET is_active = 1 WHERE id = ?1 AND is_active = 0
+         AND EXISTS (SELECT 1 FROM program_versions WHERE program = ?1 AND version = programs.version)";
+    match run(c, sql, [id.as_bytes()]).constrained(Entity::Program, Entity::Program)? {
+        0 => Err(StoreError::missing(Entity::Program).into()),
+        rows => Ok(rows),
+    }
 }
 
 pub(super) fn program_run(

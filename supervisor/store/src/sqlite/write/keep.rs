@@ -278,7 +278,7 @@ pub(super) struct Deleted {
 }
 
 /// Rows of one kind that one piece of a deletion takes.
-const PIECE_ROWS: i64 = 1_024;
+pub(in crate::sqlite) const PIECE_ROWS: i64 = 1_024;
 
 /// Deletes an execution, or a piece of a large one. Its states go first, so that nobody goes back to one that is not whole, then its
 /// output, its own row last: whoever reads it meanwhile finds less of it.

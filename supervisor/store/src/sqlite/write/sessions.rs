@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, Session, SessionStatus};
+use vm_system_protocol::model::{Engine, Session, SessionEventType, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Entity, Owner, PolicySnapshot, RecordedWorktree, StoreError, TaskOutcome};
@@ -97,6 +97,19 @@ pub(super) fn end(
         params![id.as_bytes(), status.as_str(), at.0, reason.to_string(), last_error],
     )?;
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+/// All other events are written by triggers (`schema_14_session_events.sql`).
+pub(super) fn event(
+    c: &Connection,
+    id: SessionId,
+    kind: SessionEventType,
+    at: Timestamp,
+) -> Result<u64, SqliteFailure> {
+    let sql = "INSERT INTO session_events SELECT id,
+             coalesce((SELECT max(seq) FROM session_events WHERE session = ?1), 0) + 1, ?2, ?3, NULL, NULL, NULL
+         FROM sessions WHERE id = ?1";
+    found(run(c, sql, params![id.as_bytes(), at.0, kind.as_str()])?)
 }
 
 pub(super) fn meta(c: &Connection, id: SessionId, runtime_meta: &JsonText) -> Result<u64, SqliteFailure> {

@@ -44,6 +44,40 @@ async fn program_gets_a_version_each_time_it_is_loaded() {
 }
 
 #[tokio::test]
+async fn an_imported_program_is_seen_with_its_last_version() {
+    with_store(|store| async move {
+        let id = ProgramId::from_bytes([1; 16]);
+        let version = |id, n: u8| {
+            Write::ProgramImport(Box::new(NewProgramVersion {
+                owner: owner(1),
+                id,
+                name: "p".to_owned(),
+                source: format!("{n}"),
+                source_hash: [n; 32],
+                format: 1,
+                code: vec![n],
+                at: Timestamp(i64::from(n)),
+            }))
+        };
+        let shown = |id| Write::ProgramImported { id };
+        store.apply(version(id, 1)).await.expect("new");
+        assert_eq!(store.program_by_name(&mine(), "p").await, Ok(None), "a part of it");
+        let other = ProgramId::from_bytes([2; 16]);
+        store.apply(Batch(vec![version(other, 9)])).await.expect("another import of this name");
+        store.apply(Batch(vec![version(id, 2), version(id, 3), shown(id)])).await.expect("the rest");
+        let row = store.program_by_name(&mine(), "p").await.expect("readable").expect("there");
+        assert_eq!((row.id, row.version), (id, 3));
+        assert_eq!(store.apply(shown(other)).await, rejected(Rejection::Conflict(Entity::Program)));
+        assert_eq!(store.apply(version(id, 4)).await, rejected(Rejection::Conflict(Entity::Program)));
+        let prune = Write::Prune { before: Timestamp(10_000), keys_before: Timestamp(0), max_rows: 1_000 };
+        store.apply(prune).await.expect("possible");
+        assert_eq!(store.program_code(other, 1).await, Ok(None), "what the interrupted import left");
+        assert_eq!(store.apply(shown(other)).await, rejected(Rejection::Missing(Entity::Program)));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn unused_versions_are_deleted_when_there_are_newer_ones() {
     with_store(|store| async move {
         store.apply(running()).await.expect("new");

@@ -7,13 +7,42 @@
   const emitter = new events();
   const warned = new Set();
   const methods = { __proto__: null };
+  // The engine emits these itself, if something listens.
+  const atTheEnd = ['beforeExit', 'exit', 'uncaughtException', 'uncaughtExceptionMonitor', 'unhandledRejection'];
+  const adds = ['on', 'once', 'addListener', 'prependListener', 'prependOnceListener'];
   for (const name of ['on', 'once', 'off', 'addListener', 'removeListener', 'removeAllListeners', 'prependListener', 'prependOnceListener', 'emit',
     'listeners', 'rawListeners', 'listenerCount', 'eventNames', 'setMaxListeners', 'getMaxListeners']) {
     methods[name] = (...args) => {
+      if (adds.includes(name) && atTheEnd.includes(args[0])) native.processListens();
       const result = emitter[name](...args);
       return result === emitter ? process : result;
     };
   }
+  let exiting = false;
+  captured.forgetListeners = () => {
+    exiting = false;
+    for (const name of atTheEnd) emitter.removeAllListeners(name);
+  };
+  captured.emitExit = (name, code) => {
+    if (exiting) return;
+    if (name === 'exit') exiting = true;
+    if (code !== null) process.exitCode = code;
+    emitter.emit(name, process.exitCode ?? 0);
+  };
+  captured.uncaught = (thrown, origin) => {
+    emitter.emit('uncaughtExceptionMonitor', thrown, origin);
+    return emitter.emit('uncaughtException', thrown, origin);
+  };
+  captured.rejected = (reason, promise) => {
+    if (emitter.emit('unhandledRejection', reason, promise)) return true;
+    if (emitter.listenerCount('uncaughtException') === 0) return false;
+    let thrown = reason;
+    if (!(reason instanceof Error)) {
+      thrown = captured.coded(new Error('This error originated either by throwing inside of an async function without a catch block, or by rejecting a promise ' +
+        `which was not handled with .catch(). The promise rejected with the reason "${native.inspect(reason, 0)}".`), 'ERR_UNHANDLED_REJECTION');
+    }
+    return captured.uncaught(thrown, 'unhandledRejection');
+  };
   methods.emitWarning = (warning, type = 'Warning', code = undefined) => {
     let name = type;
     let detail;

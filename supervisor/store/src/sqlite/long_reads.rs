@@ -1,0 +1,87 @@
+//! Connections for what reads the whole database: a backup, a check. One at a time, on a thread that may block, and interrupted
+//! when the store is closed. Queries do not wait for them.
+
+use super::database_file::DatabaseFile;
+use super::failure::store_error;
+use super::open;
+use rusqlite::{Connection, InterruptHandle};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use vm_system_record::StoreError;
+
+pub(super) struct LongReads {
+    file: Arc<DatabaseFile>,
+    busy_timeout: Duration,
+    /// Held by the one that works.
+    turn: Mutex<()>,
+    state: Mutex<LongReadState>,
+}
+
+#[derive(Default)]
+struct LongReadState {
+    is_closed: bool,
+    working: Option<InterruptHandle>,
+}
+
+/// A connection of its own. Between two statements its user calls [`LongRead::go_on`].
+pub(super) struct LongRead<'a> {
+    pub(super) connection: Connection,
+    reads: &'a LongReads,
+}
+
+impl LongRead<'_> {
+    /// Refused once the store is being closed.
+    pub(super) fn go_on(&self) -> Result<(), StoreError> {
+        if self.reads.state().is_closed { Err(StoreError::Closed) } else { Ok(()) }
+    }
+}
+
+impl LongReads {
+    pub(super) fn new(file: Arc<DatabaseFile>, busy_timeout: Duration) -> Self {
+        Self { file, busy_timeout, turn: Mutex::default(), state: Mutex::default() }
+    }
+
+    /// Runs `work` when those before it have ended.
+    pub(super) fn run<T>(
+        &self,
+        work: impl FnOnce(&LongRead<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.state().is_closed {
+            return Err(StoreError::Closed);
+        }
+        let read = LongRead { connection: self.connect()?, reads: self };
+        self.state().working = Some(read.connection.get_interrupt_handle());
+        let result = read.go_on().and_then(|()| work(&read));
+        let mut state = self.state();
+        state.working = None;
+        // An interrupted statement fails for this reason.
+        if state.is_closed { Err(StoreError::Closed) } else { result }
+    }
+
+    /// A connection to the file that the writer has open.
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let fault =
+            || self.file.fault().map_or(Ok(()), |fault| Err(StoreError::Unavailable(fault.to_string())));
+        fault()?;
+        let connection = open::read_only(self.file.path(), self.busy_timeout);
+        fault()?;
+        connection.map_err(|error| store_error(&error))
+    }
+
+    /// Interrupts what works, waits for its end, and refuses all others. Blocks.
+    pub(super) fn close(&self) {
+        {
+            let mut state = self.state();
+            state.is_closed = true;
+            if let Some(working) = &state.working {
+                working.interrupt();
+            }
+        }
+        drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn state(&self) -> MutexGuard<'_, LongReadState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
