@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io::{self, Write};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{
-    ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, JsType, Metrics, ResultValue,
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, HttpRecord, JsType, Metrics, ResultValue,
 };
 
 /// Which values of last expressions are shown.
@@ -147,6 +147,10 @@ impl ScriptOutput {
                 line(Stream::Stderr, &exception(message, stack))
             }
             EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),
+            EventPayload::Http(record) if self.verbose => {
+                line(Stream::Stderr, &format!("[http] {}", http_line(record)))
+            }
+            EventPayload::Http(_) => None,
             EventPayload::Task { prompt, .. } => line(Stream::Stderr, &format!("[task] {prompt}")),
             EventPayload::Stdout { text } => Some((Stream::Stdout, self.text(Stream::Stdout, text))),
             EventPayload::Stderr { text } => Some((Stream::Stderr, self.text(Stream::Stderr, text))),
@@ -183,6 +187,17 @@ impl ScriptOutput {
         }
         exit_code(execution)
     }
+}
+
+/// An HTTP request on one line.
+pub(crate) fn http_line(record: &HttpRecord) -> String {
+    let HttpRecord { method, origin, path, status, error, sent, received, ms } = record;
+    let outcome = match (status, error) {
+        (Some(status), Some(error)) => format!("{status}, then {error}"),
+        (Some(status), None) => status.to_string(),
+        (None, error) => error.clone().unwrap_or_default(),
+    };
+    format!("{method} {origin}{path}: {outcome}, {sent} bytes sent, {received} received, {ms} ms")
 }
 
 fn summary(execution: &Execution) -> String {

@@ -12,12 +12,13 @@
 //! - [`model`]: templates, sessions, executions, events as clients see them
 //! - [`reason`]: why a session ended
 //! - [`durable`]: messages to and from a worker that runs a durable program
-//! - [`worker`], [`keeper`], [`zygote`], [`broker`], [`files_agent`], [`control`]: one enum per direction of each channel
+//! - [`worker`], [`keeper`], [`zygote`], [`broker`], [`egress`], [`files_agent`], [`control`]: one enum per direction of each channel
 
 pub mod broker;
 pub mod codec;
 pub mod control;
 pub mod durable;
+pub mod egress;
 pub mod files_agent;
 pub mod hello;
 pub mod ids;

@@ -103,6 +103,30 @@ pub const DURABLE_ROW_BYTES: u64 = 256;
 pub const DURABLE_PAGE_BYTES: u64 = 64;
 /// Memory budget for replies that workers have not read yet (MiB).
 pub const REPLIES_MIB: usize = 2_048;
+/// Largest piece of a body in one message about HTTP (bytes); fits one packet with its frame.
+pub const HTTP_PIECE_BYTES: usize = 60 * 1024;
+/// Longest URL of a request (bytes).
+pub const HTTP_URL_BYTES: usize = 16 * 1024;
+/// Header fields of a request or response, names and values together (bytes).
+pub const HTTP_HEADER_BYTES: usize = 64 * 1024;
+/// Most header fields of a request or response.
+pub const HTTP_HEADERS: usize = 256;
+/// Longest method of a request (bytes).
+pub const HTTP_METHOD_BYTES: usize = 32;
+/// A connection to a server must be open within (milliseconds), with TLS.
+pub const HTTP_CONNECT_MS: u64 = 10_000;
+/// A script waits for the progress of its exchanges in one call at most (milliseconds).
+pub const HTTP_WAIT_MS: u32 = 5_000;
+/// Most exchanges of a session at a time.
+pub const HTTP_EXCHANGES: usize = 256;
+/// Exchanges of all sessions at a time.
+pub const HTTP_EXCHANGES_OF_ALL: usize = 2_048;
+/// The egress process must be jailed within (milliseconds).
+pub const EGRESS_START_MS: u64 = 5_000;
+/// An egress process without an exchange exits after (milliseconds).
+pub const EGRESS_IDLE_MS: u64 = 300_000;
+/// Largest message between supervisor and egress process (bytes).
+pub const EGRESS_MESSAGE_BYTES: usize = 512 * 1024;
 /// Longest SQL text of one call (bytes).
 pub const SQL_BYTES: usize = 1024 * 1024;
 /// Most parameters of one statement.

@@ -13,7 +13,7 @@ pub use durable::{
     CheckpointInfo, Diagnostic, Program, ProgramFrame, ProgramState, ProgramVersion, Run, Task, TaskStatus,
     Variable,
 };
-pub use event::{ConsoleLevel, Event, EventPayload, JsType, ResultValue, console_piece};
+pub use event::{ConsoleLevel, Event, EventPayload, HttpRecord, JsType, ResultValue, console_piece};
 pub use execution::{Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};
 pub use session::{
     Session, SessionCheckpoint, SessionEvent, SessionEventType, SessionInspection, SessionStatus,

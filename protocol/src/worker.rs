@@ -6,6 +6,7 @@
 
 use crate::codec::{Decode, Encode};
 use crate::durable::{FromDurable, ToDurable};
+use crate::egress::HttpCall;
 use crate::ids::{ExecutionId, SessionId};
 use crate::json::JsonText;
 use crate::model::{EventPayload, ExecutionKind, Limits, Resolver};
@@ -249,6 +250,8 @@ pub enum HostRequest {
     Database(crate::broker::DatabaseRequest),
     /// A call of the `exec` module.
     Exec(crate::broker::ExecRequest),
+    /// A call about HTTP.
+    Http(HttpCall),
     /// `CC`: a task for a client. The reply is [`HostReply::Answer`], perhaps much later.
     Ask {
         /// The number of the task in the execution, from 1; identifies it when it is sent again after an adoption.
@@ -274,6 +277,7 @@ impl HostRequest {
             Self::LoadModule { .. } | Self::Ask { .. } | Self::Stdin { .. } => false,
             Self::Fs(request) => request.changes_files(),
             Self::Database(_) | Self::Exec(_) => true,
+            Self::Http(call) => matches!(call, HttpCall::Open { .. } | HttpCall::Send { .. }),
         }
     }
 }
@@ -300,6 +304,8 @@ pub enum HostReply {
     Database(crate::broker::DatabaseReply),
     /// The reply of the `exec` module.
     Exec(crate::broker::ExecReply),
+    /// The reply to a call about HTTP.
+    Http(crate::egress::HttpReply),
     /// The result of a task.
     Answer(crate::durable::TaskAnswer),
     /// What was read of the standard input.

@@ -30,6 +30,7 @@ const MAKE_SYM: u64 = 1 << 12;
 /// The rights that a rule of a file may have.
 const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
+const BIND_TCP: u64 = 0b01;
 const NET_RIGHTS: u64 = 0b11;
 const SCOPES: u64 = 0b11;
 
@@ -91,12 +92,7 @@ pub fn restrict(allowed: &[(BorrowedFd<'_>, Access)]) -> io::Result<Domain> {
     }
     let fs = fs_rights(abi);
     let (net, scoped) = (if abi >= 4 { NET_RIGHTS } else { 0 }, if abi >= 6 { SCOPES } else { 0 });
-    let words = match abi {
-        ..4 => 1,
-        4 | 5 => 2,
-        _ => 3,
-    };
-    let ruleset = sys::landlock_ruleset(fs, net, scoped, words)?;
+    let ruleset = sys::landlock_ruleset(fs, net, scoped, words(abi))?;
     for (path, access) in allowed {
         let is_folder = nix::sys::stat::fstat(path)?.st_mode & libc::S_IFMT == libc::S_IFDIR;
         let possible = if is_folder { fs } else { fs & OF_FILES };
@@ -104,6 +100,27 @@ pub fn restrict(allowed: &[(BorrowedFd<'_>, Access)]) -> io::Result<Domain> {
     }
     sys::landlock_restrict(ruleset.as_fd())?;
     Ok(Domain { abi })
+}
+
+/// Restricts the calling process to connections that it makes: no file, and no TCP port to listen at. Needs `no_new_privs`.
+pub fn restrict_to_connections() -> io::Result<Domain> {
+    let abi = abi();
+    if abi == 0 {
+        return Ok(Domain { abi });
+    }
+    let (net, scoped) = (if abi >= 4 { BIND_TCP } else { 0 }, if abi >= 6 { SCOPES } else { 0 });
+    let ruleset = sys::landlock_ruleset(fs_rights(abi), net, scoped, words(abi))?;
+    sys::landlock_restrict(ruleset.as_fd())?;
+    Ok(Domain { abi })
+}
+
+/// Words of the attribute that the ABI knows.
+const fn words(abi: u32) -> usize {
+    match abi {
+        ..4 => 1,
+        4 | 5 => 2,
+        _ => 3,
+    }
 }
 
 #[cfg(test)]

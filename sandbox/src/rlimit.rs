@@ -75,6 +75,22 @@ pub fn broker(file_bytes: u64) -> io::Result<()> {
     lower(libc::RLIMIT_CPU, BROKER_CPU_SECONDS)
 }
 
+/// Descriptors of an egress process: its connections, and a few for names that are being resolved.
+const EGRESS_DESCRIPTORS: u64 = 16 * 1024;
+/// Address space of an egress process (bytes).
+const EGRESS_MEMORY_BYTES: u64 = 2 << 30;
+
+/// The limits of an egress process, set by itself, for good.
+pub fn egress() -> io::Result<()> {
+    not_the_files()?;
+    lower(libc::RLIMIT_FSIZE, 0)?;
+    lower(libc::RLIMIT_STACK, STACK_BYTES)?;
+    lower(libc::RLIMIT_AS, EGRESS_MEMORY_BYTES)?;
+    let (_, hard) = sys::prlimit(0, libc::RLIMIT_NOFILE, None)?;
+    let most = EGRESS_DESCRIPTORS.min(hard);
+    sys::prlimit(0, libc::RLIMIT_NOFILE, Some((most, most))).map(drop)
+}
+
 /// Descriptors of a command's process.
 const COMMAND_DESCRIPTORS: u64 = 256;
 /// Largest file that a command makes (bytes).

@@ -58,9 +58,10 @@ mod cases {
         let daemon = daemon(user);
         let mut client = daemon.client();
         daemon.place.write("forged", "kept");
-        let none =
-            "MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED";
-        let reads = "let pass EACCES EACCES MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED";
+        let http = "ERR_NET_DENIED ERR_NET_EGRESS_LOST ERR_NET_EGRESS_LOST ERR_NET_EGRESS_LOST";
+        let refused = "MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED";
+        let none = &format!("{refused} {refused} MODULE_NOT_ALLOWED {http}");
+        let reads = &format!("let pass EACCES EACCES {refused} {http}");
         for (modules, expected) in [(&[][..], none), (&["fs"][..], reads)] {
             let template = client.template(Settings::default(), modules);
             let session = client.session(&template, &daemon.place.worktree()).expect("session");
@@ -70,7 +71,7 @@ mod cases {
                 EventPayload::Console { text, .. } => Some(text.as_str()),
                 _ => None,
             });
-            assert_eq!(codes, Some(expected), "{modules:?}: {events:?}");
+            assert_eq!(codes, Some(expected.as_str()), "{modules:?}: {events:?}");
             client.close(&session);
         }
         let kept = std::fs::read_to_string(daemon.place.worktree().join("forged"));

@@ -9,7 +9,7 @@ mod input;
 mod properties;
 
 use super::exec::{repl::new_execution, start, start::ExecutionStop};
-use super::run::{embedded, session};
+use super::run::{Grants, embedded, session};
 use crate::args::{OutputFormat, SandboxArg};
 use crate::backend::Backend;
 use crate::context::{Context, expect_reply};
@@ -21,6 +21,7 @@ use dot::Dot;
 use input::{Input, Line};
 use properties::Properties;
 use std::time::Duration;
+use vm_system_daemon::Operator;
 use vm_system_protocol::control::{DurableOp, DurableReply, INTERACTIVE_INPUT, Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Execution, SessionStatus, Task, TaskStatus};
@@ -87,9 +88,9 @@ async fn in_embedded(
 ) -> Result<u8, CliError> {
     let interrupts = Interrupts::listen_to_ctrl_c()?;
     let folder = embedded::current_folder()?;
-    let own = embedded::start(sandbox, None).await?;
+    let own = embedded::start(sandbox, Operator::default(), None).await?;
     let result = async {
-        let session = session(&own, embedded::settings(timeout, memory), folder, false).await?;
+        let session = session(&own, embedded::settings(timeout, memory), folder, &Grants::default()).await?;
         converse(context, own.backend(), &interrupts, session, None).await
     }
     .await;

@@ -8,6 +8,7 @@ mod source;
 mod stdin;
 
 use super::exec::start;
+use super::serve::net_rule;
 use crate::args::SandboxArg;
 use crate::backend::Backend;
 use crate::context::{Context, expect_reply};
@@ -19,6 +20,7 @@ use embedded::EmbeddedRun;
 use source::Script;
 use std::path::PathBuf;
 use std::time::Duration;
+use vm_system_daemon::Operator;
 use vm_system_protocol::control::{NewCapability, NewExecution, NewSession, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, Engine, Limits, Settings};
@@ -53,6 +55,16 @@ pub struct Args {
     /// Let the script also write files in the folder
     #[arg(long)]
     allow_write: bool,
+    /// A host that the script may send requests to: [SCHEME://]HOST[:PORT][/PREFIX], with names like *.example.com (may be given
+    /// several times)
+    #[arg(long = "net", value_name = "PATTERN")]
+    net: Vec<String>,
+    /// The same for hosts with private addresses, such as localhost:3000
+    #[arg(long = "net-private", value_name = "PATTERN")]
+    net_private: Vec<String>,
+    /// Show the script's requests when they have ended, and the figures of the execution
+    #[arg(long)]
+    verbose: bool,
     /// Time limit, for CPU time and for wall-clock time: 500ms, 10s, 2m
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "30s")]
     timeout: Duration,
@@ -67,7 +79,7 @@ pub struct Args {
     sandbox: SandboxArg,
     /// Run in this session of the daemon
     #[arg(long, value_name = "SESSION", 
-          conflicts_with_all = ["timeout", "memory", "max_source_kb", "sandbox", "allow_write", "worktree"])]
+          conflicts_with_all = ["timeout", "memory", "max_source_kb", "sandbox", "allow_write", "worktree", "net", "net_private"])]
     session: Option<String>,
 }
 
@@ -90,7 +102,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 async fn in_session(context: &Context, args: Args, script: Script) -> Result<u8, CliError> {
     let interrupts = Interrupts::listen()?;
     let session = args.session.clone().unwrap_or_default();
-    let output = ScriptOutput::new(context.out.style, script.show_values());
+    let output = ScriptOutput::new(context.out.style, script.show_values()).verbose(args.verbose);
     let sent = script.clone().for_session()?;
     let new = execution(session, sent, &args.allow_env);
     let code = start::to_its_end(context, context.daemon(), &interrupts, new, None, &output).await?;
@@ -114,17 +126,18 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     // As `fs` takes paths from the worktree's root.
     settings.resolver.allow_absolute_repo_imports = true;
     let sent = script.clone().for_folder(&folder)?;
+    let grants = Grants::of(&args)?;
     let stdin = if script.is_stdin() { None } else { Some(stdin::of_this_process()?) };
     let own = tokio::select! {
-        own = embedded::start(args.sandbox, stdin) => own?,
+        own = embedded::start(args.sandbox, grants.operator.clone(), stdin) => own?,
         () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
     };
     let result = async {
         let session = tokio::select! {
-            session = session(&own, settings, folder.clone(), args.allow_write) => session?,
+            session = session(&own, settings, folder.clone(), &grants) => session?,
             () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
         };
-        let output = ScriptOutput::new(context.out.style, script.show_values());
+        let output = ScriptOutput::new(context.out.style, script.show_values()).verbose(args.verbose);
         let is_outside = script.file().is_some() && sent.input.is_some();
         let new = execution(session, sent, &args.allow_env);
         let ended = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await;
@@ -145,12 +158,47 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     result
 }
 
+/// What the script may do besides reading the folder.
+#[derive(Default)]
+pub(crate) struct Grants {
+    rows: Vec<NewCapability>,
+    /// The user is the operator: permits what the rows allow.
+    pub(crate) operator: Operator,
+}
+
+impl Grants {
+    fn of(args: &Args) -> Result<Self, CliError> {
+        let mut grants = Self::default();
+        let row =
+            |kind, name: &str, config| NewCapability { kind, name: name.to_owned(), enabled: true, config };
+        if args.allow_write {
+            grants.rows.push(row(CapabilityKind::Fs, "write", JsonText::empty_object()));
+        }
+        for (option, patterns, private) in
+            [("--net", &args.net, false), ("--net-private", &args.net_private, true)]
+        {
+            let Some(rule) = net_rule(option, patterns, private)? else { continue };
+            grants.operator.net.push(rule);
+            // Whoever runs the script bounds it by its time.
+            let config = serde_json::json!({
+                "allow": patterns, "private": private, "max_requests": 1_000_000, "max_total_kb": u32::MAX,
+            });
+            grants.rows.push(row(
+                CapabilityKind::Net,
+                option.trim_start_matches('-'),
+                JsonText::from_value(&config),
+            ));
+        }
+        Ok(grants)
+    }
+}
+
 /// A session of the embedded supervisor with a folder and `fs` granted, for reading or also for writing; returns its id.
 pub(crate) async fn session(
     own: &EmbeddedRun,
     settings: Settings,
     folder: String,
-    write: bool,
+    grants: &Grants,
 ) -> Result<String, CliError> {
     let backend: &Backend = own.backend();
     let template = Op::TemplateCreate {
@@ -160,15 +208,9 @@ pub(crate) async fn session(
         modules: vec!["fs".to_owned()],
     };
     let template = super::template::template_of(backend.call(template, None).await?)?;
-    if write {
-        let capability = NewCapability {
-            kind: CapabilityKind::Fs,
-            name: "write".to_owned(),
-            enabled: true,
-            config: JsonText::empty_object(),
-        };
+    for capability in &grants.rows {
         let template = template.id.to_string();
-        let grant = Op::TemplateAddCapability { template, capability: Box::new(capability) };
+        let grant = Op::TemplateAddCapability { template, capability: Box::new(capability.clone()) };
         backend.call(grant, None).await?;
     }
     let session = Op::SessionCreate(Box::new(NewSession {

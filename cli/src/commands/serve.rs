@@ -14,7 +14,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use vm_system_daemon::{Config, ConfigFile, DaemonError, Durability, PreparedDaemon, check_command};
+use vm_system_daemon::{
+    Config, ConfigFile, DaemonError, Durability, NetRule, PreparedDaemon, check_command, operator_rule,
+    read_secrets,
+};
 use vm_system_sandbox::heap;
 
 /// Arguments of `serve`.
@@ -82,6 +85,15 @@ pub struct Args {
     /// A program that templates may allow to the exec module, under a name that you choose
     #[arg(long, value_name = "NAME=/PATH")]
     allow_exec: Vec<String>,
+    /// What templates may let scripts request over the network: [SCHEME://]HOST[:PORT][/PREFIX], with names like *.example.com
+    #[arg(long, value_name = "PATTERN")]
+    allow_net: Vec<String>,
+    /// The same for hosts with private addresses, such as localhost:3000
+    #[arg(long, value_name = "PATTERN")]
+    allow_net_private: Vec<String>,
+    /// The file of the secrets that may be put into header fields of requests
+    #[arg(long, value_name = "FILE")]
+    secrets: Option<PathBuf>,
 }
 
 /// What survives a power cut.
@@ -212,8 +224,10 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         .with_hint(format!("`vm-system serve --state-dir {folder}` uses the records that are there")));
     }
     let mut config = Config::new(absolute(state_dir)?, absolute(socket)?);
+    let mut secrets_of_file = None;
     if let Some(file) = args.config {
         let file = ConfigFile::read(&file).map_err(|error| CliError::usage(error.to_string()))?;
+        secrets_of_file.clone_from(&file.secrets);
         config = config.with_file(file);
     }
     if let Some(db) = global.db.clone() {
@@ -245,6 +259,14 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         check_command(name, path.as_ref()).map_err(CliError::usage)?;
         config.operator.commands.insert(name.to_owned(), PathBuf::from(path));
     }
+    for (option, patterns, private) in
+        [("--allow-net", args.allow_net, false), ("--allow-net-private", args.allow_net_private, true)]
+    {
+        config.operator.net.extend(net_rule(option, &patterns, private)?);
+    }
+    if let Some(secrets) = args.secrets.map(absolute).transpose()?.or(secrets_of_file) {
+        config.operator.secrets = read_secrets(&secrets).map_err(CliError::usage)?;
+    }
     config.keep_sessions = args.keep_sessions;
     config.idle_exit = args.idle_exit.map(|seconds| Duration::from_secs(u64::from(seconds)));
     config.users.user = args.user.or(config.users.user);
@@ -254,6 +276,22 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         config.sandbox = sandbox.into();
     }
     Ok(config)
+}
+
+/// The rule of the operator for patterns of an option; none without any.
+pub(crate) fn net_rule(
+    option: &str,
+    patterns: &[String],
+    private: bool,
+) -> Result<Option<NetRule>, CliError> {
+    if patterns.is_empty() {
+        return Ok(None);
+    }
+    let rule = operator_rule(patterns, private).map_err(|why| {
+        CliError::usage(format!("{option}: {why}"))
+            .with_hint("for example api.example.com, https://*.example.com:8443/v1 or localhost:3000")
+    })?;
+    Ok(Some(rule))
 }
 
 /// The error of a supervisor that did not start, as a daemon or inside a command.

@@ -4,7 +4,8 @@ use crate::daemon::first_line;
 use crate::environment::{Run, TestEnvironment, signal_child, wait};
 use nix::sys::signal::Signal;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
 fn with_bytes(env: &TestEnvironment, args: &[&str], stdin: &[u8]) -> Run {
@@ -145,6 +146,93 @@ fn timers_run_while_a_script_waits_and_lines_arrive_one_by_one() {
     }
     drop(stdin);
     assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "closed\n");
+}
+
+/// A listener of the loopback device, and the arguments that let a script reach it.
+fn server() -> (TcpListener, String) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+/// The connection of the next request, which has been read.
+fn requested(listener: &TcpListener) -> TcpStream {
+    let (stream, _) = listener.accept().unwrap();
+    let lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.take_while(|line| !line.is_empty()).count() > 0);
+    stream
+}
+
+#[test]
+fn a_script_waits_for_its_input_for_responses_and_for_timers_at_the_same_time() {
+    let env = TestEnvironment::new();
+    let (listener, address) = server();
+    env.file(
+        "all.js",
+        "const [url] = process.argv.slice(2);
+         require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
+             console.log('line', line);
+             setImmediate(() => console.log('immediate'));
+             setTimeout(() => console.log('timer'), 5);
+         }).on('close', () => console.log('closed'));
+         (async () => {
+             const response = await fetch(url);
+             for await (const piece of response.body) console.log('piece', new TextDecoder().decode(piece));
+             console.log('end');
+         })();",
+    );
+    let url = format!("http://{address}/");
+    let mut child = waiting(&env, &["run", "--net-private", &address, "all.js", &url]);
+    let mut connection = requested(&listener);
+    let mut stdin = child.stdin.take().unwrap();
+    let mut line = |child: &mut Child, line: &str| {
+        writeln!(stdin, "{line}").unwrap();
+        assert_eq!(first_line(child), format!("line {line}"));
+        assert_eq!(first_line(child), "immediate");
+        assert_eq!(first_line(child), "timer");
+    };
+    line(&mut child, "before the response");
+    write!(connection, "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\none").unwrap();
+    assert_eq!(first_line(&mut child), "piece one");
+    line(&mut child, "between two pieces");
+    write!(connection, "two").unwrap();
+    assert_eq!(first_line(&mut child), "piece two");
+    assert_eq!(first_line(&mut child), "end");
+    line(&mut child, "after the response");
+    drop(stdin);
+    assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "closed\n");
+}
+
+#[test]
+fn neither_an_endless_input_nor_an_endless_response_keeps_the_other_waiting() {
+    let env = TestEnvironment::new();
+    let (listener, address) = server();
+    let url = format!("http://{address}/");
+    // More than 5 ms for each piece: then the other one is always due.
+    let busy = "const busy = () => { const until = Date.now() + 8; while (Date.now() < until); };";
+    let code = format!(
+        "{busy} process.stdin.on('data', busy); fetch('{url}').then((response) => response.text())
+           .then((text) => {{ console.log(text); process.exit(0) }}); undefined"
+    );
+    let zeros = File::open("/dev/zero").unwrap();
+    let args = ["run", "--net-private", &address, "-e", &code];
+    let child = env.command(args).stdin(zeros).spawn().unwrap();
+    let mut connection = requested(&listener);
+    write!(connection, "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ndone").unwrap();
+    assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "done\n");
+
+    let code = format!(
+        "{busy} process.stdin.on('data', (text) => {{ console.log(String(text)); process.exit(0) }});
+         fetch('{url}').then(async (response) => {{ for await (const piece of response.body) busy() }}); undefined"
+    );
+    let mut child = waiting(&env, &["run", "--net-private", &address, "-e", &code]);
+    let mut connection = requested(&listener);
+    write!(connection, "HTTP/1.1 200 OK\r\n\r\n").unwrap();
+    // Until the script has ended.
+    let sender = std::thread::spawn(move || while connection.write_all(&[b'a'; 4_096]).is_ok() {});
+    child.stdin.take().unwrap().write_all(b"input").unwrap();
+    assert_eq!(Run::of(&child.wait_with_output().unwrap()).ok(), "input\n");
+    sender.join().unwrap();
 }
 
 #[test]

@@ -103,8 +103,32 @@ pub enum EventPayload {
     Stdout { text: String },
     /// Error output of a command that the script ran.
     Stderr { text: String },
+    /// An HTTP request of the script has ended.
+    Http(HttpRecord),
     /// A task was created.
     Task { task_id: TaskId, prompt: String },
+}
+
+/// What is recorded of an HTTP request; neither header fields nor bodies.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct HttpRecord {
+    pub method: String,
+    /// `https://example.com:8443`, without the scheme's own port.
+    pub origin: String,
+    /// Without the query.
+    pub path: String,
+    /// Of the response, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The code of the error, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Body of the request (bytes).
+    pub sent: u64,
+    /// Body of the response (bytes).
+    pub received: u64,
+    /// From the request to the end (milliseconds).
+    pub ms: u64,
 }
 
 /// The value of an execution: the payload of its value event.
@@ -176,6 +200,7 @@ impl EventPayload {
             Self::System { .. } => "system",
             Self::Stdout { .. } => "stdout",
             Self::Stderr { .. } => "stderr",
+            Self::Http(_) => "http",
             Self::Task { .. } => "task",
         }
     }
@@ -188,6 +213,7 @@ impl EventPayload {
             Self::Value(value) => value.bytes(),
             Self::Exception { message, stack } => message.len() + stack.len(),
             Self::System { message, .. } => message.len(),
+            Self::Http(record) => record.method.len() + record.origin.len() + record.path.len(),
             Self::Task { prompt, .. } => prompt.len(),
         };
         bytes as u64

@@ -12,6 +12,7 @@ use sys::peak_of;
 use vm_system_protocol::broker::*;
 use vm_system_protocol::codec::{CodecError, Decode, Encode, claim_limit, decode, encode};
 use vm_system_protocol::control::*;
+use vm_system_protocol::egress::*;
 use vm_system_protocol::files_agent::*;
 use vm_system_protocol::hello::Hello;
 use vm_system_protocol::keeper::*;

@@ -7,6 +7,7 @@
 use vm_system_protocol::broker::*;
 use vm_system_protocol::control::*;
 use vm_system_protocol::durable::*;
+use vm_system_protocol::egress::*;
 use vm_system_protocol::files_agent::*;
 use vm_system_protocol::ids::*;
 use vm_system_protocol::json::JsonText;

@@ -12,6 +12,13 @@ structs! {
     ExecTerms { program, read, write, timeout_ms, max_output_bytes, memory_bytes, processes }
     ExecReply { code, signal, timed_out, stdout, stderr, truncated }
     HostError { code, message }
+    HttpRequest { method, url, headers, data, end }
+    HttpHeader { name, value }
+    ExchangeProgress { exchange, progress }
+    EgressRequest { method, tls, host, port, target, headers, data, end, terms }
+    EgressTerms { owner, reach, head_ms, timeout_ms, max_request_bytes, max_response_bytes, secrets }
+    SecretValue { name, value }
+    HttpRecord { method, origin, path, status, error, sent, received, ms }
     PackageFile { path, source }
     WorkerRecord { session, inner_pid, wait_status }
     ProcessUsage { cpu_ms, peak_memory_kib }
@@ -113,6 +120,16 @@ enums! {
     FromBroker { Ready, Failed { message }, Reply { call, reply } }
     BrokerCall { Fs { request, terms }, Database { request, terms }, Exec { request, terms } }
     BrokerReply { Fs(reply), Database(reply), Exec(reply) }
+    HttpCall {
+        Open { exchange, request }, Send { exchange, data, end }, Wait { open, pull, timeout_ms }, Close { exchange },
+    }
+    HttpReply { Done, Progress(progress) }
+    HttpProgress { Sent, Head { status, reason, headers, http2 }, Data(bytes), End, Failed(error) }
+    ToEgress {
+        Open { exchange, request }, Send { exchange, data, end }, Pull { exchange }, Close { exchange },
+    }
+    FromEgress { Ready, Failed { message }, Outdated, Progress { exchange, progress } }
+    AddressReach { Public, Private, Named }
     FsRequest {
         ReadFile { path }, ReadDir { path }, Stat { path, no_follow }, Exists { path }, Access { path, mode },
         RealPath { path }, Write { path, data, how, mode }, MakeDir { path, recursive, mode }, RemoveFile { path },
@@ -200,8 +217,8 @@ enums! {
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
-    HostRequest { LoadModule { candidates, import, package }, Fs(request), Database(request), Exec(request), Ask { number, prompt, options }, Stdin { max_bytes, wait_ms } }
-    HostReply { Module { path, source, format, package }, Fs(reply), Failed(error), Database(reply), Exec(reply), Answer(answer), Stdin(reply) }
+    HostRequest { LoadModule { candidates, import, package }, Fs(request), Database(request), Exec(request), Http(call), Ask { number, prompt, options }, Stdin { max_bytes, wait_ms } }
+    HostReply { Module { path, source, format, package }, Fs(reply), Failed(error), Database(reply), Exec(reply), Http(reply), Answer(answer), Stdin(reply) }
     StdinReply { Data(bytes), End, NotYet }
     LimitKind { Memory, Cpu, Wall, Output, Events, Pids }
     CloseReason {
@@ -211,7 +228,7 @@ enums! {
     }
     EventPayload {
         InputEcho { text }, Console { level, text, more }, Value(value), Exception { message, stack },
-        System { message, level }, Stdout { text }, Stderr { text }, Task { task_id, prompt },
+        System { message, level }, Stdout { text }, Stderr { text }, Http(record), Task { task_id, prompt },
     }
     ClientFrame { Request { id, idempotency_key, op }, Unfollow { id } }
     ServerFrame { Events { id, events }, Reply { id, result } }
@@ -249,7 +266,7 @@ macro_rules! for_each_message {
     ($then:ident) => {
         $then! {
             ToBroker, FromBroker, ToKeeper, FromKeeper, ToZygote, FromZygote, ToWorker, FromWorker,
-            ToFilesAgent, FromFilesAgent,
+            ToFilesAgent, FromFilesAgent, ToEgress, FromEgress,
             ClientHello, ServerHello, ClientFrame, ServerFrame
         }
     };

@@ -6,6 +6,7 @@
 //! - [`table_worker`]: zygote and worker; its one clone row is a notification
 //! - [`table_keeper`]: pid 1 of the jail
 //! - [`table_broker`]: the process that touches files on a session's behalf
+//! - [`table_egress`]: the process that makes the HTTP requests of sessions
 //! - [`table_command`]: ordinary programs, the operator's commands
 //! - [`table_supervisor`]: the supervisor, as refusals; [`table_helper`]: more of them for the spawn helper
 //! - [`notify`]: the supervisor's side of the clone row and of forbidden calls; [`names`]: names of system calls
@@ -15,6 +16,7 @@ pub mod names;
 pub mod notify;
 pub mod table_broker;
 pub mod table_command;
+pub mod table_egress;
 pub mod table_helper;
 pub mod table_keeper;
 pub mod table_supervisor;

@@ -152,6 +152,12 @@ pub fn shut_down(socket: &impl AsFd) {
     let _ = nix::sys::socket::shutdown(socket.as_fd().as_raw_fd(), nix::sys::socket::Shutdown::Both);
 }
 
+/// The user of the process at the other end of a connected Unix socket, when it began to listen or connected.
+pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
+    let credentials = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::PeerCredentials)?;
+    Ok(credentials.uid())
+}
+
 /// The process that called `listen` (for a connecting end) or created the pair (kernel >= 6.5).
 pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
     sys::peer_pidfd(socket.as_fd()).map(PidFd::from)

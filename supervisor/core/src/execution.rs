@@ -13,7 +13,7 @@ use vm_system_policy::{EffectivePolicy, HostUsage};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, HttpRecord, Metrics,
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
@@ -254,6 +254,14 @@ impl Running {
         self.output.own_events += 1;
         self.output.own_bytes += message.len() as u64;
         self.number(now.unix_ms, EventPayload::System { message, level })
+    }
+
+    /// The event of an HTTP request that has ended.
+    pub(super) fn number_http(&mut self, record: HttpRecord, now: Now) -> Event {
+        let payload = EventPayload::Http(record);
+        self.output.own_events += 1;
+        self.output.own_bytes += payload.output_bytes();
+        self.number(now.unix_ms, payload)
     }
 
     /// Numbers a worker's events. Their times are the worker's, clamped to between the last event and now.

@@ -188,7 +188,7 @@ impl SessionMachine {
 
 /// Events about the host modules that an execution used; closes what the execution left open.
 fn host_use(running: &mut Running, now: Now, out: &mut Vec<SessionAction>) -> Vec<Event> {
-    if running.usage.has_used("database") {
+    if running.usage.has_used("database") || running.usage.has_used("http") {
         out.push(SessionAction::EndHostUse);
     }
     let lines = running.usage.summary().into_iter();

@@ -7,7 +7,9 @@ use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
 use vm_system_protocol::limits::CHECKPOINTS;
-use vm_system_protocol::model::{Event, Execution, ExecutionKind, OnCrash, Session, SessionCheckpoint};
+use vm_system_protocol::model::{
+    Event, Execution, ExecutionKind, HttpRecord, OnCrash, Session, SessionCheckpoint,
+};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, Write};
@@ -259,6 +261,8 @@ pub enum SessionInput {
         call: u64,
         reply: HostReply,
     },
+    /// An HTTP request of the session has ended.
+    HttpEnded(HttpRecord),
     /// A batch is committed.
     Stored(WriteId),
     /// A batch is lost.

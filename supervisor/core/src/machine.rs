@@ -282,6 +282,7 @@ impl SessionMachine {
             SessionInput::Message { seq, message } => self.message(seq, message, now, out),
             SessionInput::ChannelFailed(fault) => self.channel_failed(fault, now, out),
             SessionInput::ForbiddenCall(call) => self.condemn(CloseReason::Seccomp(call), now, out),
+            SessionInput::HttpEnded(record) => self.http_ended(record, now, out),
             SessionInput::HostReplied { call, reply } => self.host_replied(call, reply, now, out),
             SessionInput::Stored(write) => self.stored(write, now, out),
             SessionInput::StoreFailed { write, error, permanent } => {

@@ -9,9 +9,10 @@ use super::record::Pending;
 use std::sync::Arc;
 use vm_system_policy::{Denial, judge};
 use vm_system_protocol::broker::{DatabaseReply, FsReply, SqlValue};
+use vm_system_protocol::egress::{ExchangeProgress, HttpProgress, HttpReply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, EVENT_TEXT_BYTES};
-use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload};
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, HttpRecord};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{FromWorker, HostError, HostReply, HostRequest, ToWorker, WorkerEvent};
 use vm_system_record::Write;
@@ -224,6 +225,18 @@ impl SessionMachine {
         self.persist(pending, vec![Write::Events(batch)], false, out);
     }
 
+    /// An event of the running execution; the audit log has those that end without one.
+    pub(super) fn http_ended(&mut self, record: HttpRecord, now: Now, out: &mut Vec<SessionAction>) {
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        let event = running.number_http(record, now);
+        let execution = running.id();
+        let batch: Arc<[Event]> = Arc::new([event]);
+        running.collect(&batch);
+        let pending =
+            Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
+        self.persist(pending, vec![Write::Events(batch)], false, out);
+    }
+
     /// The host's reply, dropped if it is late: the call got its reply before.
     pub(super) fn host_replied(
         &mut self,
@@ -300,6 +313,7 @@ fn module_of(request: &HostRequest) -> Option<&'static str> {
         HostRequest::Fs(_) => Some("fs"),
         HostRequest::Database(_) => Some("database"),
         HostRequest::Exec(_) => Some("exec"),
+        HostRequest::Http(_) => Some("http"),
     }
 }
 
@@ -310,8 +324,16 @@ fn reply_bytes(reply: &HostReply) -> u64 {
         HostReply::Fs(FsReply::Entries(entries)) => entries.iter().map(|entry| entry.name.len()).sum(),
         HostReply::Database(DatabaseReply::Rows { values, .. }) => values.iter().map(SqlValue::bytes).sum(),
         HostReply::Exec(reply) => reply.stdout.len() + reply.stderr.len(),
+        HostReply::Http(HttpReply::Progress(progress)) => {
+            let bytes = |one: &ExchangeProgress| match &one.progress {
+                HttpProgress::Data(data) => data.len(),
+                _ => 0,
+            };
+            progress.iter().map(bytes).sum()
+        }
         HostReply::Module { .. }
         | HostReply::Fs(_)
+        | HostReply::Http(HttpReply::Done)
         | HostReply::Database(_)
         | HostReply::Failed(_)
         | HostReply::Answer(_)
@@ -368,6 +390,7 @@ pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<
             EventPayload::InputEcho { .. }
             | EventPayload::Stdout { .. }
             | EventPayload::Stderr { .. }
+            | EventPayload::Http(_)
             | EventPayload::Task { .. } => {
                 return Err(EventRefusal::Forbidden("an event of a kind that workers do not send"));
             }

@@ -12,6 +12,7 @@ use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
 use vm_system_runtime::brokers::BrokerConfig;
+use vm_system_runtime::egress::EgressConfig;
 use vm_system_runtime::script_input::ScriptInput;
 use vm_system_runtime::workspaces::{WorkspaceLimits, Workspaces};
 use vm_system_runtime::worktree::Roots;
@@ -51,6 +52,8 @@ pub(super) struct Parts {
     pub(super) workspaces: Option<PathBuf>,
     pub(super) workspace_limits: WorkspaceLimits,
     pub(super) operator: Operator,
+    /// The socket at which a service manager starts egress processes; none: the supervisor starts one.
+    pub(super) egress_socket: Option<PathBuf>,
     /// Cancelled by the verb that stops the supervisor.
     pub(super) stop: CancellationToken,
     /// The standard input of scripts.
@@ -77,6 +80,7 @@ impl Assembly {
             workspaces,
             workspace_limits,
             operator,
+            egress_socket,
             stop,
             stdin,
         } = parts;
@@ -93,11 +97,18 @@ impl Assembly {
             groups: spawn.cgroups.groups().cloned(),
             ..BrokerConfig::default()
         };
+        let egress = EgressConfig {
+            service_ids: spawn.service_ids,
+            socket: egress_socket,
+            exchanges: shares.http_exchanges,
+            ..EgressConfig::default()
+        };
         let config = RuntimeConfig {
             keeper_per_owner,
             spawn: SpawnConfig { library_store: library_store.clone(), ..spawn },
             kept,
             brokers,
+            egress,
             roots,
             worktree_clients,
             workspaces: Workspaces::new(workspaces, workspace_limits),

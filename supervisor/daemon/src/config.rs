@@ -3,11 +3,13 @@
 
 use super::cgroups::{CgroupConfig, CgroupsFile};
 use super::databases::DatabasesFile;
+pub use super::http_settings::HttpConfig;
+use super::http_settings::HttpFile;
+use super::net::operator_rule;
 use super::shares::{ShareConfig, ShareFile, SharesFile};
 use super::users::UserConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vm_system_ops::OpsOptions;
@@ -63,8 +65,10 @@ pub struct Config {
     pub durable: DurableConfig,
     /// Upper bounds of the limits of templates.
     pub ceilings: Limits,
-    /// Names for templates: variables for scripts, and commands for the `exec` module.
+    /// Names for templates: variables for scripts, commands for the `exec` module, hosts for requests.
     pub operator: Operator,
+    /// The socket at which a service manager starts the egress process; none: the daemon starts it.
+    pub egress_socket: Option<PathBuf>,
     /// When rows are deleted.
     pub retention: Retention,
     /// A daemon that was started on demand exits after this time without clients and executions.
@@ -77,40 +81,6 @@ pub struct Config {
     pub drain: Duration,
     /// After that: time for sessions to end before they are killed.
     pub stop: Duration,
-}
-
-/// The listeners and rules of the REST API.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct HttpConfig {
-    /// The Unix socket; none = beside the control socket.
-    pub socket: Option<PathBuf>,
-    /// TCP addresses; beyond loopback only together with `tokens`.
-    pub listen: Vec<SocketAddr>,
-    /// The file of tokens.
-    pub tokens: Option<PathBuf>,
-    /// Over TCP every request needs a token, also over loopback.
-    pub require_token: bool,
-    /// Host names over TCP, in addition to `localhost` and IP addresses.
-    pub allowed_hosts: Vec<String>,
-    /// Origins of pages that may make requests, with their ports: `http://localhost:5173`.
-    pub allowed_origins: Vec<String>,
-    /// The folder of a web UI.
-    pub ui_dir: Option<PathBuf>,
-    /// Largest request body (KiB); none = the default.
-    pub max_body_kb: Option<u32>,
-}
-
-impl HttpConfig {
-    /// The path of the socket, given the path of the control socket.
-    pub fn socket_beside(&self, control: &Path) -> PathBuf {
-        if let Some(socket) = &self.socket {
-            return socket.clone();
-        }
-        match control.file_name().and_then(|name| name.to_str()) {
-            Some("control.sock") | None => control.with_file_name("http.sock"),
-            Some(name) => control.with_file_name(format!("{name}.http")),
-        }
-    }
 }
 
 impl Config {
@@ -136,6 +106,7 @@ impl Config {
             durable: DurableConfig::default(),
             ceilings: OpsOptions::default().ceilings,
             operator: Operator::default(),
+            egress_socket: None,
             retention: Retention::default(),
             idle_exit: None,
             keep_sessions: false,
@@ -186,6 +157,12 @@ impl Config {
         self.users.agent_sockets = file.agent_sockets.or(self.users.agent_sockets);
         self.operator.env.extend(file.env.unwrap_or_default());
         self.operator.commands.extend(file.allow_exec.unwrap_or_default());
+        let rules = [(file.allow_net, false), (file.allow_net_private, true)];
+        // They were checked when the file was read.
+        self.operator
+            .net
+            .extend(rules.into_iter().filter_map(|(allow, private)| operator_rule(&allow?, private).ok()));
+        self.egress_socket = file.egress_socket.or(self.egress_socket);
         self.socket_group = file.socket_group.or(self.socket_group);
         self.service = file.service.or(self.service);
         if let Some(http) = file.http {
@@ -252,6 +229,13 @@ pub struct ConfigFile {
     env: Option<BTreeMap<String, String>>,
     /// Programs that the `exec` module may start, by name.
     allow_exec: Option<BTreeMap<String, PathBuf>>,
+    /// Patterns that rows of kind `net` may allow at most.
+    allow_net: Option<Vec<String>>,
+    /// The same, with private addresses.
+    allow_net_private: Option<Vec<String>>,
+    /// The file of the secrets; read when the daemon starts.
+    pub secrets: Option<PathBuf>,
+    egress_socket: Option<PathBuf>,
     durable: Option<DurableFile>,
     ceilings: Option<CeilingsFile>,
     retention: Option<RetentionFile>,
@@ -271,69 +255,6 @@ impl From<RootFile> for RootSettings {
     fn from(file: RootFile) -> Self {
         let RootFile { path, owners, cross_mounts } = file;
         Self { path, owners, cross_mounts }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct HttpFile {
-    socket: Option<PathBuf>,
-    listen: Vec<SocketAddr>,
-    tokens: Option<PathBuf>,
-    require_token: bool,
-    allowed_hosts: Vec<String>,
-    allowed_origins: Vec<String>,
-    ui_dir: Option<PathBuf>,
-    max_body_kb: Option<u32>,
-}
-
-impl HttpFile {
-    fn check(&self) -> Result<(), String> {
-        let paths = [("socket", &self.socket), ("tokens", &self.tokens), ("ui_dir", &self.ui_dir)];
-        for (name, path) in paths {
-            if let Some(path) = path.as_ref().filter(|path| !path.is_absolute()) {
-                return Err(format!("http.{name} must be absolute, `{}` is not", path.display()));
-            }
-        }
-        let is_plain = |host: &str| {
-            host.parse::<std::net::IpAddr>().is_ok()
-                || !host.is_empty() && !host.contains([':', '/', '*', '@'])
-        };
-        if let Some(host) = self.allowed_hosts.iter().find(|host| !is_plain(host)) {
-            return Err(format!("http.allowed_hosts: `{host}` is not a plain name or address without port"));
-        }
-        let is_origin = |origin: &str| {
-            let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-            host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '@', '?', '#', ' ']))
-        };
-        if let Some(origin) = self.allowed_origins.iter().find(|origin| !is_origin(origin)) {
-            return Err(format!(
-                "http.allowed_origins: `{origin}` is not an origin (http://NAME:PORT or https://NAME, without a path)"
-            ));
-        }
-        if self.max_body_kb == Some(0) {
-            Err("http.max_body_kb must be at least 1".to_owned())
-        } else {
-            Ok(())
-        }
-    }
-}
-
-impl From<HttpFile> for HttpConfig {
-    fn from(file: HttpFile) -> Self {
-        let HttpFile {
-            socket,
-            listen,
-            tokens,
-            require_token,
-            allowed_hosts,
-            allowed_origins,
-            ui_dir,
-            max_body_kb,
-        } = file;
-        let lower = |names: Vec<String>| names.into_iter().map(|name| name.to_ascii_lowercase()).collect();
-        let (allowed_hosts, allowed_origins) = (lower(allowed_hosts), lower(allowed_origins));
-        Self { socket, listen, tokens, require_token, allowed_hosts, allowed_origins, ui_dir, max_body_kb }
     }
 }
 
@@ -463,6 +384,17 @@ impl ConfigFile {
                     file.env.iter().flatten().find(|(name, value)| !is_variable(name, value))
                 {
                     return Err(format!("env: {name:?} is not a valid variable"));
+                }
+                for (name, patterns) in
+                    [("allow_net", &file.allow_net), ("allow_net_private", &file.allow_net_private)]
+                {
+                    let patterns = patterns.as_deref().unwrap_or_default();
+                    operator_rule(patterns, false).map_err(|why| format!("{name}: {why}"))?;
+                }
+                for (name, path) in [("secrets", &file.secrets), ("egress_socket", &file.egress_socket)] {
+                    if let Some(path) = path.as_ref().filter(|path| !path.is_absolute()) {
+                        return Err(format!("{name} must be absolute, `{}` is not", path.display()));
+                    }
                 }
                 file.shares.check(file.max_sessions)?;
                 file.databases.check()?;

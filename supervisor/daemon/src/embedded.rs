@@ -36,7 +36,11 @@ pub struct Embedded {
 impl Embedded {
     /// Builds a jail. Must be called inside a multi-threaded tokio runtime: it continues while the caller waits. `stdin` is what
     /// scripts read as their standard input.
-    pub async fn start(sandbox: SandboxMode, stdin: Option<ScriptInput>) -> Result<Self, DaemonError> {
+    pub async fn start(
+        sandbox: SandboxMode,
+        operator: Operator,
+        stdin: Option<ScriptInput>,
+    ) -> Result<Self, DaemonError> {
         let opening = tokio::task::spawn_blocking(vm_system_store::open_temporary);
         let parts = Parts {
             library_store: LibraryStore::in_memory(),
@@ -53,7 +57,8 @@ impl Embedded {
             ceilings: no_ceilings(),
             workspaces: None,
             workspace_limits: WorkspaceLimits::default(),
-            operator: Operator::default(),
+            operator,
+            egress_socket: None,
             stop: CancellationToken::new(),
             stdin,
         };

@@ -4,7 +4,7 @@
 //! else: no verb, no rule about sessions.
 //!
 //! Reading order:
-//! - [`config`]: the operator's settings; [`shares`], [`cgroups`]: parts of them
+//! - [`config`]: the operator's settings; [`shares`], [`cgroups`], [`net`], [`http_settings`]: parts of them
 //! - [`users`]: the user that a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
 //! - [`inherited`]: the descriptors of its starter
 //! - [`assembly`]: assembles store, runtime and verbs
@@ -21,9 +21,11 @@ mod embedded;
 mod error;
 mod give;
 mod http;
+mod http_settings;
 mod idle;
 mod inherited;
 mod lifeline;
+mod net;
 mod notify;
 mod prepare;
 mod rights;
@@ -41,12 +43,14 @@ pub use embedded::Embedded;
 pub use error::DaemonError;
 pub use give::GiveError;
 pub use inherited::close_leaked;
+pub use net::{operator_rule, read_secrets};
 pub use prepare::PreparedDaemon;
 pub use rights::dispatch;
 pub use serve::serve;
 pub use shares::ShareConfig;
 pub use socket::SocketError;
 pub use users::{SERVICE_USER, UserConfig};
+pub use vm_system_policy::{NetRule, Operator};
 pub use vm_system_runtime::examine_host;
 pub use vm_system_runtime::script_input::{InputReader, ScriptInput, script_input};
 pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};

@@ -309,6 +309,7 @@ fn parts(
         workspaces: Some(config.state_dir.join("workspaces")),
         workspace_limits: config.workspaces,
         operator: config.operator.clone(),
+        egress_socket: config.egress_socket.clone(),
         stop,
         // A session has no terminal and no pipe of its client.
         stdin: None,

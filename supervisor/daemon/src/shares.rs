@@ -23,6 +23,8 @@ pub struct ShareConfig {
     pub host_calls: ShareLimits,
     /// Memory of requests of clients, and as much of replies (KiB).
     pub memory: ShareLimits,
+    /// HTTP requests of sessions at a time.
+    pub http_exchanges: ShareLimits,
 }
 
 impl Default for ShareConfig {
@@ -35,6 +37,7 @@ impl Default for ShareConfig {
             file_calls: ShareLimits::of(limits::FILE_CALLS),
             host_calls: ShareLimits::of(limits::BROKER_CALLS),
             memory: in_kib(ShareLimits::of(MEMORY_MIB)),
+            http_exchanges: ShareLimits::of(limits::HTTP_EXCHANGES_OF_ALL),
         }
     }
 }
@@ -58,6 +61,7 @@ pub(super) struct SharesFile {
     file_calls: ShareFile,
     host_calls: ShareFile,
     memory_mb: ShareFile,
+    http_exchanges: ShareFile,
 }
 
 impl SharesFile {
@@ -67,8 +71,16 @@ impl SharesFile {
                 "max_sessions and most of [shares.sessions] are one setting: give one of them".to_owned()
             );
         }
-        let Self { connections, http_connections, streams, sessions, file_calls, host_calls, memory_mb } =
-            self;
+        let Self {
+            connections,
+            http_connections,
+            streams,
+            sessions,
+            file_calls,
+            host_calls,
+            memory_mb,
+            http_exchanges,
+        } = self;
         let all = [
             ("connections", connections),
             ("http_connections", http_connections),
@@ -77,6 +89,7 @@ impl SharesFile {
             ("file_calls", file_calls),
             ("host_calls", host_calls),
             ("memory_mb", memory_mb),
+            ("http_exchanges", http_exchanges),
         ];
         for (name, share) in all {
             if share.most == Some(0) || share.per_owner == Some(0) {
@@ -96,6 +109,7 @@ impl SharesFile {
         let mut memory = ShareLimits::of(MEMORY_MIB);
         self.memory_mb.apply(&mut memory);
         config.memory = in_kib(memory);
+        self.http_exchanges.apply(&mut config.http_exchanges);
     }
 }
 

@@ -1,9 +1,10 @@
 //! The effective policy: the intersection of the session's copy of its template, the current template, and the operator's
 //! limits. Enforces nothing.
 
+use super::net::{NetRights, NetRule, Secret};
 use super::paths::PathRules;
 use super::rights::{DatabaseRights, ExecRights, FsRights, both};
-use super::row::{CapabilityRow, NO_HTTP, read_row};
+use super::row::{CapabilityRow, read_row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Resolver, Settings};
@@ -27,6 +28,10 @@ pub struct Operator {
     pub env: BTreeMap<String, String>,
     /// Programs that the `exec` module may start, by the operator's name for them; absolute paths.
     pub commands: BTreeMap<String, PathBuf>,
+    /// What rows of kind `net` may allow at most.
+    pub net: Vec<NetRule>,
+    /// By name.
+    pub secrets: BTreeMap<String, Secret>,
 }
 
 /// What one execution may do.
@@ -49,6 +54,8 @@ pub struct EffectivePolicy {
     pub exec: Option<ExecRights>,
     /// The programs behind the granted commands.
     pub programs: BTreeMap<String, PathBuf>,
+    /// Requests over the network, if any is granted.
+    pub net: Option<NetRights>,
 }
 
 impl EffectivePolicy {
@@ -107,6 +114,7 @@ pub fn effective(session: &Snapshot, template: Option<&Snapshot>, operator: &Ope
         load: rights.load,
         database: rights.database,
         exec: rights.exec,
+        net: rights.net,
     }
 }
 
@@ -117,6 +125,7 @@ struct Rights {
     load: Option<PathRules>,
     database: Option<DatabaseRights>,
     exec: Option<ExecRights>,
+    net: Option<NetRights>,
     disabled_globals: BTreeSet<String>,
     /// Names, with the row's own value if it has one.
     env: BTreeMap<String, Option<String>>,
@@ -134,7 +143,19 @@ impl Rights {
             rights.apply(row);
         }
         rights.settle_writing(&snapshot.capabilities);
+        rights.settle_net(&snapshot.capabilities);
         rights
+    }
+
+    /// All enabled rows of kind `net` together; those that are not valid grant nothing.
+    fn settle_net(&mut self, rows: &[Capability]) {
+        let enabled = rows.iter().filter(|row| row.kind == CapabilityKind::Net && row.enabled);
+        let rules = enabled.filter_map(|row| match read_row(row.kind, &row.name, &row.config) {
+            Ok(CapabilityRow::Net(rule)) => Some(rule),
+            _ => None,
+        });
+        let rules: Vec<NetRule> = rules.collect();
+        self.net = (!rules.is_empty()).then(|| NetRights::of(rules));
     }
 
     fn grant(&mut self, module: &str) {
@@ -142,7 +163,8 @@ impl Rights {
             "fs" => self.fs = Some(FsRights::default()),
             "database" => self.database = Some(DatabaseRights::default()),
             "exec" => self.exec = Some(ExecRights::default()),
-            "http" => self.refuse(module, NO_HTTP),
+            // Every session has it.
+            "http" => {}
             _ => self.refuse(module, "this version has no such module"),
         }
     }
@@ -200,11 +222,11 @@ impl Rights {
                     fs.read = if enabled { both(fs.read.take(), Some(&paths)) } else { None };
                 }
             }
-            // Intrinsics are on without a row; `fs`, `env` and `net` rows that are off change nothing; writing is
-            // decided when all rows are read.
+            // Intrinsics are on without a row; `fs`, `env` and `net` rows that are off change nothing; writing and the network
+            // are decided when all rows are read.
             (CapabilityRow::Global(_), true)
             | (CapabilityRow::Env(_), false)
-            | (CapabilityRow::Write(_) | CapabilityRow::Nothing, _) => {}
+            | (CapabilityRow::Write(_) | CapabilityRow::Net(_) | CapabilityRow::Nothing, _) => {}
         }
     }
 
@@ -267,6 +289,7 @@ impl Rights {
             load: both(self.load, now.load.as_ref()),
             database: self.database.zip(now.database.as_ref()).map(|(mine, now)| mine.and(now)),
             exec: self.exec.zip(now.exec.as_ref()).map(|(mine, now)| mine.and(now)),
+            net: self.net.zip(now.net.as_ref()).map(|(mine, now)| mine.and(now)),
             disabled_globals,
             env,
             refused,
@@ -289,8 +312,9 @@ impl Rights {
                 value.clone_from(&operator.env.get(name).cloned());
             }
         }
-        if !self.refused.contains_key("http") {
-            self.refuse("http", NO_HTTP);
+        self.net = self.net.map(|net| net.within(&operator.net, &operator.secrets));
+        if self.net.is_some() && operator.net.is_empty() {
+            self.refuse("http", "the operator of this daemon allows no requests (serve --allow-net PATTERN)");
         }
         self
     }

@@ -89,6 +89,7 @@ pub const SWITCHABLE: &[&str] = &[
     "crypto",
     "escape",
     "eval",
+    "fetch",
     "performance",
     "process",
     "queueMicrotask",

@@ -7,6 +7,7 @@
 //! - [`row`]: the meaning of one capability row
 //! - [`paths`]: path patterns
 //! - [`rights`]: what each module may do, and how two of them narrow each other
+//! - [`net`]: what requests over the network are allowed
 //! - [`globals`]: which globals can be switched off
 //! - [`mod@effective`]: the intersection
 //! - [`permit`]: the decision about one host call
@@ -14,6 +15,7 @@
 
 mod effective;
 pub mod globals;
+mod net;
 pub mod paths;
 mod permit;
 mod rights;
@@ -21,7 +23,8 @@ mod row;
 mod usage;
 
 pub use effective::{EffectivePolicy, Operator, Snapshot, effective};
-pub use permit::{Denial, Permit, judge};
+pub use net::{AllowedRequest, NetLimits, NetPattern, NetRights, NetRule, Secret};
+pub use permit::{Denial, HttpPermit, Permit, judge};
 pub use rights::{DatabaseRights, ExecRights, FsRights};
 pub use row::{CapabilityRow, MODULES, NO_HTTP, RowError, is_command_name, read_row};
 pub use usage::{HostUsage, SessionUsage};

@@ -2,6 +2,7 @@
 //! hostile.
 
 use super::effective::EffectivePolicy;
+use super::net::{self, AllowedRequest};
 use super::paths::{CleanPath, PathBudget, PathRules, PathTooLong};
 use super::rights::{DatabaseRights, ExecRights, FsRights};
 use super::usage::{HostUsage, LOADS, SessionUsage};
@@ -9,8 +10,10 @@ use vm_system_protocol::broker::{
     BrokerCall, DatabaseRequest, DatabaseTerms, ExecRequest, ExecTerms, FsRequest, FsTerms, SqlParameters,
     SqlValue,
 };
+use vm_system_protocol::egress::HttpCall;
 use vm_system_protocol::limits::{
-    EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, SQL_BYTES, SQL_PARAMETERS, STDIN_CHUNK_BYTES,
+    EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, HTTP_EXCHANGES, HTTP_PIECE_BYTES, HTTP_WAIT_MS, SQL_BYTES,
+    SQL_PARAMETERS, STDIN_CHUNK_BYTES,
 };
 use vm_system_protocol::worker::{HostError, HostRequest};
 
@@ -38,6 +41,17 @@ pub enum Permit {
         /// Longest wait (milliseconds).
         wait_ms: u64,
     },
+    /// A call about HTTP.
+    Http(HttpPermit),
+}
+
+/// A permitted call about HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HttpPermit {
+    Open { exchange: u64, allowed: Box<AllowedRequest> },
+    Send { exchange: u64, data: Vec<u8>, end: bool },
+    Wait { open: Vec<u64>, pull: Vec<u64>, timeout_ms: u32 },
+    Close { exchange: u64 },
 }
 
 /// A denied call.
@@ -83,6 +97,10 @@ pub fn judge(
             let judged = exec(policy, rights, request, usage);
             judged.map(Permit::Broker).map_err(|error| Denial { module: "exec", name: "run", error })
         }
+        HostRequest::Http(call) => {
+            let judged = http(policy, call, usage).map(Permit::Http);
+            judged.map_err(|error| Denial { module: HTTP, name: FETCH, error })
+        }
         // Needs no right: whoever gives a script an input lets it read that.
         HostRequest::Stdin { max_bytes, wait_ms } => {
             Ok(Permit::Stdin { max_bytes: max_bytes.clamp(1, STDIN_CHUNK_BYTES), wait_ms })
@@ -93,6 +111,45 @@ pub fn judge(
             Err(Denial { module: "CC", name: "CC", error: HostError { code, message } })
         }
     }
+}
+
+/// The name of requests over the network among the modules, and of one call.
+const HTTP: &str = "http";
+const FETCH: &str = "fetch";
+
+fn http(policy: &EffectivePolicy, call: HttpCall, usage: &mut HostUsage) -> Result<HttpPermit, HostError> {
+    if !matches!(call, HttpCall::Open { .. }) && usage.module(HTTP).calls == 0 {
+        let why =
+            "no request of this execution is under way: none was made, or the daemon was restarted meanwhile";
+        return Err(HostError { code: "ERR_NET_EGRESS_LOST".to_owned(), message: why.to_owned() });
+    }
+    let too_many = || error("ERR_INVALID_ARG_VALUE", "a piece or a list of exchanges is too large");
+    Ok(match call {
+        HttpCall::Open { exchange, request } => {
+            let allowed = net::decide(policy.net.as_ref(), policy.refusal(HTTP), request)?;
+            let limit = |what: String| HostError { code: "ERR_NET_LIMIT".to_owned(), message: what };
+            let (most, most_bytes) = (allowed.max_requests, allowed.max_total_bytes);
+            let used = usage.module(HTTP);
+            if used.calls >= u64::from(most) {
+                return Err(limit(format!("more than {most} requests in one execution (max_requests)")));
+            }
+            if used.bytes_in.saturating_add(used.bytes_out) >= most_bytes {
+                let kib = most_bytes / 1024;
+                return Err(limit(format!("more than {kib} KiB of bodies in one execution (max_total_kb)")));
+            }
+            usage.passed(HTTP, FETCH, allowed.request.data.len() as u64);
+            HttpPermit::Open { exchange, allowed: Box::new(allowed) }
+        }
+        HttpCall::Send { exchange, data, end } if data.len() <= HTTP_PIECE_BYTES => {
+            usage.module(HTTP).bytes_out += data.len() as u64;
+            HttpPermit::Send { exchange, data, end }
+        }
+        HttpCall::Wait { open, pull, timeout_ms } if open.len().max(pull.len()) <= HTTP_EXCHANGES => {
+            HttpPermit::Wait { open, pull, timeout_ms: timeout_ms.min(HTTP_WAIT_MS) }
+        }
+        HttpCall::Close { exchange } => HttpPermit::Close { exchange },
+        HttpCall::Send { .. } | HttpCall::Wait { .. } => return Err(too_many()),
+    })
 }
 
 fn granted<'a, T>(

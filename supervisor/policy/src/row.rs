@@ -2,6 +2,7 @@
 //! refused when a row is added; an invalid stored row grants nothing.
 
 use super::globals;
+use super::net::{MAX_NET_PATTERNS, NetLimits, NetPattern, NetRule};
 use super::paths::{MAX_PATTERNS, PathRules, Pattern};
 use super::rights::{DatabaseRights, ExecRights, FsRights};
 use serde::Deserialize;
@@ -12,8 +13,8 @@ use vm_system_protocol::model::CapabilityKind;
 
 /// Host modules that templates may name.
 pub const MODULES: &[&str] = &["fs", "database", "exec"];
-/// Why there is no `http` module.
-pub const NO_HTTP: &str = "the http module comes with a later version";
+/// Why `http` cannot be added.
+pub const NO_HTTP: &str = "every session has it; what it may reach is granted by capability rows of kind net";
 /// Longest value of a variable (bytes).
 const VALUE_BYTES: usize = 32 * 1024;
 /// Longest config of a row (bytes).
@@ -24,6 +25,9 @@ const NAME_BYTES: usize = 200;
 const MAX_SQL_MS: u32 = 8_000;
 /// Longest time of one command (milliseconds): below the deadline of a host call.
 const MAX_EXEC_MS: u32 = 50_000;
+
+/// Longest time of one request (milliseconds).
+const MAX_NET_MS: u32 = 3_600_000;
 
 /// The meaning of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +46,9 @@ pub enum CapabilityRow {
     Global(&'static str),
     /// A variable, and its value if the row has one.
     Env(Option<String>),
-    /// A right that this version does not have: grants nothing.
+    /// Requests over the network.
+    Net(NetRule),
+    /// Grants nothing.
     Nothing,
 }
 
@@ -100,8 +106,10 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
             Ok(CapabilityRow::Env(value))
         }
         CapabilityKind::Net => {
-            let Empty {} = parse(config, "none")?;
-            Ok(CapabilityRow::Nothing)
+            if name.is_empty() || name.len() > NAME_BYTES {
+                return wrong("a row of kind net has a name", "any, for example that of the service");
+            }
+            net_config(config).map(CapabilityRow::Net)
         }
     }
 }
@@ -278,6 +286,75 @@ fn exec_config(config: &JsonText) -> Result<ExecRights, RowError> {
         max_output_bytes: kibibytes("max_output_kb", given.max_output_kb, usual.max_output_bytes, 16 << 20)?,
         memory_bytes: number("memory_mb", given.memory_mb, usual.memory_bytes >> 20, 1 << 20)? << 20,
         processes: small("processes", given.processes, usual.processes, 4_096)?,
+    })
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct NetConfig {
+    allow: Vec<String>,
+    methods: Vec<String>,
+    private: bool,
+    secrets: Vec<String>,
+    max_requests: Option<u32>,
+    concurrency: Option<u32>,
+    max_request_kb: Option<u32>,
+    max_response_kb: Option<u32>,
+    max_total_kb: Option<u32>,
+    headers_ms: Option<u32>,
+    timeout_ms: Option<u32>,
+}
+
+fn net_config(config: &JsonText) -> Result<NetRule, RowError> {
+    let keys = "allow, methods, private, secrets, max_requests, concurrency, max_request_kb, max_response_kb, \
+                max_total_kb, headers_ms, timeout_ms";
+    let given: NetConfig = parse(config, keys)?;
+    let usual = NetLimits::default();
+    if given.allow.len() > MAX_NET_PATTERNS {
+        return wrong(
+            format!("config.allow has more than {MAX_NET_PATTERNS} patterns"),
+            "use *.NAME, or more rows",
+        );
+    }
+    let patterns = given.allow.iter().map(|text| NetPattern::parse(text)).collect::<Result<Vec<_>, _>>();
+    let patterns = patterns.map_err(|what| RowError {
+        message: format!("config.allow: {what}"),
+        hint: "patterns are like \"https://api.example.com/v1\", \"*.example.com\" and \"localhost:3000\""
+            .to_owned(),
+    })?;
+    if let Some(strange) =
+        given.methods.iter().find(|method| !method.bytes().all(|byte| byte.is_ascii_uppercase()))
+    {
+        return wrong(
+            format!("config.methods: {strange:?} is not a method"),
+            "methods are like \"GET\"; none: all of them",
+        );
+    }
+    let limits = NetLimits {
+        max_requests: small("max_requests", given.max_requests, usual.max_requests, 1_000_000)?,
+        concurrency: small("concurrency", given.concurrency, usual.concurrency, usual.concurrency)?,
+        max_request_bytes: kibibytes(
+            "max_request_kb",
+            given.max_request_kb,
+            usual.max_request_bytes,
+            1 << 40,
+        )?,
+        max_response_bytes: kibibytes(
+            "max_response_kb",
+            given.max_response_kb,
+            usual.max_response_bytes,
+            1 << 40,
+        )?,
+        max_total_bytes: kibibytes("max_total_kb", given.max_total_kb, usual.max_total_bytes, 1 << 42)?,
+        headers_ms: small("headers_ms", given.headers_ms, usual.headers_ms, MAX_NET_MS)?,
+        timeout_ms: small("timeout_ms", given.timeout_ms, usual.timeout_ms, MAX_NET_MS)?,
+    };
+    Ok(NetRule {
+        patterns,
+        methods: BTreeSet::from_iter(given.methods),
+        private: given.private,
+        secrets: Some(BTreeSet::from_iter(given.secrets)),
+        limits,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod never_wider;
 mod paths_of_calls;
+mod requests;
 
 use super::paths::CleanPath;
 use super::usage::LOADS;

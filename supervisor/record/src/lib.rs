@@ -21,4 +21,4 @@ pub use rows::{
     NewProgramVersion, Owner, PolicySnapshot, ProgramCode, ProgramRow, ReadySessionRow, RecordedWorktree,
     RunHead, RunRow, RunningExecutionRow, Scope, SessionRow, TaskOutcome, TaskRow, TemplateRow, VersionRow,
 };
-pub use rows::{INCOMPLETE, RUN_HEAD_STATE_BYTES};
+pub use rows::{INCOMPLETE, RUN_HEAD_STATE_BYTES, http_audit};

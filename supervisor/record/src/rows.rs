@@ -1,13 +1,14 @@
 //! Rows as data, beyond the model that clients see: owners, policy snapshots, programs, tasks, checkpoints, idempotency keys and
 //! audit entries. Knows nothing of tables or statements.
 
+use crate::batch::Write;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
-use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{
-    Capability, Engine, Execution, Session, Settings, StartupFile, TemplateDetail,
+    Capability, Engine, Execution, HttpRecord, Session, Settings, StartupFile, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 
@@ -423,6 +424,20 @@ pub struct KeyRow {
     pub created_at: Timestamp,
     /// The encoded first response; `None`: in progress, or the supervisor exited before it responded.
     pub reply: Option<Vec<u8>>,
+}
+
+/// The line of the audit log about an HTTP request that has ended.
+pub fn http_audit(owner: &Owner, session: SessionId, at: Timestamp, record: &HttpRecord) -> Write {
+    let HttpRecord { method, origin, path, status, error, sent, received, ms } = record;
+    let outcome = error.clone().or_else(|| status.map(|status| status.to_string())).unwrap_or_default();
+    Write::Audit(Box::new(AuditEntry {
+        at,
+        owner: owner.clone(),
+        door: "session".to_owned(),
+        verb: "http".to_owned(),
+        subject: format!("{session} {method} {origin}{path} sent={sent} received={received} ms={ms}"),
+        outcome,
+    }))
 }
 
 /// A line of the audit log.

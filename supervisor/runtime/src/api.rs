@@ -3,6 +3,7 @@
 use super::failed_starts::TooManyFailedStarts;
 use super::task::FilesError;
 use crate::brokers::BrokerConfig;
+use crate::egress::EgressConfig;
 use crate::script_input::ScriptInput;
 use crate::shares::{ShareLimits, ShareRefusal};
 use crate::workspaces::Workspaces;
@@ -30,6 +31,8 @@ pub struct RuntimeConfig {
     pub kept: Vec<KeptJail>,
     /// The processes that carry out host calls.
     pub brokers: BrokerConfig,
+    /// The process that makes HTTP requests.
+    pub egress: EgressConfig,
     /// Where worktrees may be.
     pub roots: Roots,
     /// Which client names a worktree.

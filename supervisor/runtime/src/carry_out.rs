@@ -8,8 +8,10 @@ use crate::workspaces::WorkspaceKey;
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_core::{SessionAction as Action, SessionInput as Input};
-use vm_system_protocol::worker::ToWorker;
-use vm_system_record::Batch;
+use vm_system_policy::Permit;
+use vm_system_protocol::model::HttpRecord;
+use vm_system_protocol::worker::{HostReply, ToWorker};
+use vm_system_record::{Batch, http_audit};
 use vm_system_spawn::{LibraryError, SpawnError, WorkerKind, WorkerLimits, WorkerProcess};
 use vm_system_store::Urgency;
 
@@ -38,6 +40,14 @@ impl SessionTask {
                 let of = (self.host.worktree.clone(), permitted, shared.holder(&self.live.owner));
                 self.host.work = Some(host::load_source(shared, of, execution, path, format, policy));
             }
+            Action::HostCall { call, permit: Permit::Http(permit), .. } => {
+                let holder = self.shared.holder(&self.live.owner);
+                let called = self.host.http.call(&self.shared.egress, holder, permit);
+                self.host.work = Some(Box::pin(async move {
+                    let reply = called.await.map_or_else(HostReply::Failed, HostReply::Http);
+                    Input::HostReplied { call, reply }
+                }));
+            }
             Action::HostCall { call, execution, permit, policy } => {
                 let (shared, worktree) = (Arc::clone(&self.shared), self.host.worktree.clone());
                 let workspace = WorkspaceKey {
@@ -55,7 +65,10 @@ impl SessionTask {
                 let of = (worktree, permitted);
                 self.host.work = Some(host::call(shared, of, caller, call, permit, policy));
             }
-            Action::EndHostUse => self.shared.brokers.execution_ended(self.live.id),
+            Action::EndHostUse => {
+                self.shared.brokers.execution_ended(self.live.id);
+                self.end_http();
+            }
             Action::DropHostWork => self.host.work = None,
             Action::Write { id, batch, urgent } => {
                 let urgency = if urgent { Urgency::Now } else { Urgency::Lazy };
@@ -75,6 +88,28 @@ impl SessionTask {
             Action::Restored(execution) => self.shared.registry.restore(execution),
             Action::Release => self.released = true,
         }
+    }
+
+    /// Gives up the HTTP requests that are under way; the audit log has them.
+    pub(super) fn end_http(&self) {
+        self.audit_http(self.host.http.end());
+    }
+
+    /// Adds lines to the audit log, one for each request that was made.
+    pub(super) fn audit_http(&self, records: Vec<HttpRecord>) {
+        if records.is_empty() {
+            return;
+        }
+        let (store, owner) = (self.shared.store.of(&self.live.owner), self.live.owner.clone());
+        let session = self.live.id;
+        tokio::spawn(async move {
+            for record in records {
+                let line = http_audit(&owner, session, super::specs::timestamp(), &record);
+                if let Err(error) = store.submit_lazy(line).await {
+                    tracing::warn!(%session, %error, "an HTTP request is not in the audit log");
+                }
+            }
+        });
     }
 
     fn spawn(&mut self) {

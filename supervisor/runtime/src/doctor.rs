@@ -1,5 +1,6 @@
 //! The host and the jail, wall by wall: what is in force, what this host supports, what to do about the rest.
 
+use crate::egress::Egress;
 use std::time::Duration;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer};
 use vm_system_protocol::keeper::LayerReport;
@@ -16,22 +17,22 @@ const END: Duration = Duration::from_secs(2);
 pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
     match Spawner::start(config.clone()).await {
         Ok((jail, _events)) => {
-            let report = report(&config, None, Ok(&jail)).await;
+            let report = report(&config, (None, None), Ok(&jail)).await;
             jail.shutdown(END).await;
             report
         }
-        Err(error) => report(&config, None, Err(format!("{error}; {}", error.hint()))).await,
+        Err(error) => report(&config, (None, None), Err(format!("{error}; {}", error.hint()))).await,
     }
 }
 
 /// The report about a jail, or about why it could not be built.
 pub(super) async fn report(
     config: &SpawnConfig,
-    helper: Option<&SpawnHelper>,
+    (helper, egress): (Option<&SpawnHelper>, Option<&Egress>),
     jail: Result<&Spawner, String>,
 ) -> DoctorReport {
     let (layers, mut problem) = match jail {
-        Ok(jail) => (layers(jail, config, helper), None),
+        Ok(jail) => (layers(jail, config, helper, egress), None),
         Err(problem) => (Vec::new(), Some(problem)),
     };
     let host = examine(config).await.unwrap_or_else(|error| {
@@ -54,15 +55,26 @@ pub(super) fn layers(
     jail: &Spawner,
     config: &SpawnConfig,
     helper: Option<&SpawnHelper>,
+    egress: Option<&Egress>,
 ) -> Vec<SandboxLayer> {
     let reported = jail.layers().iter().map(|report| layer(report, config.sandbox));
-    reported.chain([cgroups(&config.cgroups), supervisor()]).chain(helper.map(of_helper)).collect()
+    reported
+        .chain([cgroups(&config.cgroups), supervisor()])
+        .chain(helper.map(of_helper))
+        .chain(egress.map(of_egress))
+        .collect()
 }
 
 /// This process.
 fn supervisor() -> SandboxLayer {
     let bare = |status: &Status| status.uid != 0 && status.capabilities == 0;
     of_process("supervisor", std::process::id(), bare, "")
+}
+
+/// The process that makes HTTP requests. It is started by the first one; its walls are checked then.
+fn of_egress(egress: &Egress) -> SandboxLayer {
+    let (in_force, detail) = egress.describe();
+    SandboxLayer { name: "egress".to_owned(), in_force, required: false, detail }
 }
 
 fn of_helper(helper: &SpawnHelper) -> SandboxLayer {

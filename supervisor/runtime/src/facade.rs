@@ -13,6 +13,7 @@ use super::specs::{spec, timestamp};
 use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
 use super::{adoption, doctor, followers};
 use crate::brokers::Brokers;
+use crate::egress::Egress;
 use crate::shares::{Share, Shares};
 use crate::worktree::clean_relative;
 use std::sync::Arc;
@@ -107,6 +108,7 @@ impl Runtime {
         let shared = RuntimeContext {
             store,
             brokers: Brokers::new(config.brokers),
+            egress: Egress::new(config.egress),
             jails,
             registry,
             roots: config.roots,
@@ -186,7 +188,11 @@ impl Runtime {
             .await;
         // The remaining workers are killed with the jail; their ends are recorded as they are reported.
         let left = Duration::from_secs(1).max(until.saturating_duration_since(Instant::now()));
-        tokio::join!(shared.jails.shutdown(left), shared.brokers.shutdown(left));
+        tokio::join!(
+            shared.jails.shutdown(left),
+            shared.brokers.shutdown(left),
+            shared.egress.shutdown(left)
+        );
         if let Some(agents) = shared.roots.agents() {
             agents.shutdown(left).await;
         }
@@ -495,7 +501,7 @@ impl RuntimeApi for Runtime {
             keeper_pid: Some(jail.keeper_pid()),
             problem: jails.problem(),
             helper_is_lost: self.helper().is_some_and(SpawnHelper::is_lost),
-            sandbox: doctor::layers(&jail, jails.config(), self.helper()),
+            sandbox: doctor::layers(&jail, jails.config(), self.helper(), Some(&self.0.shared.egress)),
             zygotes: jail.zygotes().into_iter().map(info).collect(),
             sessions_created: registry.sessions_created.load(Ordering::Relaxed),
             executions_started: registry.executions_started.load(Ordering::Relaxed),
@@ -509,7 +515,8 @@ impl RuntimeApi for Runtime {
     fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
         Box::pin(async move {
             let jails = self.0.shared.jails.common();
-            doctor::report(jails.config(), self.helper(), Ok(&jails.present())).await
+            let processes = (self.helper(), Some(&self.0.shared.egress));
+            doctor::report(jails.config(), processes, Ok(&jails.present())).await
         })
     }
 }

@@ -81,8 +81,10 @@ pub(super) fn call(
     policy: Arc<EffectivePolicy>,
 ) -> HostCallFuture {
     Box::pin(async move {
-        let uses_files =
-            !matches!(permit, Permit::Broker(BrokerCall::Database { .. }) | Permit::Stdin { .. });
+        let uses_files = !matches!(
+            permit,
+            Permit::Broker(BrokerCall::Database { .. }) | Permit::Stdin { .. } | Permit::Http(_)
+        );
         let reply = match permit {
             _ if uses_files && let Err(error) = permitted => {
                 HostReply::Failed(HostError { code: "EACCES".to_owned(), message: error.to_string() })
@@ -96,6 +98,11 @@ pub(super) fn call(
                 caller.reservation.hold(held);
                 reply
             }
+            // The owner task makes the future of these calls.
+            Permit::Http(_) => HostReply::Failed(HostError {
+                code: "EIO".to_owned(),
+                message: "EIO: a call about HTTP is not one of files".to_owned(),
+            }),
             Permit::Stdin { max_bytes, wait_ms } => match &shared.stdin {
                 Some(stdin) => stdin.read(max_bytes as usize, Duration::from_millis(wait_ms)).await,
                 None => HostReply::Stdin(StdinReply::End),

@@ -32,6 +32,7 @@ mod clock;
 mod copies;
 mod doctor;
 mod durable;
+pub mod egress;
 mod facade;
 mod failed_starts;
 pub mod files_agents;

@@ -15,6 +15,7 @@ use super::memory::Reservation;
 use super::registry::LiveSession;
 use super::task::{Command, RuntimeContext, fault, no_worker};
 use super::writes::{WriteOutcome, Writes};
+use crate::egress::HttpClient;
 use crate::shares::Share;
 use crate::worktree::Worktree;
 use std::collections::{HashMap, VecDeque};
@@ -101,6 +102,7 @@ pub(super) struct HostCalls {
     pub(super) worktree: Worktree,
     pub(super) work: Option<HostCallFuture>,
     pub(super) reservation: Reservation,
+    pub(super) http: HttpClient,
 }
 
 /// The event that woke the task.
@@ -139,7 +141,12 @@ impl SessionTask {
             writes: Writes::new(shared.store.of(&live.owner)),
             worker,
             forks: ForkRequests::default(),
-            host: HostCalls { worktree, work: None, reservation: Reservation::default() },
+            host: HostCalls {
+                worktree,
+                work: None,
+                reservation: Reservation::default(),
+                http: HttpClient::default(),
+            },
             copies: SessionCopies::default(),
             next: Vec::new(),
             released: false,
@@ -209,6 +216,11 @@ impl SessionTask {
                 Woken::Command(None) => break,
                 Woken::HostReplied(input) => {
                     self.host.work = None;
+                    let records = self.host.http.records();
+                    self.audit_http(records.clone());
+                    for record in records {
+                        self.step(Input::HttpEnded(record), &mut actions);
+                    }
                     self.step(input, &mut actions);
                 }
                 Woken::Spawned(spawned) => self.spawned(spawned, &mut actions),
@@ -433,6 +445,7 @@ impl SessionTask {
     /// Removes this session from shared tables.
     fn release(&mut self) {
         self.shared.brokers.end(self.live.id);
+        self.end_http();
         self.forks_over();
         self.copies = SessionCopies::default();
         if let Some((handle, _)) = self.worker.unassigned.take() {

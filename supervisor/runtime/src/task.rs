@@ -10,6 +10,7 @@ use super::memory::MemoryBudget;
 use super::owner_jails::OwnerJails;
 use super::registry::Registry;
 use crate::brokers::Brokers;
+use crate::egress::Egress;
 use crate::files_agents::FilesAgentError;
 use crate::script_input::ScriptInput;
 use crate::shares::{Holder, Share, ShareRefusal, Shares};
@@ -38,6 +39,7 @@ use vm_system_store::StoreHandle;
 pub(super) struct RuntimeContext {
     pub(super) store: StoreHandle,
     pub(super) brokers: Brokers,
+    pub(super) egress: Egress,
     pub(super) jails: Arc<OwnerJails>,
     pub(super) registry: Arc<Registry>,
     pub(super) roots: Roots,

@@ -19,6 +19,7 @@
 //! - [`mod@examine`]: which walls this host supports
 //! - [`groups`]: the owners' groups in the daemon's cgroup subtree
 //! - [`broker`]: the processes of host modules, as [`child`] processes
+//! - [`egress`]: the process that makes HTTP requests
 //! - [`helper`]: the process that starts files agents, which use worktrees as their users; [`files_agent`]: their channels
 
 mod address;
@@ -28,6 +29,7 @@ pub mod channel;
 pub mod child;
 pub mod config;
 mod control;
+pub mod egress;
 pub mod error;
 mod examine;
 pub mod files_agent;

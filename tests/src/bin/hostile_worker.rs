@@ -10,6 +10,7 @@ use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::durable::{
     Cause, End as ProgramEnd, FromDurable, HostCall, StatePage, Stop, ToDurable,
 };
+use vm_system_protocol::egress::{HttpCall, HttpRequest};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, PACKET_BYTES, WORKER_MESSAGE_BYTES};
@@ -461,6 +462,20 @@ impl Worker {
                 folder: String::new(),
                 environment: Vec::new(),
             }),
+            HostRequest::Http(HttpCall::Open {
+                exchange: 1,
+                request: HttpRequest {
+                    method: text("GET"),
+                    url: text("http://127.0.0.1/"),
+                    headers: Vec::new(),
+                    data: Vec::new(),
+                    end: true,
+                },
+            }),
+            // Of other sessions there may be exchanges of these numbers.
+            HostRequest::Http(HttpCall::Send { exchange: 1, data: vec![1], end: true }),
+            HostRequest::Http(HttpCall::Wait { open: vec![1], pull: vec![1], timeout_ms: u32::MAX }),
+            HostRequest::Http(HttpCall::Close { exchange: 1 }),
         ];
         let mut replies = Vec::new();
         for (number, request) in requests.into_iter().enumerate() {

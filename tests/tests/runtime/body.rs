@@ -120,10 +120,11 @@ fn called(job: &Execute, link: &mut Link, request: HostRequest) -> Done {
         HostReply::Failed(error) => ended(job, Outcome::Exception { message: error.code }),
         HostReply::Module { path, source, .. } => value(job, &format!("{path}={source}")),
         HostReply::Fs(reply) => value(job, &format!("{reply:?}")),
-        reply
-        @ (HostReply::Database(_) | HostReply::Exec(_) | HostReply::Answer(_) | HostReply::Stdin(_)) => {
-            value(job, &format!("{reply:?}"))
-        }
+        reply @ (HostReply::Database(_)
+        | HostReply::Exec(_)
+        | HostReply::Http(_)
+        | HostReply::Answer(_)
+        | HostReply::Stdin(_)) => value(job, &format!("{reply:?}")),
     }
 }
 

@@ -17,6 +17,7 @@ use vm_system_record::{Owner, PolicySnapshot, Scope, Write};
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::brokers::BrokerConfig;
 use vm_system_runtime::client_memory::ReplyMemory;
+use vm_system_runtime::egress::EgressConfig;
 use vm_system_runtime::shares::ShareLimits;
 use vm_system_runtime::workspaces::Workspaces;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
@@ -63,6 +64,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         spawn: SpawnConfig::embedded(),
         kept: Vec::new(),
         brokers: BrokerConfig::default(),
+        egress: EgressConfig::default(),
         roots: Roots::of_this_process().expect("a root"),
         worktree_clients: WorktreeClients::new(|_| WorktreeClient::Administrator),
         workspaces: Workspaces::default(),

@@ -21,9 +21,8 @@ pub(super) struct Described {
 /// Globals that scripts of other platforms expect, and why there are none.
 const ABSENT: &[(&str, &str)] = &[
     ("WebAssembly", "sessions run JavaScript only"),
-    ("fetch", "sessions have no network"),
-    ("XMLHttpRequest", "sessions have no network"),
-    ("WebSocket", "sessions have no network"),
+    ("XMLHttpRequest", "use `fetch`"),
+    ("WebSocket", "sessions have no sockets; `fetch` makes requests"),
     ("Worker", "a session has one thread"),
 ];
 
@@ -37,6 +36,17 @@ fn with_hint(message: String) -> String {
         Some((_, reason)) => format!("{message}: {reason}"),
         None => message,
     }
+}
+
+/// What caused an error, behind its message: of a failed request the error itself says nothing else.
+fn cause<'js>(inspector: &Inspector<'js>, error: &Object<'js>) -> String {
+    let Some(cause) = inspector.own_data(error, "cause").filter(Value::is_error) else {
+        return String::new();
+    };
+    let Some(cause) = cause.as_object() else { return String::new() };
+    let code = inspector.own_data(cause, "code").and_then(|code| code.as_string()?.to_string().ok());
+    let header = inspector.error_header(cause);
+    code.map_or_else(|| format!(" [cause: {header}]"), |code| format!(" [cause: {header}, code {code}]"))
 }
 
 /// Describes a thrown value.
@@ -54,7 +64,7 @@ pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<
                 let frames = stack.find("\n    at ").map_or("", |at| &stack[at..]);
                 format!("{message}{frames}")
             };
-            let shown = with_hint(message.clone());
+            let shown = with_hint(message.clone()) + &cause(&inspector, error);
             let stack = stack.replacen(&message, &shown, 1);
             Described { message: inspect::cut(shown), stack: inspect::cut(stack) }
         }

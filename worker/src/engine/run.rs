@@ -100,6 +100,7 @@ pub(super) fn to_the_end<'js>(
 /// Discards timers and queued jobs: a stopped execution must not continue in the next one.
 fn tidy_up(ctx: &Ctx<'_>, state: &SharedState) {
     state.timers.borrow_mut().clear();
+    state.http.borrow_mut().end_execution();
     state.budget.end();
     sys::discard_jobs(ctx, STACK_BYTES, DISCARDED_JOBS);
     state.rejections.borrow_mut().clear();

@@ -31,6 +31,7 @@ pub(super) struct EngineState {
     live_heap: Cell<usize>,
     pub(super) timers: RefCell<Timers>,
     pub(super) rejections: RefCell<Rejections>,
+    pub(super) http: RefCell<super::platform::http::OpenExchanges>,
     pub(super) modules: RefCell<ModuleTable>,
     pub(super) libraries: RefCell<super::library::LibraryTable>,
     pub(super) maps: RefCell<SourceMaps>,
@@ -155,6 +156,7 @@ impl EngineState {
     pub(super) fn clear(&self) {
         self.timers.borrow_mut().clear();
         self.rejections.borrow_mut().clear();
+        self.http.borrow_mut().clear();
         self.modules.borrow_mut().clear();
         *self.libraries.borrow_mut() = super::library::LibraryTable::default();
         self.withdrawn.borrow_mut().clear();

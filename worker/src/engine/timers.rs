@@ -56,6 +56,8 @@ pub(super) struct Timers {
     immediates: VecDeque<(u64, QueuedCallback)>,
     ticks: VecDeque<QueuedCallback>,
     input: Option<InputWait>,
+    /// The last wait for something from outside was for the standard input.
+    input_turn: bool,
     phase: Phase,
     is_later_iteration: bool,
     /// How many pending timers keep the execution alive.
@@ -115,10 +117,21 @@ impl Timers {
         self.input.is_some()
     }
 
-    /// Takes the callback that waits for the standard input, as that of a finished call: immediates come next.
+    /// Takes the callback that waits for the standard input, as that of a finished call.
     pub(super) fn take_input_callback(&mut self) -> Option<QueuedCallback> {
-        self.phase = Phase::Calls { last: self.last_id };
+        self.begin_calls();
         self.input.take().map(|wait| wait.callback)
+    }
+
+    /// Begins the phase of finished calls, for one that comes from outside: immediates come next.
+    pub(super) fn begin_calls(&mut self) {
+        self.phase = Phase::Calls { last: self.last_id };
+    }
+
+    /// Whether the standard input is waited for now; every second time.
+    pub(super) fn is_turn_of_input(&mut self) -> bool {
+        self.input_turn = !self.input_turn;
+        self.input_turn
     }
 
     /// Adds a tick, which runs before the next promise job.

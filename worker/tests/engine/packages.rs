@@ -246,7 +246,15 @@ fn modules_of_node_that_sessions_do_not_have_are_refused_by_name() {
             "require('node:vm').runInNewContext('1')",
             "vm.runInNewContext is not available in sessions: a session has one set of globals",
         ),
-        ("require('https')", "The module 'https' is not available in sessions: sessions have no network"),
+        ("require('http2')", "The module 'http2' is not available in sessions: sessions have no sockets"),
+        (
+            "require('http').createServer()",
+            "http.createServer is not available in sessions: sessions have no servers",
+        ),
+        (
+            "new (require('https').Server)()",
+            "https.Server is not available in sessions: sessions have no servers",
+        ),
         ("require('crypto').createCipheriv()", "crypto.createCipheriv is not available in sessions"),
         (
             "new (require('async_hooks').AsyncLocalStorage)()",

@@ -5,7 +5,7 @@ use crate::client::CallError;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
 use crate::output::escape;
-use crate::script_output::places;
+use crate::script_output::{http_line, places};
 use std::cell::Cell;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Event, EventPayload};
@@ -104,6 +104,7 @@ fn line(event: &Event) -> String {
         EventPayload::Value(value) => format!("[{}] {}", value.kind, value.preview),
         EventPayload::Exception { message, .. } => message.clone(),
         EventPayload::System { message, level } => format!("[{level}] {message}"),
+        EventPayload::Http(record) => http_line(record),
         EventPayload::Task { prompt, .. } => prompt.clone(),
     };
     let head = format!("{:>6}  {}  {:<10}  ", event.seq, event.ts, event.payload.type_name());

@@ -7,7 +7,7 @@ use crate::error::{CliError, exit};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vm_system_daemon::{Embedded, ScriptInput};
+use vm_system_daemon::{Embedded, Operator, ScriptInput};
 use vm_system_protocol::model::{Limits, Settings};
 
 /// Most events of a script that is run by hand; higher than the default because a report may be long.
@@ -22,8 +22,13 @@ pub(crate) struct EmbeddedRun {
 }
 
 /// Starts an embedded supervisor. `stdin`: what scripts read as their standard input.
-pub(crate) async fn start(sandbox: SandboxArg, stdin: Option<ScriptInput>) -> Result<EmbeddedRun, CliError> {
-    let supervisor = Embedded::start(sandbox.into(), stdin).await.map_err(|error| failure(&error))?;
+pub(crate) async fn start(
+    sandbox: SandboxArg,
+    operator: Operator,
+    stdin: Option<ScriptInput>,
+) -> Result<EmbeddedRun, CliError> {
+    let supervisor =
+        Embedded::start(sandbox.into(), operator, stdin).await.map_err(|error| failure(&error))?;
     let supervisor = Arc::new(supervisor);
     Ok(EmbeddedRun { backend: Backend::Embedded(Arc::clone(&supervisor)), supervisor })
 }

@@ -77,6 +77,7 @@ fn operator() -> impl Strategy<Value = Operator> {
     (commands, env).prop_map(|(commands, env)| Operator {
         env: env.into_iter().map(|name| (name.to_owned(), "the operator's".to_owned())).collect(),
         commands: commands.into_iter().map(|name| (name.to_owned(), format!("/bin/{name}").into())).collect(),
+        ..Operator::default()
     })
 }
 

@@ -101,7 +101,6 @@ pub(super) fn host_module(specifier: &str) -> Option<&'static str> {
         // Not a module of Node, so without the prefix `node:`; a file of the worktree can be required as `./database`.
         "database" if name.is_none() => Some("database"),
         "exec" if name.is_none() => Some("exec"),
-        "http" => Some("http"),
         // As in Node, these have the prefix always: packages have the names without it.
         "test" | "test/reporters" | "sea" | "sqlite" if name.is_none() => None,
         other => node::module_name(other),

@@ -5,6 +5,7 @@
 mod compression;
 mod crypto;
 mod encoding;
+pub(super) mod http;
 mod intl;
 pub(super) mod node;
 mod node_crypto;
@@ -47,6 +48,11 @@ const PARTS: &[Part] = &[
     ),
     part("classes", "vm:classes", include_str!("../prelude/classes.js"), &[]),
     part("blob", "vm:blob", include_str!("../prelude/blob.js"), &["Blob", "File", "FormData"]),
+    Part {
+        natives: http::install,
+        ..part("exchange", "vm:exchange", include_str!("../prelude/exchange.js"), &[])
+    },
+    part("fetch", "vm:fetch", include_str!("../prelude/fetch.js"), &["fetch"]),
     part("http", "vm:http", include_str!("../prelude/http.js"), &["Headers", "Request", "Response"]),
     part(
         "readable",

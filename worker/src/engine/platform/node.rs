@@ -23,6 +23,8 @@ const MODULES: &[NodeModule] = &[
     NodeModule("diagnostics_channel", "node_small", "diagnosticsChannel"),
     NodeModule("dns", "node_refused", "dns"),
     NodeModule("events", "node_events", "events"),
+    NodeModule("http", "node_http", "http"),
+    NodeModule("https", "node_http", "https"),
     NodeModule("module", "node_index", "module"),
     NodeModule("net", "node_refused", "net"),
     NodeModule("os", "node_small", "os"),
@@ -57,8 +59,8 @@ const MODULES: &[NodeModule] = &[
 /// Modules of Node that no session gets, and why.
 const REFUSED: &[(&[&str], &str)] = &[
     (
-        &["dgram", "dns/promises", "http2", "https", "_http_agent", "_http_client", "_tls_wrap"],
-        "sessions have no network",
+        &["dgram", "dns/promises", "http2", "_http_agent", "_http_client", "_tls_wrap"],
+        "sessions have no sockets; `fetch`, `http` and `https` make requests",
     ),
     (&["inspector", "inspector/promises", "trace_events"], "it is about the engine of Node"),
     (&["repl"], "sessions have no terminal"),
@@ -93,6 +95,7 @@ pub(super) const PARTS: &[Part] = &[
         natives: node_zlib::install,
         ..part("node_zlib", "node:zlib", include_str!("../prelude/node/zlib.js"), &[])
     },
+    part("node_http", "node:http", include_str!("../prelude/node/http.js"), &[]),
     part("node_refused", "node:refused", include_str!("../prelude/node/refused.js"), &[]),
     part("node_index", "node:index", include_str!("../prelude/node/index.js"), &[]),
 ];

@@ -218,6 +218,15 @@
         owner.#content = { ...content };
         content.used = true;
       };
+      // For sending: its bytes, its stream, or nothing.
+      Body.take = (owner) => {
+        const content = owner.#content;
+        if (content === undefined) return {};
+        if (Body.#used(content) || content.stream?.locked) throw new TypeError('Body is unusable: Body has already been read');
+        if (content.stream !== undefined) return { stream: content.stream };
+        content.used = true;
+        return { bytes: content.bytes };
+      };
       // Showing a body does not make its stream.
       const fields = { locked: false, state: 'readable', supportsBYOB: true };
       const stream = Object.create(ReadableStream.prototype);
@@ -228,8 +237,8 @@
       };
     }
   }
-  const { set: setBody, copy: copyBody, move: moveBody, shown: shownBody } = Body;
-  for (const name of ['set', 'copy', 'move', 'shown']) delete Body[name];
+  const { set: setBody, copy: copyBody, move: moveBody, shown: shownBody, take: takeBody } = Body;
+  for (const name of ['set', 'copy', 'move', 'shown', 'take']) delete Body[name];
   const bodyNames = ['body', 'bodyUsed', 'arrayBuffer', 'bytes', 'blob', 'text', 'json', 'formData'];
 
   parseForm = (bytes, type) => {
@@ -268,9 +277,11 @@
     }
   };
 
+  let makeResponse;
+  let requestParts;
   const NULL_BODY = [101, 103, 204, 205, 304];
   class Response extends Body {
-    #status = 200; #statusText = ''; #headers; #type = 'default'; #url = '';
+    #status = 200; #statusText = ''; #headers; #type = 'default'; #url = ''; #redirected = false;
     constructor(body = null, init = undefined) {
       if (init !== undefined && init !== null && typeof init !== 'object') throw new TypeError('Response constructor: Expected init to be an object.');
       const headers = new Headers(init?.headers ?? undefined);
@@ -316,7 +327,7 @@
     }
     get type() { return Response.#of(this).#type; }
     get url() { return Response.#of(this).#url; }
-    get redirected() { Response.#of(this); return false; }
+    get redirected() { return Response.#of(this).#redirected; }
     get status() { return Response.#of(this).#status; }
     get ok() { const { status } = Response.#of(this); return status >= 200 && status <= 299; }
     get statusText() { return Response.#of(this).#statusText; }
@@ -328,17 +339,30 @@
       copy.#statusText = self.#statusText;
       copy.#type = self.#type;
       copy.#url = self.#url;
+      copy.#redirected = self.#redirected;
       fill(copy.#headers, self.#headers);
       copyBody(copy, self);
       return copy;
     }
     static {
+      makeResponse = ({ status, statusText, headers, url, redirected, body }) => {
+        const response = new Response();
+        for (const [name, value] of headers) response.#headers.append(name, value);
+        response.#status = status;
+        response.#statusText = statusText;
+        response.#url = url;
+        response.#redirected = redirected;
+        response.#type = 'basic';
+        if (body !== null) setBody(response, body);
+        freeze(response.#headers);
+        return response;
+      };
       captured.showAs((object) => {
         if (!(#headers in object)) return undefined;
         const { body, used } = shownBody(object);
         const status = object.#status;
         return { status, statusText: object.#statusText, headers: object.#headers, body, bodyUsed: used,
-          ok: status >= 200 && status <= 299, redirected: false, type: object.#type, url: object.#url };
+          ok: status >= 200 && status <= 299, redirected: object.#redirected, type: object.#type, url: object.#url };
       });
     }
   }
@@ -423,6 +447,10 @@
       return copy;
     }
     static {
+      requestParts = (request) => ({
+        method: request.#method, url: request.#url, headers: [...Headers.prototype.entries.call(request.#headers)],
+        redirect: request.#options.redirect, signal: request.#signal, ...takeBody(request),
+      });
       captured.showAs((object) => {
         if (!(#headers in object)) return undefined;
         const options = object.#options;
@@ -444,5 +472,5 @@
     Object.setPrototypeOf(Class.prototype, Object.prototype);
   }
 
-  return { Headers, Request, Response };
+  return { Headers, Request, Response, makeResponse, requestParts };
 })

@@ -386,11 +386,12 @@
       reading = true;
       return after(reader.read(), (step) => {
         reading = false;
+        // Each branch may change its bytes, and takes them over.
+        const chunks = [step.value, state.bytes && !step.done ? step.value.slice() : step.value];
         for (let i = 0; i < 2; i++) {
           if (cancelled[i] !== undefined) continue;
           if (step.done) controllers[i].close();
-          // Each branch may change its bytes.
-          else controllers[i].enqueue(state.bytes && i === 1 ? step.value.slice() : step.value);
+          else controllers[i].enqueue(chunks[i]);
         }
         if (step.done && (cancelled[0] === undefined || cancelled[1] === undefined)) bothCancelled.resolve(undefined);
         if (again && !step.done) { again = false; return pull(); }

@@ -3,6 +3,7 @@
 use super::{Evaluated, Failure, error_value, failure, process_events};
 use crate::engine::budget::now;
 use crate::engine::inspect::Inspector;
+use crate::engine::platform::http;
 use crate::engine::state::SharedState;
 use crate::engine::timers::QueuedCallback;
 use crate::engine::{stdin, sys};
@@ -12,6 +13,9 @@ use std::time::Duration;
 
 /// Message of the exception for a result that nothing can settle; Node exits with code 13 in this case.
 pub(super) const NEVER_SETTLED: &str = "top-level await never settled: nothing is left that could resolve it";
+
+/// While both input and responses are waited for, one of them is waited for so long at a time.
+const TURN: Duration = Duration::from_millis(10);
 
 /// Runs the event loop until the result is settled and nothing is left to do.
 pub(super) fn settle<'js>(
@@ -122,25 +126,74 @@ fn macrotask<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<bo
             run_task(ctx, state, task)?;
             return Ok(true);
         }
-        if !state.timers.borrow().is_alive() {
+        if !is_alive(state) {
             return Ok(false);
         }
         let wait = state.timers.borrow().next_due().map(|due| due.saturating_sub(now()));
         let wait = wait.map_or(Duration::MAX, Duration::from_nanos).min(state.budget.wall_left());
-        if state.timers.borrow().waits_for_input() {
-            let piece = stdin::next_piece(ctx, state, wait).map_err(|error| failure(ctx, state, &error))?;
-            let Some(piece) = piece else { continue };
-            let callback = state.timers.borrow_mut().take_input_callback();
-            if let Some(QueuedCallback { callback, .. }) = callback {
-                let arguments = vec![Persistent::save(ctx, piece.into_value())];
-                run_task(ctx, state, QueuedCallback { callback, arguments })?;
-            }
+        if wait_outside(ctx, state, wait)? {
             return Ok(true);
         }
-        if !wait.is_zero() {
-            state.host.with(|host| host.sleep(wait));
+    }
+}
+
+/// Whether a callback or a request keeps the execution alive.
+pub(super) fn is_alive(state: &SharedState) -> bool {
+    state.timers.borrow().is_alive() || http::is_waiting(state)
+}
+
+/// Waits for what comes from outside of the worker, at most so long; `true`: its callback has run. A wait is one call of the host:
+/// where input and responses are waited for, they take turns, and neither keeps the other waiting.
+fn wait_outside<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    wait: Duration,
+) -> std::result::Result<bool, Failure<'js>> {
+    match (state.timers.borrow().waits_for_input(), http::is_waiting(state)) {
+        (true, true) => {}
+        (true, false) => return input(ctx, state, wait),
+        (false, true) => return responses(ctx, state, wait),
+        (false, false) => {
+            if !wait.is_zero() {
+                state.host.with(|host| host.sleep(wait));
+            }
+            return Ok(false);
         }
     }
+    let turn = wait.min(TURN);
+    if state.timers.borrow_mut().is_turn_of_input() {
+        Ok(responses(ctx, state, Duration::ZERO)? || input(ctx, state, turn)?)
+    } else {
+        Ok(input(ctx, state, Duration::ZERO)? || responses(ctx, state, turn)?)
+    }
+}
+
+/// Waits for a piece of the standard input.
+fn input<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    wait: Duration,
+) -> std::result::Result<bool, Failure<'js>> {
+    let piece = stdin::next_piece(ctx, state, wait).map_err(|error| failure(ctx, state, &error))?;
+    let Some(piece) = piece else { return Ok(false) };
+    let callback = state.timers.borrow_mut().take_input_callback();
+    if let Some(QueuedCallback { callback, .. }) = callback {
+        let arguments = vec![Persistent::save(ctx, piece.into_value())];
+        run_task(ctx, state, QueuedCallback { callback, arguments })?;
+    }
+    Ok(true)
+}
+
+/// Waits for progress of requests. While other work is due all the time, it is fetched now and then.
+fn responses<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    wait: Duration,
+) -> std::result::Result<bool, Failure<'js>> {
+    if wait.is_zero() && !http::is_wait_due(state, now()) {
+        return Ok(false);
+    }
+    http::wait(ctx, state, wait).map_err(|error| failure(ctx, state, &error))
 }
 
 fn run_task<'js>(

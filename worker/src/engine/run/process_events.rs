@@ -1,7 +1,7 @@
 //! Owns when the events of a process's end are emitted: `uncaughtException`, `unhandledRejection`, `beforeExit`, `exit`. For these an
 //! execution is a process: its listeners are removed when the next one begins. `process.exit` emits its event by itself.
 
-use super::event_loop::{promise_jobs, settle};
+use super::event_loop::{is_alive, promise_jobs, settle};
 use super::{Evaluated, Failure, failure};
 use crate::engine::state::SharedState;
 use rquickjs::function::IntoArgs;
@@ -67,7 +67,7 @@ pub(super) fn at_the_end<'js>(
     let mut result = result;
     while result.is_ok() {
         emit::<Value>(ctx, state, "emitExit", ("beforeExit", Value::new_null(ctx.clone())))?;
-        let again = state.timers.borrow().is_alive();
+        let again = is_alive(state);
         // Also without a timer: promises.
         if let Err(failed) = settle(ctx, state, Evaluated::Value(Value::new_undefined(ctx.clone()))) {
             result = Err(failed);

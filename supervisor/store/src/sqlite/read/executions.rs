@@ -182,6 +182,10 @@ fn payload(row: &Row<'_>) -> Read<EventPayload> {
         "system" => EventPayload::System { message: text, level: parsed(row, 3, WHAT)? },
         "stdout" => EventPayload::Stdout { text },
         "stderr" => EventPayload::Stderr { text },
+        "http" => {
+            let json: String = row.get(5)?;
+            EventPayload::Http(serde_json::from_str(&json).map_err(|_| ReadError::Damaged(WHAT))?)
+        }
         "task" => EventPayload::Task { task_id: parsed(row, 3, WHAT)?, prompt: text },
         _ => return Err(ReadError::Damaged(WHAT)),
     })

@@ -5,7 +5,6 @@ use crate::sqlite::failure::{Constrained, SqliteFailure};
 use rusqlite::{Connection, params};
 use std::borrow::Cow;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics, ResultValue};
 use vm_system_record::{Entity, StoreError};
 
@@ -211,7 +210,7 @@ struct Columns<'a> {
     label: Option<Cow<'a, str>>,
     text: &'a str,
     /// JSON of a value, stack of an exception, or [`MORE`].
-    extra: Option<&'a str>,
+    extra: Option<Cow<'a, str>>,
 }
 
 impl<'a> Columns<'a> {
@@ -223,15 +222,23 @@ impl<'a> Columns<'a> {
             | EventPayload::Stdout { text }
             | EventPayload::Stderr { text } => plain(text),
             EventPayload::Console { level, text, more } => {
-                Self { extra: more.then_some(MORE), ..labelled(level.as_str(), text) }
+                Self { extra: more.then_some(MORE.into()), ..labelled(level.as_str(), text) }
             }
             EventPayload::System { message, level } => labelled(level.as_str(), message),
             EventPayload::Value(value) => Self {
                 label: Some(value_label(value)),
-                extra: value.json.as_ref().map(JsonText::as_str),
+                extra: value.json.as_ref().map(|json| json.as_str().into()),
                 ..plain(&value.preview)
             },
-            EventPayload::Exception { message, stack } => Self { extra: Some(stack), ..plain(message) },
+            EventPayload::Exception { message, stack } => {
+                Self { extra: Some(stack.into()), ..plain(message) }
+            }
+            // What it has is in `HttpRecord`, as JSON.
+            EventPayload::Http(record) => Self {
+                label: None,
+                text: "",
+                extra: Some(Cow::Owned(serde_json::to_string(record).unwrap_or_default())),
+            },
             EventPayload::Task { task_id, prompt } => {
                 Self { label: Some(task_id.to_string().into()), ..plain(prompt) }
             }

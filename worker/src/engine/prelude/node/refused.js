@@ -12,7 +12,7 @@
     Object.defineProperty(exports, 'default', { value: exports, enumerable: false });
     return exports;
   };
-  const network = 'sessions have no network';
+  const network = 'sessions have no sockets; `fetch`, `http` and `https` make requests';
   return {
     child_process: refused('child_process', "a session starts no processes; the module 'exec' runs commands that the operator lists",
       'spawn spawnSync exec execSync execFile execFileSync fork ChildProcess'),

@@ -1,0 +1,245 @@
+//! Connections to servers. A name is resolved, each address checked, and the connection made to an address that was checked: there is
+//! no second look-up that could give another one. Connections that stay open are used again for the same owner, reach and origin.
+
+use crate::address;
+use crate::failure::ExchangeFailure;
+use crate::resolve::Resolver;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Bytes;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::{Request, Response, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tower_service::Service;
+use vm_system_protocol::egress::AddressReach;
+use vm_system_protocol::limits::{HTTP_CONNECT_MS, HTTP_HEADER_BYTES, HTTP_HEADERS};
+
+/// A connection without a request is closed after.
+const POOL_IDLE: Duration = Duration::from_secs(15);
+/// Connections of an owner to one origin without a request.
+const POOL_SIZE: usize = 32;
+/// Pools above which all are closed.
+const POOLS: usize = 256;
+/// The next address of a name is tried beside the one before after.
+const NEXT_ADDRESS: Duration = Duration::from_millis(250);
+/// What HTTP/1.1 reads ahead, which bounds the head of a response (bytes).
+const READ_AHEAD_BYTES: usize = HTTP_HEADER_BYTES + 8 * 1024;
+/// Windows of HTTP/2 (bytes).
+const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 2 << 20;
+
+/// The body of a request.
+pub type RequestBody = UnsyncBoxBody<Bytes, ExchangeFailure>;
+
+pub(crate) type OwnersClient = Client<Connector, RequestBody>;
+
+/// The connections of all owners.
+pub struct Clients {
+    resolver: Arc<Resolver>,
+    tls: TlsConnector,
+    pools: HashMap<(u64, AddressReach), OwnersClient>,
+}
+
+impl Clients {
+    pub fn new(resolver: Arc<Resolver>, roots: RootCertStore) -> Result<Self, String> {
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("TLS: {error}"))?;
+        let mut config = config.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { resolver, tls: TlsConnector::from(Arc::new(config)), pools: HashMap::new() })
+    }
+
+    /// The client for the requests of one owner.
+    pub(crate) fn of(&mut self, owner: u64, reach: AddressReach) -> OwnersClient {
+        if self.pools.len() >= POOLS && !self.pools.contains_key(&(owner, reach)) {
+            // Requests under way keep theirs.
+            self.pools.clear();
+        }
+        let (resolver, tls) = (&self.resolver, &self.tls);
+        let made = self.pools.entry((owner, reach)).or_insert_with(|| {
+            let connector = Connector { resolver: Arc::clone(resolver), tls: tls.clone(), reach };
+            Client::builder(TokioExecutor::new())
+                .timer(TokioTimer::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(POOL_IDLE)
+                .pool_max_idle_per_host(POOL_SIZE)
+                .http1_max_buf_size(READ_AHEAD_BYTES)
+                .http1_max_headers(HTTP_HEADERS)
+                .http2_max_header_list_size(HTTP_HEADER_BYTES as u32)
+                .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+                .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                .build(connector)
+        });
+        made.clone()
+    }
+}
+
+/// Sends a request; the error is the reason.
+pub(crate) async fn send(
+    client: &OwnersClient,
+    request: Request<RequestBody>,
+) -> Result<Response<hyper::body::Incoming>, ExchangeFailure> {
+    client.request(request).await.map_err(|error| ExchangeFailure::of_http(&error))
+}
+
+/// Makes connections within one reach.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    resolver: Arc<Resolver>,
+    tls: TlsConnector,
+    reach: AddressReach,
+}
+
+trait ServerStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ServerStream for T {}
+
+/// A connection to a server.
+pub(crate) struct ServerConnection {
+    io: TokioIo<Box<dyn ServerStream>>,
+    http2: bool,
+}
+
+impl Service<Uri> for Connector {
+    type Response = ServerConnection;
+    type Error = ExchangeFailure;
+    type Future = Pin<Box<dyn Future<Output = Result<ServerConnection, ExchangeFailure>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ExchangeFailure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connector = self.clone();
+        Box::pin(async move {
+            let connecting = timeout(Duration::from_millis(HTTP_CONNECT_MS), connector.connect(&uri));
+            connecting.await.unwrap_or_else(|_| {
+                let message = format!("no connection within {HTTP_CONNECT_MS} ms");
+                Err(ExchangeFailure::new("UND_ERR_CONNECT_TIMEOUT", message))
+            })
+        })
+    }
+}
+
+impl Connector {
+    async fn connect(&self, uri: &Uri) -> Result<ServerConnection, ExchangeFailure> {
+        let is_tls = uri.scheme_str() == Some("https");
+        let host = uri.host().unwrap_or_default();
+        let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let addresses = self.addresses(host, port).await?;
+        let stream = first_connection(&addresses).await?;
+        // Small pieces of requests are sent at once.
+        let _ = stream.set_nodelay(true);
+        if !is_tls {
+            return Ok(ServerConnection { io: TokioIo::new(Box::new(stream)), http2: false });
+        }
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            ExchangeFailure::new("EPROTO", format!("TLS with {host}: not a name of a server"))
+        })?;
+        let stream = self.tls.connect(name, stream).await;
+        let stream = stream.map_err(|error| ExchangeFailure::no_tls(host, &error))?;
+        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        Ok(ServerConnection { io: TokioIo::new(Box::new(stream)), http2 })
+    }
+
+    /// The addresses of a host to which a request may connect.
+    async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ExchangeFailure> {
+        let found = if let Ok(address) = host.parse::<IpAddr>() {
+            vec![address]
+        } else {
+            let resolved = self.resolver.resolve(host).await;
+            resolved.map_err(|error| ExchangeFailure::not_resolved(host, error))?
+        };
+        let mut refused = None;
+        let mut allowed = Vec::new();
+        for address in found {
+            match address::refusal(address, self.reach) {
+                None => allowed.push(SocketAddr::new(address, port)),
+                Some(why) => refused = Some((address, why)),
+            }
+        }
+        match refused {
+            Some((address, why)) if allowed.is_empty() => {
+                Err(ExchangeFailure::denied(format!("{host} has {address}, {why}")))
+            }
+            _ => Ok(allowed),
+        }
+    }
+}
+
+/// Connects to the first address that answers; the next one is tried when one fails or takes long.
+async fn first_connection(addresses: &[SocketAddr]) -> Result<TcpStream, ExchangeFailure> {
+    let mut attempts = JoinSet::new();
+    let mut left = addresses.iter().copied();
+    let mut failure = ExchangeFailure::new("ENOTFOUND", "the name has no address");
+    let mut next = left.next();
+    loop {
+        if let Some(address) = next.take() {
+            attempts.spawn(async move { (address, TcpStream::connect(address).await) });
+        }
+        tokio::select! {
+            attempt = attempts.join_next() => match attempt {
+                Some(Ok((_, Ok(stream)))) => return Ok(stream),
+                Some(Ok((address, Err(error)))) => {
+                    failure = ExchangeFailure::not_connected(address, &error);
+                    next = left.next();
+                    if next.is_none() && attempts.is_empty() {
+                        return Err(failure);
+                    }
+                }
+                Some(Err(_)) => next = left.next(),
+                None => return Err(failure),
+            },
+            () = sleep(NEXT_ADDRESS), if left.len() > 0 => next = left.next(),
+        }
+    }
+}
+
+impl Connection for ServerConnection {
+    fn connected(&self) -> Connected {
+        let connected = Connected::new();
+        if self.http2 { connected.negotiated_h2() } else { connected }
+    }
+}
+
+impl Read for ServerConnection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl Write for ServerConnection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,37 @@
+//! The egress process: makes the HTTP requests of all sessions of a daemon, in a jail of its own. The only process with a network.
+//!
+//! Invariants of absence: opens no file after its start, starts no process, has no access to the control database or a JavaScript
+//! value; decides no grant (the supervisor has checked each request), but checks each address. It exits when its channel is closed.
+//!
+//! Reading order:
+//! - [`role`]: the process: its channel, its jail, then requests
+//! - [`jail`]: the steps of the jail in order
+//! - [`channel`]: frames on the socket to the supervisor
+//! - [`exchange`]: one request with its response
+//! - [`client`]: connections: which address, TLS, HTTP/1.1 or HTTP/2, and the pools of owners
+//! - [`address`]: which addresses a request may connect to
+//! - [`resolve`], [`dns`]: names to addresses
+//! - [`failure`]: errors with the codes of Node
+
+pub mod address;
+pub mod channel;
+pub mod client;
+pub mod dns;
+pub mod exchange;
+pub mod failure;
+pub mod jail;
+pub mod resolve;
+pub mod role;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// First argument of the hidden mode.
+pub const MODE: &str = "egress";
+
+/// Runs the egress process if the arguments name its hidden mode; to be called before anything else starts.
+pub fn dispatch(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
+    (arguments.nth(1)? == MODE).then(|| role::run(arguments))
+}

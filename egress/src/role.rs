@@ -1,0 +1,185 @@
+//! The egress process: takes its channel, reads the system's names and certificates, enters the jail, then makes requests until the
+//! channel is closed. One thread; no logging, no environment.
+
+use crate::channel;
+use crate::client::Clients;
+use crate::exchange::{self, BodyPiece, ExchangeInput, Reports};
+use crate::jail;
+use crate::resolve::Resolver;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::BufReader;
+use tokio::net::UnixStream;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
+use tokio::time::sleep_until;
+use tokio_rustls::rustls::RootCertStore;
+use vm_system_protocol::egress::{FromEgress, ToEgress};
+use vm_system_protocol::limits::EGRESS_IDLE_MS;
+use vm_system_sandbox::identity::Identity;
+use vm_system_sandbox::{inspect, process};
+
+/// The channel to the supervisor.
+const CHANNEL: i32 = process::FIRST_FD;
+const HOSTS: &str = "/etc/hosts";
+const SERVERS: &str = "/etc/resolv.conf";
+/// How often the files are checked for changes, while there are requests.
+const CHECK: Duration = Duration::from_secs(1);
+/// What is read from the channel at a time (bytes).
+const READ_BYTES: usize = 128 * 1024;
+/// Pieces of a body that wait: one that was sent with the request, and one after it was reported as sent.
+const PIECES: usize = 2;
+const EXIT_CHANNEL: i32 = 70;
+const EXIT_PROTOCOL: i32 = 74;
+
+/// Runs the process to its end. `arguments`: the user to become (`user=UID:GID:GROUPS`, if root started it).
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let Ok((channel, user)) = descriptors(arguments) else {
+        // Not started by a supervisor or a service manager: there is no channel.
+        return ExitCode::from(2);
+    };
+    let mut socket = BlockingStream::from(channel);
+    let resolver = Arc::new(Resolver::read(Path::new(HOSTS), Path::new(SERVERS)));
+    let prepared = prepare(&resolver).and_then(|prepared| {
+        jail::enter(user).map_err(|failure| failure.to_string())?;
+        Ok(prepared)
+    });
+    let (runtime, clients) = match prepared {
+        Ok(prepared) => prepared,
+        Err(message) => {
+            let mut bytes = Vec::new();
+            if channel::frame(&FromEgress::Failed { message }, &mut bytes).is_ok() {
+                let _ = socket.write_all(&bytes);
+            }
+            process::exit_now(1);
+        }
+    };
+    let served = runtime.block_on(serve(socket, clients, &resolver));
+    // The filter does not allow the system calls of the runtime's tear-down.
+    process::exit_now(served.map_or_else(|_| EXIT_CHANNEL, |()| 0));
+}
+
+fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, Option<Identity>)> {
+    let channel = process::inherited(CHANNEL)?;
+    process::close_inherited();
+    let mut arguments = arguments;
+    let user = arguments.find_map(|argument| argument.to_str()?.strip_prefix("user=").map(str::to_owned));
+    let user = user.map(|user| user.parse()).transpose()?;
+    if user.is_none() && inspect::status(std::process::id()).is_ok_and(|status| status.capabilities != 0) {
+        // It would keep the rights of root.
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok((channel, user))
+}
+
+fn prepare(resolver: &Arc<Resolver>) -> Result<(tokio::runtime::Runtime, Clients), String> {
+    let mut roots = RootCertStore::empty();
+    // Without any, requests over TLS fail with the reason.
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let clients = Clients::new(Arc::clone(resolver), roots)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    Ok((runtime.map_err(|error| format!("event loop: {error}"))?, clients))
+}
+
+/// An exchange under way.
+struct Running {
+    task: AbortHandle,
+    pieces: mpsc::Sender<BodyPiece>,
+    credit: Arc<Semaphore>,
+}
+
+async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    let (reader, writer) = UnixStream::from_std(socket)?.into_split();
+    let mut reader = BufReader::with_capacity(READ_BYTES, reader);
+    let (out, outgoing) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        if channel::write_all(writer, outgoing).await.is_err() {
+            process::exit_now(EXIT_CHANNEL);
+        }
+    });
+    let (orders, mut incoming) = mpsc::channel(64);
+    tokio::spawn(async move {
+        loop {
+            match channel::receive(&mut reader).await {
+                Ok(Some(order)) => {
+                    if orders.send(order).await.is_err() {
+                        return;
+                    }
+                }
+                // The supervisor has exited, or wants nothing more.
+                Ok(None) => process::exit_now(0),
+                Err(_) => process::exit_now(EXIT_PROTOCOL),
+            }
+        }
+    });
+    let _ = out.send(FromEgress::Ready);
+    let (ended, mut endings) = mpsc::unbounded_channel();
+    let mut running: HashMap<u64, Running> = HashMap::new();
+    let (mut checked, mut is_outdated) = (Instant::now(), false);
+    let mut idle_since = tokio::time::Instant::now();
+    loop {
+        let idle_until = idle_since + Duration::from_millis(EGRESS_IDLE_MS);
+        let order = tokio::select! {
+            order = incoming.recv() => order,
+            exchange = endings.recv() => {
+                if let Some(exchange) = exchange {
+                    running.remove(&exchange);
+                }
+                idle_since = tokio::time::Instant::now();
+                continue;
+            }
+            () = sleep_until(idle_until), if running.is_empty() => return Ok(()),
+        };
+        let Some(order) = order else { return Ok(()) };
+        match order {
+            ToEgress::Open { exchange, request } => {
+                if !is_outdated && checked.elapsed() >= CHECK {
+                    checked = Instant::now();
+                    is_outdated = resolver.is_outdated();
+                    if is_outdated {
+                        let _ = out.send(FromEgress::Outdated);
+                    }
+                }
+                let client = clients.of(request.terms.owner, request.terms.reach);
+                let (pieces, receiver) = mpsc::channel(PIECES);
+                let credit = Arc::new(Semaphore::new(1));
+                let input = ExchangeInput { pieces: receiver, credit: Arc::clone(&credit) };
+                let reports = Reports { exchange, out: out.clone() };
+                let ended = ended.clone();
+                let task = tokio::spawn(async move {
+                    exchange::run(client, *request, input, reports).await;
+                    let _ = ended.send(exchange);
+                });
+                running.insert(exchange, Running { task: task.abort_handle(), pieces, credit });
+            }
+            // An exchange that has ended meanwhile is no error.
+            ToEgress::Send { exchange, data, end } => {
+                if let Some(running) = running.get(&exchange)
+                    && let Err(mpsc::error::TrySendError::Full(_)) = running.pieces.try_send((data, end))
+                {
+                    process::exit_now(EXIT_PROTOCOL);
+                }
+            }
+            ToEgress::Pull { exchange } => {
+                if let Some(running) = running.get(&exchange) {
+                    running.credit.add_permits(1);
+                }
+            }
+            ToEgress::Close { exchange } => {
+                if let Some(running) = running.remove(&exchange) {
+                    running.task.abort();
+                }
+                idle_since = tokio::time::Instant::now();
+            }
+        }
+    }
+}

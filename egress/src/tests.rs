@@ -1,0 +1,183 @@
+//! Connections: to servers of TLS, and by names whose addresses change.
+
+use crate::client::{self, Clients, RequestBody};
+use crate::dns::{self, RecordType};
+use crate::resolve::Resolver;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::service::service_fn;
+use hyper::{Request, Response, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::net::{TcpListener, UdpSocket};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use vm_system_protocol::egress::AddressReach;
+
+/// A server of DNS that answers the n-th query for an IPv4 address with the n-th list, the last one again and again.
+async fn dns_server(answers: &'static [&'static [[u8; 4]]]) -> (SocketAddr, Arc<AtomicUsize>) {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = socket.local_addr().expect("an address");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    tokio::spawn(async move {
+        let mut buffer = [0; 512];
+        loop {
+            let (length, from) = socket.recv_from(&mut buffer).await.expect("a query");
+            let query = &buffer[..length];
+            let is_ipv4 = query[length - 3] == RecordType::A as u8;
+            let addresses: &[[u8; 4]] = if is_ipv4 {
+                answers[count.fetch_add(1, Ordering::SeqCst).min(answers.len() - 1)]
+            } else {
+                &[]
+            };
+            let mut message = query.to_vec();
+            message[2] = 0x81;
+            message[7] = addresses.len() as u8;
+            for address in addresses {
+                message.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+                message.extend(address);
+            }
+            socket.send_to(&message, from).await.expect("sent");
+        }
+    });
+    (address, asked)
+}
+
+fn clients(resolver: Resolver, roots: RootCertStore) -> Clients {
+    Clients::new(Arc::new(resolver), roots).expect("TLS")
+}
+
+fn get(url: &str) -> Request<RequestBody> {
+    let body = Full::new(Bytes::new()).map_err(|never: Infallible| match never {}).boxed_unsync();
+    Request::get(url).body(body).expect("a request")
+}
+
+/// A server of TLS for `localhost` with these protocols; its certificate.
+async fn tls_server(protocols: &[&[u8]]) -> (SocketAddr, RootCertStore) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .expect("a key");
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                let respond = service_fn(|request: Request<hyper::body::Incoming>| async move {
+                    let version = format!("{:?}", request.version());
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(version))))
+                });
+                let io = TokioIo::new(stream);
+                if is_http2 {
+                    let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+                        .serve_connection(io, respond)
+                        .await;
+                } else {
+                    let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, respond).await;
+                }
+            });
+        }
+    });
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).expect("a root");
+    (address, roots)
+}
+
+#[tokio::test]
+async fn http2_is_used_where_the_server_has_it() {
+    for (protocols, version) in [
+        (&[b"h2".as_slice(), b"http/1.1"][..], Version::HTTP_2),
+        (&[b"http/1.1".as_slice()][..], Version::HTTP_11),
+    ] {
+        let (address, roots) = tls_server(protocols).await;
+        let client = clients(Resolver::of_servers(Vec::new()), roots).of(1, AddressReach::Private);
+        let url = format!("https://localhost:{}/", address.port());
+        let response = client::send(&client, get(&url)).await.expect("a response");
+        assert_eq!(response.version(), version);
+        let body = response.into_body().collect().await.expect("a body").to_bytes();
+        assert_eq!(body, format!("{version:?}"));
+    }
+}
+
+#[tokio::test]
+async fn certificates_are_verified() {
+    let (address, roots) = tls_server(&[]).await;
+    let code = async |roots: RootCertStore, host: &str| {
+        let client = clients(Resolver::of_servers(Vec::new()), roots).of(1, AddressReach::Private);
+        let sent = client::send(&client, get(&format!("https://{host}:{}/", address.port()))).await;
+        sent.map_or_else(|failure| failure.code(), |_| "let pass")
+    };
+    assert_eq!(code(roots.clone(), "localhost").await, "let pass");
+    assert_eq!(code(RootCertStore::empty(), "localhost").await, "UNABLE_TO_GET_ISSUER_CERT_LOCALLY");
+    assert_eq!(code(roots, "127.0.0.1").await, "ERR_TLS_CERT_ALTNAME_INVALID");
+}
+
+#[tokio::test]
+async fn a_name_is_resolved_once_for_a_connection_and_its_next_answer_is_judged_anew() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    // First an address of documentation, then one of this machine: a rebinding attack.
+    let (server, asked) = dns_server(&[&[[192, 0, 2, 1]], &[[127, 0, 0, 1]]]).await;
+    let mut clients = clients(Resolver::of_servers(vec![server]), RootCertStore::empty());
+    let url = format!("http://rebound.test:{port}/");
+    for count in 1..=2 {
+        let failure =
+            client::send(&clients.of(1, AddressReach::Public), get(&url)).await.expect_err("refused");
+        assert_eq!(failure.code(), "ERR_NET_DENIED", "{failure}");
+        assert_eq!(asked.load(Ordering::SeqCst), count, "one look-up for each connection");
+    }
+    let accepted = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept()).await;
+    assert!(accepted.is_err(), "nothing has connected");
+    // The same address is reached where a row allows it: the test would see a connection.
+    let client = clients.of(1, AddressReach::Private);
+    let request = tokio::spawn(async move { client::send(&client, get(&url)).await.map(drop) });
+    listener.accept().await.expect("a connection");
+    request.abort();
+}
+
+#[tokio::test]
+async fn of_several_addresses_only_the_allowed_ones_are_used() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (server, _) = dns_server(&[&[[169, 254, 169, 254], [127, 0, 0, 1]]]).await;
+    let mut clients = clients(Resolver::of_servers(vec![server]), RootCertStore::empty());
+    let client = clients.of(1, AddressReach::Private);
+    let request = tokio::spawn(async move {
+        client::send(&client, get(&format!("http://two.test:{port}/"))).await.map(drop)
+    });
+    listener.accept().await.expect("a connection to the allowed one");
+    request.abort();
+}
+
+#[tokio::test]
+async fn errors_of_names_and_connections_have_the_codes_of_node() {
+    let (server, _) = dns_server(&[&[]]).await;
+    let mut clients = clients(Resolver::of_servers(vec![server]), RootCertStore::empty());
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.and_then(|listener| listener.local_addr());
+    let closed = free.expect("an address");
+    for (url, code) in [
+        ("http://nothing.test/".to_owned(), "ENOTFOUND"),
+        (format!("http://{closed}/"), "ECONNREFUSED"),
+        (format!("http://x..y:{}/", closed.port()), "ENOTFOUND"),
+    ] {
+        let failure = client::send(&clients.of(1, AddressReach::Named), get(&url)).await.expect_err(&url);
+        assert_eq!(failure.code(), code, "{failure}");
+    }
+    assert_eq!(dns::query(1, "x..y", RecordType::A), None);
+}

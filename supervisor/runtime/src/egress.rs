@@ -1,0 +1,174 @@
+//! The HTTP requests of sessions: the egress process, which makes them all, and the exchanges of each session.
+//!
+//! Callers check the effective policy first; this module knows no policy, no worker and no store. What a worker numbers is looked
+//! up among the exchanges of its own session. The egress process reads what servers send: its messages are checked like those of any
+//! other process, and one that exits or breaks the protocol is replaced by the next request; those under way fail.
+//!
+//! - [`Egress`]: finds or starts the process
+//! - [`process`]: one process with its channel
+//! - [`client`]: the exchanges of one session
+
+mod client;
+mod process;
+
+pub(crate) use client::HttpClient;
+
+use crate::recent_failures::RecentFailures;
+use crate::shares::{Holder, ShareLimits, Shares};
+use process::EgressProcess;
+use std::hash::{BuildHasher as _, RandomState};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use vm_system_protocol::limits::{EGRESS_START_MS, HTTP_EXCHANGES_OF_ALL};
+use vm_system_protocol::worker::HostError;
+use vm_system_sandbox::namespaces::Ids;
+
+/// Configuration of the egress process.
+#[derive(Debug, Clone)]
+pub struct EgressConfig {
+    /// The binary that becomes the process with the hidden mode `egress`.
+    pub program: PathBuf,
+    /// Its user, if the supervisor is root.
+    pub service_ids: Ids,
+    /// The socket at which a service manager starts it; none: the supervisor starts it.
+    pub socket: Option<PathBuf>,
+    pub start_deadline: Duration,
+    /// Exchanges of all sessions at a time.
+    pub exchanges: ShareLimits,
+}
+
+impl Default for EgressConfig {
+    fn default() -> Self {
+        Self {
+            program: PathBuf::from(vm_system_sandbox::process::SELF),
+            service_ids: vm_system_spawn::SpawnConfig::embedded().service_ids,
+            socket: None,
+            start_deadline: Duration::from_millis(EGRESS_START_MS),
+            exchanges: ShareLimits::of(HTTP_EXCHANGES_OF_ALL),
+        }
+    }
+}
+
+/// The egress process of a supervisor; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Egress(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    config: EgressConfig,
+    /// Held while a process is started.
+    current: Mutex<Current>,
+    exchanges: Arc<Shares>,
+    /// Gives owners the numbers by which they share connections.
+    numbers: RandomState,
+    live: AtomicUsize,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Current {
+    process: Option<Arc<EgressProcess>>,
+    failures: RecentFailures,
+}
+
+impl Egress {
+    /// No process is started before the first request.
+    pub fn new(config: EgressConfig) -> Self {
+        let exchanges = Shares::new("requests over the network", "http_exchanges", config.exchanges);
+        Self(Arc::new(Inner {
+            config,
+            current: Mutex::default(),
+            exchanges,
+            numbers: RandomState::new(),
+            live: AtomicUsize::new(0),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }))
+    }
+
+    /// Processes that have been started and not ended.
+    pub fn live(&self) -> usize {
+        self.0.live.load(Ordering::Relaxed)
+    }
+
+    /// Whether it could make requests, and how it is started.
+    pub(crate) fn describe(&self) -> (bool, String) {
+        let (is_there, by) = match &self.0.config.socket {
+            Some(socket) => {
+                let path = socket.display();
+                match std::fs::symlink_metadata(socket) {
+                    Ok(_) => (true, format!("started by the service manager at {path}")),
+                    Err(error) => (
+                        false,
+                        format!("there is no socket {path} ({error}); enable vm-system-egress.socket"),
+                    ),
+                }
+            }
+            None => (true, "started by this daemon on the first request".to_owned()),
+        };
+        let pid = self.0.current.try_lock().ok().and_then(|current| current.process.as_ref()?.pid());
+        let state = match (self.live(), pid) {
+            (0, _) => "not running".to_owned(),
+            (_, Some(pid)) => format!("pid {pid}"),
+            (_, None) => "running".to_owned(),
+        };
+        (is_there, format!("{state}; {by}"))
+    }
+
+    /// The number under which an owner's requests share connections.
+    fn number_of(&self, holder: &Holder) -> u64 {
+        self.0.numbers.hash_one(holder.owner())
+    }
+
+    /// The process for the next request, which is started if there is none.
+    async fn process(&self) -> Result<Arc<EgressProcess>, HostError> {
+        let mut current = self.0.current.lock().await;
+        if let Some(process) = &current.process {
+            if process.is_usable() {
+                return Ok(Arc::clone(process));
+            }
+            if process.has_failed() {
+                current.failures.add(Instant::now());
+            }
+            current.process = None;
+        }
+        if self.0.stop.is_cancelled() {
+            return Err(unavailable("the supervisor is stopping"));
+        }
+        if current.failures.are_too_many() {
+            return Err(unavailable("the egress process failed 5 times within a minute; try again later"));
+        }
+        match EgressProcess::start(&self.0).await {
+            Ok(process) => {
+                tracing::debug!(pid = ?process.pid(), "egress process started");
+                Ok(Arc::clone(current.process.insert(process)))
+            }
+            Err(why) => {
+                tracing::warn!(why, "the egress process is not available");
+                current.failures.add(Instant::now());
+                Err(unavailable(&format!("the egress process is not available: {why}")))
+            }
+        }
+    }
+
+    /// Ends the process and refuses new requests; returns when it has exited or at the deadline.
+    pub async fn shutdown(&self, deadline: Duration) {
+        self.0.stop.cancel();
+        self.0.exchanges.close();
+        self.0.tasks.close();
+        if tokio::time::timeout(deadline, self.0.tasks.wait()).await.is_err() {
+            tracing::warn!("the egress process did not end in time");
+        }
+    }
+}
+
+fn unavailable(why: &str) -> HostError {
+    HostError { code: "ERR_NET_UNAVAILABLE".to_owned(), message: why.to_owned() }
+}

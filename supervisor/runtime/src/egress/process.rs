@@ -1,0 +1,272 @@
+//! One egress process with its channel: frames of `length u32` (little endian) and one encoded value. A task reads its messages and
+//! hands each to the session of its exchange; another one writes. When the process ends, its exchanges fail.
+
+use super::Inner;
+use super::client::Exchanges;
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use vm_system_protocol::codec;
+use vm_system_protocol::egress::{FromEgress, HttpProgress, ToEgress};
+use vm_system_protocol::limits::EGRESS_MESSAGE_BYTES;
+use vm_system_protocol::worker::HostError;
+use vm_system_spawn::child::ChildProcess;
+use vm_system_spawn::egress::{connect_to_egress, start_egress};
+
+/// What is read from the channel at a time (bytes).
+const READ_BYTES: usize = 128 * 1024;
+
+/// A process that was started. When it is dropped, with the last exchange, its channel is closed and it exits.
+#[derive(Debug)]
+pub(super) struct EgressProcess {
+    orders: mpsc::UnboundedSender<ToEgress>,
+    routes: Arc<Routes>,
+    pid: Option<u32>,
+}
+
+/// Which session an exchange belongs to.
+#[derive(Debug, Default)]
+struct Routes {
+    table: Mutex<Table>,
+    /// It should make no more requests.
+    outdated: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    last: u64,
+    exchanges: HashMap<u64, (Weak<Exchanges>, u64)>,
+    /// It has ended, with this many exchanges under way.
+    ended: Option<usize>,
+}
+
+impl Routes {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // No code panics while holding it.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands progress to the session, which is returned to be woken; an exchange that was closed meanwhile has none.
+    fn progress(&self, number: u64, progress: HttpProgress) -> Result<Option<Arc<Exchanges>>, &'static str> {
+        let is_last = matches!(progress, HttpProgress::End | HttpProgress::Failed(_));
+        let route = {
+            let mut table = self.lock();
+            if number > table.last {
+                return Err("progress of an exchange that was never opened");
+            }
+            if is_last { table.exchanges.remove(&number) } else { table.exchanges.get(&number).cloned() }
+        };
+        let Some((exchanges, exchange)) = route else { return Ok(None) };
+        let Some(exchanges) = exchanges.upgrade() else { return Ok(None) };
+        exchanges.on_progress(exchange, progress)?;
+        Ok(Some(exchanges))
+    }
+
+    /// Fails what is under way.
+    fn end(&self) {
+        let left = {
+            let mut table = self.lock();
+            let under_way = table.exchanges.len();
+            table.ended.get_or_insert(under_way);
+            std::mem::take(&mut table.exchanges)
+        };
+        for (exchanges, exchange) in left.into_values() {
+            let Some(exchanges) = exchanges.upgrade() else { continue };
+            let lost = HostError {
+                code: "ERR_NET_EGRESS_LOST".to_owned(),
+                message: "the egress process ended during the request, which may have been carried out"
+                    .to_owned(),
+            };
+            let _ = exchanges.on_progress(exchange, HttpProgress::Failed(lost));
+            exchanges.wake();
+        }
+    }
+}
+
+impl EgressProcess {
+    /// Starts a process, or connects to one, and waits until it is jailed.
+    pub(super) async fn start(inner: &Arc<Inner>) -> Result<Arc<Self>, String> {
+        let config = &inner.config;
+        let (stream, child) = match &config.socket {
+            None => {
+                let started = start_egress(&config.program, &config.service_ids.into());
+                let (stream, child) = started.map_err(|error| format!("it could not be started: {error}"))?;
+                (stream, Some(child))
+            }
+            Some(path) => {
+                let connected = connect_to_egress(path);
+                (connected.map_err(|error| format!("no connection to {}: {error}", path.display()))?, None)
+            }
+        };
+        let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+        let (mut reader, writer) = stream.map_err(|error| error.to_string())?.into_split();
+        let pid = child.as_ref().map(ChildProcess::pid);
+        let ready = timeout(config.start_deadline, receive(&mut reader)).await;
+        let refusal = match ready {
+            Err(_) => Some(format!("it was not ready within {} ms", config.start_deadline.as_millis())),
+            Ok(Ok(Some(FromEgress::Ready))) => child
+                .as_ref()
+                .and_then(ChildProcess::missing_wall)
+                .map(|wall| format!("it could not be jailed: {wall}")),
+            Ok(Ok(Some(FromEgress::Failed { message }))) => {
+                Some(format!("it could not be jailed: {}", message.chars().take(500).collect::<String>()))
+            }
+            Ok(Ok(Some(_))) => Some("it broke the protocol: no greeting".to_owned()),
+            Ok(Ok(None)) => Some("it ended".to_owned()),
+            Ok(Err(error)) => Some(format!("its channel failed: {error}")),
+        };
+        inner.live.fetch_add(1, Ordering::Relaxed);
+        if let Some(why) = refusal {
+            inner.tasks.spawn(reap(Arc::clone(inner), child));
+            return Err(why);
+        }
+        let (orders, outgoing) = mpsc::unbounded_channel();
+        let routes = Arc::new(Routes::default());
+        inner.tasks.spawn(run(Arc::clone(inner), Arc::clone(&routes), (reader, writer), outgoing, child));
+        Ok(Arc::new(Self { orders, routes, pid }))
+    }
+
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        !self.routes.outdated.load(Ordering::Relaxed) && self.routes.lock().ended.is_none()
+    }
+
+    /// Whether it ended with exchanges under way.
+    pub(super) fn has_failed(&self) -> bool {
+        self.routes.lock().ended.is_some_and(|under_way| under_way > 0)
+    }
+
+    /// The number of a new exchange of a session; `None`: it has ended.
+    pub(super) fn add(&self, exchanges: &Arc<Exchanges>, exchange: u64) -> Option<u64> {
+        let mut table = self.routes.lock();
+        if table.ended.is_some() {
+            return None;
+        }
+        table.last += 1;
+        let number = table.last;
+        table.exchanges.insert(number, (Arc::downgrade(exchanges), exchange));
+        Some(number)
+    }
+
+    /// Forgets an exchange.
+    pub(super) fn remove(&self, number: u64) {
+        self.routes.lock().exchanges.remove(&number);
+    }
+
+    /// Does not wait: each exchange has at most one piece under way.
+    pub(super) fn send(&self, order: ToEgress) {
+        let _ = self.orders.send(order);
+    }
+}
+
+/// Sessions with progress that they were not woken for.
+#[derive(Default)]
+struct Progressed(Vec<Arc<Exchanges>>);
+
+impl Progressed {
+    fn wake(&mut self) {
+        self.0.drain(..).for_each(|exchanges| exchanges.wake());
+    }
+}
+
+impl Drop for Progressed {
+    fn drop(&mut self) {
+        self.wake();
+    }
+}
+
+async fn run(
+    inner: Arc<Inner>,
+    routes: Arc<Routes>,
+    (mut reader, mut writer): (OwnedReadHalf, OwnedWriteHalf),
+    mut orders: mpsc::UnboundedReceiver<ToEgress>,
+    child: Option<ChildProcess>,
+) {
+    let writing = async {
+        while let Some(order) = orders.recv().await {
+            if let Err(error) = write(&mut writer, &order).await {
+                return format!("its channel failed: {error}");
+            }
+        }
+        "nothing needs it any more".to_owned()
+    };
+    let reading = async {
+        let mut reader = BufReader::with_capacity(READ_BYTES, &mut reader);
+        let mut progressed = Progressed::default();
+        loop {
+            // After all that has arrived together: a session gets it in one reply.
+            if reader.buffer().is_empty() {
+                progressed.wake();
+            }
+            let violation = match receive(&mut reader).await {
+                Ok(Some(FromEgress::Progress { exchange, progress })) => {
+                    routes.progress(exchange, progress).map(|exchanges| progressed.0.extend(exchanges))
+                }
+                Ok(Some(FromEgress::Outdated)) => {
+                    routes.outdated.store(true, Ordering::Relaxed);
+                    Ok(())
+                }
+                Ok(Some(FromEgress::Ready | FromEgress::Failed { .. })) => Err("a second greeting"),
+                Ok(None) => return "it ended".to_owned(),
+                Err(error) => return format!("its channel failed: {error}"),
+            };
+            if let Err(what) = violation {
+                return format!("it broke the protocol: {what}");
+            }
+        }
+    };
+    let why = tokio::select! {
+        why = writing => why,
+        why = reading => why,
+        () = inner.stop.cancelled() => "the supervisor is stopping".to_owned(),
+    };
+    tracing::debug!(why, "the egress process is not used any more");
+    routes.end();
+    drop((reader, writer));
+    reap(inner, child).await;
+}
+
+/// Ends the process; one of a service manager ends with its connection.
+async fn reap(inner: Arc<Inner>, child: Option<ChildProcess>) {
+    if let Some(mut child) = child {
+        let _ = child.kill();
+        let _ = child.ended().await;
+    }
+    inner.live.fetch_sub(1, Ordering::Relaxed);
+}
+
+async fn write(socket: &mut OwnedWriteHalf, order: &ToEgress) -> io::Result<()> {
+    let bytes = codec::encode(order, EGRESS_MESSAGE_BYTES).map_err(io::Error::other)?;
+    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    let mut frame = Vec::with_capacity(bytes.len() + 4);
+    frame.extend(length.to_le_bytes());
+    frame.extend(bytes);
+    socket.write_all(&frame).await
+}
+
+async fn receive(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<FromEgress>> {
+    let length = match socket.read_u32_le().await {
+        Ok(length) => length as usize,
+        Err(error)
+            if [io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionReset].contains(&error.kind()) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    if length > EGRESS_MESSAGE_BYTES {
+        return Err(io::Error::other("a message is too large"));
+    }
+    let mut bytes = vec![0; length];
+    socket.read_exact(&mut bytes).await?;
+    codec::decode(&bytes).map(Some).map_err(io::Error::other)
+}
