@@ -157,7 +157,9 @@ fn to_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 
 fn to_locale_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = this_bigint(vm, &call, "toLocaleString")?;
-    in_radix(vm, this, 10)
+    super::locale::english_only(vm, &call, "BigInt.prototype.toLocaleString")?;
+    let text = crate::pure::english::grouped(&vm.plain_text(this));
+    Ok(vm.st.heap.str_value(&text).into())
 }
 
 fn value_of(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {

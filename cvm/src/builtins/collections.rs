@@ -10,9 +10,9 @@ use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Res, Ret, Vm};
 
 /// Tag of the record of a Map iterator: collection, number of the last entry, kind (0 keys 1 values 2 entries).
-const MAP_ITERATOR: u32 = 910;
+pub(crate) const MAP_ITERATOR: u32 = 910;
 /// As [`MAP_ITERATOR`], of a Set iterator.
-const SET_ITERATOR: u32 = 911;
+pub(crate) const SET_ITERATOR: u32 = 911;
 
 const fn ctor(id: Id, name: &'static str, length: u16, code: &'static str, proto: Id) -> Ctor {
     let code = CtorCode::Prelude(code);

@@ -7,6 +7,7 @@ use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, method};
 use crate::heap::object::{ObjectKind, attr};
 use crate::pure::date;
+use crate::pure::english;
 use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 
@@ -46,9 +47,9 @@ pub(super) const MODULE: Module = Module {
         method(ids::DATE_PROTO, "getYear", 0, get_year),
         method(ids::DATE_PROTO, "toDateString", 0, to_date_string),
         method(ids::DATE_PROTO, "toISOString", 0, to_iso_string),
-        method(ids::DATE_PROTO, "toLocaleDateString", 0, to_date_string),
-        method(ids::DATE_PROTO, "toLocaleString", 0, to_string),
-        method(ids::DATE_PROTO, "toLocaleTimeString", 0, to_time_string),
+        method(ids::DATE_PROTO, "toLocaleDateString", 0, to_locale_date_string),
+        method(ids::DATE_PROTO, "toLocaleString", 0, to_locale_string),
+        method(ids::DATE_PROTO, "toLocaleTimeString", 0, to_locale_time_string),
         method(ids::DATE_PROTO, "toString", 0, to_string),
         method(ids::DATE_PROTO, "toTimeString", 0, to_time_string),
         method(ids::DATE_PROTO, "toUTCString", 0, to_utc_string),
@@ -179,6 +180,31 @@ fn to_date_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 
 fn to_time_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     text(vm, &call, date::to_time_string)
+}
+
+fn to_locale(
+    vm: &mut Vm<'_>,
+    call: &NativeCall,
+    method: &str,
+    format: fn(f64) -> Option<String>,
+) -> Res<Ret> {
+    let (_, time) = this_time(vm, call)?;
+    super::locale::english_only(vm, call, &format!("Date.prototype.{method}"))?;
+    Ok(vm.st.heap.str_value(format(time).as_deref().unwrap_or("Invalid Date")).into())
+}
+
+fn to_locale_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
+    to_locale(vm, &call, "toLocaleString", |time| {
+        Some(format!("{}, {}", english::date(time)?, english::time_of_day(time)?))
+    })
+}
+
+fn to_locale_date_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
+    to_locale(vm, &call, "toLocaleDateString", english::date)
+}
+
+fn to_locale_time_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
+    to_locale(vm, &call, "toLocaleTimeString", english::time_of_day)
 }
 
 fn to_utc_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {

@@ -1,27 +1,21 @@
-//! Access to the host: `CC`, `console`, `fs`, `args`, `env`. Requests and their results are data.
+//! Access to the host: `CC`, `fs`, `args`, `env`. Requests and their results are data.
 
 use super::ids;
 use super::natives::{EMPTY, Module, method};
 use crate::heap::object::{Array, ObjectKind, attr};
-use crate::outcome::{ConsoleLine, Level, PendingRequest};
-use crate::state::{VmLimitKind, VmState};
+use crate::outcome::PendingRequest;
+use crate::state::VmState;
 use crate::value::Value;
 use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     methods: &[
         method(ids::GLOBAL, "CC", 1, cc),
-        method(ids::CONSOLE, "log", 0, |vm, c| print(vm, c, Level::Log)),
-        method(ids::CONSOLE, "info", 0, |vm, c| print(vm, c, Level::Log)),
-        method(ids::CONSOLE, "warn", 0, |vm, c| print(vm, c, Level::Warn)),
-        method(ids::CONSOLE, "error", 0, |vm, c| print(vm, c, Level::Error)),
-        method(ids::CONSOLE, "debug", 0, |vm, c| print(vm, c, Level::Debug)),
         method(ids::FS, "readFile", 1, |vm, c| request(vm, c, "readFile")),
         method(ids::FS, "writeFile", 2, |vm, c| request(vm, c, "writeFile")),
         method(ids::FS, "listFiles", 0, |vm, c| request(vm, c, "listFiles")),
     ],
     extra: |r| {
-        r.global("console", Value::Obj(ids::CONSOLE));
         r.global("fs", Value::Obj(ids::FS));
     },
     ..EMPTY
@@ -130,23 +124,4 @@ fn request(vm: &mut Vm<'_>, c: NativeCall, name: &str) -> Res<Ret> {
         name: name.to_owned(),
         args: format!("[{}]", list.join(",")),
     })))
-}
-
-fn print(vm: &mut Vm<'_>, c: NativeCall, level: Level) -> Res<Ret> {
-    let mut text = String::new();
-    for i in 0..c.argc {
-        if i > 0 {
-            text.push(' ');
-        }
-        match vm.arg(&c, i) {
-            Value::Str(id) => text.push_str(&vm.st.heap.str(id).to_utf8()),
-            other => text.push_str(&vm.show(other)),
-        }
-    }
-    vm.st.printed = vm.st.printed.saturating_add(text.len() as u64 + 1);
-    if vm.st.printed > vm.st.limits.output_bytes {
-        return Err(Raise::Limit(VmLimitKind::Output));
-    }
-    vm.st.output.push(ConsoleLine { level, text });
-    Ok(Value::Undefined.into())
 }

@@ -86,6 +86,10 @@ ids! { OBJECTS, Object, FIRST_OBJECT,
     ASYNC_DISPOSABLE_STACK "%AsyncDisposableStack%" ASYNC_DISPOSABLE_STACK_PROTO "%AsyncDisposableStack.prototype%"
     SUPPRESSED_ERROR "%SuppressedError%" SUPPRESSED_ERROR_PROTO "%SuppressedError.prototype%"
     REJECTIONS "rejected promises that nothing handles yet, oldest first: a map that no program can reach"
+    CONSOLE_STATE "groups, counters and timers of `console`: an object that no program can reach"
+    URL "%URL%" URL_PROTO "%URL.prototype%" URL_SEARCH_PARAMS "%URLSearchParams%"
+    URL_SEARCH_PARAMS_PROTO "%URLSearchParams.prototype%" URL_SEARCH_PARAMS_ITERATOR_PROTO "%URLSearchParamsIteratorPrototype%"
+    DOM_EXCEPTION "%DOMException%" DOM_EXCEPTION_PROTO "%DOMException.prototype%" CRYPTO "%crypto%"
 }
 
 /// First cell after the fixed ones.

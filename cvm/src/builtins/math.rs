@@ -124,13 +124,17 @@ fn hypot(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 
 /// Seeded; the generator's state is part of the program's state.
 fn random(vm: &mut Vm<'_>, _: NativeCall) -> Res<Ret> {
+    Ok(Value::num((next_random(vm) >> 11) as f64 / 9_007_199_254_740_992.0).into())
+}
+
+/// 64 bits of the program's generator.
+pub(super) fn next_random(vm: &mut Vm<'_>) -> u64 {
     // SplitMix64: a counter and a mix, so that every seed is good.
     vm.st.rng = vm.st.rng.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut bits = vm.st.rng;
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    bits ^= bits >> 31;
-    Ok(Value::num((bits >> 11) as f64 / 9_007_199_254_740_992.0).into())
+    bits ^ (bits >> 31)
 }
 
 /// `$sumPrecise(numbers)`: the exactly rounded sum of an internal list of Numbers.

@@ -138,6 +138,8 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::uri::MODULE,
     &super::global::MODULE,
     &super::host::MODULE,
+    &super::console::MODULE,
+    &super::web::MODULE,
     &super::dispose::MODULE,
     &super::array_dense::MODULE,
 ];

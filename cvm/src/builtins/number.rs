@@ -108,10 +108,10 @@ fn to_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     text(vm, &number::to_radix_string(value, radix as u32))
 }
 
-/// There is no locale: the text of `toString`.
 fn to_locale_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let value = this_number(vm, &call, "toLocaleString")?;
-    text(vm, &number::to_string(value))
+    super::locale::english_only(vm, &call, "Number.prototype.toLocaleString")?;
+    text(vm, &crate::pure::english::decimal(value))
 }
 
 fn to_fixed(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {

@@ -116,7 +116,7 @@ fn compiled(vm: &mut Vm<'_>, source: Id, flags: Id) -> Res<Arc<Regex>> {
 }
 
 /// `RegExpCreate` with a prototype: checks the pattern and creates the object.
-fn create(vm: &mut Vm<'_>, proto: Id, source: Id, flags: Id) -> Res<Value> {
+pub(super) fn create(vm: &mut Vm<'_>, proto: Id, source: Id, flags: Id) -> Res<Value> {
     compiled(vm, source, flags)?;
     let id = vm.st.heap.new_object(proto, ObjectKind::RegExp(Value::Str(source), Value::Str(flags)));
     let last_index = Prop { key: ids::key(ids::LAST_INDEX), flags: attr::W, value: Value::Int(0) };

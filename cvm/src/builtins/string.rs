@@ -253,14 +253,12 @@ fn value_of(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     Err(vm.type_error("String.prototype.valueOf requires that 'this' be a String"))
 }
 
-/// Canonical equivalents are equal; otherwise the order is that of code units, because there is no locale.
+/// Canonical equivalents are equal.
 fn locale_compare(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
-    use crate::pure::case::{Form, normalize};
     let (id, _) = this(vm, &call, "String.prototype.localeCompare")?;
     let other = vm.arg_str(&call, 0)?;
-    let left = normalize(&vm.st.heap.str(id).to_wide(), Form::Nfc);
-    let right = normalize(&vm.st.heap.str(other).to_wide(), Form::Nfc);
-    Ok(Value::Int(left.cmp(&right) as i32).into())
+    let (one, other) = (vm.st.heap.str(id).to_wide(), vm.st.heap.str(other).to_wide());
+    super::locale::compare(vm, &call, &one, &other).map(Ret::Value)
 }
 
 /// `$indexOf(text, needle, from)`: −1 if the needle does not occur; `from` is clamped.

@@ -40,6 +40,8 @@ const NAMES: &[(&str, &str)] = &[
     ("Float32Array", BYTES),
     ("Float64Array", BYTES),
     ("Buffer", BYTES),
+    ("TextEncoder", BYTES),
+    ("TextDecoder", BYTES),
     ("Intl", "programs have no locales"),
     ("Temporal", "use `Date`"),
     ("ShadowRealm", STRINGS),
@@ -51,12 +53,8 @@ const NAMES: &[(&str, &str)] = &[
     ("clearInterval", TIMERS),
     ("clearImmediate", TIMERS),
     ("queueMicrotask", "use `Promise.resolve().then(…)`"),
-    ("structuredClone", "use `JSON.parse(JSON.stringify(…))`"),
     ("require", "a program is one file"),
     ("process", "use `args` and `env`"),
-    ("URL", "take the text apart with a regular expression"),
-    ("URLSearchParams", "take the text apart with a regular expression"),
-    ("crypto", "for numbers use `Math.random()`"),
     ("performance", "use `Date.now()`; it does not advance between pauses"),
     ("module", "a program is one file"),
     ("exports", "a program is one file"),
@@ -161,7 +159,7 @@ impl Uses<'_> {
         }
     }
 
-    /// `console.table(…)`
+    /// `console.print(…)`
     fn calls_host_object(&mut self, callee: &Expression<'_>) {
         let (Expression::StaticMemberExpression(member), Some(names)) = (callee, self.names) else { return };
         let Expression::Identifier(object) = &member.object else { return };
@@ -193,7 +191,7 @@ impl Uses<'_> {
         is_global && name.is_some()
     }
 
-    /// A property that is only read, to see whether it exists, or assigned: `if (console.table)`, `fs.x = …`.
+    /// A property that is only read, to see whether it exists, or assigned: `if (console.print)`, `fs.x = …`.
     fn tests_host_object(&mut self, member: &StaticMemberExpression<'_>) {
         if let Expression::Identifier(object) = &member.object
             && self

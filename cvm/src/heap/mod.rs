@@ -502,6 +502,20 @@ impl Heap {
         self.intern_lookup(text.hash64(), text).map(Key::cell)
     }
 
+    /// The key of a text, if any object could have it.
+    pub(crate) fn find_key_of(&self, text: &str) -> Option<Key> {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let narrow: Option<Vec<u8>> = units.iter().map(|unit| u8::try_from(*unit).ok()).collect();
+        let text = match &narrow {
+            Some(bytes) => Text::Narrow(bytes),
+            None => Text::Wide(&units),
+        };
+        match text.as_index() {
+            Some(index) => Some(Key::index(index)),
+            None => self.intern_lookup(text.hash64(), text).map(Key::cell),
+        }
+    }
+
     /// The key of a string.
     pub(crate) fn key_of_str(&mut self, id: Id) -> Key {
         if let Some(key) = self.find_key(id) {

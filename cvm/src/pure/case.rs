@@ -1,7 +1,7 @@
 //! `toLowerCase`, `toUpperCase` and `normalize`: full Unicode mappings on UTF-16 that may hold lone surrogates.
 //!
-//! Owns: ECMA-262 22.1.3.15, 22.1.3.28, 22.1.3.30. There is no locale: the locale-sensitive variants are the same functions
-//! (ECMA-262 22.1.3.26 permits that), so results do not depend on the machine.
+//! Owns: ECMA-262 22.1.3.15, 22.1.3.28, 22.1.3.30. The locale-sensitive variants are the same functions for most languages;
+//! `builtins/locale.rs` refuses the others. Results do not depend on the machine.
 
 use super::units::{Units, code_point_at, code_point_before, push_code_point};
 use unicode_normalization::UnicodeNormalization;

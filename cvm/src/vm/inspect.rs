@@ -1,200 +1,20 @@
-//! Inspection of values and frames: console text, variables, source positions. Runs no code.
+//! Inspection of a run: variables, calls in progress, source positions. Runs no code.
 //!
-//! Owns: formatting for people. Must not: change the state, except through [`set_variable`].
+//! Owns: what is shown of a state. `vm-system-inspect` formats values (see `values`). Must not: change the state, except through [`set_variable`].
 
 use super::Vm;
-use crate::heap::object::{Code, ObjectKind, attr};
+use crate::heap::object::attr;
 use crate::program::{CompiledProgram, USER_TEMPLATES};
 use crate::state::VmState;
-use crate::value::{Id, Key, Value};
-
-/// Nested containers shown.
-const DEPTH: usize = 3;
-/// Elements of one container shown.
-const ITEMS: usize = 100;
+use crate::value::Value;
 
 impl Vm<'_> {
     /// A value as the console shows it.
-    pub(crate) fn show(&mut self, value: Value) -> String {
-        let mut seen = Vec::new();
-        self.show_at(value, 0, &mut seen)
-    }
-
-    fn show_at(&mut self, value: Value, depth: usize, seen: &mut Vec<Id>) -> String {
+    pub(crate) fn show(&self, value: Value) -> String {
         match value {
-            Value::Str(id) => {
-                let text = self.st.heap.str(id).to_utf8();
-                if depth == 0 {
-                    text
-                } else {
-                    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n"))
-                }
-            }
-            Value::Big(_) => format!("{}n", self.plain_text(value)),
-            Value::Num(n) if n == 0.0 && n.is_sign_negative() => "-0".to_owned(),
-            Value::Obj(id) => {
-                if seen.contains(&id) {
-                    return "[Circular *1]".to_owned();
-                }
-                seen.push(id);
-                let text = self.show_object(id, depth, seen);
-                seen.pop();
-                text
-            }
-            other => self.plain_text(other),
+            Value::Str(id) => self.st.heap.str(id).to_utf8(),
+            _ => vm_system_inspect::inspect(self, &value),
         }
-    }
-
-    fn class_name(&mut self, id: Id) -> Option<String> {
-        let proto = self.st.heap.obj(id).proto;
-        if proto == Id::NONE {
-            return None;
-        }
-        match self.get(proto, crate::builtins::ids::key(crate::builtins::ids::CONSTRUCTOR)) {
-            super::props::PropertyRead::Value(Value::Obj(f)) => {
-                match self.get(f, crate::builtins::ids::key(crate::builtins::ids::NAME)) {
-                    super::props::PropertyRead::Value(v @ Value::Str(_)) => Some(self.plain_text(v)),
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
-    }
-
-    fn show_object(&mut self, id: Id, depth: usize, seen: &mut Vec<Id>) -> String {
-        let name = self.class_name(id);
-        match self.st.heap.obj(id).kind.clone() {
-            ObjectKind::Function(f) => {
-                let text = match self.get(id, crate::builtins::ids::key(crate::builtins::ids::NAME)) {
-                    super::props::PropertyRead::Value(v @ Value::Str(_)) => self.plain_text(v),
-                    _ => String::new(),
-                };
-                let class =
-                    matches!(f.code, Code::Template(n) if self.p.template(n).is(crate::program::flag::CLASS));
-                let word = if class { "class" } else { "Function" };
-                let sep = if class { " " } else { ": " };
-                return if text.is_empty() {
-                    format!("[{word} (anonymous)]")
-                } else {
-                    format!("[{word}{sep}{text}]")
-                };
-            }
-            ObjectKind::Bound(_) => return "[Function (bound)]".to_owned(),
-            ObjectKind::Error => {
-                let stack = match self.stack_of(id) {
-                    Some(text) => self.plain_text(Value::Str(text)),
-                    None => self.error_head(id),
-                };
-                return if depth == 0 { stack } else { format!("[{stack}]") };
-            }
-            ObjectKind::Primitive(v) => {
-                let inner = self.show_at(v, 1, seen);
-                return format!("[{}: {inner}]", name.unwrap_or_default());
-            }
-            ObjectKind::RegExp(source, flags) => {
-                return format!("/{}/{}", self.plain_text(source), self.plain_text(flags));
-            }
-            ObjectKind::Date(t) => return Self::date_text(t),
-            ObjectKind::Promise(p) => {
-                return match p.state {
-                    0 => "Promise { <pending> }".to_owned(),
-                    1 => format!("Promise {{ {} }}", self.show_at(p.result, depth + 1, seen)),
-                    _ => format!("Promise {{ <rejected> {} }}", self.show_at(p.result, depth + 1, seen)),
-                };
-            }
-            ObjectKind::Coroutine(_) => return "Object [Generator] {}".to_owned(),
-            _ => {}
-        }
-        if depth >= DEPTH {
-            let shown = name.unwrap_or_else(|| "Object".to_owned());
-            return format!("[{shown}]");
-        }
-        let (open, close, mut items) = self.show_contents(id, depth, seen);
-        let props: Vec<(Key, u8, Value)> =
-            self.st.heap.obj(id).props.iter().map(|p| (p.key, p.flags, p.value)).collect();
-        for (key, flags, value) in props.into_iter().take(ITEMS) {
-            if flags & attr::E == 0 || self.st.heap.key_is_private(key) {
-                continue;
-            }
-            let shown_key = self.show_key(key);
-            let shown = if flags & attr::ACCESSOR != 0 {
-                let (get, set) = self.st.heap.pair(value);
-                match (get != Value::Undefined, set != Value::Undefined) {
-                    (true, true) => "[Getter/Setter]".to_owned(),
-                    (true, false) => "[Getter]".to_owned(),
-                    _ => "[Setter]".to_owned(),
-                }
-            } else {
-                self.show_at(value, depth + 1, seen)
-            };
-            items.push(format!("{shown_key}: {shown}"));
-        }
-        let prefix = match (&self.st.heap.obj(id).kind, name) {
-            (ObjectKind::Array(_), Some(n)) if n == "Array" => String::new(),
-            (ObjectKind::Array(a), Some(n)) => format!("{n}({}) ", a.len),
-            (ObjectKind::Map(t), _) => format!("Map({}) ", t.live),
-            (ObjectKind::Set(t), _) => format!("Set({}) ", t.live),
-            (ObjectKind::Arguments(_), _) => "[Arguments] ".to_owned(),
-            (_, Some(n)) if n == "Object" => String::new(),
-            (_, Some(n)) => format!("{n} "),
-            (_, None) => "[Object: null prototype] ".to_owned(),
-        };
-        layout(&prefix, open, close, &items, depth)
-    }
-
-    fn show_contents(&mut self, id: Id, depth: usize, seen: &mut Vec<Id>) -> (char, char, Vec<String>) {
-        let mut items = Vec::new();
-        match self.st.heap.obj(id).kind.clone() {
-            ObjectKind::Array(a) | ObjectKind::Arguments(a) => {
-                let mut holes = 0;
-                for v in a.dense.iter().take(ITEMS) {
-                    if *v == Value::Hole {
-                        holes += 1;
-                        continue;
-                    }
-                    show_holes(&mut items, &mut holes);
-                    items.push(self.show_at(*v, depth + 1, seen));
-                }
-                holes += (a.len as usize).saturating_sub(a.dense.len());
-                show_holes(&mut items, &mut holes);
-                if a.dense.len() > ITEMS {
-                    items.push(format!("... {} more items", a.dense.len() - ITEMS));
-                }
-                ('[', ']', items)
-            }
-            ObjectKind::Map(t) => {
-                for (k, v) in t.entries.iter().filter(|e| e.0 != Value::Hole).take(ITEMS) {
-                    let (k, v) = (self.show_at(*k, depth + 1, seen), self.show_at(*v, depth + 1, seen));
-                    items.push(format!("{k} => {v}"));
-                }
-                ('{', '}', items)
-            }
-            ObjectKind::Set(t) => {
-                for (k, _) in t.entries.iter().filter(|e| e.0 != Value::Hole).take(ITEMS) {
-                    items.push(self.show_at(*k, depth + 1, seen));
-                }
-                ('{', '}', items)
-            }
-            _ => ('{', '}', items),
-        }
-    }
-
-    fn show_key(&mut self, key: Key) -> String {
-        if self.st.heap.key_is_symbol(key) {
-            return format!("[{}]", self.symbol_text(Id(key.0)));
-        }
-        let text = self.key_text(key);
-        let plain = !text.is_empty()
-            && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
-            && !(text.starts_with(|c: char| c.is_ascii_digit()) && key.as_index().is_none());
-        if plain { text } else { format!("'{text}'") }
-    }
-
-    fn date_text(t: f64) -> String {
-        if t.is_nan() {
-            return "Invalid Date".to_owned();
-        }
-        crate::pure::date::to_iso_string(t).unwrap_or_else(|| "Invalid Date".to_owned())
     }
 
     /// The frames from the innermost on: function name, line, variables with their console text.
@@ -221,7 +41,7 @@ impl Vm<'_> {
                 let shown = if value == Value::Uninit {
                     "<uninitialized>".to_owned()
                 } else {
-                    self.show_at(value, 1, &mut Vec::new())
+                    vm_system_inspect::inspect(self, &value)
                 };
                 variables.push((b.name.clone(), shown));
             }
@@ -242,7 +62,7 @@ impl Vm<'_> {
         for (key, flags, value) in props {
             if flags & attr::E != 0 && flags & attr::ACCESSOR == 0 {
                 let name = self.key_text(key);
-                let shown = self.show_at(value, 1, &mut Vec::new());
+                let shown = vm_system_inspect::inspect(self, &value);
                 list.push((name, shown));
             }
         }
@@ -296,29 +116,6 @@ pub struct FrameView {
     pub source_line: String,
     /// Names with their values as text
     pub variables: Vec<(String, String)>,
-}
-
-fn show_holes(items: &mut Vec<String>, holes: &mut usize) {
-    match *holes {
-        0 => {}
-        1 => items.push("<1 empty item>".to_owned()),
-        n => items.push(format!("<{n} empty items>")),
-    }
-    *holes = 0;
-}
-
-/// One line if it fits 72 columns, else one line per item.
-fn layout(prefix: &str, open: char, close: char, items: &[String], depth: usize) -> String {
-    if items.is_empty() {
-        return format!("{prefix}{open}{close}");
-    }
-    let total: usize = items.iter().map(|i| i.len() + 2).sum::<usize>() + prefix.len();
-    if total <= 72 && items.iter().all(|i| !i.contains('\n')) {
-        return format!("{prefix}{open} {} {close}", items.join(", "));
-    }
-    let pad = "  ".repeat(depth + 1);
-    let end = "  ".repeat(depth);
-    format!("{prefix}{open}\n{pad}{}\n{end}{close}", items.join(&format!(",\n{pad}")))
 }
 
 /// The calls in progress, innermost first.

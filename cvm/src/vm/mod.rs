@@ -31,6 +31,7 @@ pub(crate) mod run;
 pub(crate) mod slow;
 pub(crate) mod sort;
 pub(crate) mod unwind;
+mod values;
 
 use crate::outcome::PendingRequest;
 use crate::program::CompiledProgram;

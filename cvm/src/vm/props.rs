@@ -493,6 +493,11 @@ impl Vm<'_> {
         {
             self.materialise(id);
         }
+        self.present_keys(id)
+    }
+
+    /// As [`Vm::own_keys`], without lazy properties, which are not enumerable.
+    pub(crate) fn present_keys(&self, id: Id) -> Vec<Key> {
         let object = self.st.heap.obj(id);
         let mut indices: Vec<(u32, Key)> = Vec::new();
         let mut strings = Vec::new();

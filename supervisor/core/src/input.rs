@@ -1,9 +1,8 @@
 //! Inputs and actions of the session machine, and the data that they carry. Decides nothing.
 
-use super::durable::DurableRefusal;
+use super::durable::{DurableRefusal, SubmittedAnswer};
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Permit};
-use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
@@ -279,7 +278,7 @@ pub enum SessionInput {
         /// `None`: the pending one.
         task: Option<TaskId>,
         /// The answer as it was submitted.
-        answer: GivenAnswer,
+        answer: SubmittedAnswer,
         /// Reply when the execution waits again or has ended (true), or as soon as the answer is stored.
         wait: bool,
     },

@@ -28,6 +28,8 @@ use vm_system_runtime::Follower;
 
 /// Longest key (bytes).
 const KEY_BYTES: usize = 255;
+/// Longer requests are hashed on another thread (bytes).
+const HASHED_AT_ONCE: usize = 256 << 10;
 
 type VerbResult = Result<Reply, OpError>;
 type Name = (Owner, String);
@@ -94,7 +96,7 @@ impl Ops {
         key: &str,
         follower: Option<Follower>,
     ) -> Result<Reply, OpError> {
-        let hash = self.request_hash(caller, &op)?;
+        let hash = self.request_hash(caller, &op).await?;
         let name = (caller.owner.clone(), key.to_owned());
         match self.in_flight.enter(name, hash) {
             Ok(entry) => {
@@ -173,12 +175,15 @@ impl Ops {
     }
 
     /// A file is sent again when its import is repeated: the hash is of the file, not of the import's id.
-    pub(super) fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
+    pub(super) async fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
         if let Op::Durable(DurableOp::ImportEnd { import }) = op {
             return self.imports.fingerprint(caller, import);
         }
         let bytes = codec::encode(op, usize::MAX).map_err(|error| invalid(error.to_string()))?;
-        Ok(Sha256::digest(bytes).into())
+        if bytes.len() <= HASHED_AT_ONCE {
+            return Ok(Sha256::digest(bytes).into());
+        }
+        self.checks.blocking(&caller.holder(), move || Sha256::digest(bytes).into()).await
     }
 
     /// Stores the response, or releases the key. A failure leaves the claim: the next request with the key finds the row.

@@ -59,6 +59,7 @@ pub struct Ops {
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
     pub(crate) backups: Arc<Backups>,
+    pub(crate) checks: Arc<durable::CheckThreads>,
     pub(crate) stop: CancellationToken,
     pub(crate) started: Instant,
 }
@@ -101,6 +102,7 @@ impl Ops {
             deciding: tokio::sync::Mutex::default(),
             imports: Arc::default(),
             backups: Arc::default(),
+            checks: Arc::default(),
             stop,
             started: Instant::now(),
         }

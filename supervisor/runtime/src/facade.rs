@@ -21,9 +21,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use vm_system_core::durable::DurableRefusal;
+use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionReply, Source};
-use vm_system_protocol::control::{DoctorReport, GivenAnswer, ZygoteInfo};
+use vm_system_protocol::control::{DoctorReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
@@ -430,7 +430,7 @@ impl RuntimeApi for Runtime {
     fn submit_answer(
         &self,
         execution: ExecutionId,
-        (task, given): (Option<TaskId>, GivenAnswer),
+        (task, given): (Option<TaskId>, SubmittedAnswer),
         wait: bool,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(async move {

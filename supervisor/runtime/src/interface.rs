@@ -4,7 +4,8 @@
 use super::{CreateSession, Durables, Follower, ForkSession, RuntimeError};
 use std::sync::Arc;
 use vm_system_core::ExecuteRequest;
-use vm_system_protocol::control::{DoctorReport, GivenAnswer, SandboxLayer, ZygoteInfo};
+use vm_system_core::durable::SubmittedAnswer;
+use vm_system_protocol::control::{DoctorReport, SandboxLayer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
@@ -80,7 +81,7 @@ pub trait RuntimeApi: Send + Sync {
     fn submit_answer(
         &self,
         id: ExecutionId,
-        given: (Option<TaskId>, GivenAnswer),
+        given: (Option<TaskId>, SubmittedAnswer),
         wait: bool,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
     /// Begins to end a running execution. No error if it does not run.

@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
+use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{
     ChannelFault, CloseCause, ExecuteRequest, LibraryFailure, LibraryProblem, Refusal, SessionInput as Input,
     SessionReply, SpawnFailure, SpawnFault, WorkerExitStatus,
 };
 use vm_system_policy::{EffectivePolicy, Operator};
-use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::limits::FILE_CALL_MS;
 use vm_system_protocol::model::{Event, SessionCheckpoint};
@@ -202,7 +202,7 @@ pub(super) enum Command {
     Submit {
         execution: ExecutionId,
         task: Option<TaskId>,
-        given: GivenAnswer,
+        given: SubmittedAnswer,
         wait: bool,
         responder: SessionResponder,
     },

@@ -9,8 +9,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("testkit", &[]),
     ("sandbox", &[]),
-    ("cvm", &[]),
-    ("worker", &["protocol", "sandbox", "cvm"]),
+    ("inspect", &[]),
+    ("web", &[]),
+    ("cvm", &["inspect", "web"]),
+    ("worker", &["protocol", "sandbox", "inspect", "web", "cvm"]),
     ("broker", &["protocol", "sandbox"]),
     ("supervisor/record", &["protocol"]),
     ("supervisor/policy", &["protocol"]),
@@ -54,7 +56,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     (concat!("rm", "cp"), &["supervisor/api"]),
 ];
 /// Pure crates: no async runtime.
-const PURE: &[&str] = &["protocol", "cvm", "supervisor/record", "supervisor/policy", "supervisor/core"];
+const PURE: &[&str] =
+    &["protocol", "inspect", "web", "cvm", "supervisor/record", "supervisor/policy", "supervisor/core"];
 
 /// A crate that the tests of every crate may use, and nothing else.
 const TESTKIT: &str = "testkit";

@@ -32,7 +32,6 @@ mod source;
 mod state;
 mod stdin;
 mod sys;
-mod table;
 mod task;
 mod timers;
 

@@ -155,7 +155,7 @@ pub(super) fn install_random(ctx: &Ctx<'_>, state: &SharedState) -> Result<()> {
 /// The `console` global.
 pub(super) fn install_console<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Result<()> {
     let console = Object::new(ctx.clone())?;
-    for method in console::METHODS {
+    for method in vm_system_inspect::METHODS {
         let shared = state.clone();
         let call = move |ctx: Ctx<'js>, arguments: Rest<Value<'js>>| {
             console::call(&ctx, &shared, method.1, &arguments.0)

@@ -48,23 +48,10 @@ impl HostSlot {
 }
 
 /// An own property, read without running any code of the script.
-pub(super) enum Property<'js> {
-    /// A data property.
-    Data(Value<'js>),
-    /// An accessor property.
-    Accessor {
-        /// There is a getter.
-        get: bool,
-        /// There is a setter.
-        set: bool,
-    },
-}
+pub(super) type Property<'js> = vm_system_inspect::Property<Value<'js>>;
 
 /// An own property with its enumerability.
-pub(super) struct OwnKey<'js> {
-    pub(super) property: Property<'js>,
-    pub(super) enumerable: bool,
-}
+pub(super) type OwnKey<'js> = vm_system_inspect::OwnKey<Value<'js>>;
 
 /// Selects own keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -313,12 +300,7 @@ pub(super) fn throw_uncatchable(ctx: &Ctx<'_>) -> Error {
     Error::Exception
 }
 
-/// The state of a promise.
-pub(super) enum Settled {
-    Pending,
-    Fulfilled,
-    Rejected,
-}
+pub(super) use vm_system_inspect::Settled;
 
 /// State and result of an object that is a promise, whatever its prototype.
 pub(super) fn promise_result<'js>(promise: &Value<'js>) -> Option<(Settled, Value<'js>)> {

@@ -3,10 +3,10 @@
 use crate::harness::Engine;
 use std::collections::BTreeSet;
 
-const PARSER: &str = include_str!("wpt/urltestdata.json");
-const SETTERS: &str = include_str!("wpt/setters_tests.json");
+const PARSER: &str = include_str!("../../../web/tests/wpt/urltestdata.json");
+const SETTERS: &str = include_str!("../../../web/tests/wpt/setters_tests.json");
 /// Cases that differ from the standard, one a line.
-const KNOWN: &str = include_str!("wpt/known_failures.txt");
+const KNOWN: &str = include_str!("../../../web/tests/wpt/known_failures.txt");
 
 /// Runs the script, which logs the name of each case that fails after the number of all cases.
 fn failures(script: &str, cases: &str) -> (usize, BTreeSet<String>) {

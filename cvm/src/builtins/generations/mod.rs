@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 const KEPT: &[(&[u8], u32)] = &[(include_bytes!("1.bin"), 0x65bf_5058)];
 
 /// The sources are the generation after the last kept one: it may still change, and so may its states.
-const OPEN: bool = false;
+const OPEN: bool = true;
 
 /// Number of the generation that new programs are compiled for.
 const NEWEST: u32 = KEPT.len() as u32 + OPEN as u32;
@@ -49,7 +49,7 @@ pub(crate) struct GlobalNames {
     /// Global variables
     pub globals: HashSet<String>,
     /// Methods of the objects that are the host's, by the object's name
-    pub of_host: [(&'static str, HashSet<String>); 2],
+    pub of_host: [(&'static str, HashSet<String>); 3],
 }
 
 /// The names of the newest generation.
@@ -61,7 +61,8 @@ pub(crate) fn newest_names() -> &'static GlobalNames {
             let keys = heap.obj(object).props.iter().filter(|p| !heap.key_is_symbol(p.key));
             keys.filter_map(|p| p.key.as_cell()).map(|text| heap.str(text).to_utf8()).collect()
         };
-        let of_host = [("console", names(ids::CONSOLE)), ("fs", names(ids::FS))];
+        let of_host =
+            [("console", names(ids::CONSOLE)), ("fs", names(ids::FS)), ("crypto", names(ids::CRYPTO))];
         GlobalNames { globals: names(ids::GLOBAL), of_host }
     })
 }

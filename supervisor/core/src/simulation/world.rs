@@ -5,6 +5,8 @@ use super::database::{BatchOutcome, Database};
 use super::requests::{request, spec};
 use super::worker::SimulatedWorker;
 use super::{SimulatedCounts, SimulatedFaults};
+use crate::durable::SubmittedAnswer;
+use crate::durable::schema::Schema;
 use crate::{
     AdoptedExecution, ChannelFault, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, SessionAction,
     SessionInput, SessionMachine, SessionSpec, SpawnFailure, Token, WorkerExitStatus,
@@ -473,11 +475,14 @@ impl World {
 
     /// Mostly the pending task; sometimes one that is not.
     fn submit_answer(&mut self, token: Token) -> SessionInput {
-        let pending = self.database.pending().map(|row| (row.execution, row.id));
         let answer = ["1", "so", "true", "null"][self.rng.below(4) as usize].to_owned();
-        let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(4) > 0);
+        let (given, wait) = (GivenAnswer::Typed(answer), self.rng.below(4) > 0);
+        let pending = self.database.pending().map(|row| {
+            let schema = row.schema.as_deref().map(|schema| Schema::new(schema).expect("it was checked"));
+            (row.execution, row.id, SubmittedAnswer::check(row.id, schema.as_ref(), &given))
+        });
         match pending {
-            Some((execution, task)) if self.rng.below(8) > 0 => SessionInput::Submit {
+            Some((execution, task, answer)) if self.rng.below(8) > 0 => SessionInput::Submit {
                 token,
                 execution,
                 task: self.rng.one_in(2).then_some(task),
@@ -487,6 +492,7 @@ impl World {
             _ => {
                 let execution = self.known.last().copied().unwrap_or(ExecutionId::from_bytes([0; 16]));
                 let task = self.rng.one_in(2).then_some(TaskId::from_bytes([9; 16]));
+                let answer = SubmittedAnswer::Unchecked(given);
                 SessionInput::Submit { token, execution, task, answer, wait }
             }
         }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{ExecuteRequest, Source};
 use vm_system_core::{LoadFailure, Refusal};
 use vm_system_protocol::control::{
-    DoctorReport, ErrorCode, GivenAnswer, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer,
+    DoctorReport, ErrorCode, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer,
 };
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
@@ -310,7 +311,7 @@ impl RuntimeApi for Fake {
     fn submit_answer(
         &self,
         _: ExecutionId,
-        _: (Option<TaskId>, GivenAnswer),
+        _: (Option<TaskId>, SubmittedAnswer),
         _: bool,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(async { Err(RuntimeError::NotLive) })

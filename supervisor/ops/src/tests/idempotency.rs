@@ -236,10 +236,11 @@ async fn answer_under_a_key_is_never_submitted_to_the_next_task() {
         let (execution, result) = (execution.to_string(), GivenAnswer::Typed("yes".to_owned()));
         Op::Durable(DurableOp::TaskSubmit { execution, task: None, result, wait: true })
     };
+    let request_hash = bench.ops.request_hash(&alice(), &submit()).await.expect("it can be encoded");
     let claim = |reply| KeyClaim {
         owner: alice().owner,
         key: "k".to_owned(),
-        request_hash: bench.ops.request_hash(&alice(), &submit()).expect("it can be encoded"),
+        request_hash,
         subject: [3; 16],
         at: crate::now(),
         expired_before: Timestamp(0),

@@ -2,49 +2,7 @@
 
 use crate::engine::sys;
 use rquickjs::{Object, Result, Value};
-
-/// The class of an object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum ObjectClass {
-    /// Names and values in turn, in place of an object of a platform class.
-    Pairs,
-    Proxy,
-    Array,
-    Function,
-    Error,
-    DomException,
-    Promise,
-    Date,
-    RegExp,
-    Map,
-    Set,
-    /// With QuickJS's number of the element type.
-    TypedArray(u32),
-    ArrayBuffer,
-    SharedArrayBuffer,
-    DataView,
-    WeakMap,
-    WeakSet,
-    WeakRef,
-    Boxed(Boxed),
-    Arguments,
-    Generator,
-    AsyncGenerator,
-    MapIterator,
-    SetIterator,
-    Namespace,
-    Plain,
-}
-
-/// The wrapper object of a primitive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Boxed {
-    Number,
-    String,
-    Boolean,
-    Symbol,
-    Bigint,
-}
+use vm_system_inspect::{Boxed, ObjectClass};
 
 macro_rules! classes {
     ($($field:ident => $kind:expr,)*) => {

@@ -5,37 +5,21 @@
 //! size of the text.
 
 mod classify;
-mod error;
-mod format;
-mod layout;
-mod members;
-mod text;
+mod values;
 
-pub(super) use classify::{Boxed, ClassNumbers, ObjectClass};
-pub(super) use layout::LineRules;
-pub(super) use text::width as display_width;
+pub(super) use classify::ClassNumbers;
+pub(super) use vm_system_inspect::{Boxed, LineRules, ObjectClass};
 
 use super::state::SharedState;
 use super::sys::{self, Property};
 use rquickjs::function::{IntoArgs, This};
 use rquickjs::{Coerced, Ctx, FromJs, Function, Object, Value};
+use vm_system_inspect::{CUT_MARK, EngineValues, cut_to};
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
-
-/// The end of a text that was cut.
-const CUT_MARK: &str = "... [cut: too long]";
 
 /// Cuts a text to the limit of an event.
 pub(super) fn cut(text: String) -> String {
     cut_to(text, EVENT_TEXT_BYTES)
-}
-
-/// Cuts a text to this many bytes, and marks it.
-pub(super) fn cut_to(mut text: String, most: usize) -> String {
-    if text.len() > most {
-        text.truncate(text.floor_char_boundary(most - CUT_MARK.len()));
-        text.push_str(CUT_MARK);
-    }
-    text
 }
 
 /// Whether [`cut`] cut this text.
@@ -57,21 +41,24 @@ impl<'js> Inspector<'js> {
         Self { ctx: ctx.clone(), captured: state.captured(ctx), classes }
     }
 
-    /// A value as `util.inspect` shows it.
+    /// A value as `util.inspect` shows it, cut to the limit of an event.
     pub(super) fn inspect(&self, value: &Value<'js>) -> String {
-        format::Formatter::new(self, format::DEPTH).value(value, 0, false)
+        vm_system_inspect::inspect(self, value)
     }
 
-    /// As `inspect`, with another depth.
-    pub(super) fn inspect_to_depth(&self, value: &Value<'js>, depth: usize) -> String {
-        format::Formatter::new(self, depth).value(value, 0, false)
+    /// `TypeError: message` of an error.
+    pub(super) fn error_header(&self, error: &Object<'js>) -> String {
+        vm_system_inspect::error_header(self, error.as_value())
     }
 
-    /// As `inspect`, for `util.inspect`: a negative depth shows only what kind of object it is.
-    pub(super) fn inspect_with(&self, value: &Value<'js>, depth: i32, rules: LineRules) -> String {
-        let mut formatter = format::Formatter::new(self, usize::try_from(depth).unwrap_or(0));
-        formatter.rules = rules;
-        formatter.value(value, usize::from(depth < 0), false)
+    /// The text of an error's `stack`.
+    pub(super) fn error_stack(&self, error: &Object<'js>) -> Option<String> {
+        EngineValues::error_stack(self, error.as_value())
+    }
+
+    /// Whether the object is a `DOMException`, which is no `Error` to the engine.
+    pub(super) fn is_dom_exception(&self, object: &Object<'js>) -> bool {
+        self.classes.kind(object) == ObjectClass::DomException
     }
 
     /// A function captured before any script ran.
@@ -102,31 +89,6 @@ impl<'js> Inspector<'js> {
                 None
             }
         }
-    }
-
-    /// The first data property of this name along the prototypes; an accessor or a proxy on the way hides it.
-    pub(super) fn inherited_data(&self, object: &Object<'js>, key: &str) -> Option<Value<'js>> {
-        let key = self.key(key)?;
-        let mut at = object.clone();
-        for _ in 0..PROTOTYPES {
-            if at.is_proxy() {
-                return None;
-            }
-            match sys::own_property(&at, &key) {
-                Ok(Some(own)) => {
-                    return match own.property {
-                        Property::Data(value) => Some(value),
-                        Property::Accessor { .. } => None,
-                    };
-                }
-                Ok(None) => at = sys::prototype(&at)?,
-                Err(_) => {
-                    drop(self.ctx.catch());
-                    return None;
-                }
-            }
-        }
-        None
     }
 
     /// At most `most` code units of a JavaScript string; `true`: it is longer.
@@ -194,32 +156,10 @@ impl<'js> Inspector<'js> {
         cut(text)
     }
 
-    /// The key `Symbol.toStringTag`.
-    fn to_string_tag(&self) -> Option<Value<'js>> {
-        self.captured.as_ref()?.get("toStringTag").ok()
-    }
-
     /// A name as a key.
     fn key(&self, name: &str) -> Option<Value<'js>> {
         let name = rquickjs::String::from_str(self.ctx.clone(), name);
         name.map(rquickjs::String::into_value).map_err(|_| drop(self.ctx.catch())).ok()
-    }
-
-    /// Own enumerable keys, as many as may be shown; no keys for a proxy.
-    fn keys(&self, object: &Object<'js>, which: sys::Keys) -> Vec<Value<'js>> {
-        let keys = sys::own_keys(object, which, KEYS);
-        keys.map(|(keys, _)| keys).map_err(|_| drop(self.ctx.catch())).unwrap_or_default()
-    }
-
-    /// A key's text, if it is a string or number.
-    pub(super) fn key_text(&self, key: &Value<'js>) -> Option<String> {
-        if key.is_symbol() {
-            return None;
-        }
-        match key.as_string() {
-            Some(text) => Some(String::from_utf16_lossy(&self.units(text, EVENT_TEXT_BYTES).0)),
-            None => Some(self.primitive(key)),
-        }
     }
 
     /// The own property at an index.
@@ -234,20 +174,6 @@ impl<'js> Inspector<'js> {
     /// A captured object.
     pub(super) fn captured_object(&self, name: &str) -> Option<Object<'js>> {
         self.captured.as_ref()?.get(name).ok()
-    }
-
-    /// What is shown of an object of a platform class, whose state is in private fields. Runs functions of the prelude, which read
-    /// private fields only.
-    fn view(
-        &self,
-        object: &Object<'js>,
-        kind: ObjectClass,
-        constructor: Option<&str>,
-    ) -> Option<Object<'js>> {
-        if kind != ObjectClass::Plain || constructor.is_none_or(|name| name == "Object") {
-            return None;
-        }
-        self.call_with::<Value>("view", (object.clone(),))?.into_object()
     }
 
     /// The text of a primitive other than a symbol or string: `String(x)`.
@@ -272,9 +198,6 @@ impl<'js> Inspector<'js> {
         &self.ctx
     }
 }
-
-/// Most keys that are visited; the text of more would exceed an event.
-const KEYS: usize = 100_000;
 
 /// Longest prototype chain that is followed.
 const PROTOTYPES: usize = 1_000;

@@ -138,14 +138,16 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object
         let rules = LineRules {
             break_length: break_length.0.map_or(usual.break_length, |length| length as usize),
             compact: compact.0.map_or(usual.compact, |levels| levels as usize),
+            ..usual
         };
-        Inspector::new(&ctx, &shared).inspect_with(&value, depth, rules)
+        vm_system_inspect::inspect_with(&Inspector::new(&ctx, &shared), &value, depth, rules)
     };
     natives.set("inspect", Function::new(ctx.clone(), inspect)?)?;
     let shared = state.clone();
     let format = move |ctx: Ctx<'js>, values: Array<'js>| -> Result<String> {
         let values = values.iter::<Value>().collect::<Result<Vec<_>>>()?;
-        Ok(console::format(&Inspector::new(&ctx, &shared), &values, console::text_limit(&shared)))
+        let inspector = Inspector::new(&ctx, &shared);
+        Ok(vm_system_inspect::format_message(&inspector, &values, console::text_limit(&shared)))
     };
     natives.set("format", Function::new(ctx.clone(), format)?)?;
     let shared = state.clone();

@@ -48,31 +48,6 @@ fn parts<'js>(ctx: &Ctx<'js>, url: &Url) -> Result<Array<'js>> {
     Ok(parts)
 }
 
-/// Sets one part by the rules of its setter; a value that is not allowed changes nothing.
-fn set(url: &mut Url, part: &str, value: &str) {
-    let _ = match part {
-        "protocol" => quirks::set_protocol(url, value),
-        "username" => quirks::set_username(url, value),
-        "password" => quirks::set_password(url, value),
-        "host" => quirks::set_host(url, value),
-        "hostname" => quirks::set_hostname(url, value),
-        "port" => quirks::set_port(url, value),
-        "pathname" => {
-            quirks::set_pathname(url, value);
-            Ok(())
-        }
-        "search" => {
-            quirks::set_search(url, value);
-            Ok(())
-        }
-        "hash" => {
-            quirks::set_hash(url, value);
-            Ok(())
-        }
-        _ => Err(()),
-    };
-}
-
 /// `parse(text, base?)` and `set(href, part, value)` give the parts of a URL or `undefined`; `readForm(text)` gives names and
 /// values in turn, `writeForm(list)` their text.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js>) -> Result<()> {
@@ -81,14 +56,9 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
         Function::new(
             ctx.clone(),
             |ctx: Ctx<'js>, input: rquickjs::String<'js>, base: Option<rquickjs::String<'js>>| {
-                let parsed = match base {
-                    Some(base) => Url::parse(&text(&base)?).and_then(|base| {
-                        let input = text(&input).unwrap_or_default();
-                        base.join(&input)
-                    }),
-                    None => Url::parse(&text(&input)?),
-                };
-                parsed.ok().map(|url| parts(&ctx, &url)).transpose()
+                let base = base.map(|base| text(&base)).transpose()?;
+                let parsed = vm_system_web::parse(&text(&input)?, base.as_deref());
+                parsed.map(|url| parts(&ctx, &url)).transpose()
             },
         )?,
     )?;
@@ -97,8 +67,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
         Function::new(
             ctx.clone(),
             |ctx: Ctx<'js>, href: String, part: String, value: rquickjs::String<'js>| {
-                let Ok(mut url) = Url::parse(&href) else { return Ok(None) };
-                set(&mut url, &part, &text(&value)?);
+                let Some(mut url) = vm_system_web::parse(&href, None) else { return Ok(None) };
+                vm_system_web::set_part(&mut url, &part, &text(&value)?);
                 parts(&ctx, &url).map(Some)
             },
         )?,

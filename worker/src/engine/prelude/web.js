@@ -67,12 +67,19 @@
   hidden('TextDecoder', TextDecoder);
 
   const invalid = (message) => new DOMException(message, 'InvalidCharacterError');
+  const missing = (name) => {
+    const error = new TypeError(`The "${name}" argument must be specified`);
+    error.code = 'ERR_MISSING_ARGS';
+    return error;
+  };
   hidden('btoa', function btoa(text) {
+    if (arguments.length === 0) throw missing('data');
     text = String(text);
     for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 255) throw invalid('Invalid character');
     return decode(encode(text, 'latin1'), 'base64', false);
   });
   hidden('atob', function atob(text) {
+    if (arguments.length === 0) throw missing('data');
     text = String(text).replace(/[\t\n\f\r ]/g, '');
     const digits = text.length % 4 === 0 ? text.replace(/==?$/, '') : text;
     if (digits.length % 4 === 1 || /[^A-Za-z0-9+/]/.test(digits)) {
@@ -84,11 +91,7 @@
   // Plain data, errors, dates, regular expressions, maps, sets and buffers, with cycles; functions and symbols throw.
   // The buffers that `options.transfer` names are moved: the original is detached.
   hidden('structuredClone', function structuredClone(value, options = undefined) {
-    if (arguments.length === 0) {
-      const error = new TypeError('The "value" argument must be specified');
-      error.code = 'ERR_MISSING_ARGS';
-      throw error;
-    }
+    if (arguments.length === 0) throw missing('value');
     const seen = new Map();
     const moved = new Set();
     for (const item of options?.transfer ?? []) {
@@ -150,7 +153,10 @@
       // The state of these is in private fields, which a plain copy would lose in silence.
       if (captured.view(from) !== undefined) throw refuse(`#<${from.constructor?.name ?? 'Object'}>`);
       const to = keep({});
-      for (const key of Object.keys(from)) to[key] = walk(from[key]);
+      for (const key of Object.keys(from)) {
+        // Not an assignment: a key may be `__proto__`.
+        defineProperty(to, key, { value: walk(from[key]), writable: true, enumerable: true, configurable: true });
+      }
       return to;
     };
     const copy = walk(value);

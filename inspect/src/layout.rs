@@ -1,19 +1,21 @@
 //! Owns the line breaking of entries: Node's `reduceToSingleString` and `groupArrayElements` with `compact: 3`.
 
-use super::text::{units, width};
+use crate::text::{units, width};
 
-/// How entries are put on lines.
+/// How many entries are shown, and how they are put on lines.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::engine) struct LineRules {
+pub struct LineRules {
     /// Column at which lines break.
-    pub(in crate::engine) break_length: usize,
+    pub break_length: usize,
     /// Levels that are put on one line.
-    pub(in crate::engine) compact: usize,
+    pub compact: usize,
+    /// Elements of a list that are shown.
+    pub elements: usize,
 }
 
 impl Default for LineRules {
     fn default() -> Self {
-        Self { break_length: 80, compact: 3 }
+        Self { break_length: 80, compact: 3, elements: 100 }
     }
 }
 
@@ -74,7 +76,7 @@ fn group_elements(
     entries: Vec<String>,
     indentation: usize,
     grouping: &Grouping,
-    LineRules { break_length, compact }: LineRules,
+    LineRules { break_length, compact, .. }: LineRules,
 ) -> Vec<String> {
     const SEPARATOR: usize = 2;
     let elements = entries.len() - usize::from(grouping.more);

@@ -1,5 +1,5 @@
 // Writes console.txt: runs every case below in Node and records what its console wrote.
-// `node worker/tests/engine/console.js > worker/tests/engine/console.txt` (Node 20).
+// `node inspect/tests/console.js > inspect/tests/console.txt` (Node 20).
 const cases = [
   `console.log(1, 'a', true, null, undefined, 10n, Symbol('s'), -0, 1.5, NaN)`,
   `console.log({ a: 1, b: 'x', c: [1, 2, 3] })`,
@@ -130,6 +130,9 @@ const cases = [
   `console.log(Array.from({ length: 7 }, () => 'a long enough string for columns'))`,
   `console.log(Array.from({ length: 7 }, (_, i) => 'w'.repeat(20 + i)))`,
   `console.log(Array.from({ length: 16 }, (_, i) => '日本'.repeat(i % 4)))`,
+  `console.table(new Map([['a', { x: 1 }], [{ k: 1 }, [2]]])); console.table(new Set([1, 'b', { c: [1] }])); console.table(new Map())`,
+  `console.dir({ a: { b: { c: { d: {} } } } }, { depth: 0 }); console.dir([[[[[[1]]]]]], { depth: null }); console.dir('text'); console.dir()`,
+  `console.group('a'); console.group('b'); console.warn('two\\nlines'); console.groupEnd(); console.error('%s', 'x'); console.groupEnd(); console.groupEnd(); console.info(1)`,
 ];
 const out = [];
 for (const script of cases) {

@@ -2,6 +2,18 @@
 
 use std::fmt::Write;
 
+/// The end of a text that was cut.
+pub const CUT_MARK: &str = "... [cut: too long]";
+
+/// Cuts a text to this many bytes, and marks it.
+pub fn cut_to(mut text: String, most: usize) -> String {
+    if text.len() > most {
+        text.truncate(text.floor_char_boundary(most.saturating_sub(CUT_MARK.len())));
+        text.push_str(CUT_MARK);
+    }
+    text
+}
+
 /// Whether a property name is written without quotes.
 pub(super) fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
@@ -10,7 +22,7 @@ pub(super) fn is_identifier(name: &str) -> bool {
 }
 
 /// A string in quotes: single quotes unless it contains one, then double quotes, then backticks.
-pub(in crate::engine) fn escape(units: &[u16]) -> String {
+pub(super) fn escape(units: &[u16]) -> String {
     let has = |byte: u8| units.contains(&u16::from(byte));
     let template = units.windows(2).any(|pair| pair == [u16::from(b'$'), u16::from(b'{')]);
     let quote = match (has(b'\''), has(b'"'), has(b'`') || template) {
@@ -20,16 +32,28 @@ pub(in crate::engine) fn escape(units: &[u16]) -> String {
     };
     let mut text = String::with_capacity(units.len() + 2);
     text.push(quote);
+    escape_units(&mut text, units, quote);
+    text.push(quote);
+    text
+}
+
+/// The name of a symbol as a key.
+pub(super) fn escape_symbol(units: &[u16]) -> String {
+    let mut text = String::from("Symbol(");
+    escape_units(&mut text, units, '\'');
+    text.push(')');
+    text
+}
+
+fn escape_units(text: &mut String, units: &[u16], quote: char) {
     for unit in char::decode_utf16(units.iter().copied()) {
         match unit {
-            Ok(character) => escape_character(&mut text, character, quote),
+            Ok(character) => escape_character(text, character, quote),
             Err(lone) => {
                 let _ = write!(text, "\\u{:04x}", lone.unpaired_surrogate());
             }
         }
     }
-    text.push(quote);
-    text
 }
 
 fn escape_character(text: &mut String, character: char, quote: char) {
@@ -54,14 +78,20 @@ pub(super) fn units(text: &str) -> usize {
 }
 
 /// Columns on a terminal.
-pub(in crate::engine) fn width(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { text.chars().map(columns).sum() }
+pub(super) fn width(text: &str) -> usize {
+    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        text.len()
+    } else {
+        text.chars().map(columns).sum()
+    }
 }
 
 fn columns(character: char) -> usize {
     match u32::from(character) {
-        // Combining marks, zero-width characters, variation selectors.
-        0x300..=0x36f
+        // Control characters, combining marks, zero-width characters, variation selectors.
+        0..=0x1f
+        | 0x7f..=0x9f
+        | 0x300..=0x36f
         | 0x200b..=0x200f
         | 0x20d0..=0x20ff
         | 0xfe00..=0xfe0f

@@ -1,23 +1,19 @@
 //! Owns the traversal of a value: prefix, entries, depth (Node's `formatValue` and `formatRaw`).
 
-use super::classify::{Boxed, ObjectClass, behind_proxies};
-use super::layout::{Grouping, LineRules, reduce};
-use super::text::{escape, is_identifier};
-use super::{Inspector, PROTOTYPES};
-use crate::engine::sys::{self, Property};
-use rquickjs::{Object, Value};
+use crate::layout::{Grouping, LineRules, reduce};
+use crate::text::{escape, escape_symbol, is_identifier};
+use crate::values::{Boxed, EngineValues, ObjectClass, OwnKey, PROTOTYPES, Property, ValueType};
 use std::fmt::Write;
-use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
-/// Levels that are shown.
-pub(super) const DEPTH: usize = 2;
+/// Most keys that are visited; the text of more would be too long.
+const KEYS: usize = 100_000;
 /// Characters of a string that are shown.
 const STRING_UNITS: usize = 10_000;
 
 /// The traversal of one value.
-pub(super) struct Formatter<'a, 'js> {
-    pub(super) inspector: &'a Inspector<'js>,
-    depth: usize,
+pub(super) struct Formatter<'a, E: EngineValues> {
+    pub(super) engine: &'a E,
+    pub(super) depth: usize,
     pub(super) rules: LineRules,
     /// The objects that contain the current one.
     seen: Vec<usize>,
@@ -30,8 +26,8 @@ pub(super) struct Formatter<'a, 'js> {
 }
 
 /// Facts about an object that are determined before its members are visited.
-pub(super) struct ObjectFacts<'js> {
-    pub(super) object: Object<'js>,
+pub(super) struct ObjectFacts<V> {
+    pub(super) object: V,
     pub(super) kind: ObjectClass,
     /// `None`: null prototype.
     pub(super) constructor: Option<String>,
@@ -39,11 +35,11 @@ pub(super) struct ObjectFacts<'js> {
 }
 
 /// The format of one kind of object.
-pub(super) struct ObjectFormat<'js> {
+pub(super) struct ObjectFormat<K> {
     pub(super) base: String,
     pub(super) open: String,
     pub(super) close: &'static str,
-    pub(super) keys: Vec<Value<'js>>,
+    pub(super) keys: Vec<K>,
     pub(super) members: Members,
     /// Elements may be put in columns.
     pub(super) list: bool,
@@ -61,25 +57,25 @@ pub(super) enum Members {
     View,
     Set,
     Map,
-    SetIterator,
-    MapIterator,
+    Iterator,
     Pairs,
+    Fields,
     Promise,
     Unknown,
     WeakRef,
 }
 
-impl<'a, 'js> Formatter<'a, 'js> {
-    pub(super) fn new(inspector: &'a Inspector<'js>, depth: usize) -> Self {
+impl<'a, E: EngineValues> Formatter<'a, E> {
+    pub(super) fn new(engine: &'a E, depth: usize) -> Self {
         Self {
-            inspector,
+            engine,
             depth,
             rules: LineRules::default(),
             seen: Vec::new(),
             circular: Vec::new(),
             indentation: 0,
             current_depth: 0,
-            left: EVENT_TEXT_BYTES + 1,
+            left: E::TEXT_BYTES + 1,
         }
     }
 
@@ -95,23 +91,16 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// A value at a level; `typed`: an `ArrayBuffer` inside a view, shown in short.
-    pub(super) fn value(&mut self, value: &Value<'js>, level: usize, typed: bool) -> String {
+    pub(super) fn value(&mut self, value: &E::Value, level: usize, typed: bool) -> String {
         if self.is_spent() {
             return "...".to_owned();
         }
-        let Some(object) = value.as_object() else {
+        if !self.engine.is_object(value) {
             let text = self.primitive(value);
             return self.spend(text);
-        };
-        let object = if object.is_proxy() {
-            match behind_proxies(value).and_then(Value::into_object) {
-                Some(target) => target,
-                None => return "<Revoked Proxy>".to_owned(),
-            }
-        } else {
-            object.clone()
-        };
-        let identity = sys::identity(object.as_value());
+        }
+        let Some(object) = self.engine.behind_proxies(value) else { return "<Revoked Proxy>".to_owned() };
+        let identity = self.engine.identity(&object);
         if self.seen.contains(&identity) {
             let index = self.circular.iter().position(|other| *other == identity).unwrap_or_else(|| {
                 self.circular.push(identity);
@@ -122,29 +111,28 @@ impl<'a, 'js> Formatter<'a, 'js> {
         self.raw(object, identity, level, typed)
     }
 
-    pub(super) fn primitive(&self, value: &Value<'js>) -> String {
-        if let Some(string) = value.as_string() {
-            return self.string(string);
+    pub(super) fn primitive(&self, value: &E::Value) -> String {
+        match self.engine.value_type(value) {
+            ValueType::String => self.string(value),
+            ValueType::Symbol => self.engine.symbol(value),
+            ValueType::Number
+                if self.engine.number(value).is_some_and(|n| n == 0.0 && n.is_sign_negative()) =>
+            {
+                "-0".to_owned()
+            }
+            ValueType::Bigint => self.engine.primitive(value) + "n",
+            _ => self.engine.primitive(value),
         }
-        if value.is_symbol() {
-            return self.inspector.symbol(value);
-        }
-        if let Some(number) = value.as_float()
-            && number == 0.0
-            && number.is_sign_negative()
-        {
-            return "-0".to_owned();
-        }
-        let mut text = self.inspector.primitive(value);
-        if value.is_big_int() {
-            text.push('n');
-        }
-        text
     }
 
-    fn string(&self, string: &rquickjs::String<'js>) -> String {
-        let length = sys::string_units(string);
-        let (shown, more) = self.inspector.units(string, STRING_UNITS);
+    fn string(&self, string: &E::Value) -> String {
+        let length = self.engine.string_units(string);
+        let (shown, more) = self.engine.units(string, STRING_UNITS);
+        self.quoted(&shown, more, length)
+    }
+
+    /// A string of this length, of which some units are shown; `more`: not all of them.
+    pub(super) fn quoted(&self, shown: &[u16], more: bool, length: usize) -> String {
         let trailer = if more {
             let rest = length - shown.len();
             format!("... {rest} more character{}", if rest > 1 { "s" } else { "" })
@@ -160,19 +148,15 @@ impl<'a, 'js> Formatter<'a, 'js> {
             let lines: Vec<String> = shown.split_inclusive(|unit| *unit == newline).map(escape).collect();
             return lines.join(&joint) + &trailer;
         }
-        escape(&shown) + &trailer
+        escape(shown) + &trailer
     }
 
-    fn raw(&mut self, object: Object<'js>, identity: usize, level: usize, typed: bool) -> String {
-        let kind = self.inspector.classes.kind(&object);
+    fn raw(&mut self, object: E::Value, identity: usize, level: usize, typed: bool) -> String {
+        let kind = self.engine.class(&object);
         let constructor = self.constructor_name(&object, level);
         let tag = self.tag(&object, kind, constructor.as_deref());
-        let (object, kind) = match self.inspector.view(&object, kind, constructor.as_deref()) {
-            // A list is names and values in turn.
-            Some(view) if view.is_array() => (view, ObjectClass::Pairs),
-            Some(view) => (view, kind),
-            None => (object, kind),
-        };
+        let view = self.engine.view(&object, kind, constructor.as_deref());
+        let (object, kind) = view.unwrap_or((object, kind));
         let raw = ObjectFacts { object, kind, constructor, tag };
         let shape = self.shape(&raw, level, typed);
         if let Some(alone) = shape.alone {
@@ -227,12 +211,14 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// Whether the elements that are shown are numbers only.
-    fn all_numbers(&self, raw: &ObjectFacts<'js>, count: usize) -> bool {
+    fn all_numbers(&self, raw: &ObjectFacts<E::Value>, count: usize) -> bool {
         match raw.kind {
             ObjectClass::TypedArray(_) => true,
             ObjectClass::Array => (0..count).all(|index| {
-                match self.inspector.element(&raw.object, index).map(|own| own.property) {
-                    Some(Property::Data(value)) => value.is_number() || value.is_big_int(),
+                match self.engine.element(&raw.object, index).map(|own| own.property) {
+                    Some(Property::Data(value)) => {
+                        matches!(self.engine.value_type(&value), ValueType::Number | ValueType::Bigint)
+                    }
                     _ => false,
                 }
             }),
@@ -241,33 +227,25 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// `name: value`; `None` if the property is gone.
-    pub(super) fn property(
-        &mut self,
-        object: &Object<'js>,
-        key: &Value<'js>,
-        level: usize,
-    ) -> Option<String> {
-        let Ok(own) = sys::own_property(object, key) else {
-            // A binding of a module that is not initialised yet.
-            drop(self.inspector.ctx().catch());
-            return Some(format!("{}: <uninitialized>", self.inspector.key_text(key).unwrap_or_default()));
+    pub(super) fn property(&mut self, object: &E::Value, key: &E::Key, level: usize) -> Option<String> {
+        let Ok(own) = self.engine.own(object, key) else {
+            return Some(format!("{}: <uninitialized>", self.engine.key_text(key).unwrap_or_default()));
         };
         let own = own?;
         let text = self.property_value(&own.property, level);
-        let name = if key.is_symbol() {
-            format!("[{}]", self.inspector.symbol(key))
-        } else {
-            let name = key.get::<rquickjs::Coerced<rquickjs::String>>().ok()?.0;
-            let (shown, more) = self.inspector.units(&name, EVENT_TEXT_BYTES);
-            let plain = String::from_utf16_lossy(&shown);
-            if more || plain == "__proto__" {
-                format!("[{}]", escape(&shown))
-            } else if !own.enumerable {
-                format!("[{plain}]")
-            } else if is_identifier(&plain) {
-                plain
-            } else {
-                escape(&shown)
+        let name = match self.engine.key_units(key, E::TEXT_BYTES) {
+            None => format!("[{}]", escape_symbol(&self.engine.key_symbol(key))),
+            Some((shown, more)) => {
+                let plain = String::from_utf16_lossy(&shown);
+                if more || plain == "__proto__" {
+                    format!("[{}]", escape(&shown))
+                } else if !own.enumerable {
+                    format!("[{plain}]")
+                } else if is_identifier(&plain) {
+                    plain
+                } else {
+                    escape(&shown)
+                }
             }
         };
         self.left = self.left.saturating_sub(name.len() + 2);
@@ -275,7 +253,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// The value of a property, or the names of its accessors.
-    pub(super) fn property_value(&mut self, property: &Property<'js>, level: usize) -> String {
+    pub(super) fn property_value(&mut self, property: &Property<E::Value>, level: usize) -> String {
         match property {
             Property::Data(value) => self.indented(2, |this| this.value(value, level, false)),
             Property::Accessor { get: true, set: true } => "[Getter/Setter]".to_owned(),
@@ -293,26 +271,34 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// Own enumerable keys: strings, then symbols.
-    pub(super) fn keys(&self, object: &Object<'js>) -> Vec<Value<'js>> {
-        self.inspector.keys(object, sys::Keys::Enumerable)
+    pub(super) fn keys(&self, object: &E::Value) -> Vec<E::Key> {
+        self.engine.keys(object, true, KEYS)
     }
 
-    fn constructor_name(&mut self, object: &Object<'js>, level: usize) -> Option<String> {
+    fn is_proxy(&self, object: &E::Value) -> bool {
+        self.engine.class(object) == ObjectClass::Proxy
+    }
+
+    /// An own data property that is an object.
+    fn own_object(&self, object: &E::Value, name: &str) -> Option<E::Value> {
+        self.engine.own_data(object, name).filter(|value| self.engine.is_object(value))
+    }
+
+    fn constructor_name(&mut self, object: &E::Value, level: usize) -> Option<String> {
         let mut at = object.clone();
         let mut first = None;
         for _ in 0..PROTOTYPES {
-            if at.is_proxy() {
+            if self.is_proxy(&at) {
                 return Some("Object".to_owned());
             }
-            if let Some(constructor) =
-                self.inspector.own_data(&at, "constructor").and_then(Value::into_object)
-                && constructor.is_function()
+            if let Some(constructor) = self.own_object(&at, "constructor")
+                && self.engine.is_callable(&constructor)
                 && let Some(name) = self.function_name(&constructor).filter(|name| !name.is_empty())
                 && self.is_instance(object, &constructor)
             {
                 return Some(name);
             }
-            let next = sys::prototype(&at);
+            let next = self.engine.prototype(&at);
             if first.is_none() {
                 first = Some(next.clone());
             }
@@ -332,17 +318,17 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// `instanceof` without `Symbol.hasInstance`.
-    fn is_instance(&self, object: &Object<'js>, constructor: &Object<'js>) -> bool {
-        let Some(prototype) = self.inspector.own_data(constructor, "prototype").and_then(Value::into_object)
-        else {
+    fn is_instance(&self, object: &E::Value, constructor: &E::Value) -> bool {
+        if self.is_proxy(constructor) {
             return false;
-        };
-        let wanted = sys::identity(prototype.as_value());
-        let mut at = sys::prototype(object);
+        }
+        let Some(prototype) = self.own_object(constructor, "prototype") else { return false };
+        let wanted = self.engine.identity(&prototype);
+        let mut at = self.engine.prototype(object);
         for _ in 0..PROTOTYPES {
             match at {
-                Some(next) if sys::identity(next.as_value()) == wanted => return true,
-                Some(next) if !next.is_proxy() => at = sys::prototype(&next),
+                Some(next) if self.engine.identity(&next) == wanted => return true,
+                Some(next) if !self.is_proxy(&next) => at = self.engine.prototype(&next),
                 _ => return false,
             }
         }
@@ -350,44 +336,45 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// The own `name` of a function, if it is a string.
-    pub(super) fn function_name(&self, function: &Object<'js>) -> Option<String> {
-        if function.is_proxy() {
+    pub(super) fn function_name(&self, function: &E::Value) -> Option<String> {
+        if self.is_proxy(function) {
             return None;
         }
-        let name = self.inspector.own_data(function, "name")?.into_string()?;
-        let (units, _) = self.inspector.units(&name, STRING_UNITS);
-        Some(String::from_utf16_lossy(&units))
+        let name = self.engine.own_data(function, "name").filter(|name| self.engine.is_string(name))?;
+        Some(String::from_utf16_lossy(&self.engine.units(&name, STRING_UNITS).0))
     }
 
     /// `Symbol.toStringTag` if it is plain data and differs from the class name.
-    fn tag(&self, object: &Object<'js>, kind: ObjectClass, constructor: Option<&str>) -> String {
+    fn tag(&self, object: &E::Value, kind: ObjectClass, constructor: Option<&str>) -> String {
         let builtin = match kind {
             ObjectClass::Generator => "Generator",
             ObjectClass::AsyncGenerator => "AsyncGenerator",
             ObjectClass::Namespace => return "Module".to_owned(),
             _ => "",
         };
-        let Some(key) = self.inspector.to_string_tag() else { return String::new() };
-        let own = sys::own_property(object, &key).unwrap_or_default();
+        let Some(key) = self.engine.to_string_tag() else { return String::new() };
+        let own = self.engine.own(object, &key).unwrap_or_default();
         if own.is_some_and(|own| own.enumerable) {
             return String::new();
         }
         let mut at = Some(object.clone());
         for _ in 0..PROTOTYPES {
-            let Some(next) = at.filter(|next| !next.is_proxy()) else { break };
-            if let Ok(Some(own)) = sys::own_property(&next, &key) {
-                let Property::Data(tag) = own.property else { break };
-                let Some(tag) = tag.as_string() else { return String::new() };
-                let tag = String::from_utf16_lossy(&self.inspector.units(tag, STRING_UNITS).0);
+            let Some(next) = at.filter(|next| !self.is_proxy(next)) else { break };
+            if let Ok(Some(OwnKey { property, .. })) = self.engine.own(&next, &key) {
+                let Property::Data(tag) = property else { break };
+                if !self.engine.is_string(&tag) {
+                    return String::new();
+                }
+                let tag = String::from_utf16_lossy(&self.engine.units(&tag, STRING_UNITS).0);
                 return if constructor == Some(tag.as_str()) { String::new() } else { tag };
             }
-            at = sys::prototype(&next);
+            at = self.engine.prototype(&next);
         }
         builtin.to_owned()
     }
 
     /// The brackets, base text and keys of each kind.
-    fn shape(&mut self, raw: &ObjectFacts<'js>, level: usize, typed: bool) -> ObjectFormat<'js> {
+    fn shape(&mut self, raw: &ObjectFacts<E::Value>, level: usize, typed: bool) -> ObjectFormat<E::Key> {
         match raw.kind {
             ObjectClass::Array => self.array_shape(raw),
             ObjectClass::TypedArray(_) => self.typed_array_shape(raw),
@@ -398,7 +385,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
         }
     }
 
-    fn value_shape(&mut self, raw: &ObjectFacts<'js>) -> ObjectFormat<'js> {
+    fn value_shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
         let mut keys = self.keys(&raw.object);
         let base = match raw.kind {
             ObjectClass::RegExp => {
@@ -428,18 +415,17 @@ impl<'a, 'js> Formatter<'a, 'js> {
         }
     }
 
-    fn boxed(&mut self, raw: &ObjectFacts<'js>, boxed: Boxed, keys: &mut Vec<Value<'js>>) -> String {
-        let (name, unwrap) = match boxed {
-            Boxed::Number => ("Number", "numberValueOf"),
-            Boxed::String => ("String", "stringValueOf"),
-            Boxed::Boolean => ("Boolean", "booleanValueOf"),
-            Boxed::Symbol => ("Symbol", "symbolValueOf"),
-            Boxed::Bigint => ("BigInt", "bigintValueOf"),
+    fn boxed(&mut self, raw: &ObjectFacts<E::Value>, boxed: Boxed, keys: &mut Vec<E::Key>) -> String {
+        let name = match boxed {
+            Boxed::Number => "Number",
+            Boxed::String => "String",
+            Boxed::Boolean => "Boolean",
+            Boxed::Symbol => "Symbol",
+            Boxed::Bigint => "BigInt",
         };
-        let inner: Option<Value> = self.inspector.call(unwrap, raw.object.as_value());
+        let inner = self.engine.unboxed(&raw.object);
         if boxed == Boxed::String {
-            let length =
-                inner.as_ref().and_then(|inner| inner.as_string().map(sys::string_units)).unwrap_or(0);
+            let length = inner.as_ref().map_or(0, |inner| self.engine.string_units(inner));
             keys.drain(..length.min(keys.len()));
         }
         let inner = inner.map(|inner| self.primitive(&inner)).unwrap_or_default();
@@ -458,30 +444,18 @@ impl<'a, 'js> Formatter<'a, 'js> {
         base
     }
 
-    /// A date's ISO text.
-    pub(super) fn date(&self, date: &Object<'js>) -> String {
-        let iso: Option<Value> = self.inspector.call("dateToISOString", date.as_value());
-        iso.and_then(Value::into_string)
-            .and_then(|text| text.to_string().ok())
-            .unwrap_or("Invalid Date".to_owned())
+    fn date(&self, date: &E::Value) -> String {
+        self.engine.date(date).unwrap_or_else(|| "Invalid Date".to_owned())
     }
 
-    fn regexp(&self, regexp: &Object<'js>) -> String {
-        let source: Option<Value> = self.inspector.call("regexpSource", regexp.as_value());
-        let source = source.and_then(Value::into_string).map(|source| self.inspector.string(&source));
-        let mut flags = String::new();
-        for letter in ["d", "g", "i", "m", "s", "u", "v", "y"] {
-            let set: Option<Value> = self.inspector.call(&format!("regexpFlag_{letter}"), regexp.as_value());
-            if set.and_then(|set| set.as_bool()) == Some(true) {
-                flags.push_str(letter);
-            }
-        }
-        format!("/{}/{flags}", source.unwrap_or_default())
+    fn regexp(&self, regexp: &E::Value) -> String {
+        let (source, flags) = self.engine.regexp(regexp);
+        format!("/{source}/{flags}")
     }
 }
 
 /// `Foo `, `Foo [tag] `, `[Object: null prototype] `.
-pub(super) fn prefix(raw: &ObjectFacts<'_>, fallback: &str, size: &str) -> String {
+pub(super) fn prefix<V>(raw: &ObjectFacts<V>, fallback: &str, size: &str) -> String {
     let tag = raw.tag.as_str();
     match raw.constructor.as_deref() {
         None if !tag.is_empty() && fallback != tag => format!("[{fallback}{size}: null prototype] [{tag}] "),

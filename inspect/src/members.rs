@@ -1,20 +1,13 @@
 //! Owns the members that are shown for each kind of object: elements, entries, bytes, states.
 
-use super::classify::ObjectClass;
-use super::format::{Formatter, Members, ObjectFacts, ObjectFormat, prefix};
-use crate::engine::sys::{self, Property};
-use rquickjs::function::This;
-use rquickjs::{Array, Object, Value};
+use crate::format::{Formatter, Members, ObjectFacts, ObjectFormat, prefix};
+use crate::layout::reduce;
+use crate::values::{EngineValues, FunctionKind, IteratorItems, ObjectClass, Property, Settled, ShownField};
 use std::fmt::Write;
 
-/// Elements of a list that are shown.
-const ELEMENTS: usize = 100;
 /// Bytes of a `Buffer` that are shown.
 const BUFFER_BYTES: usize = 50;
-/// Lists longer than this are not searched for properties besides their elements: QuickJS would list every index.
-const SEARCHED_ELEMENTS: usize = 100_000;
-
-/// Names and sizes of typed arrays, by QuickJS's number.
+/// Names and sizes of typed arrays, by the number of the element type.
 const TYPED_ARRAYS: [(&str, usize); 12] = [
     ("Uint8ClampedArray", 1),
     ("Int8Array", 1),
@@ -34,15 +27,15 @@ fn more(rest: usize, what: &str) -> String {
     format!("... {rest} more {what}{}", if rest > 1 { "s" } else { "" })
 }
 
-impl<'js> Formatter<'_, 'js> {
-    pub(super) fn array_shape(&mut self, raw: &ObjectFacts<'js>) -> ObjectFormat<'js> {
+impl<E: EngineValues> Formatter<'_, E> {
+    pub(super) fn array_shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
         let length = self.array_length(&raw.object);
         let own = if raw.constructor.as_deref() == Some("Array") && raw.tag.is_empty() {
             String::new()
         } else {
             prefix(raw, "Array", &format!("({length})"))
         };
-        let keys = self.keys_beside_elements(&raw.object, length);
+        let keys = self.engine.keys_beside_elements(&raw.object, length);
         let open = format!("{own}[");
         let alone = (length == 0 && keys.is_empty()).then(|| format!("{open}]"));
         ObjectFormat {
@@ -56,28 +49,15 @@ impl<'js> Formatter<'_, 'js> {
         }
     }
 
-    fn array_length(&self, array: &Object<'js>) -> usize {
-        let length = self.inspector.own_data(array, "length").and_then(|length| length.as_number());
+    fn array_length(&self, array: &E::Value) -> usize {
+        let length = self.engine.own_data(array, "length").and_then(|length| self.engine.number(&length));
         length.map_or(0, |length| length as usize)
     }
 
-    fn keys_beside_elements(&self, object: &Object<'js>, length: usize) -> Vec<Value<'js>> {
-        if length > SEARCHED_ELEMENTS {
-            return Vec::new();
-        }
-        let is_index = |key: &Value<'js>| {
-            key.is_number()
-                || self.inspector.key_text(key).is_some_and(|text| {
-                    text.parse::<u32>().is_ok_and(|index| index < u32::MAX && index.to_string() == text)
-                })
-        };
-        self.keys(object).into_iter().filter(|key| !is_index(key)).collect()
-    }
-
-    pub(super) fn typed_array_shape(&mut self, raw: &ObjectFacts<'js>) -> ObjectFormat<'js> {
+    pub(super) fn typed_array_shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
         let ObjectClass::TypedArray(element) = raw.kind else { return self.object_shape(raw, false) };
         let (name, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("TypedArray", 1));
-        let bytes = sys::view_bytes(&raw.object, BUFFER_BYTES);
+        let bytes = self.engine.typed_array_bytes(&raw.object, BUFFER_BYTES);
         if raw.constructor.as_deref() == Some("Buffer") && name == "Uint8Array" {
             let alone = Some(buffer_text(bytes));
             return ObjectFormat {
@@ -91,7 +71,7 @@ impl<'js> Formatter<'_, 'js> {
             };
         }
         let length = bytes.map_or(0, |(_, length)| length / size);
-        let keys = self.keys_beside_elements(&raw.object, length);
+        let keys = self.engine.keys_beside_elements(&raw.object, length);
         let open = format!("{}[", prefix(raw, name, &format!("({length})")));
         let alone = (length == 0 && keys.is_empty()).then(|| format!("{open}]"));
         ObjectFormat {
@@ -105,9 +85,12 @@ impl<'js> Formatter<'_, 'js> {
         }
     }
 
-    pub(super) fn function_shape(&mut self, raw: &ObjectFacts<'js>) -> ObjectFormat<'js> {
+    pub(super) fn function_shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
         let keys = self.keys(&raw.object);
-        let base = if self.is_class(&raw.object) { self.class_base(raw) } else { self.function_base(raw) };
+        let base = match self.engine.function_kind(&raw.object) {
+            FunctionKind::Class => self.class_base(raw),
+            kind => self.function_base(raw, kind),
+        };
         let alone = keys.is_empty().then(|| base.clone());
         ObjectFormat {
             base,
@@ -120,16 +103,7 @@ impl<'js> Formatter<'_, 'js> {
         }
     }
 
-    fn is_class(&self, function: &Object<'js>) -> bool {
-        // A class has a read-only `prototype`; reading the source text of every function would be slow.
-        let text: Option<Value> = self.inspector.call("functionToString", function.as_value());
-        let Some(text) = text.and_then(Value::into_string) else { return false };
-        let (start, _) = self.inspector.units(&text, 6);
-        let start = String::from_utf16_lossy(&start);
-        start.starts_with("class") && start[5..].chars().all(|next| next.is_whitespace() || next == '{')
-    }
-
-    fn class_base(&mut self, raw: &ObjectFacts<'js>) -> String {
+    fn class_base(&mut self, raw: &ObjectFacts<E::Value>) -> String {
         let name = self.function_name(&raw.object).filter(|name| !name.is_empty());
         let mut base = format!("class {}", name.as_deref().unwrap_or("(anonymous)"));
         match raw.constructor.as_deref() {
@@ -142,7 +116,7 @@ impl<'js> Formatter<'_, 'js> {
             let _ = write!(base, " [{}]", raw.tag);
         }
         if raw.constructor.is_some() {
-            let parent = sys::prototype(&raw.object).and_then(|parent| self.function_name(&parent));
+            let parent = self.engine.prototype(&raw.object).and_then(|parent| self.function_name(&parent));
             if let Some(parent) = parent.filter(|parent| !parent.is_empty()) {
                 let _ = write!(base, " extends {parent}");
             }
@@ -152,17 +126,12 @@ impl<'js> Formatter<'_, 'js> {
         format!("[{base}]")
     }
 
-    fn function_base(&mut self, raw: &ObjectFacts<'js>) -> String {
-        let class = sys::class_id(&raw.object);
-        let classes = self.inspector.classes;
-        let kind = if class == classes.generator_function {
-            "GeneratorFunction"
-        } else if class == classes.async_generator_function {
-            "AsyncGeneratorFunction"
-        } else if class == classes.async_function {
-            "AsyncFunction"
-        } else {
-            "Function"
+    fn function_base(&mut self, raw: &ObjectFacts<E::Value>, kind: FunctionKind) -> String {
+        let kind = match kind {
+            FunctionKind::Class | FunctionKind::Normal => "Function",
+            FunctionKind::Generator => "GeneratorFunction",
+            FunctionKind::Async => "AsyncFunction",
+            FunctionKind::AsyncGenerator => "AsyncGeneratorFunction",
         };
         let mut base = format!("[{kind}");
         if raw.constructor.is_none() {
@@ -188,23 +157,26 @@ impl<'js> Formatter<'_, 'js> {
     }
 
     /// The format of objects with braces.
-    pub(super) fn object_shape(&mut self, raw: &ObjectFacts<'js>, typed: bool) -> ObjectFormat<'js> {
+    pub(super) fn object_shape(&mut self, raw: &ObjectFacts<E::Value>, typed: bool) -> ObjectFormat<E::Key> {
         let mut keys = self.keys(&raw.object);
         let mut size = None;
         let (open, members) = match raw.kind {
             ObjectClass::Map | ObjectClass::Set => {
-                let (name, getter, members) = if raw.kind == ObjectClass::Map {
-                    ("Map", "mapSize", Members::Map)
+                let (name, count, members) = if raw.kind == ObjectClass::Map {
+                    ("Map", self.engine.map_entries(&raw.object, 0).1, Members::Map)
                 } else {
-                    ("Set", "setSize", Members::Set)
+                    ("Set", self.engine.set_values(&raw.object, 0).1, Members::Set)
                 };
-                let count: Option<Value> = self.inspector.call(getter, raw.object.as_value());
-                let count = count.and_then(|count| count.as_number()).unwrap_or(0.0) as usize;
                 size = Some(count);
                 (prefix(raw, name, &format!("({count})")), members)
             }
-            ObjectClass::MapIterator => ("[Map Iterator] ".to_owned(), Members::MapIterator),
-            ObjectClass::SetIterator => ("[Set Iterator] ".to_owned(), Members::SetIterator),
+            ObjectClass::MapIterator | ObjectClass::SetIterator => {
+                let name = if raw.kind == ObjectClass::MapIterator { "Map" } else { "Set" };
+                let items = self.engine.iterator_items(&raw.object);
+                let what =
+                    if matches!(items, Some(IteratorItems::Entries(_))) { "Entries" } else { "Iterator" };
+                (format!("[{name} {what}] "), Members::Iterator)
+            }
             ObjectClass::Promise => (prefix(raw, "Promise", ""), Members::Promise),
             ObjectClass::WeakSet => (prefix(raw, "WeakSet", ""), Members::Unknown),
             ObjectClass::WeakMap => (prefix(raw, "WeakMap", ""), Members::Unknown),
@@ -223,6 +195,9 @@ impl<'js> Formatter<'_, 'js> {
                 keys.clear();
                 size = Some(self.array_length(&raw.object));
                 (prefix(raw, "Object", ""), Members::Pairs)
+            }
+            ObjectClass::Plain if self.engine.fields(&raw.object).is_some() => {
+                (prefix(raw, "Object", ""), Members::Fields)
             }
             ObjectClass::Namespace => ("[Module: null prototype] ".to_owned(), Members::None),
             _ if raw.constructor.as_deref() == Some("Object") && raw.tag.is_empty() => {
@@ -247,7 +222,7 @@ impl<'js> Formatter<'_, 'js> {
     /// Adds the members; `true`: the last one is `... n more items`.
     pub(super) fn members(
         &mut self,
-        raw: &ObjectFacts<'js>,
+        raw: &ObjectFacts<E::Value>,
         members: Members,
         level: usize,
         typed: bool,
@@ -257,40 +232,38 @@ impl<'js> Formatter<'_, 'js> {
             Members::None => {}
             Members::Array => return self.elements(&raw.object, level, entries),
             Members::TypedArray => return self.typed_elements(raw, entries),
-            Members::Set => {
-                return self.entries_of(&raw.object, "setValues", "setNext", false, level, entries);
-            }
-            Members::Map => {
-                return self.entries_of(&raw.object, "mapEntries", "mapNext", true, level, entries);
-            }
+            Members::Set => return self.values_of_set(&raw.object, level, entries),
+            Members::Map => return self.entries_of_map(&raw.object, level, entries),
             Members::Pairs => return self.pairs(&raw.object, level, entries),
+            Members::Fields => self.fields(&raw.object, level, entries),
             Members::Promise => self.promise(&raw.object, level, entries),
-            Members::Unknown | Members::MapIterator | Members::SetIterator => {
-                entries.push("<items unknown>".to_owned());
-            }
+            Members::Unknown => entries.push("<items unknown>".to_owned()),
+            Members::Iterator => return self.rest_of_iterator(&raw.object, level, entries),
             Members::WeakRef => {
-                let target: Option<Value> = self.inspector.call("weakRefDeref", raw.object.as_value());
+                let target = self.engine.weak_target(&raw.object);
                 let text = target.map_or("<cleared>".to_owned(), |target| {
                     self.indented(2, |this| this.value(&target, level, false))
                 });
                 entries.push(text);
             }
-            Members::Buffer => buffer_members(&raw.object, typed, entries),
+            Members::Buffer => {
+                buffer_members(self.engine.buffer_bytes(&raw.object, self.rules.elements), typed, entries);
+            }
             Members::View => self.view_members(&raw.object, level, entries),
         }
         false
     }
 
-    fn elements(&mut self, array: &Object<'js>, level: usize, entries: &mut Vec<String>) -> bool {
+    fn elements(&mut self, array: &E::Value, level: usize, entries: &mut Vec<String>) -> bool {
         let length = self.array_length(array);
         let mut index = 0;
-        while index < length && entries.len() < ELEMENTS && !self.is_spent() {
-            if let Some(own) = self.inspector.element(array, index) {
+        while index < length && entries.len() < self.rules.elements && !self.is_spent() {
+            if let Some(own) = self.engine.element(array, index) {
                 entries.push(self.property_value(&own.property, level));
                 index += 1;
                 continue;
             }
-            let next = self.next_element(array, index, length);
+            let next = self.engine.next_element(array, index).unwrap_or(length).min(length);
             let holes = next - index;
             entries.push(format!("<{holes} empty item{}>", if holes > 1 { "s" } else { "" }));
             index = next;
@@ -301,87 +274,82 @@ impl<'js> Formatter<'_, 'js> {
         index < length
     }
 
-    /// The first index of the array from `from` on that is not a hole; the array's length if there is none.
-    fn next_element(&self, array: &Object<'js>, from: usize, length: usize) -> usize {
-        // QuickJS stores an array with holes as a hash table: it has few keys, or the search costs as much as any loop.
-        self.inspector
-            .keys(array, sys::Keys::EnumerableStrings)
-            .iter()
-            .filter_map(|key| self.inspector.key_text(key)?.parse::<usize>().ok())
-            .filter(|index| *index >= from)
-            .min()
-            .unwrap_or(length)
-            .min(length)
-    }
-
-    fn typed_elements(&mut self, raw: &ObjectFacts<'js>, entries: &mut Vec<String>) -> bool {
+    fn typed_elements(&mut self, raw: &ObjectFacts<E::Value>, entries: &mut Vec<String>) -> bool {
         let ObjectClass::TypedArray(element) = raw.kind else { return false };
         let (_, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("", 1));
-        let length = sys::view_bytes(&raw.object, 0).map_or(0, |(_, length)| length / size);
-        for index in 0..length.min(ELEMENTS) {
-            let Some(own) = self.inspector.element(&raw.object, index) else { break };
+        let length = self.engine.typed_array_bytes(&raw.object, 0).map_or(0, |(_, length)| length / size);
+        for index in 0..length.min(self.rules.elements) {
+            let Some(own) = self.engine.element(&raw.object, index) else { break };
             entries.push(self.property_value(&own.property, 0));
         }
-        if length > ELEMENTS {
-            entries.push(more(length - ELEMENTS, "item"));
+        if length > self.rules.elements {
+            entries.push(more(length - self.rules.elements, "item"));
         }
-        length > ELEMENTS
+        length > self.rules.elements
     }
 
-    fn entries_of(
-        &mut self,
-        collection: &Object<'js>,
-        iterate: &str,
-        next: &str,
-        pairs: bool,
-        level: usize,
-        entries: &mut Vec<String>,
-    ) -> bool {
-        let Some(iterator) = self.inspector.call::<Object>(iterate, collection.as_value()) else {
-            return false;
-        };
-        let Some(next) = self.inspector.captured(next) else { return false };
-        let size: Option<Value> =
-            self.inspector.call(if pairs { "mapSize" } else { "setSize" }, collection.as_value());
-        let size = size.and_then(|size| size.as_number()).unwrap_or(0.0) as usize;
-        for _ in 0..size.min(ELEMENTS) {
-            let Ok(step) = next.call::<_, Object>((This(iterator.clone()),)) else {
-                drop(self.inspector.ctx().catch());
-                break;
-            };
-            if self.inspector.own_data(&step, "done").and_then(|done| done.as_bool()) != Some(false) {
-                break;
-            }
-            let Some(value) = self.inspector.own_data(&step, "value") else { break };
-            let text = self.indented(2, |this| {
-                if !pairs {
-                    return this.value(&value, level, false);
-                }
-                let pair = value.as_array().map(Array::as_object).cloned();
-                let part = |index: &str| pair.as_ref().and_then(|pair| this.inspector.own_data(pair, index));
-                match (part("0"), part("1")) {
-                    (Some(key), Some(value)) => {
-                        format!("{} => {}", this.value(&key, level, false), this.value(&value, level, false))
-                    }
-                    _ => String::new(),
-                }
-            });
-            entries.push(text);
+    fn values_of_set(&mut self, set: &E::Value, level: usize, entries: &mut Vec<String>) -> bool {
+        let (values, size) = self.engine.set_values(set, self.rules.elements);
+        for value in values {
+            entries.push(self.indented(2, |this| this.value(&value, level, false)));
             if self.is_spent() {
                 break;
             }
         }
-        if size > ELEMENTS {
-            entries.push(more(size - ELEMENTS, "item"));
+        self.more_entries(size, entries)
+    }
+
+    fn entries_of_map(&mut self, map: &E::Value, level: usize, entries: &mut Vec<String>) -> bool {
+        let (pairs, size) = self.engine.map_entries(map, self.rules.elements);
+        for (key, value) in pairs {
+            entries.push(self.indented(2, |this| {
+                format!("{} => {}", this.value(&key, level, false), this.value(&value, level, false))
+            }));
+            if self.is_spent() {
+                break;
+            }
         }
-        size > ELEMENTS
+        self.more_entries(size, entries)
+    }
+
+    fn rest_of_iterator(&mut self, iterator: &E::Value, level: usize, entries: &mut Vec<String>) -> bool {
+        let mut texts: Vec<String> = Vec::new();
+        let size = match self.engine.iterator_items(iterator) {
+            None => {
+                entries.push("<items unknown>".to_owned());
+                return false;
+            }
+            Some(IteratorItems::Values(values)) => {
+                for value in values.iter().take(self.rules.elements) {
+                    texts.push(self.indented(2, |this| this.value(value, level, false)));
+                }
+                values.len()
+            }
+            Some(IteratorItems::Entries(pairs)) => {
+                for (key, value) in pairs.iter().take(self.rules.elements) {
+                    texts.push(self.indented(2, |this| {
+                        format!("[ {}, {} ]", this.value(key, level, false), this.value(value, level, false))
+                    }));
+                }
+                pairs.len()
+            }
+        };
+        entries.append(&mut texts);
+        self.more_entries(size, entries)
+    }
+
+    fn more_entries(&self, size: usize, entries: &mut Vec<String>) -> bool {
+        if size > self.rules.elements {
+            entries.push(more(size - self.rules.elements, "item"));
+        }
+        size > self.rules.elements
     }
 
     /// Names and values in turn.
-    fn pairs(&mut self, list: &Object<'js>, level: usize, entries: &mut Vec<String>) -> bool {
+    fn pairs(&mut self, list: &E::Value, level: usize, entries: &mut Vec<String>) -> bool {
         let length = self.array_length(list);
-        for index in (0..length.min(2 * ELEMENTS)).step_by(2) {
-            let mut text = |index| match self.inspector.element(list, index).map(|own| own.property) {
+        for index in (0..length.min(2 * self.rules.elements)).step_by(2) {
+            let mut text = |index| match self.engine.element(list, index).map(|own| own.property) {
                 Some(Property::Data(value)) => self.indented(2, |this| this.value(&value, level, false)),
                 _ => String::new(),
             };
@@ -391,32 +359,59 @@ impl<'js> Formatter<'_, 'js> {
                 break;
             }
         }
-        if length > 2 * ELEMENTS {
-            entries.push(more(length / 2 - ELEMENTS, "item"));
+        if length > 2 * self.rules.elements {
+            entries.push(more(length / 2 - self.rules.elements, "item"));
         }
-        length > 2 * ELEMENTS
+        length > 2 * self.rules.elements
     }
 
-    fn promise(&mut self, promise: &Object<'js>, level: usize, entries: &mut Vec<String>) {
-        let Some((state, result)) = sys::promise_result(promise.as_value()) else { return };
+    fn fields(&mut self, object: &E::Value, level: usize, entries: &mut Vec<String>) {
+        for (name, field) in self.engine.fields(object).unwrap_or_default() {
+            let text = self.indented(2, |this| match &field {
+                ShownField::Text(text) => this.field_text(text),
+                ShownField::Value(value) => this.value(value, level, false),
+                ShownField::Pairs(class, _) if level > this.depth => format!("[{class}]"),
+                ShownField::Pairs(class, pairs) if pairs.is_empty() => format!("{class} {{}}"),
+                ShownField::Pairs(class, pairs) => {
+                    let shown = pairs.iter().take(this.rules.elements);
+                    let mut texts: Vec<String> = shown
+                        .map(|(name, value)| {
+                            format!("{} => {}", this.field_text(name), this.field_text(value))
+                        })
+                        .collect();
+                    this.more_entries(pairs.len(), &mut texts);
+                    let braces = (&*format!("{class} {{"), "}");
+                    reduce(texts, "", braces, this.indentation, 0, (None, this.rules))
+                }
+            });
+            entries.push(format!("{name}: {text}"));
+            if self.is_spent() {
+                break;
+            }
+        }
+    }
+
+    fn field_text(&self, text: &str) -> String {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        self.quoted(&units, false, units.len())
+    }
+
+    fn promise(&mut self, promise: &E::Value, level: usize, entries: &mut Vec<String>) {
+        let Some((state, result)) = self.engine.promise(promise) else { return };
         entries.push(match state {
-            sys::Settled::Pending => "<pending>".to_owned(),
-            sys::Settled::Fulfilled => self.indented(2, |this| this.value(&result, level, false)),
-            sys::Settled::Rejected => {
+            Settled::Pending => "<pending>".to_owned(),
+            Settled::Fulfilled => self.indented(2, |this| this.value(&result, level, false)),
+            Settled::Rejected => {
                 format!("<rejected> {}", self.indented(2, |this| this.value(&result, level, false)))
             }
         });
     }
 
-    fn view_members(&mut self, view: &Object<'js>, level: usize, entries: &mut Vec<String>) {
-        for (key, getter) in
-            [("byteLength", "viewByteLength"), ("byteOffset", "viewByteOffset"), ("buffer", "viewBuffer")]
-        {
-            let value: Option<Value> = self.inspector.call(getter, view.as_value());
-            if let Some(value) = value {
-                let text = self.indented(2, |this| this.value(&value, level, false));
-                entries.push(format!("{key}: {text}"));
-            }
+    fn view_members(&mut self, view: &E::Value, level: usize, entries: &mut Vec<String>) {
+        let Some(values) = self.engine.data_view(view) else { return };
+        for (key, value) in ["byteLength", "byteOffset", "buffer"].into_iter().zip(&values) {
+            let text = self.indented(2, |this| this.value(value, level, false));
+            entries.push(format!("{key}: {text}"));
         }
     }
 }
@@ -440,8 +435,8 @@ fn buffer_text(bytes: Option<(Vec<u8>, usize)>) -> String {
     text
 }
 
-fn buffer_members(buffer: &Object<'_>, typed: bool, entries: &mut Vec<String>) {
-    let Some((bytes, length)) = sys::buffer_bytes(buffer, ELEMENTS) else {
+fn buffer_members(bytes: Option<(Vec<u8>, usize)>, typed: bool, entries: &mut Vec<String>) {
+    let Some((bytes, length)) = bytes else {
         entries.push("(detached)".to_owned());
         entries.push("byteLength: 0".to_owned());
         return;
