@@ -6,8 +6,8 @@ use vm_system_api::rest::openapi::TEXT;
 use vm_system_core::signal_name;
 use vm_system_policy::globals::{SWITCHABLE, built_ins};
 use vm_system_protocol::model::{
-    CapabilityKind, ConsoleLevel, Engine, EventPayload, ExecutionKind, ExecutionStatus, JsType, OnCrash,
-    ResultValue, SessionStatus, StartupMode,
+    CapabilityKind, ConsoleLevel, Engine, EventPayload, ExecutionKind, ExecutionStatus, HttpRecord, JsType,
+    OnCrash, ResultValue, SessionStatus, StartupMode,
 };
 
 fn set<T: ToString>(names: impl IntoIterator<Item = T>) -> BTreeSet<String> {
@@ -33,6 +33,16 @@ fn event_types() -> BTreeSet<String> {
     let value =
         ResultValue { kind: JsType::Null, preview: text(), json: None, truncated: false, full_bytes: None };
     let level = ConsoleLevel::Log;
+    let http = HttpRecord {
+        method: text(),
+        origin: text(),
+        path: text(),
+        status: None,
+        error: None,
+        sent: 0,
+        received: 0,
+        ms: 0,
+    };
     let all = [
         EventPayload::InputEcho { text: text() },
         EventPayload::console(level, text()),
@@ -42,6 +52,7 @@ fn event_types() -> BTreeSet<String> {
         EventPayload::Stdout { text: text() },
         EventPayload::Stderr { text: text() },
         EventPayload::Task { task_id: vm_system_protocol::ids::TaskId::from_bytes([0; 16]), prompt: text() },
+        EventPayload::Http(http),
     ];
     let row = |payload: &EventPayload| match payload {
         EventPayload::InputEcho { .. } => 0,
@@ -52,6 +63,7 @@ fn event_types() -> BTreeSet<String> {
         EventPayload::Stdout { .. } => 5,
         EventPayload::Stderr { .. } => 6,
         EventPayload::Task { .. } => 7,
+        EventPayload::Http(_) => 8,
     };
     assert!(all.iter().enumerate().all(|(at, payload)| row(payload) == at));
     set(all.iter().map(EventPayload::type_name))
