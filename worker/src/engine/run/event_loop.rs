@@ -149,7 +149,8 @@ fn wait_outside<'js>(
     state: &SharedState,
     wait: Duration,
 ) -> std::result::Result<bool, Failure<'js>> {
-    match (state.timers.borrow().waits_for_input(), http::is_waiting(state)) {
+    let waits_for_input = state.timers.borrow().waits_for_input();
+    match (waits_for_input, http::is_waiting(state)) {
         (true, true) => {}
         (true, false) => return input(ctx, state, wait),
         (false, true) => return responses(ctx, state, wait),
@@ -161,7 +162,8 @@ fn wait_outside<'js>(
         }
     }
     let turn = wait.min(TURN);
-    if state.timers.borrow_mut().is_turn_of_input() {
+    let is_turn_of_input = state.timers.borrow_mut().is_turn_of_input();
+    if is_turn_of_input {
         Ok(responses(ctx, state, Duration::ZERO)? || input(ctx, state, turn)?)
     } else {
         Ok(input(ctx, state, Duration::ZERO)? || responses(ctx, state, turn)?)
