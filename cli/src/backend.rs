@@ -5,7 +5,6 @@ use crate::error::{CliError, exit};
 use crate::target::DaemonTarget;
 use std::sync::Arc;
 use tokio::sync::Mutex;
-use tokio::sync::mpsc;
 use vm_system_daemon::Embedded;
 use vm_system_protocol::control::{Op, Reply};
 
@@ -67,12 +66,12 @@ async fn call_embedded(
     key: Option<String>,
     on_events: OnEvents<'_>,
 ) -> Result<Reply, CallError> {
-    let (sender, mut events) = mpsc::channel(QUEUED_BATCHES);
+    let (follower, mut events) = Embedded::follower(QUEUED_BATCHES);
     let embedded = Arc::clone(embedded);
     // A separate task, so that the supervisor continues while stdout blocks.
-    let work = tokio::spawn(async move { embedded.handle(op, key, sender).await });
+    let work = tokio::spawn(async move { embedded.handle(op, key, follower).await });
     while let Some(batch) = events.recv().await {
-        on_events(batch).map_err(CallError::Own)?;
+        on_events(batch.events).map_err(CallError::Own)?;
     }
     match work.await {
         Ok(result) => result.map_err(|error| CallError::Op(Box::new(error))),

@@ -86,7 +86,8 @@ pub(crate) fn engine() -> impl TypedValueParser<Value = Engine> {
 
 /// The only action after a crash that the supervisor supports.
 pub(crate) fn on_crash() -> impl TypedValueParser<Value = OnCrash> {
-    PossibleValuesParser::new([OnCrash::Close.as_str()]).try_map(|name| name.parse::<OnCrash>())
+    PossibleValuesParser::new([OnCrash::Close.as_str(), OnCrash::Rollback.as_str()])
+        .try_map(|name| name.parse::<OnCrash>())
 }
 
 /// One of the kinds of capabilities.

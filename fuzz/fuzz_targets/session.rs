@@ -76,6 +76,7 @@ fn spec() -> SessionSpec {
         startup_policy: Arc::clone(policy()),
         ttl_s: 0,
         idle_timeout_s: 0,
+        on_crash: vm_system_protocol::model::OnCrash::Close,
     }
 }
 

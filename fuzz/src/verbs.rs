@@ -9,6 +9,7 @@ use vm_system_protocol::control::{DoctorReport, ErrorCode, GivenAnswer, Op, OpEr
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::{CreateSession, Follower, ForkSession, RuntimeApi, RuntimeError, RuntimeFacts};
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{BoxFuture, open_temporary};
@@ -91,7 +92,7 @@ pub fn caller() -> Caller {
 
 /// One verb, as an API runs it.
 pub async fn run(ops: &Ops, op: Op, key: Option<String>) -> Result<Reply, OpError> {
-    ops.handle(VerbRequest { caller: caller(), idempotency_key: key, op, events: None }).await
+    ops.handle(VerbRequest { caller: caller(), idempotency_key: key, op, events: None, memory: ReplyMemory::default() }).await
 }
 
 /// Refuses every verb.

@@ -1,7 +1,7 @@
 //! Owns the methods of `console`: what each writes, in Node's format. Must not: write it, or keep state.
 
 use crate::values::{EngineValues, ObjectClass};
-use crate::{MOST_LEVELS, format_message, inspect, inspect_to_depth, table};
+use crate::{LineRules, cut_to, format_message, inspect, inspect_with, table};
 
 /// A method of `console`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +112,9 @@ fn written<E: EngineValues>(
             let text = match (first, arguments.get(1).and_then(|options| depth_option(engine, options))) {
                 (None, _) => "undefined".to_owned(),
                 (Some(value), None) => inspect(engine, value),
-                (Some(value), Some(depth)) => inspect_to_depth(engine, value, depth),
+                (Some(value), Some(depth)) => {
+                    cut_to(inspect_with(engine, value, depth, LineRules::default()), E::TEXT_BYTES)
+                }
             };
             (OutputLevel::Log, text)
         }
@@ -153,16 +155,13 @@ fn written<E: EngineValues>(
 }
 
 /// `depth` of the options of `console.dir`.
-fn depth_option<E: EngineValues>(engine: &E, options: &E::Value) -> Option<usize> {
+fn depth_option<E: EngineValues>(engine: &E, options: &E::Value) -> Option<i32> {
     if !engine.is_object(options) || engine.class(options) == ObjectClass::Proxy {
         return None;
     }
     let depth = engine.own_data(options, "depth")?;
-    match engine.number(&depth) {
-        Some(depth) if depth >= 0.0 => Some((depth as usize).min(MOST_LEVELS)),
-        Some(_) => None,
-        None => (engine.value_type(&depth) == crate::ValueType::Null).then_some(MOST_LEVELS),
-    }
+    let is_null = engine.value_type(&depth) == crate::ValueType::Null;
+    engine.number(&depth).map(|depth| depth as i32).or(is_null.then_some(i32::MAX))
 }
 
 /// The methods that count or measure under a label.

@@ -45,6 +45,12 @@ pub const EVENT_JSON_DEPTH: usize = 64;
 pub const HELLO_MS: u64 = 5_000;
 /// A zygote must begin with a fork within (milliseconds) after its order, else SIGKILL; the reserve zygote takes over.
 pub const FORK_ORDER_MS: u64 = 2_000;
+/// Most checkpoints of one session.
+pub const CHECKPOINTS: usize = 8;
+/// Rollbacks after crashes within [`ROLLBACK_WINDOW_MS`] above which a session ends instead.
+pub const ROLLBACKS: usize = 5;
+/// See [`ROLLBACKS`] (milliseconds).
+pub const ROLLBACK_WINDOW_MS: u64 = 60_000;
 /// Most sessions that one request forks.
 pub const FORKS: u32 = 64;
 /// A chunked message must be complete within (milliseconds).

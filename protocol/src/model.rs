@@ -15,7 +15,9 @@ pub use durable::{
 };
 pub use event::{ConsoleLevel, Event, EventPayload, HttpRecord, JsType, ResultValue, console_piece};
 pub use execution::{Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};
-pub use session::{Session, SessionEvent, SessionEventType, SessionInspection, SessionStatus};
+pub use session::{
+    Session, SessionCheckpoint, SessionEvent, SessionEventType, SessionInspection, SessionStatus,
+};
 pub use settings::{Limits, OnCrash, Resolver, RuntimeSettings, Settings};
 pub use template::{Capability, CapabilityKind, Engine, StartupFile, StartupMode, Template, TemplateDetail};
 

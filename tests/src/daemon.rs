@@ -77,12 +77,11 @@ impl Daemon {
         let _ = std::fs::remove_file(&notify);
         let manager = UnixDatagram::bind(&notify).expect("notify socket");
         std::fs::set_permissions(&notify, std::fs::Permissions::from_mode(0o777)).expect("chmod");
-        let log = match &options.log {
-            Some(path) => std::fs::OpenOptions::new().write(true).open(path).expect("log"),
-            None => {
-                keep_log(&place);
-                std::fs::File::create(place.path("daemon.log")).expect("log")
-            }
+        let log = if let Some(path) = &options.log {
+            std::fs::OpenOptions::new().write(true).open(path).expect("log")
+        } else {
+            keep_log(&place);
+            std::fs::File::create(place.path("daemon.log")).expect("log")
         };
         let mut serve = command(&place, options.program);
         if let Some(passwd) = &options.passwd {

@@ -196,3 +196,57 @@ fn one_user_has_a_share_of_the_workers_of_programs() {
     }
     daemon.stop();
 }
+
+#[test]
+fn half_frames_of_one_user_take_its_share_of_memory_and_no_more() {
+    if !needs_root() {
+        return;
+    }
+    let (daemon, _worktrees) = shared_daemon("[shares.memory_mb]\nmost = 64\n", &[]);
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let socket = daemon.place.socket();
+    let halves = Crowd::gather(greedy, &["halves", socket.to_str().expect("UTF-8"), "40", "8"]);
+    // 16 MiB for each frame of 8 (its bytes and its value) of half of 62 MiB, and what the kernel keeps for each connection.
+    assert!(halves.count <= 8 + 40, "the daemon has taken {} MiB of 320", halves.count);
+    let large = format!("[{}]", "0,".repeat(1 << 20));
+    let refused = other.cli(&daemon, &["exec", "repl", "nothing", &large[..100_000]]).fails(1);
+    assert!(refused.contains("SESSION_NOT_FOUND"), "others are served: {refused}");
+    drop(halves);
+    daemon.stop();
+}
+
+/// An execution with about so many MiB of output.
+fn output(user: OtherUser, daemon: &Daemon, worktrees: &tempfile::TempDir, mib: usize) -> String {
+    let folder = user.folder(worktrees.path().join(format!("output-{}", user.uid)));
+    user.cli(daemon, &["template", "create", "--name", "theirs", "--max-output-kb", "8192"]).ok();
+    let session = user.session(daemon, &folder).ok().trim().to_owned();
+    let code = format!("for (let i = 0; i < {mib} * 16; i++) console.log('x'.repeat(65000))");
+    let run = ["--output", "json", "exec", "repl", &session, &code];
+    let ended: Value = serde_json::from_str(&user.cli(daemon, &run).ok()).expect("JSON");
+    ended["id"].as_str().expect("an id").to_owned()
+}
+
+#[test]
+fn replies_that_one_user_does_not_read_take_its_share_of_memory_and_others_get_theirs() {
+    if !needs_root() {
+        return;
+    }
+    let (daemon, worktrees) = shared_daemon("[shares.memory_mb]\nmost = 64\n", &[]);
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let execution = output(greedy, &daemon, &worktrees, 7);
+    let before = observe::anonymous_kib(daemon.pid());
+    let socket = daemon.place.socket();
+    let unread = Crowd::gather(greedy, &["unread", socket.to_str().expect("UTF-8"), "10", &execution]);
+    assert_eq!((unread.count, unread.refusal.as_str()), (10, "none"));
+    for _ in 0..30 {
+        other.cli(&daemon, &["session", "list"]).ok();
+        let grown = observe::anonymous_kib(daemon.pid()).saturating_sub(before);
+        // 300 replies of 7 MiB; the budget is 64 MiB, and the heap keeps some of what was used once.
+        assert!(grown < 400 * 1024, "the daemon has grown by {grown} KiB");
+    }
+    // Another user's large reply is not kept waiting by those.
+    let own = output(other, &daemon, &worktrees, 7);
+    assert!(other.cli(&daemon, &["exec", "events", &own]).ok().len() > 7_000_000);
+    drop(unread);
+    daemon.stop();
+}

@@ -1,5 +1,6 @@
 //! The main loop of a session's worker: one `Start`, then executions one after the other until the channel is closed. Between two
-//! executions the worker may be ordered to fork: the child gets a `Start` too, and keeps the global state of its parent's scripts.
+//! executions the worker may be ordered to fork: the child gets a `Start` too, and keeps the global state of its parent's scripts. Before that it may
+//! be ordered to fork: a checkpoint of a session is a child that never gets a `Start`.
 
 use crate::durable;
 use crate::engine::{self, Host, INTERRUPT, JsSession, LibraryEvaluationError, LibrarySource, Preloaded};
@@ -7,7 +8,7 @@ use crate::link::{Link, PacketBuffer};
 use crate::roles::WorkerBody;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use vm_system_protocol::worker::{FromWorker, HostReply, HostRequest, ToWorker, WorkerEvent};
+use vm_system_protocol::worker::{FromWorker, HostReply, HostRequest, Start, ToWorker, WorkerEvent};
 use vm_system_sandbox::interrupt;
 
 /// Exit code of a worker that could not send its hello.
@@ -60,13 +61,26 @@ impl WorkerBody for Prepared {
                 }
                 ToWorker::Fork { order } => {
                     if link.fork(order) {
-                        let ToWorker::Start(start) = link.next_order() else { return EXIT_ORDER };
+                        let Some(start) = start_of_copy(&mut link) else { return EXIT_ORDER };
                         session.go_on_as(&start);
                         link.send(&FromWorker::Started { heap_bytes: session.heap_bytes() });
                     }
                 }
                 _ => return EXIT_ORDER,
             }
+        }
+    }
+}
+
+/// The first order of a copy that is not for a fork: until then it is a checkpoint of its parent's session. Its forks begin here, too.
+fn start_of_copy(link: &mut Link) -> Option<Box<Start>> {
+    loop {
+        match link.next_order() {
+            ToWorker::Start(start) => return Some(start),
+            ToWorker::Fork { order } => {
+                link.fork(order);
+            }
+            _ => return None,
         }
     }
 }

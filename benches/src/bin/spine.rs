@@ -18,7 +18,7 @@ use vm_system_benches::figure::{Figure, micros};
 use vm_system_benches::{floor, peer};
 use vm_system_protocol::control::Op;
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::model::{Session, Settings};
+use vm_system_protocol::model::{OnCrash, Session, Settings};
 use vm_system_spawn::{SpawnConfig, Spawner, WorkerKind, WorkerLimits};
 use vm_system_tests::client::Client;
 use vm_system_tests::command;
@@ -39,7 +39,7 @@ const FLOORS: usize = 1_000;
 const PEER_STARTS: usize = 20;
 const MEMORY_DISK: &str = "/dev/shm";
 
-const PARTS: [&str; 6] = ["create", "fork", "memory", "eval", "throughput", "cli"];
+const PARTS: [&str; 7] = ["create", "fork", "rollback", "memory", "eval", "throughput", "cli"];
 const HELP: &str = "\
 usage: spine [--awake] [PART…]
 
@@ -49,6 +49,7 @@ installed.
 parts:
   create      creating and closing sessions, and the start of a worker in it
   fork        forking sessions with a small and a large heap
+  rollback    an execution with `on_crash: rollback` and without, and a rollback, with a small and a large heap
   memory      idle sessions
   eval        the round trip of a recorded execution
   throughput  executions of eight clients
@@ -91,6 +92,11 @@ fn measure(awake: bool, parts: &[String]) -> anyhow::Result<()> {
     if wants("fork") {
         for side in scene.sides() {
             forks(side);
+        }
+    }
+    if wants("rollback") {
+        for side in scene.sides() {
+            rollbacks(side);
         }
     }
     if wants("memory") {
@@ -240,6 +246,59 @@ fn worker_spawns() -> anyhow::Result<Figure> {
     })
 }
 
+/// Executions in sessions that make a copy before each, beside those that do not, and the way back to a checkpoint.
+fn rollbacks(side: &Side) {
+    let mut client = side.daemon.client();
+    for mib in HEAPS {
+        let mut sessions = [OnCrash::Close, OnCrash::Rollback].map(|on_crash| {
+            let mut settings = Settings::default();
+            settings.limits.mem_mb = 512;
+            settings.runtime.on_crash = on_crash;
+            let template = client.template(settings, &[]);
+            let session = session(&mut client, &side.daemon, &template);
+            client.eval(&session, &fill(mib)).expect("eval");
+            (session, on_crash, Vec::new())
+        });
+        // In turns, so that both have the same noise.
+        for number in 0..FORKS + FORKS / 10 {
+            for (session, _, samples) in &mut sessions {
+                let begin = Instant::now();
+                client.eval(session, "1+2").expect("eval");
+                if number >= FORKS / 10 {
+                    samples.push(micros(begin.elapsed()));
+                }
+            }
+        }
+        for (session, on_crash, samples) in sessions {
+            let name = format!("execution, on_crash {on_crash}, {mib} MiB of heap ({})", side.name);
+            Figure::new(name, "us", samples).print(None);
+            if on_crash == OnCrash::Close {
+                way_back(side, &mut client, &session, mib);
+            }
+            client.close(&session);
+        }
+    }
+}
+
+fn way_back(side: &Side, client: &mut Client, session: &Session, mib: usize) {
+    let id = session.id.to_string();
+    client.op(Op::SessionCheckpoint { session: id.clone(), name: None }).expect("a checkpoint");
+    let samples = (0..FORKS / 4).map(|_| {
+        let begin = Instant::now();
+        client.op(Op::SessionRollback { session: id.clone(), checkpoint: None }).expect("rolled back");
+        micros(begin.elapsed())
+    });
+    let samples = samples.collect();
+    Figure::new(format!("session rollback, {mib} MiB of heap ({})", side.name), "us", samples).print(None);
+}
+
+/// Code that fills the heap. About 1 KiB each: an object with a number and a separate text.
+fn fill(mib: usize) -> String {
+    format!(
+        "var all = []; for (let i = 0; i < {mib} * 1024; i++) all.push({{ i, text: String(i).padEnd(900, 'x') }}); 1"
+    )
+}
+
 /// Forks of sessions with a small and a large heap; each fork is closed before the next one is created.
 fn forks(side: &Side) {
     let mut client = side.daemon.client();
@@ -248,11 +307,7 @@ fn forks(side: &Side) {
     let template = client.template(settings, &[]);
     for mib in HEAPS {
         let parent = session(&mut client, &side.daemon, &template);
-        // About 1 KiB each: an object with a number and a separate text.
-        let fill = format!(
-            "var all = []; for (let i = 0; i < {mib} * 1024; i++) all.push({{ i, text: String(i).padEnd(900, 'x') }}); 1"
-        );
-        client.eval(&parent, &fill).expect("eval");
+        client.eval(&parent, &fill(mib)).expect("eval");
         let heap = client.inspect(&parent).ok().and_then(|seen| seen.uss_kib).unwrap_or_default() / 1024;
         let mut samples = Vec::with_capacity(FORKS);
         for number in 0..FORKS + FORKS / 10 {

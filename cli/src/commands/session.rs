@@ -1,5 +1,6 @@
 //! `session …`: sandboxed processes that run code.
 
+mod checkpoint;
 mod close;
 mod create;
 mod events;
@@ -32,6 +33,14 @@ pub enum Command {
     Events(events::Args),
     /// Create copies of an idle session with its current state
     Fork(fork::Args),
+    /// Keep a frozen copy of an idle session, to which it can be rolled back
+    Checkpoint(checkpoint::CheckpointArgs),
+    /// Show the checkpoints of a session
+    Checkpoints(SessionArg),
+    /// Continue a session from a checkpoint
+    Rollback(checkpoint::RollbackArgs),
+    /// Give up a checkpoint
+    DeleteCheckpoint(checkpoint::DeleteArgs),
 }
 
 /// A session.
@@ -52,5 +61,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Kill(args) => kill::run(context, args).await,
         Command::Events(args) => events::run(context, args).await,
         Command::Fork(args) => fork::run(context, args).await,
+        Command::Checkpoint(args) => checkpoint::create(context, args).await,
+        Command::Checkpoints(args) => checkpoint::list(context, args).await,
+        Command::Rollback(args) => checkpoint::roll_back(context, args).await,
+        Command::DeleteCheckpoint(args) => checkpoint::delete(context, args).await,
     }
 }

@@ -8,7 +8,8 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::model::{
     Capability, CheckpointInfo, Event, Execution, Program, ProgramState, ProgramVersion, Run, Session,
-    SessionEvent, SessionInspection, StartupFile, Task, TaskStatus, Template, TemplateDetail,
+    SessionCheckpoint, SessionEvent, SessionInspection, StartupFile, Task, TaskStatus, Template,
+    TemplateDetail,
 };
 
 /// Types that can be printed as rows.
@@ -63,7 +64,8 @@ records! {
     Session: id name template_id vm_id workspace_id base_commit_oid worktree_path status created_at closed_at last_error
         close_reason runtime_meta engine execution_id;
     SessionInspection: session_id status pid cpu_ms rss_kib pss_kib uss_kib js_heap_bytes fds seccomp_mode no_new_privs
-        cap_eff namespaces rlimits running_execution heartbeat_age_ms adopted;
+        cap_eff namespaces rlimits running_execution heartbeat_age_ms adopted generation
+        next_cull_at;
     Execution: id session_id kind input path args env status started_at ended_at result error metrics degraded events;
     Event: execution_id seq ts type payload;
     SessionEvent: session_id seq at type execution_id other_session_id detail;
@@ -72,6 +74,7 @@ records! {
     Program: id name version source_hash format created_at modified_at source typescript;
     ProgramVersion: version source_hash format created_at;
     ProgramState: frames more_frames globals;
+    SessionCheckpoint: number name created_at heap_bytes;
     CheckpointInfo: seq at cause bytes;
     Task: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at;
     TaskStatus: execution_id name status task result error;

@@ -62,8 +62,8 @@ impl VerbHandler for Fake {
                 let all = events_of_the_fake();
                 // Two batches, which the client must join.
                 let (first, second) = all.split_at(3);
-                let _ = stream.send(first.to_vec()).await;
-                let _ = stream.send(second.to_vec()).await;
+                let _ = stream.send(first).await;
+                let _ = stream.send(second).await;
             }
             answer(op)
         })

@@ -178,6 +178,28 @@ pub enum Op {
     ExecWait {
         execution: String,
     },
+    /// Keep a frozen copy of a live, idle session's worker. The reply is [`Reply::Checkpoint`](super::Reply).
+    SessionCheckpoint {
+        session: String,
+        /// Unique in the session.
+        name: Option<String>,
+    },
+    /// The checkpoints of a live session. The reply is [`Reply::Checkpoints`](super::Reply).
+    SessionCheckpoints {
+        session: String,
+    },
+    /// Give up a checkpoint.
+    SessionDeleteCheckpoint {
+        session: String,
+        /// Number or name.
+        checkpoint: String,
+    },
+    /// Continue an idle session from a checkpoint. The reply is [`Reply::Session`](super::Reply).
+    SessionRollback {
+        session: String,
+        /// Number or name; absent: the newest.
+        checkpoint: Option<String>,
+    },
     /// Copy the control database for this client. The reply is [`Reply::Backup`](super::Reply). Administrators only, as the
     /// two below.
     BackupBegin,

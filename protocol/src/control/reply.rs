@@ -5,8 +5,8 @@ use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
 use crate::model::{
-    Capability, Event, Execution, Session, SessionEvent, SessionInspection, StartupFile, Template,
-    TemplateDetail,
+    Capability, Event, Execution, Session, SessionCheckpoint, SessionEvent, SessionInspection, StartupFile,
+    Template, TemplateDetail,
 };
 use crate::time::Timestamp;
 use serde::Serialize;
@@ -55,6 +55,9 @@ pub enum Reply {
     Audit(Vec<AuditRecord>),
     /// The result of a verb of durable programs.
     Durable(DurableReply),
+    Checkpoint(Box<SessionCheckpoint>),
+    /// Oldest first.
+    Checkpoints(Vec<SessionCheckpoint>),
     /// A copy of the database that can be transferred.
     Backup(Box<BackupInfo>),
     /// Bytes of a copy, at most [`PART_BYTES`](super::PART_BYTES); none at its end.

@@ -70,6 +70,19 @@ fn of_scripts(engine: &Engine) -> bool {
     *engine != Engine::Cvm
 }
 
+/// A frozen copy of a session's worker, to which the session can be rolled back.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct SessionCheckpoint {
+    /// Counts from 1 in each session, never reused.
+    pub number: u64,
+    /// The client's name for it, unique in the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub created_at: Timestamp,
+    /// JavaScript heap (bytes) as the worker reported it; advisory. The memory is shared with the session until either writes.
+    pub heap_bytes: u64,
+}
+
 text_enum! {
     /// What happened to a session.
     SessionEventType {
@@ -88,6 +101,10 @@ text_enum! {
         ExecutionEnded = "execution_ended",
         /// Another supervisor has taken its worker over.
         Adopted = "adopted",
+        /// `detail`: the number of the checkpoint.
+        Checkpointed = "checkpointed",
+        /// It continues with another worker, from a frozen copy. `detail`: `checkpoint` and its number, or why its worker ended.
+        RolledBack = "rolled_back",
         /// `detail`: the closing reason.
         Closed = "closed",
         /// `detail`: the closing reason and what is known.
@@ -99,7 +116,8 @@ text_enum! {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct SessionEvent {
     pub session_id: SessionId,
-    /// 1, 2, 3, … in each session. The first ones are deleted together with the executions that they are about.
+    /// 1, 2, 3, … in each session. The first ones are deleted together with the executions that they are about, and of more than
+    /// 10 000 by checkpoints, rollbacks and adoptions.
     pub seq: u64,
     pub at: Timestamp,
     #[serde(rename = "type")]
@@ -145,6 +163,12 @@ pub struct SessionInspection {
     pub running_execution: Option<crate::ids::ExecutionId>,
     /// Time since the worker's last message (milliseconds).
     pub heartbeat_age_ms: u64,
-    /// Whether this supervisor took the worker over from an earlier one; no supervisor does so yet.
+    /// Whether this supervisor took the worker over from an earlier one.
     pub adopted: bool,
+    /// Counts the session's workers from 1: each rollback replaces the worker.
+    pub generation: u64,
+    /// When `ttl_s` or `idle_timeout_s` ends the session, unless it is used before; absent while an execution runs and only
+    /// `idle_timeout_s` is set, and without these settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cull_at: Option<Timestamp>,
 }

@@ -67,14 +67,13 @@ impl Default for Resolver {
 }
 
 text_enum! {
-    /// The action when a session's worker exits unexpectedly. Templates may only use [`OnCrash::Close`]; the other names are
-    /// reserved, and refused.
+    /// The action when a session's worker exits unexpectedly. Templates may not use [`OnCrash::Restart`], which is reserved.
     OnCrash {
         /// The session is `crashed`.
         Close = "close",
         /// A new session replaces the crashed one.
         Restart = "restart",
-        /// A frozen fork continues.
+        /// A fork of the frozen copy that was made before the execution continues.
         Rollback = "rollback",
     }
 }

@@ -55,8 +55,9 @@ structs! {
     CheckFinding { check, object, id, detail }
     SessionInspection {
         session_id, status, pid, cpu_ms, rss_kib, pss_kib, uss_kib, js_heap_bytes, fds, seccomp_mode, no_new_privs,
-        cap_eff, namespaces, rlimits, running_execution, heartbeat_age_ms, adopted,
+        cap_eff, namespaces, rlimits, running_execution, heartbeat_age_ms, adopted, generation, next_cull_at,
     }
+    SessionCheckpoint { number, name, created_at, heap_bytes }
     Template { id, name, engine, is_active, exposed_modules, libraries, created_at, updated_at, built_in }
     TemplateDetail { template, settings, capabilities, startup_files }
     Capability { id, vm_id, kind, name, enabled, config }
@@ -243,6 +244,8 @@ enums! {
         TemplateAddLibrary { template, name }, TemplateRemoveLibrary { template, name }, LibraryCatalog,
         LibraryInstall(library), LibraryRemove { name }, LibraryVerify { name },
         AuditList { before, limit }, Durable(op), SessionFork { session, count }, ExecWait { execution },
+        SessionCheckpoint { session, name }, SessionCheckpoints { session },
+        SessionDeleteCheckpoint { session, checkpoint }, SessionRollback { session, checkpoint },
         BackupBegin, BackupPart { backup, at }, BackupEnd { backup },
         SessionEvents { session, after_seq, limit, wait }, DatabaseCheck,
     }
@@ -252,6 +255,7 @@ enums! {
         Events(events), Health(health), RuntimeSummary(summary), RuntimeInfo(info), Doctor(report),
         Modules(modules), Capability(capability), StartupFile(file), TemplateName(name), Libraries(libraries),
         Library(library), LibraryChecks(checks), Audit(records), Durable(reply),
+        Checkpoint(checkpoint), Checkpoints(checkpoints),
         Backup(info), BackupPart(bytes), Checked(report), SessionEvents(page),
     }
 }

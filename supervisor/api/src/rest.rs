@@ -25,6 +25,7 @@ mod gate;
 mod input;
 mod local_uid;
 mod mcp;
+mod memory;
 pub mod openapi;
 mod pages;
 mod parts;

@@ -116,6 +116,10 @@ impl SessionMachine {
             Phase::Ended | Phase::Released | Phase::Killed | Phase::Closing => {}
             // A session without a worker yet is created first, and then closed.
             Phase::New | Phase::Spawning => self.ending.closing = Some(cause),
+            Phase::Restoring => {
+                self.ending.closing = Some(cause);
+                self.give_up_restoring(cause.reason(), now, out);
+            }
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
                 self.ending.closing = Some(cause);
                 self.phase = Phase::Closing;
@@ -163,14 +167,16 @@ impl SessionMachine {
         {
             return;
         }
-        self.ending.verdict = Some(reason);
-        if self.phase == Phase::Spawning {
-            return;
+        self.ending.verdict = Some(reason.clone());
+        match self.phase {
+            Phase::Spawning => return,
+            Phase::Restoring => return self.give_up_restoring(reason, now, out),
+            _ => {}
         }
         self.phase = Phase::Killed;
         out.push(SessionAction::Kill);
         self.drop_loading(Refusal::NotReady("its worker is being ended".to_owned()), now, out);
-        self.drop_forks(Refusal::NotReady(self.not_ready_because()), out);
+        self.drop_forks(&Refusal::NotReady(self.not_ready_because()), out);
         self.timers = SessionTimers { phase_at: Some(now.mono_ms + EXIT_MS), ..SessionTimers::default() };
         if let Some(Current::Running(running)) = &mut self.current
             && running.host.take().is_some()
@@ -180,17 +186,24 @@ impl SessionMachine {
     }
 
     pub(super) fn on_exit(&mut self, exit_status: WorkerExitStatus, now: Now, out: &mut Vec<SessionAction>) {
+        if self.phase == Phase::Restoring {
+            return self.exited_for_rollback(now, out);
+        }
         if !self.has_worker() {
             return;
         }
         let reason = self.close_reason_of(exit_status);
+        if self.rolls_back_after(&reason, now) {
+            return self.roll_back_after(reason, now, out);
+        }
         self.end(reason, now, out);
     }
 
     /// The worker has exited, or was never started: records everything that is left.
     pub(super) fn end(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         self.drop_loading(Refusal::NotReady(format!("its worker ended ({reason})")), now, out);
-        self.drop_forks(Refusal::NotReady(format!("its worker ended ({reason})")), out);
+        self.drop_forks(&Refusal::NotReady(format!("its worker ended ({reason})")), out);
+        self.refuse_rollback(&reason, out);
         let requested = self.ending.closing.is_some();
         let crash = CrashRecord {
             reason: &reason,
@@ -201,6 +214,10 @@ impl SessionMachine {
             usage: self.ending.usage,
         };
         self.record.last_error = crash.describe(requested);
+        let more = self.why_not_rolled_back(&reason, now);
+        if let (Some(error), Some(more)) = (&mut self.record.last_error, more) {
+            error.push_str(&more);
+        }
         if !requested {
             self.record.runtime_meta = crash.add_to(&self.record.runtime_meta);
         }

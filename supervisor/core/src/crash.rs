@@ -38,21 +38,26 @@ impl CrashRecord<'_> {
         execution.into_iter().chain(usage).collect()
     }
 
-    /// The session's facts with those of the crash; invalid facts are replaced.
+    /// The session's facts with those of the crash.
     pub(super) fn add_to(&self, runtime_meta: &JsonText) -> JsonText {
-        let mut facts = match runtime_meta.to_value() {
-            Some(serde_json::Value::Object(facts)) => facts,
-            _ => serde_json::Map::new(),
-        };
         let crash = serde_json::json!({
             "reason": self.reason.to_string(),
             "execution_id": self.execution.map(|id| id.to_string()),
             "cpu_ms": self.usage.map(|usage| usage.cpu_ms),
             "peak_memory_kib": self.usage.map(|usage| usage.peak_memory_kib),
         });
-        facts.insert("crash".to_owned(), crash);
-        JsonText::from_value(&serde_json::Value::Object(facts))
+        with_fact(runtime_meta, "crash", &crash)
     }
+}
+
+/// The session's facts with one more, which replaces an earlier one of this name; invalid facts are replaced.
+pub(super) fn with_fact(runtime_meta: &JsonText, name: &str, fact: &serde_json::Value) -> JsonText {
+    let mut facts = match runtime_meta.to_value() {
+        Some(serde_json::Value::Object(facts)) => facts,
+        _ => serde_json::Map::new(),
+    };
+    facts.insert(name.to_owned(), fact.clone());
+    JsonText::from_value(&serde_json::Value::Object(facts))
 }
 
 /// What a reason means, as the rest of a sentence.

@@ -9,6 +9,7 @@ use super::input::{CloseCause, Now, Refusal, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::messages::host_error;
 use vm_system_protocol::reason::{CloseReason, LimitKind};
+use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::HostReply;
 
 /// Longest wait for a host call or a file (milliseconds); the workers of the host have shorter deadlines.
@@ -34,6 +35,13 @@ impl SessionMachine {
             [timers.ttl_at, timers.idle_at, timers.phase_at, timers.hang_up_at, self.ledger.retry_at()];
         let execution = self.execution_deadlines().into_iter().chain([self.unrecorded_deadline()]);
         session.into_iter().chain(execution).flatten().min()
+    }
+
+    /// When `ttl_s` or `idle_timeout_s` ends the session, as things are.
+    pub fn next_cull_at(&self, now: Now) -> Option<Timestamp> {
+        let at = [self.timers.ttl_at, self.timers.idle_at].into_iter().flatten().min()?;
+        let left_ms = i64::try_from(at.saturating_sub(now.mono_ms)).unwrap_or(i64::MAX);
+        Some(Timestamp(now.unix_ms.saturating_add(left_ms)))
     }
 
     fn execution_deadlines(&self) -> [Option<u64>; 3] {
@@ -100,6 +108,7 @@ impl SessionMachine {
                 let reason = self.close_reason_of(super::WorkerExitStatus::Unknown);
                 self.end(reason, now, out);
             }
+            Phase::Restoring => self.restoring_overdue(now, out),
             Phase::New | Phase::Spawning | Phase::Starting | Phase::Ended | Phase::Released => {}
         }
     }

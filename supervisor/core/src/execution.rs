@@ -323,17 +323,18 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        if self.phase != Phase::Ready || self.ending.verdict.is_some() {
-            return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
-        }
         // An adopted worker may run an execution that the store does not have.
-        if self.current.is_some() || self.is_taking_over() {
-            return Self::reply(token, Err(Refusal::Busy), out);
+        if let Some(refusal) = self.refuses_idle_request() {
+            return Self::reply(token, Err(refusal), out);
         }
         if let Some(error) = self.ledger.refuses_more() {
             return Self::reply(token, Err(Refusal::Storage(error)), out);
         }
-        self.begin(ExecutionJob { token: Some(token), request, policy }, now, out);
+        let job = ExecutionJob { token: Some(token), request, policy };
+        if self.lacks_guard() {
+            return self.make_guard(Some(job), now, out);
+        }
+        self.begin(job, now, out);
     }
 
     /// Begins a request: loads its file, or runs its text.
@@ -486,6 +487,9 @@ impl SessionMachine {
             (Some(reason), _, _) => format!("it is {} ({reason})", self.record.status),
             (None, Some(verdict), _) => format!("it is being ended ({verdict})"),
             (None, None, Some(_)) => "it is closing".to_owned(),
+            (None, None, None) if self.generation() > 1 || self.phase == Phase::Restoring => {
+                "it is being rolled back".to_owned()
+            }
             (None, None, None) => "it is starting".to_owned(),
         }
     }

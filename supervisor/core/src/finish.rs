@@ -149,7 +149,7 @@ impl SessionMachine {
         } else if kind == ExecutionKind::Startup && self.phase == Phase::Starting {
             self.startup_ended(&what, status, now, out);
         } else {
-            self.rest(now);
+            self.rest_changed(now, out);
         }
     }
 

@@ -4,20 +4,33 @@
 //! A fork has two results: the worker reports whether its clone succeeded, and the owner task reports whether the child became
 //! a worker. The machine continues when it has both. A worker is killed if its report contradicts the owner task or is missing.
 
-use super::execution::Current;
+use super::execution::{Current, ExecutionJob};
 use super::input::{ForkFault, Now, Refusal, SessionAction, SessionReply, SpawnFailure, SpawnFault, Token};
 use super::machine::{Phase, SessionMachine};
 use vm_system_protocol::limits::HELLO_MS;
 
 /// Longest duration of a fork (milliseconds): two hellos and the keeper's report.
-const FORK_MS: u64 = 3 * HELLO_MS;
+pub(super) const FORK_MS: u64 = 3 * HELLO_MS;
+
+/// What a child is for.
+#[derive(Debug)]
+pub(super) enum ForkPurpose {
+    /// New sessions.
+    Sessions {
+        token: Token,
+        /// Children that are still to be started, including the current one.
+        left: u32,
+    },
+    /// A checkpoint with this name.
+    Checkpoint { token: Token, name: Option<String> },
+    /// The guard copy, before this job if there is one.
+    Guard { job: Option<ExecutionJob> },
+}
 
 /// Forks of one request.
 #[derive(Debug)]
 pub(super) struct Forking {
-    token: Token,
-    /// Children that are still to be started, including the current one.
-    left: u32,
+    pub(super) purpose: ForkPurpose,
     order: u64,
     /// The worker's report: the errno of a clone that failed.
     word: Option<Result<(), i32>>,
@@ -27,24 +40,39 @@ pub(super) struct Forking {
     pub(super) until: u64,
 }
 
-impl SessionMachine {
-    pub(super) fn fork(&mut self, token: Token, count: u32, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase != Phase::Ready || self.ending.verdict.is_some() {
-            return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
-        }
-        if self.current.is_some() || self.is_taking_over() || count == 0 {
-            return Self::reply(token, Err(Refusal::Busy), out);
-        }
-        self.timers.idle_at = None;
-        self.order_fork(token, count, now, out);
+impl Forking {
+    pub(super) fn is_of_guard(&self) -> bool {
+        matches!(self.purpose, ForkPurpose::Guard { .. })
     }
 
-    fn order_fork(&mut self, token: Token, left: u32, now: Now, out: &mut Vec<SessionAction>) {
-        self.peer.forks += 1;
+    /// Replies to the caller, if there is one, that nothing was made.
+    pub(super) fn refuse(&self, why: &Refusal, out: &mut Vec<SessionAction>) {
+        let token = match &self.purpose {
+            ForkPurpose::Sessions { token, .. } | ForkPurpose::Checkpoint { token, .. } => Some(*token),
+            ForkPurpose::Guard { job } => job.as_ref().and_then(|job| job.token),
+        };
+        if let Some(token) = token {
+            SessionMachine::reply(token, Err(why.clone()), out);
+        }
+    }
+}
+
+impl SessionMachine {
+    pub(super) fn fork(&mut self, token: Token, count: u32, now: Now, out: &mut Vec<SessionAction>) {
+        let refusal = self.refuses_idle_request().or((count == 0).then_some(Refusal::Busy));
+        if let Some(refusal) = refusal {
+            return Self::reply(token, Err(refusal), out);
+        }
+        self.timers.idle_at = None;
+        self.order_fork(ForkPurpose::Sessions { token, left: count }, now, out);
+    }
+
+    pub(super) fn order_fork(&mut self, purpose: ForkPurpose, now: Now, out: &mut Vec<SessionAction>) {
+        self.peer.forks = self.peer.forks.wrapping_add(1);
         let (order, until) = (self.peer.forks, now.mono_ms + FORK_MS);
         out.push(SessionAction::Fork { order });
         self.current =
-            Some(Current::Forking(Box::new(Forking { token, left, order, word: None, seen: None, until })));
+            Some(Current::Forking(Box::new(Forking { purpose, order, word: None, seen: None, until })));
     }
 
     /// The worker's report about its clone.
@@ -95,18 +123,7 @@ impl SessionMachine {
         let Some(word) = forking.word else { return };
         let Some(seen) = forking.seen.take() else { return };
         match (word, seen) {
-            (Ok(()), Ok(())) => {
-                out.push(SessionAction::ForkTaken);
-                let (token, left) = (forking.token, forking.left - 1);
-                match left {
-                    0 => self.forks_over(Ok(SessionReply::Done), now, out),
-                    _ if self.phase != Phase::Ready => {
-                        let why = Refusal::NotReady(self.not_ready_because());
-                        self.forks_over(Err(why), now, out);
-                    }
-                    _ => self.order_fork(token, left, now, out),
-                }
-            }
+            (Ok(()), Ok(())) => self.fork_succeeded(now, out),
             (Err(_), Ok(())) => self.violation("a child of a fork that it reported as failed", now, out),
             (Err(errno), Err(_)) => {
                 self.forks_over(Err(Refusal::Fork(refused_by_kernel(errno))), now, out);
@@ -119,11 +136,32 @@ impl SessionMachine {
         }
     }
 
+    fn fork_succeeded(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+        let Some(Current::Forking(forking)) = &self.current else { return };
+        if let ForkPurpose::Sessions { token, left } = forking.purpose {
+            out.push(SessionAction::ForkTaken);
+            match left - 1 {
+                0 => self.forks_over(Ok(SessionReply::Done), now, out),
+                _ if self.phase != Phase::Ready => {
+                    let why = Refusal::NotReady(self.not_ready_because());
+                    self.forks_over(Err(why), now, out);
+                }
+                left => self.order_fork(ForkPurpose::Sessions { token, left }, now, out),
+            }
+        } else if let Some(Current::Forking(forking)) = self.current.take() {
+            self.copy_made(*forking, now, out);
+        }
+    }
+
     /// The session is idle again, or continues to close.
     fn forks_over(&mut self, result: Result<SessionReply, Refusal>, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Forking(forking)) = self.current.take() else { return };
         out.push(SessionAction::ForksOver);
-        Self::reply(forking.token, result, out);
+        match (result, &forking.purpose) {
+            (Ok(reply), ForkPurpose::Sessions { token, .. }) => Self::reply(*token, Ok(reply), out),
+            (Ok(_), _) => {}
+            (Err(why), _) => forking.refuse(&why, out),
+        }
         match self.phase {
             Phase::Closing => self.shut_down(now, out),
             _ => self.rest(now),
@@ -131,12 +169,12 @@ impl SessionMachine {
     }
 
     /// The worker that forks has exited, or will: its child becomes no session.
-    pub(super) fn drop_forks(&mut self, why: Refusal, out: &mut Vec<SessionAction>) {
+    pub(super) fn drop_forks(&mut self, why: &Refusal, out: &mut Vec<SessionAction>) {
         if let Some(Current::Forking(forking)) =
             self.current.take_if(|current| matches!(current, Current::Forking(_)))
         {
             out.push(SessionAction::ForksOver);
-            Self::reply(forking.token, Err(why), out);
+            forking.refuse(why, out);
         }
     }
 }

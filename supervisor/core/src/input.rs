@@ -1,18 +1,21 @@
 //! Inputs and actions of the session machine, and the data that they carry. Decides nothing.
 
-use super::durable::DurableRefusal;
+use super::durable::{DurableRefusal, SubmittedAnswer};
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Permit};
-use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
-use vm_system_protocol::model::{Event, Execution, ExecutionKind, HttpRecord, Session};
+use vm_system_protocol::limits::CHECKPOINTS;
+use vm_system_protocol::model::{
+    Event, Execution, ExecutionKind, HttpRecord, OnCrash, Session, SessionCheckpoint,
+};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, Write};
 
 use super::exit::WorkerExitStatus;
+use super::rollback::CopyId;
 
 /// The time of a step. The machine has no clock of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +56,8 @@ pub struct SessionSpec {
     pub ttl_s: u32,
     /// The session ends this long after its last execution (seconds), 0 = never.
     pub idle_timeout_s: u32,
+    /// What follows when the worker exits unexpectedly.
+    pub on_crash: OnCrash,
 }
 
 /// Where an execution's text comes from.
@@ -226,6 +231,16 @@ pub enum SessionInput {
         /// `Ok`: there is a child, identified by the kernel.
         result: Result<(), ForkFault>,
     },
+    /// A client's request for a checkpoint.
+    Checkpoint { token: Token, name: Option<String> },
+    /// A client's request to give up a checkpoint (its number or name).
+    DeleteCheckpoint { token: Token, checkpoint: String },
+    /// A client's request to continue from a checkpoint (its number or name; the newest if absent).
+    Rollback { token: Token, checkpoint: Option<String> },
+    /// The frozen copy of a checkpoint has exited by itself.
+    CheckpointExited { number: u64 },
+    /// The result of [`SessionAction::ForkCopy`]: a worker, for which there is a seed of random numbers.
+    CopyForked(Result<[u8; 32], ForkFault>),
     /// The result of [`SessionAction::LoadSource`].
     SourceLoaded {
         execution: ExecutionId,
@@ -267,7 +282,7 @@ pub enum SessionInput {
         /// `None`: the pending one.
         task: Option<TaskId>,
         /// The answer as it was submitted.
-        answer: GivenAnswer,
+        answer: SubmittedAnswer,
         /// Reply when the execution waits again or has ended (true), or as soon as the answer is stored.
         wait: bool,
     },
@@ -308,6 +323,13 @@ pub enum SessionAction {
     },
     /// The child of the current fork belongs to its new session from now on.
     ForkTaken,
+    /// The child of the current fork is stopped, and kept as this copy.
+    Freeze { copy: CopyId },
+    /// Kill a frozen copy.
+    DropCopy { copy: CopyId },
+    /// Have a frozen copy fork: the child becomes this session's worker. The last worker has exited. Result:
+    /// [`SessionInput::CopyForked`].
+    ForkCopy { copy: CopyId },
     /// No more forks for the caller, and the worker's clone is over. A child that was not taken is to be killed.
     ForksOver,
     /// Send a message to the worker, in order.
@@ -385,6 +407,8 @@ pub enum SessionReply {
     Session(Box<Session>),
     /// The execution as it is now.
     Executed(Executed),
+    /// A new checkpoint.
+    Checkpoint(Box<SessionCheckpoint>),
 }
 
 /// An execution with its output.
@@ -458,6 +482,15 @@ pub enum Refusal {
     /// The worker could not be forked.
     #[error("the session could not be forked: {}", .0.why)]
     Fork(SpawnFailure),
+    /// The session has no such checkpoint.
+    #[error("the session has no checkpoint {0}")]
+    NoCheckpoint(String),
+    /// The name is taken.
+    #[error("the session has a checkpoint {0:?} already")]
+    CheckpointExists(String),
+    /// The session has as many checkpoints as it may.
+    #[error("the session has {CHECKPOINTS} checkpoints, which is the most")]
+    TooManyCheckpoints,
     /// A startup file failed, with its path and error.
     #[error("startup failed: {0}")]
     StartupFailed(String),

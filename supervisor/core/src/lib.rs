@@ -38,10 +38,9 @@
 //!   reply, followers see the last events, and the worker's messages may be acknowledged. So an adopted worker may have executions
 //!   that the store does not have ([`adoption`]).
 //!
-//! # A fork
-//! The worker of an idle session forks; each child becomes the worker of a new session ([`fork`]). The session is busy
-//! meanwhile, for less than a millisecond per fork. The new session has a machine of its own: it begins at `Spawning` like any
-//! other, but its worker exists already and it has no startup files.
+//! # Forks and rollbacks
+//! The worker of an idle session forks; each child becomes the worker of a new session with a machine of its own ([`fork`]), or a
+//! frozen copy, a fork of which replaces the worker later ([`rollback`]). The session is busy meanwhile.
 //!
 //! # The worker is hostile
 //! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.
@@ -60,6 +59,7 @@ mod machine;
 mod messages;
 mod pending_task;
 mod record;
+mod rollback;
 mod source_format;
 mod start;
 
@@ -75,4 +75,5 @@ pub use input::{
     SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
+pub use rollback::CopyId;
 pub use source_format::{module_format, run_file_format};

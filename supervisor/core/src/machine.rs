@@ -9,6 +9,7 @@ use super::input::{
     SpawnFailure, Token,
 };
 use super::record::Ledger;
+use super::rollback::Copies;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, SessionUsage};
@@ -32,6 +33,8 @@ pub(super) enum Phase {
     Starting,
     /// Accepts executions.
     Ready,
+    /// The worker is replaced by a fork of a frozen copy (`rollback`).
+    Restoring,
     /// The session is to end; the worker may finish its execution.
     Closing,
     /// SIGKILL was sent.
@@ -63,6 +66,8 @@ pub(super) struct Lifetime {
     pub(super) ttl_ms: Option<u64>,
     /// Without an execution.
     pub(super) idle_ms: Option<u64>,
+    /// The end of the total (`mono_ms`).
+    pub(super) ends_at: Option<u64>,
 }
 
 /// The worker's side of the channel.
@@ -97,6 +102,28 @@ pub(super) struct ChannelState {
     pub(super) heap_bytes: u64,
     /// Forks ordered so far.
     pub(super) forks: u64,
+}
+
+impl ChannelState {
+    /// A worker that was not set up yet.
+    pub(super) const fn of_new_worker() -> Self {
+        Self {
+            next_seq: 1,
+            next_call: Some(1),
+            adopting: None,
+            setting_up: true,
+            repeating: false,
+            gave_up: false,
+            stored_running: None,
+            repeated_up_to: 0,
+            unrecorded: None,
+            unrecorded_ended: 0,
+            database_restarted: false,
+            cpu_allowed_ms: 0,
+            heap_bytes: 0,
+            forks: 0,
+        }
+    }
 }
 
 /// What a session is created from, and the result for its creator.
@@ -136,6 +163,7 @@ pub struct SessionMachine {
     pub(super) lifetime: Lifetime,
     memory_mb: u32,
     pub(super) peer: ChannelState,
+    pub(super) copies: Copies,
     pub(super) ledger: Ledger,
     /// Use of host modules by the session's executions, since this supervisor started or adopted it.
     pub(super) host_usage: SessionUsage,
@@ -153,6 +181,7 @@ pub struct AdoptedExecution {
 impl SessionMachine {
     /// A session to create; its first input is [`SessionInput::Create`].
     pub fn new(spec: SessionSpec) -> Self {
+        let copies = Copies::new(spec.on_crash, &spec.start, &spec.record.runtime_meta);
         Self {
             memory_mb: spec.start.limits.mem_mb,
             record: spec.record,
@@ -172,23 +201,10 @@ impl SessionMachine {
             lifetime: Lifetime {
                 ttl_ms: (spec.ttl_s > 0).then(|| u64::from(spec.ttl_s) * 1_000),
                 idle_ms: (spec.idle_timeout_s > 0).then(|| u64::from(spec.idle_timeout_s) * 1_000),
+                ends_at: None,
             },
-            peer: ChannelState {
-                next_seq: 1,
-                next_call: Some(1),
-                adopting: None,
-                setting_up: true,
-                repeating: false,
-                gave_up: false,
-                stored_running: None,
-                repeated_up_to: 0,
-                unrecorded: None,
-                unrecorded_ended: 0,
-                database_restarted: false,
-                cpu_allowed_ms: 0,
-                heap_bytes: 0,
-                forks: 0,
-            },
+            peer: ChannelState::of_new_worker(),
+            copies,
             ledger: Ledger::default(),
             host_usage: SessionUsage::default(),
             adopted: false,
@@ -218,13 +234,15 @@ impl SessionMachine {
         machine.peer.database_restarted = running.is_some();
         machine.peer.stored_running =
             running.as_ref().map(|running| Unconfirmed { execution: running.row.execution.id, began: false });
-        // Different from the numbers that the previous supervisor gave.
-        machine.peer.forks = now.unix_ms.max(0).unsigned_abs();
+        // Different from the numbers that earlier supervisors gave: a report about their last fork may follow.
+        machine.peer.forks = nonce << 20;
         machine.peer.next_seq = last_committed.saturating_add(1);
         machine.peer.adopting = Some(nonce);
         machine.ledger.resume(last_committed);
         let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
-        machine.timers.ttl_at = machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
+        machine.lifetime.ends_at =
+            machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
+        machine.timers.ttl_at = machine.lifetime.ends_at;
         machine.timers.phase_at = Some(now.mono_ms + super::deadlines::ADOPTED_MS);
         out.push(SessionAction::Send(ToWorker::Adopt { last_committed, nonce }));
         match running {
@@ -233,6 +251,7 @@ impl SessionMachine {
             }
             None => machine.rest(now),
         }
+        machine.forget_lost_copies(out);
         machine
     }
 
@@ -247,6 +266,15 @@ impl SessionMachine {
                 self.execute(token, request, policy, now, out);
             }
             SessionInput::Fork { token, count } => self.fork(token, count, now, out),
+            SessionInput::Checkpoint { token, name } => self.checkpoint(token, name, now, out),
+            SessionInput::DeleteCheckpoint { token, checkpoint } => {
+                self.delete_checkpoint(token, &checkpoint, out);
+            }
+            SessionInput::Rollback { token, checkpoint } => {
+                self.roll_back(token, checkpoint.as_deref(), now, out);
+            }
+            SessionInput::CheckpointExited { number } => self.copy_exited(number, out),
+            SessionInput::CopyForked(result) => self.copy_forked(result, now, out),
             SessionInput::ForkEnded { order, result } => self.fork_ended(order, result, now, out),
             SessionInput::SourceLoaded { execution, result } => {
                 self.source_loaded(execution, result, now, out);
@@ -292,6 +320,11 @@ impl SessionMachine {
     /// Whether its worker was started by an earlier supervisor.
     pub fn is_adopted(&self) -> bool {
         self.adopted
+    }
+
+    /// The worker was started by this supervisor.
+    pub(super) fn forget_adoption(&mut self) {
+        self.adopted = false;
     }
 
     /// Whether an adopted worker has not sent everything again that it had sent to the previous supervisor.

@@ -7,14 +7,13 @@
 //! - Neither clock runs: the wall clock is paused as during any host call, and a waiting worker uses no CPU time.
 //! - The pause ends with its worker at the latest. The end of the execution withdraws the task in the same batch.
 
-use super::durable::{DurableRefusal, answer_of, judged, task_of_pause, unfit, when_due};
+use super::durable::{DurableRefusal, SubmittedAnswer, answer_of, task_of_pause, unfit, when_due};
 use super::execution::{Current, Running};
 use super::input::{Executed, Now, Refusal, SessionAction, Token};
 use super::machine::SessionMachine;
 use super::messages::EventRefusal;
 use super::record::{Mark, Pending};
 use std::sync::Arc;
-use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{PROMPT_BYTES, TaskAnswer};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::json::JsonText;
@@ -193,7 +192,7 @@ impl SessionMachine {
         &mut self,
         (token, wait): (Token, bool),
         execution: ExecutionId,
-        (task, answer): (Option<TaskId>, &GivenAnswer),
+        (task, answer): (Option<TaskId>, &SubmittedAnswer),
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
@@ -209,7 +208,10 @@ impl SessionMachine {
         let Some(pending) = running.tasks.pending.as_mut().filter(fits) else {
             return Self::reply(token, Err(Refusal::Task(DurableRefusal::NotPending)), out);
         };
-        match judged(&pending.row, answer) {
+        let Some(checked) = answer.for_task(&pending.row) else {
+            return Self::reply(token, Err(Refusal::Task(DurableRefusal::NotPending)), out);
+        };
+        match checked {
             Ok(answer) => {
                 if wait {
                     running.token = Some(token);

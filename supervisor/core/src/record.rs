@@ -71,6 +71,18 @@ pub(super) enum Mark {
         token: Token,
         why: DurableRefusal,
     },
+    /// The list of checkpoints, which has this new one.
+    Checkpoints {
+        token: Token,
+        made: Option<u64>,
+        reply: SessionReply,
+    },
+    /// The session's new generation, before its worker exists.
+    Restoring,
+    /// The session is ready after a rollback.
+    RolledBack {
+        token: Option<Token>,
+    },
     /// A retry of the first owed write.
     Retry,
 }
@@ -128,6 +140,15 @@ impl Ledger {
         self.recorded = last_committed;
         self.committed = last_committed;
         self.acked = last_committed;
+    }
+
+    /// Another worker begins with number 1; batches of the earlier one acknowledge nothing any more.
+    pub(super) fn begin_worker(&mut self) {
+        self.resume(0);
+        self.unacked_bytes = 0;
+        for pending in &mut self.pending {
+            pending.worker_seq = None;
+        }
     }
 
     /// The worker's message of this number is handled; only its record is missing.
@@ -217,6 +238,14 @@ impl SessionMachine {
             Mark::TaskInserted { token, task, executed } => self.on_task_stored(token, task, executed, out),
             Mark::Taken { token, executed } => Self::reply(token, Ok(SessionReply::Executed(executed)), out),
             Mark::Refused { token, why } => Self::reply(token, Err(Refusal::Task(why)), out),
+            Mark::Checkpoints { token, reply, .. } => Self::reply(token, Ok(reply), out),
+            Mark::Restoring => self.restoring_stored(now, out),
+            Mark::RolledBack { token } => {
+                if let Some(token) = token {
+                    let session = SessionReply::Session(Box::new(self.record.clone()));
+                    Self::reply(token, Ok(session), out);
+                }
+            }
             Mark::Retry => self.retried(true, now, out),
         }
         if let Some(seq) = pending.worker_seq {
@@ -284,6 +313,20 @@ impl SessionMachine {
                     Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
                 }
                 let why = format!("its record could not be stored: {error}");
+                self.condemn(CloseReason::SpawnFailed(why), now, out);
+            }
+            Mark::Checkpoints { token, made, .. } => {
+                if let Some(number) = made {
+                    self.checkpoint_lost(number, out);
+                }
+                Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+            }
+            Mark::Restoring => self.restoring_not_stored(error, now, out),
+            Mark::RolledBack { token } => {
+                if let Some(token) = token {
+                    Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+                }
+                let why = format!("the end of its rollback could not be stored: {error}");
                 self.condemn(CloseReason::SpawnFailed(why), now, out);
             }
             Mark::SessionEnded => {

@@ -19,7 +19,8 @@ impl SessionMachine {
         }
         self.phase = Phase::Spawning;
         self.creation.creator = Some(token);
-        self.timers.ttl_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
+        self.lifetime.ends_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
+        self.timers.ttl_at = self.lifetime.ends_at;
         let pending = Pending { mark: Mark::SessionInserted, ..Pending::default() };
         let insert = self.creation.row.take().map(|(owner, policy, worktree)| Write::SessionInsert {
             owner,
@@ -90,7 +91,7 @@ impl SessionMachine {
         self.peer.heap_bytes = heap_bytes.min(i64::MAX as u64);
         self.ledger.settle(self.peer.next_seq - 1, 0);
         // A session that was closed in the meantime only waits for the worker's exit.
-        if self.phase == Phase::SettingUp {
+        if self.phase == Phase::SettingUp && !self.restored(now, out) {
             self.timers.phase_at = None;
             self.phase = Phase::Starting;
             self.go_on_starting(now, out);
@@ -105,9 +106,9 @@ impl SessionMachine {
         }
         self.phase = Phase::Ready;
         self.record.status = SessionStatus::Ready;
-        self.rest(now);
         let pending = Pending { mark: Mark::SessionReady, ..Pending::default() };
         self.persist(pending, vec![Write::SessionReady { id: self.id() }], true, out);
+        self.rest_changed(now, out);
     }
 
     /// A startup file ended.

@@ -3,11 +3,12 @@
 mod adoption;
 mod ends;
 mod executions;
+mod rollback;
 mod tasks;
 mod violations;
 
 use super::{
-    ChannelFault, CloseCause, ExecuteRequest, Executed, Now, Refusal, SessionAction, SessionInput,
+    ChannelFault, CloseCause, CopyId, ExecuteRequest, Executed, Now, Refusal, SessionAction, SessionInput,
     SessionMachine, SessionReply, SessionSpec, Source, Token, WorkerExitStatus, WriteId,
 };
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, HELLO_MS, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::{
-    ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, ResultValue,
-    Session, SessionStatus, Settings,
+    ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, OnCrash,
+    ResultValue, Session, SessionStatus, Settings,
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
@@ -43,6 +44,9 @@ struct Bench {
     killed: bool,
     interrupts: u32,
     host_calls: u32,
+    /// Forks that were ordered.
+    forks: Vec<u64>,
+    dropped: Vec<CopyId>,
 }
 
 fn rights(change: impl FnOnce(&mut Snapshot)) -> Arc<EffectivePolicy> {
@@ -92,6 +96,7 @@ fn spec(policy: &Arc<EffectivePolicy>, idle_timeout_s: u32) -> SessionSpec {
         startup_policy: Arc::clone(policy),
         ttl_s: 0,
         idle_timeout_s,
+        on_crash: OnCrash::Close,
     }
 }
 
@@ -109,6 +114,8 @@ impl Bench {
             killed: false,
             interrupts: 0,
             host_calls: 0,
+            forks: Vec::new(),
+            dropped: Vec::new(),
         }
     }
 
@@ -137,8 +144,12 @@ impl Bench {
     }
 
     fn execute(&mut self, token: u64) {
+        self.execute_as(token, EXECUTION);
+    }
+
+    fn execute_as(&mut self, token: u64, id: ExecutionId) {
         let request = ExecuteRequest {
-            id: EXECUTION,
+            id,
             kind: ExecutionKind::Repl,
             source: Source::Text {
                 text: "1 + 2".to_owned(),
@@ -181,6 +192,8 @@ impl Bench {
                     SessionAction::Kill => self.killed = true,
                     SessionAction::Interrupt => self.interrupts += 1,
                     SessionAction::HostCall { .. } => self.host_calls += 1,
+                    SessionAction::Fork { order } => self.forks.push(order),
+                    SessionAction::DropCopy { copy } => self.dropped.push(copy),
                     _ => {}
                 }
             }

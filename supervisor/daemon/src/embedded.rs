@@ -10,13 +10,14 @@ use tokio_util::sync::CancellationToken;
 use vm_system_ops::{Caller, VerbHandler as _, VerbRequest};
 use vm_system_policy::Operator;
 use vm_system_protocol::control::{Op, OpError, Reply};
-use vm_system_protocol::model::{Event, Limits};
+use vm_system_protocol::model::Limits;
 use vm_system_record::Owner;
-use vm_system_runtime::WorktreeClients;
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::script_input::ScriptInput;
 use vm_system_runtime::shares::ShareLimits;
 use vm_system_runtime::workspaces::WorkspaceLimits;
 use vm_system_runtime::worktree::Roots;
+use vm_system_runtime::{FollowedBatch, Follower, WorktreeClients};
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{SandboxMode, SpawnConfig};
 use vm_system_store::OpenError;
@@ -77,16 +78,22 @@ impl Embedded {
         Ok(embedded)
     }
 
+    /// Receives the events of a verb; at most so many batches of them wait.
+    pub fn follower(batches: usize) -> (Follower, mpsc::Receiver<FollowedBatch>) {
+        vm_system_runtime::follower(batches, ReplyMemory::default())
+    }
+
     /// Runs one verb.
     pub async fn handle(
         &self,
         op: Op,
         idempotency_key: Option<String>,
-        events: mpsc::Sender<Vec<Event>>,
+        events: Follower,
     ) -> Result<Reply, OpError> {
         let events = op.follows().then_some(events);
-        let caller = self.caller.clone();
-        self.assembly.ops.handle(VerbRequest { caller, idempotency_key, op, events }).await
+        // One user, who is the operator.
+        let (caller, memory) = (self.caller.clone(), ReplyMemory::default());
+        self.assembly.ops.handle(VerbRequest { caller, idempotency_key, op, events, memory }).await
     }
 
     /// Ends all sessions and processes; none is left when this returns.

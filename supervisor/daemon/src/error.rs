@@ -151,7 +151,8 @@ impl DaemonError {
             Self::Cgroup(error) => matches!(error, CgroupError::NotCgroup(_) | CgroupError::Shared { .. }),
             Self::Socket(error) => matches!(error, SocketError::NotASocket { .. } | SocketError::NoGroup(_)),
             Self::Store(error) => {
-                matches!(error, OpenError::NotAFolder { .. } | OpenError::NoTemporaryFolder { .. })
+                use OpenError::{NoTemporaryFolder, NotAFolder, NotPrivate};
+                matches!(error, NotAFolder { .. } | NoTemporaryFolder { .. } | NotPrivate { .. })
             }
             _ => false,
         }

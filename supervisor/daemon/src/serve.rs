@@ -31,6 +31,7 @@ use vm_system_api::control::{self, ControlLimits, OwnUser, PeerPolicy, ServerSta
 use vm_system_api::rest::{self, TokenBook};
 use vm_system_ops::VerbHandler;
 use vm_system_runtime::WorktreeClients;
+use vm_system_runtime::client_memory::ClientMemory;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_sandbox::cgroup::CgroupSubtree;
 use vm_system_sandbox::rlimit;
@@ -122,7 +123,7 @@ async fn serve_from(
         assembly.close_store().await;
         return Err(error);
     }
-    let state = ServerState::new(config.shares.streams);
+    let state = ServerState::new(config.shares.streams, ClientMemory::new(config.shares.memory));
     let limits = ControlLimits { connections: config.shares.connections, ..ControlLimits::default() };
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
     let control = tokio::spawn(control::serve(listener, Arc::clone(&ops), peers, limits, state.clone()));

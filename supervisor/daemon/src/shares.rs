@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use vm_system_api::{control, rest};
 use vm_system_protocol::limits;
+use vm_system_runtime::client_memory::MEMORY_MIB;
 use vm_system_runtime::shares::ShareLimits;
 
 /// Limits of everything that owners share.
@@ -20,6 +21,8 @@ pub struct ShareConfig {
     pub file_calls: ShareLimits,
     /// Calls of host modules that brokers carry out at a time.
     pub host_calls: ShareLimits,
+    /// Memory of requests of clients, and as much of replies (KiB).
+    pub memory: ShareLimits,
     /// HTTP requests of sessions at a time.
     pub http_exchanges: ShareLimits,
 }
@@ -33,9 +36,15 @@ impl Default for ShareConfig {
             sessions: ShareLimits::of(SESSIONS),
             file_calls: ShareLimits::of(limits::FILE_CALLS),
             host_calls: ShareLimits::of(limits::BROKER_CALLS),
+            memory: in_kib(ShareLimits::of(MEMORY_MIB)),
             http_exchanges: ShareLimits::of(limits::HTTP_EXCHANGES_OF_ALL),
         }
     }
+}
+
+/// Limits in MiB as limits in KiB.
+const fn in_kib(ShareLimits { most, per_owner, reserved }: ShareLimits) -> ShareLimits {
+    ShareLimits { most: most * 1024, per_owner: per_owner * 1024, reserved: reserved * 1024 }
 }
 
 /// Live sessions, unless the operator sets another number.
@@ -51,6 +60,7 @@ pub(super) struct SharesFile {
     sessions: ShareFile,
     file_calls: ShareFile,
     host_calls: ShareFile,
+    memory_mb: ShareFile,
     http_exchanges: ShareFile,
 }
 
@@ -61,8 +71,16 @@ impl SharesFile {
                 "max_sessions and most of [shares.sessions] are one setting: give one of them".to_owned()
             );
         }
-        let Self { connections, http_connections, streams, sessions, file_calls, host_calls, http_exchanges } =
-            self;
+        let Self {
+            connections,
+            http_connections,
+            streams,
+            sessions,
+            file_calls,
+            host_calls,
+            memory_mb,
+            http_exchanges,
+        } = self;
         let all = [
             ("connections", connections),
             ("http_connections", http_connections),
@@ -70,6 +88,7 @@ impl SharesFile {
             ("sessions", sessions),
             ("file_calls", file_calls),
             ("host_calls", host_calls),
+            ("memory_mb", memory_mb),
             ("http_exchanges", http_exchanges),
         ];
         for (name, share) in all {
@@ -87,6 +106,9 @@ impl SharesFile {
         self.sessions.apply(&mut config.sessions);
         self.file_calls.apply(&mut config.file_calls);
         self.host_calls.apply(&mut config.host_calls);
+        let mut memory = ShareLimits::of(MEMORY_MIB);
+        self.memory_mb.apply(&mut memory);
+        config.memory = in_kib(memory);
         self.http_exchanges.apply(&mut config.http_exchanges);
     }
 }

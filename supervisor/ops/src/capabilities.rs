@@ -1,7 +1,7 @@
 //! Capability rows of templates: validates that they are known and unique. The policy defines their meaning.
 
 use super::errors::{invalid, not_found, stored};
-use super::{Ops, VerbCall, now};
+use super::{Ops, VerbCall, now, template_size};
 use vm_system_policy::read_row;
 use vm_system_protocol::control::{ErrorCode, NewCapability, OpError, Reply};
 use vm_system_protocol::ids::CapabilityId;
@@ -33,6 +33,7 @@ impl Ops {
         if detail.capabilities.len() >= ROWS {
             return Err(invalid(format!("a template has at most {ROWS} capabilities")));
         }
+        template_size::check_added(&detail, name.len() + config.as_str().len() + template_size::ROW_BYTES)?;
         self.check_quota(call)?;
         let id = detail.template.id;
         let capability = Capability {

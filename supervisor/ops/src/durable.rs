@@ -1,8 +1,9 @@
 //! Verbs of durable programs. Reading order: this file (rows of the table of verbs, and shared functions), `programs`, `runs`
-//! (executions), `tasks` (tasks and their answers), `states` (checkpoints, inspecting, rewinding), `current` (a client's
+//! (executions), `tasks` (tasks and their answers), `answers` (threads for checks), `states` (checkpoints, inspecting, rewinding), `current` (a client's
 //! current execution), `archive` (the file of an export), `export`, `import` (receiving a file in parts), `imported` (storing
 //! it), `plans` (plans, and the program that walks through one).
 
+mod answers;
 mod archive;
 mod current;
 mod export;
@@ -14,6 +15,7 @@ mod runs;
 mod states;
 mod tasks;
 
+pub(super) use answers::CheckThreads;
 pub(super) use import::Imports;
 
 use super::errors::{invalid, stored};
@@ -66,6 +68,18 @@ pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
     }
 }
 
+/// As [`super::verbs::reads_much`].
+pub(super) fn reads_much(op: &DurableOp) -> bool {
+    !matches!(
+        op,
+        DurableOp::Counts
+            | DurableOp::CheckpointList { .. }
+            | DurableOp::ImportBegin(_)
+            | DurableOp::ImportPart { .. }
+            | DurableOp::CurrentGet { .. }
+    ) && facts(op).1 == Reads
+}
+
 impl Ops {
     pub(super) async fn durable(&self, call: &VerbCall<'_>, op: DurableOp) -> Result<DurableReply, OpError> {
         match op {
@@ -99,15 +113,15 @@ impl Ops {
                 self.export(call, kind, &reference, after.map(|after| *after)).await
             }
             DurableOp::ImportBegin(new) => self.import_begin(call, *new),
-            DurableOp::ImportPart { import, at, bytes } => self.import_part(call, &import, at, &bytes),
+            DurableOp::ImportPart { import, at, bytes } => self.import_part(call, &import, at, bytes).await,
             DurableOp::ImportEnd { import } => self.import_end(call, &import).await,
             DurableOp::RunDelete { execution } => self.run_delete(call, &execution).await,
             DurableOp::CurrentGet { client } => self.current_get(call, &client).await,
             DurableOp::CurrentSet { client, execution } => self.current_set(call, &client, &execution).await,
             DurableOp::Prompts { executions, bytes } => self.prompts(call, executions, bytes).await,
             DurableOp::Counts => self.program_counts(call).await,
-            DurableOp::PlanCheck(plan) => plans::check(*plan).await,
-            DurableOp::PlanLoad { name, plan, done } => self.plan_load(call, &name, &plan, &done).await,
+            DurableOp::PlanCheck(plan) => self.plan_check(call, *plan).await,
+            DurableOp::PlanLoad { name, plan, done } => self.plan_load(call, &name, plan, &done).await,
         }
     }
 

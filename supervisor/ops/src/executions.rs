@@ -3,11 +3,10 @@
 
 use super::errors::{invalid, not_found, stored};
 use super::sessions::not_ready;
-use super::{Ops, REPLY_BYTES, VerbCall, fitting, page, redact};
+use super::{Caller, LARGE_READ_BYTES, Ops, REPLY_BYTES, VerbCall, fitting, page, redact};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::pin::pin;
-use tokio::sync::mpsc;
 use vm_system_core::{ExecuteRequest, Source};
 use vm_system_protocol::control::{
     DurableOp, ErrorCode, INTERACTIVE_INPUT, ListPage, NewExecution, OpError, Reply, TYPESCRIPT_INPUT,
@@ -17,9 +16,10 @@ use vm_system_protocol::model::{
     Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, ResultValue,
 };
 use vm_system_protocol::worker::SourceFormat;
-use vm_system_record::{Entity, INCOMPLETE, Write, is_last_page};
+use vm_system_record::{Entity, INCOMPLETE, PAGE_BYTES, Write, is_last_page};
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::worktree::clean_relative;
-use vm_system_runtime::{Follower, RuntimeError};
+use vm_system_runtime::{FOLLOWED_BYTES, FOLLOWED_EVENTS, Follower, RuntimeError};
 
 /// Largest `args`, `env` and `argv` (bytes each).
 const ARGS_BYTES: usize = 1 << 20;
@@ -61,7 +61,7 @@ impl Ops {
             Err(error) => return Err(refused(error, session)),
         };
         if execution.status == ExecutionStatus::Waiting {
-            return Box::pin(self.live(execution)).await.map(Reply::Durable);
+            return Box::pin(self.live(call, execution)).await.map(Reply::Durable);
         }
         finished(execution)
     }
@@ -88,7 +88,7 @@ impl Ops {
         let looked = async {
             let row = self.session(call, &id.to_string()).await?;
             path?;
-            let policy = self.store.session_policy(id).await.map_err(stored)?;
+            let policy = self.reads_of(call.caller).session_policy(id).await.map_err(stored)?;
             if policy.is_some_and(|policy| policy.engine == Engine::Cvm) {
                 return Err(OpError::new(
                     ErrorCode::EngineUnsupported,
@@ -132,24 +132,31 @@ impl Ops {
         match &call.follower {
             Some(follower) if follow => {
                 if self.runtime.follow(id, after_seq, follower.clone()).await.is_none() {
-                    self.stored_events(id, after_seq, follower).await?;
+                    self.stored_events(call.caller, id, after_seq, follower).await?;
                 }
                 Ok(Reply::Events(Vec::new()))
             }
-            _ => self.some_events(id, after_seq, limit).await.map(Reply::Events),
+            _ => self.some_events(call, id, after_seq, limit).await.map(Reply::Events),
         }
     }
 
     /// The requested events as far as they fit a response; a caller gets more with the number of the last one.
-    async fn some_events(&self, id: ExecutionId, after_seq: u64, limit: u32) -> Result<Vec<Event>, OpError> {
+    async fn some_events(
+        &self,
+        call: &VerbCall<'_>,
+        id: ExecutionId,
+        after_seq: u64,
+        limit: u32,
+    ) -> Result<Vec<Event>, OpError> {
+        let store = self.reads_of(call.caller);
         let wanted = if limit == 0 { usize::MAX } else { limit as usize };
         let mut events: Vec<Event> = Vec::new();
         let mut left = REPLY_BYTES;
         loop {
             let page = u32::try_from(wanted - events.len()).unwrap_or(u32::MAX).min(EVENTS_PAGE);
             let from = events.last().map_or(after_seq, |event| event.seq);
-            let read = self.store.events(id, from, page).await.map_err(stored)?;
-            let complete = is_last_page(&read, page);
+            let read = store.events(id, from, page).await.map_err(stored)?;
+            let complete = is_last_page(&read, page, PAGE_BYTES);
             for event in read {
                 let bytes = 64 + event.payload.output_bytes() as usize;
                 if bytes > left && !events.is_empty() {
@@ -167,19 +174,23 @@ impl Ops {
     /// Sends all stored events, page by page, until the receiver is closed.
     pub(super) async fn stored_events(
         &self,
+        caller: &Caller,
         id: ExecutionId,
         after_seq: u64,
         follower: &Follower,
     ) -> Result<(), OpError> {
+        let store = self.reads_of(caller);
         let mut from = after_seq;
         loop {
-            let events = self.store.events(id, from, EVENTS_PAGE).await.map_err(stored)?;
-            let complete = is_last_page(&events, EVENTS_PAGE);
+            let Ok(page) = follower.page().await else { return Ok(()) };
+            let events =
+                store.some_events(id, from, FOLLOWED_EVENTS, FOLLOWED_BYTES).await.map_err(stored)?;
+            let complete = is_last_page(&events, FOLLOWED_EVENTS, FOLLOWED_BYTES);
             match events.last() {
                 Some(last) => from = last.seq,
                 None => return Ok(()),
             }
-            if follower.send(events).await.is_err() || complete {
+            if follower.send_page(events, page).await.is_err() || complete {
                 return Ok(());
             }
         }
@@ -203,9 +214,10 @@ impl Ops {
                     .map(Reply::Durable)
             }
             (status, _) => {
-                now.events = Some(Box::pin(self.some_events(id, 0, 0)).await?);
+                call.memory.reserve(LARGE_READ_BYTES).await?;
+                now.events = Some(Box::pin(self.some_events(call, id, 0, 0)).await?);
                 if status == ExecutionStatus::Waiting {
-                    return Box::pin(self.live(now)).await.map(Reply::Durable);
+                    return Box::pin(self.live(call, now)).await.map(Reply::Durable);
                 }
                 Ok(Reply::Execution(Box::new(now)))
             }
@@ -214,15 +226,15 @@ impl Ops {
 
     /// Follows an execution from the given event until it waits for a task (true), or to its end.
     async fn follow_to_a_stop(&self, id: ExecutionId, seen: &mut u64) -> bool {
-        let (follower, mut batches) = mpsc::channel(1);
+        let (follower, mut batches) = vm_system_runtime::follower(1, ReplyMemory::default());
         let mut following = pin!(self.runtime.follow(id, *seen, follower));
         loop {
             tokio::select! {
                 biased;
                 Some(batch) = batches.recv() => {
-                    *seen = batch.last().map_or(*seen, |last| last.seq);
+                    *seen = batch.events.last().map_or(*seen, |last| last.seq);
                     // The event is published after its commit: a reader now finds the task, or its end.
-                    if batch.iter().any(|event| matches!(event.payload, EventPayload::Task { .. })) {
+                    if batch.events.iter().any(|event| matches!(event.payload, EventPayload::Task { .. })) {
                         return true;
                     }
                 }

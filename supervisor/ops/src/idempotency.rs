@@ -14,20 +14,23 @@ use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use uuid::Uuid;
 use vm_system_protocol::codec;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
-use vm_system_protocol::model::{EventPayload, ExecutionStatus};
+use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus};
 use vm_system_record::{
     Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, Scope, StoreError, Write, earlier,
 };
 use vm_system_runtime::Follower;
+use vm_system_runtime::client_memory::ReplyMemory;
 
 /// Longest key (bytes).
 const KEY_BYTES: usize = 255;
+/// Longer requests are hashed on another thread (bytes).
+const HASHED_AT_ONCE: usize = 256 << 10;
 
 type VerbResult = Result<Reply, OpError>;
 type Name = (Owner, String);
@@ -94,7 +97,7 @@ impl Ops {
         key: &str,
         follower: Option<Follower>,
     ) -> Result<Reply, OpError> {
-        let hash = self.request_hash(caller, &op)?;
+        let hash = self.request_hash(caller, &op).await?;
         let name = (caller.owner.clone(), key.to_owned());
         match self.in_flight.enter(name, hash) {
             Ok(entry) => {
@@ -110,7 +113,7 @@ impl Ops {
                     Err(_) => None,
                 };
                 match response {
-                    Some(response) => self.again((*response).clone(), follower).await,
+                    Some(response) => self.again(caller, (*response).clone(), follower).await,
                     None => Err(OpError::new(ErrorCode::Internal, "the first request was interrupted")
                         .with_hint("try again with the same key")),
                 }
@@ -147,7 +150,7 @@ impl Ops {
                     },
                 };
                 match response {
-                    Some(response) => return self.again(response, follower).await,
+                    Some(response) => return self.again(caller, response, follower).await,
                     None => subject,
                 }
             }
@@ -167,18 +170,23 @@ impl Ops {
             }
         };
         let durable = matches!(op, Op::Durable(_));
-        let response = self.perform(caller, (Uuid::from_bytes(subject), Some(key)), follower, op).await;
+        let response = self
+            .perform(caller, (Uuid::from_bytes(subject), Some(key)), (follower, ReplyMemory::default()), op)
+            .await;
         self.keep(entry, &response, durable).await;
         response
     }
 
     /// A file is sent again when its import is repeated: the hash is of the file, not of the import's id.
-    pub(super) fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
+    pub(super) async fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
         if let Op::Durable(DurableOp::ImportEnd { import }) = op {
             return self.imports.fingerprint(caller, import);
         }
         let bytes = codec::encode(op, usize::MAX).map_err(|error| invalid(error.to_string()))?;
-        Ok(Sha256::digest(bytes).into())
+        if bytes.len() <= HASHED_AT_ONCE {
+            return Ok(Sha256::digest(bytes).into());
+        }
+        self.checks.blocking(&caller.holder(), move || Sha256::digest(bytes).into()).await
     }
 
     /// Stores the response, or releases the key. A failure leaves the claim: the next request with the key finds the row.
@@ -224,10 +232,15 @@ impl Ops {
                     }
                     Some(mut row) => {
                         if new.wait && !new.follow {
-                            row.execution.events = Some(self.store.events(id, 0, 0).await.map_err(stored)?);
+                            row.execution.events =
+                                Some(self.reads_of(caller).events(id, 0, 0).await.map_err(stored)?);
                         }
                         if new.wait && row.execution.status == ExecutionStatus::Waiting {
-                            return self.live(row.execution).await.map(Reply::Durable).map(Some);
+                            return self
+                                .live(&repetition(caller, op, subject), row.execution)
+                                .await
+                                .map(Reply::Durable)
+                                .map(Some);
                         }
                         Some(Reply::Execution(Box::new(row.execution)))
                     }
@@ -254,21 +267,21 @@ impl Ops {
     }
 
     /// Repeats a response; a follower gets the events too.
-    async fn again(&self, response: VerbResult, follower: Option<Follower>) -> VerbResult {
+    async fn again(&self, caller: &Caller, response: VerbResult, follower: Option<Follower>) -> VerbResult {
         if let (Ok(Reply::Execution(execution)), Some(follower)) = (&response, &follower)
             && execution.events.is_none()
         {
             let id = execution.id;
-            let was_running = self.follow_again(id, follower).await?;
+            let was_running = self.follow_again(caller, id, follower).await?;
             if was_running && execution.status == ExecutionStatus::Running {
-                return self.stop_of(id).await;
+                return self.stop_of(caller, id).await;
             }
         }
         // The execution waited for a task: the events until then.
         if let (Ok(Reply::Durable(DurableReply::Run(run))), Some(follower)) = (&response, follower)
             && run.execution.events.is_none()
         {
-            self.stored_events(run.execution.id, 0, &follower).await?;
+            self.stored_events(caller, run.execution.id, 0, &follower).await?;
         }
         response
     }
@@ -276,15 +289,22 @@ impl Ops {
 
 impl Ops {
     /// Sends the events of an execution from the first one on, until it has ended or waits for an answer; whether it ran.
-    async fn follow_again(&self, id: ExecutionId, follower: &Follower) -> Result<bool, OpError> {
-        let (sender, mut batches) = mpsc::channel(1);
-        let mut following = pin!(self.runtime.follow(id, 0, sender));
+    async fn follow_again(
+        &self,
+        caller: &Caller,
+        id: ExecutionId,
+        follower: &Follower,
+    ) -> Result<bool, OpError> {
+        // What goes to the client is reserved by its follower.
+        let (own, mut batches) = vm_system_runtime::follower(1, ReplyMemory::default());
+        let mut following = pin!(self.runtime.follow(id, 0, own));
         loop {
             tokio::select! {
                 biased;
                 Some(batch) = batches.recv() => {
-                    let waits = batch.iter().any(|event| matches!(event.payload, EventPayload::Task { .. }));
-                    if follower.send(batch).await.is_err() {
+                    let is_task = |event: &Event| matches!(event.payload, EventPayload::Task { .. });
+                    let waits = batch.events.iter().any(is_task);
+                    if follower.send(&batch.events).await.is_err() {
                         return Ok(true);
                     }
                     if waits && !self.is_running(id).await? {
@@ -294,10 +314,10 @@ impl Ops {
                 followed = &mut following => {
                     while let Ok(batch) = batches.try_recv() {
                         // A client that has gone needs no events.
-                        let _ = follower.send(batch).await;
+                        let _ = follower.send(&batch.events).await;
                     }
                     if followed.is_none() {
-                        self.stored_events(id, 0, follower).await?;
+                        self.stored_events(caller, id, 0, follower).await?;
                     }
                     return Ok(followed.is_some());
                 }
@@ -311,11 +331,13 @@ impl Ops {
     }
 
     /// An execution that does not run any more, without its events.
-    async fn stop_of(&self, id: ExecutionId) -> VerbResult {
+    async fn stop_of(&self, caller: &Caller, id: ExecutionId) -> VerbResult {
         let row = self.store.execution(&Scope::All, id).await.map_err(stored)?;
         let row = row.ok_or_else(|| not_found(Entity::Execution, &id.to_string()))?;
         if row.execution.status == ExecutionStatus::Waiting {
-            return self.live(row.execution).await.map(Reply::Durable);
+            let op = Op::ExecGet { execution: id.to_string() };
+            let call = repetition(caller, &op, *id.as_bytes());
+            return self.live(&call, row.execution).await.map(Reply::Durable);
         }
         Ok(Reply::Execution(Box::new(row.execution)))
     }
@@ -330,6 +352,7 @@ fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> VerbCall<'a
         follower: None,
         noted: AtomicBool::default(),
         key: None,
+        memory: ReplyMemory::default(),
     }
 }
 

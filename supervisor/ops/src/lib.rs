@@ -6,7 +6,8 @@
 //! Reading order:
 //! - [`ops`]: [`Ops`] and the path of a request to its verb; [`request`]: what an API passes on
 //! - [`verbs`]: the table of verbs: names, effects, handlers
-//! - [`templates`], [`sessions`], [`executions`], [`runtime`]: the handlers, one file for each noun
+//! - [`templates`], [`sessions`], [`executions`], [`runtime`]: the handlers, one file for each noun; [`forks`], [`checkpoints`]: copies of
+//!   sessions
 //! - [`capabilities`], [`startup_files`], [`libraries`]: the parts of a template, and what is installed
 //! - [`durable`]: the handlers of programs and tasks
 //! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
@@ -21,6 +22,7 @@ mod audit;
 mod backups;
 mod built_in;
 mod capabilities;
+mod checkpoints;
 mod durable;
 mod errors;
 mod executions;
@@ -39,6 +41,7 @@ mod session_events;
 mod sessions;
 mod settings;
 mod startup_files;
+mod template_size;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -48,4 +51,4 @@ pub use ops::{Ops, OpsOptions};
 pub use request::{ApiRefusal, Caller, VerbHandler, VerbRequest};
 pub use vm_system_runtime::{RuntimeApi, RuntimeFacts};
 
-pub(crate) use ops::{LIST_ROWS, REPLY_BYTES, VerbCall, fitting, now, page, rows_of};
+pub(crate) use ops::{LARGE_READ_BYTES, LIST_ROWS, REPLY_BYTES, VerbCall, fitting, now, page, rows_of};

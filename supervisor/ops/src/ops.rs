@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use vm_system_protocol::control::{ListPage, Op, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Cursor, Page};
 use vm_system_runtime::Follower;
 use vm_system_runtime::RuntimeApi;
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{BoxFuture, StoreHandle};
 
@@ -24,6 +25,8 @@ use vm_system_store::{BoxFuture, StoreHandle};
 pub(crate) const LIST_ROWS: u32 = 10_000;
 /// Largest content of one response (bytes); lists and events end early there. Fits a frame of the control socket.
 pub(crate) const REPLY_BYTES: usize = 12 << 20;
+/// Memory that is reserved before a verb reads what may be as large as that: its rows, and their encoded form.
+pub(crate) const LARGE_READ_BYTES: usize = 32 << 20;
 
 /// What the operator allows.
 #[derive(Debug, Clone)]
@@ -59,6 +62,7 @@ pub struct Ops {
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
     pub(crate) backups: Arc<Backups>,
+    pub(crate) checks: Arc<durable::CheckThreads>,
     pub(crate) stop: CancellationToken,
     pub(crate) started: Instant,
 }
@@ -75,6 +79,8 @@ pub(crate) struct VerbCall<'a> {
     /// The audit log has a line about the call.
     pub(crate) noted: AtomicBool,
     pub(crate) key: Option<&'a str>,
+    /// The memory of the reply.
+    pub(crate) memory: ReplyMemory,
 }
 
 impl Ops {
@@ -101,6 +107,7 @@ impl Ops {
             deciding: tokio::sync::Mutex::default(),
             imports: Arc::default(),
             backups: Arc::default(),
+            checks: Arc::default(),
             stop,
             started: Instant::now(),
         }
@@ -111,19 +118,28 @@ impl Ops {
         self.store.of(&call.caller.owner)
     }
 
+    /// The store, with what a caller reads in the turns of its owner; administrators have those of the system.
+    pub(crate) fn reads_of(&self, caller: &Caller) -> StoreHandle {
+        if caller.admin { self.store.clone() } else { self.store.of(&caller.owner) }
+    }
+
     /// Runs a verb; a row that it inserts gets the id `subject`.
     pub(crate) async fn perform(
         &self,
         caller: &Caller,
         (subject, key): (Uuid, Option<&str>),
-        follower: Option<Follower>,
+        (follower, memory): (Option<Follower>, ReplyMemory),
         op: Op,
     ) -> Result<Reply, OpError> {
         let VerbFacts { audit_name, effect, subject: about } = verbs::facts(&op);
         let about = about.to_owned();
         let noted = AtomicBool::new(false);
-        let call = VerbCall { caller, verb: audit_name, subject, follower, noted, key };
-        let result = self.dispatch(&call, op).await;
+        let call = VerbCall { caller, verb: audit_name, subject, follower, noted, key, memory };
+        let result = if effect == Effect::Reads {
+            self.read_for(&call, op).await
+        } else {
+            self.dispatch(&call, op).await
+        };
         if let Err(error) = &result
             && !call.noted.load(Ordering::Relaxed)
         {
@@ -133,15 +149,30 @@ impl Ops {
     }
 }
 
+impl Ops {
+    /// Runs a verb without effects: when its owner has memory for the reply, and not any further once its client has gone.
+    async fn read_for(&self, call: &VerbCall<'_>, op: Op) -> Result<Reply, OpError> {
+        if verbs::reads_much(&op) {
+            call.memory.reserve(LARGE_READ_BYTES).await?;
+        }
+        tokio::select! {
+            result = self.dispatch(call, op) => result,
+            () = call.memory.client_gone() => {
+                Err(OpError::new(ErrorCode::InvalidRequest, "the client has gone before its reply"))
+            }
+        }
+    }
+}
+
 impl VerbHandler for Ops {
     fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
-        let VerbRequest { caller, idempotency_key, op, events } = request;
+        let VerbRequest { caller, idempotency_key, op, events, memory } = request;
         Box::pin(async move {
             match idempotency_key {
                 Some(key) if verbs::facts(&op).effect == Effect::Changes => {
                     Box::pin(self.once(&caller, op, &key, events)).await
                 }
-                _ => self.perform(&caller, (Uuid::now_v7(), None), events, op).await,
+                _ => self.perform(&caller, (Uuid::now_v7(), None), (events, memory), op).await,
             }
         })
     }

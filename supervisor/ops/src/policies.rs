@@ -14,6 +14,8 @@ use vm_system_store::StoreHandle;
 
 /// Most entries of either kind; above it all are dropped, and loaded again when needed.
 const ENTRIES: usize = 20_000;
+/// Templates that are cached together (bytes of their content; each takes several times as much).
+const CACHED_BYTES: usize = 32 << 20;
 
 pub(super) struct Policies {
     store: StoreHandle,
@@ -35,6 +37,8 @@ struct Inner {
     /// `None`: deleted.
     templates: HashMap<TemplateId, Option<Arc<ActiveTemplate>>>,
     sessions: HashMap<SessionId, TemplateId>,
+    /// Of the cached templates (bytes).
+    bytes: usize,
     /// Counts changes, so that rows that were read before a change are not kept after it.
     changes: u64,
 }
@@ -58,7 +62,10 @@ impl Policies {
     pub(super) fn changed(&self, template: TemplateId) {
         let mut inner = self.inner();
         inner.changes += 1;
-        inner.templates.remove(&template);
+        if let Some(Some(removed)) = inner.templates.remove(&template) {
+            let bytes = super::template_size::bytes(&removed.detail);
+            inner.bytes = inner.bytes.saturating_sub(bytes);
+        }
     }
 
     /// Notes the template of a new session.
@@ -109,9 +116,12 @@ impl Policies {
         let known = row.map(|row| Arc::new(under(&self.ceilings, *row)));
         let mut inner = self.inner();
         if inner.changes == changes {
-            if inner.templates.len() >= ENTRIES {
+            let bytes = known.as_ref().map_or(0, |known| super::template_size::bytes(&known.detail));
+            if inner.templates.len() >= ENTRIES || inner.bytes + bytes > CACHED_BYTES {
                 inner.templates.clear();
+                inner.bytes = 0;
             }
+            inner.bytes += bytes;
             inner.templates.insert(template, known.clone());
         }
         Ok(known)

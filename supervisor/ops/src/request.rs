@@ -3,6 +3,7 @@
 use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_record::{Owner, Scope};
 use vm_system_runtime::Follower;
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::shares::Holder;
 use vm_system_store::BoxFuture;
 
@@ -49,6 +50,8 @@ pub struct VerbRequest {
     /// Receives the events of `ExecStart` and `ExecEvents` requests that follow, in order and without a gap; the response then
     /// has none. When the receiver is closed, following ends and the execution continues.
     pub events: Option<Follower>,
+    /// The memory of the response. Verbs whose response may be large reserve it before they read.
+    pub memory: ReplyMemory,
 }
 
 /// A request that an API refused before it was a verb.

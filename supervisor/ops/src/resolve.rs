@@ -205,11 +205,13 @@ impl Ops {
 /// Objects of the caller among which a similar name or id is looked for.
 const SEARCHED: u32 = 100;
 
+/// Longest reference and name that are compared (characters): the time is that of both lengths multiplied.
+const COMPARED: usize = 64;
+
 /// The name or id that is most like a reference: at most two typing errors in at least four characters.
 fn most_similar(reference: &str, known: impl Iterator<Item = String>) -> Option<String> {
     let length = reference.chars().count();
-    // The comparison grows with both lengths.
-    if !(4..=200).contains(&length) {
+    if !(4..=COMPARED).contains(&length) {
         return None;
     }
     let errors = |known: &String| {
@@ -223,7 +225,10 @@ fn most_similar(reference: &str, known: impl Iterator<Item = String>) -> Option<
         }
     };
     let allowed = if length < 6 { 1 } else { 2 };
-    let near = known.map(|known| (errors(&known), known)).filter(|(count, _)| (1..=allowed).contains(count));
+    let near = known
+        .filter(|known| known.chars().count() <= COMPARED)
+        .map(|known| (errors(&known), known))
+        .filter(|(count, _)| (1..=allowed).contains(count));
     near.min_by_key(|(count, _)| *count).map(|(_, known)| known)
 }
 
@@ -303,7 +308,16 @@ fn hex(digit: char) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::prefix;
+    use super::{COMPARED, most_similar, prefix};
+
+    #[test]
+    fn only_short_names_are_compared() {
+        let similar = |reference: &str, known: &str| most_similar(reference, [known.to_owned()].into_iter());
+        let name = |length: usize, last: &str| format!("{}{last}", "n".repeat(length - 1));
+        assert_eq!(similar(&name(COMPARED, "x"), &name(COMPARED, "y")), Some(name(COMPARED, "y")));
+        assert_eq!(similar(&name(COMPARED + 1, "x"), &name(COMPARED + 1, "y")), None);
+        assert_eq!(similar(&name(COMPARED, "x"), &name(COMPARED + 1, "x")), None);
+    }
 
     #[test]
     fn prefix_spans_all_ids_that_begin_with_it() {

@@ -55,15 +55,23 @@ impl Ops {
         }
         self.check_quota(call)?;
         let id = SessionId::from_uuid(call.subject);
-        let mut policy = PolicySnapshot::clone(&template.policy);
-        shorten("ttl_s", &mut policy.settings.runtime.ttl_s, ttl_s)?;
-        shorten("idle_timeout_s", &mut policy.settings.runtime.idle_timeout_s, idle_timeout_s)?;
+        let mut runtime = template.policy.settings.runtime.clone();
+        shorten("ttl_s", &mut runtime.ttl_s, ttl_s)?;
+        shorten("idle_timeout_s", &mut runtime.idle_timeout_s, idle_timeout_s)?;
+        // Sessions of a template share one copy of it, except for those with times of their own.
+        let policy = if runtime == template.policy.settings.runtime {
+            Arc::clone(&template.policy)
+        } else {
+            let mut policy = PolicySnapshot::clone(&template.policy);
+            policy.settings.runtime = runtime;
+            Arc::new(policy)
+        };
         let request = CreateSession {
             id,
             owner: call.caller.owner.clone(),
             name,
             template_id: detail.template.id,
-            policy: Arc::new(policy),
+            policy,
             workspace_id,
             base_commit_oid,
             worktree_path: PathBuf::from(worktree_path),

@@ -57,13 +57,13 @@ pub(super) fn name(name: &str) -> Result<String, OpError> {
 
 pub(super) fn check(settings: &Settings, ceilings: &Limits) -> Result<(), OpError> {
     resolver(&settings.resolver)?;
-    if settings.runtime.on_crash != OnCrash::Close {
+    if settings.runtime.on_crash == OnCrash::Restart {
         let wanted = settings.runtime.on_crash;
         return Err(invalid(format!(
             "runtime.on_crash {:?} is not available in this version",
             wanted.as_str()
         ))
-        .with_hint("use `close`: the session ends as crashed, and the client creates a new one"));
+        .with_hint("use `close` (the session ends as crashed) or `rollback` (only the execution ends)"));
     }
     limits(&settings.limits, ceilings)
 }

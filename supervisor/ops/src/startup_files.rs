@@ -2,7 +2,7 @@
 
 use super::errors::{invalid, not_found, stored};
 use super::templates::has_parts;
-use super::{Ops, VerbCall, now};
+use super::{Ops, VerbCall, now, template_size};
 use vm_system_protocol::control::{ErrorCode, NewStartupFile, OpError, Reply};
 use vm_system_protocol::ids::{StartupFileId, TemplateId};
 use vm_system_protocol::model::{Settings, StartupFile, StartupMode};
@@ -29,6 +29,7 @@ impl Ops {
         if detail.startup_files.len() >= FILES {
             return Err(invalid(format!("a template has at most {FILES} startup files")));
         }
+        template_size::check_added(&detail, path.len() + template_size::ROW_BYTES)?;
         self.check_quota(call)?;
         let file = StartupFile {
             id: StartupFileId::from_uuid(call.subject),

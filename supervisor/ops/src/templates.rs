@@ -14,6 +14,7 @@ use vm_system_protocol::control::{
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
 use vm_system_record::{Entity, Page, Rejection, StorageLimit, StoreError, Write};
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_store::DatabaseFault;
 
 impl Ops {
@@ -209,6 +210,7 @@ impl Ops {
             follower: None,
             noted: AtomicBool::default(),
             key: None,
+            memory: ReplyMemory::default(),
         };
         let (name, settings, modules) =
             (AGENT_TEMPLATE.to_owned(), Settings::default(), vec!["fs".to_owned()]);

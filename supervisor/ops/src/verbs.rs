@@ -53,6 +53,10 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::SessionInspect { session } => ("session inspect", Reads, session),
         Op::SessionKill { session, .. } => ("session kill", Changes, session),
         Op::SessionFork { session, .. } => ("session fork", Changes, session),
+        Op::SessionCheckpoint { session, .. } => ("session checkpoint", Changes, session),
+        Op::SessionCheckpoints { session } => ("session checkpoints", Reads, session),
+        Op::SessionDeleteCheckpoint { session, .. } => ("session delete-checkpoint", Changes, session),
+        Op::SessionRollback { session, .. } => ("session rollback", Changes, session),
         Op::SessionEvents { session, .. } => ("session events", Reads, session),
         Op::ExecStart(new) => ("exec start", Changes, &new.session),
         Op::ExecList { session, .. } => ("exec list", Reads, session),
@@ -73,6 +77,22 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::Durable(op) => durable::facts(op),
     };
     VerbFacts { audit_name, effect, subject }
+}
+
+/// Whether the response of a verb without effects may be large, and is read at once: memory is reserved for it first. The others are
+/// small, stream their events, or wait first and reserve it then.
+pub(super) fn reads_much(op: &Op) -> bool {
+    match op {
+        Op::TemplateList { .. }
+        | Op::TemplateGet { .. }
+        | Op::SessionList(_)
+        | Op::ExecList { .. }
+        | Op::ExecGet { .. }
+        | Op::ExecEvents { follow: false, .. }
+        | Op::AuditList { .. } => true,
+        Op::Durable(op) => durable::reads_much(op),
+        _ => false,
+    }
 }
 
 impl Ops {
@@ -124,6 +144,16 @@ impl Ops {
             Op::SessionInspect { session } => Box::pin(self.session_inspect(call, &session)).await,
             Op::SessionKill { session, signal } => Box::pin(self.session_kill(call, &session, signal)).await,
             Op::SessionFork { session, count } => Box::pin(self.session_fork(call, &session, count)).await,
+            Op::SessionCheckpoint { session, name } => {
+                Box::pin(self.session_checkpoint(call, &session, name)).await
+            }
+            Op::SessionCheckpoints { session } => Box::pin(self.session_checkpoints(call, &session)).await,
+            Op::SessionDeleteCheckpoint { session, checkpoint } => {
+                Box::pin(self.session_delete_checkpoint(call, &session, checkpoint)).await
+            }
+            Op::SessionRollback { session, checkpoint } => {
+                Box::pin(self.session_rollback(call, &session, checkpoint)).await
+            }
             Op::SessionEvents { session, after_seq, limit, wait } => {
                 Box::pin(self.session_events(call, &session, (after_seq, limit), wait)).await
             }

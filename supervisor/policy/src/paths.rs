@@ -6,13 +6,53 @@
 //!
 //! Patterns are compared with the path as written, after `.` and `..` are resolved in the
 //! text; the broker then refuses symbolic links, so that a file has no other name.
+//!
+//! Patterns come from a template and paths from a script: a comparison has a budget, and a path that exhausts it is not covered.
 
 use std::fmt;
+use std::str::Chars;
 
 /// Most patterns of one list.
 pub const MAX_PATTERNS: usize = 64;
 /// Longest pattern (bytes).
 pub const MAX_PATTERN_BYTES: usize = 1_024;
+/// Most names of a pattern, `**` included.
+pub const MAX_PARTS: usize = 32;
+/// Most names of a path that is compared with patterns.
+pub const MAX_NAMES: usize = 256;
+
+/// What the comparisons for one call may take: about one per name and part that can match it, and one per character of names with
+/// wildcards.
+#[derive(Debug, Clone, Copy)]
+pub struct PathBudget(u32);
+
+/// A path was not compared with all patterns: it has too many names, or the budget is exhausted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the path takes too long to compare with the patterns of the template")]
+pub struct PathTooLong;
+
+impl PathBudget {
+    /// For one path of one call: some tenths of a millisecond. 64 patterns of six parts and a path of ten names take a tenth of it.
+    pub const fn one_path() -> Self {
+        Self(1 << 16)
+    }
+
+    /// For all candidates of a module together.
+    pub const fn candidates() -> Self {
+        Self(1 << 20)
+    }
+
+    fn spend(&mut self, steps: usize) -> Result<(), PathTooLong> {
+        let left = u32::try_from(steps).ok().and_then(|steps| self.0.checked_sub(steps));
+        self.0 = left.unwrap_or(0);
+        left.map(drop).ok_or(PathTooLong)
+    }
+
+    #[cfg(test)]
+    fn left(self) -> u32 {
+        self.0
+    }
+}
 
 /// One pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,55 +91,66 @@ impl Pattern {
                 name => parts.push(Part::Name(name.to_owned())),
             }
         }
+        if parts.len() > MAX_PARTS {
+            return Err(format!("a pattern has at most {MAX_PARTS} names, and this one has {}", parts.len()));
+        }
         Ok(Self(parts))
     }
 
-    /// Whether the pattern covers a path, given by its names. Takes time in proportion to names × parts.
-    fn covers(&self, names: &[&str]) -> bool {
-        wildcard(
-            &self.0,
-            names,
-            |part| *part == Part::AnyNames,
-            |part, name| match part {
-                Part::AnyNames => true,
-                Part::Name(pattern) => name_matches(pattern, name),
-            },
-        )
+    /// Whether the pattern covers a path, given by its names.
+    fn covers(&self, names: &[&str], budget: &mut PathBudget) -> Result<bool, PathTooLong> {
+        self.each_prefix(names, budget, |_| {})
     }
 
     /// Whether the pattern surely covers a path and everything beneath it: the pattern ends in `**` and covers
     /// the path, so that `**` also matches everything beneath.
-    fn covers_tree(&self, names: &[&str]) -> bool {
-        self.0.last() == Some(&Part::AnyNames) && self.covers(names)
+    fn covers_tree(&self, names: &[&str], budget: &mut PathBudget) -> Result<bool, PathTooLong> {
+        Ok(self.0.last() == Some(&Part::AnyNames) && self.covers(names, budget)?)
     }
 
-    /// Whether the pattern covers the first 0, 1, 2… names of a path. Computed together in time names × parts: separately it
-    /// would be names × names × parts.
-    fn covers_prefixes(&self, names: &[&str]) -> Vec<bool> {
+    /// Reports whether the pattern covers the first 0, 1, 2… names of a path, and returns the last one. All are computed together,
+    /// in time names × parts: separately it would be names × names × parts.
+    fn each_prefix(
+        &self,
+        names: &[&str],
+        budget: &mut PathBudget,
+        mut report: impl FnMut(bool),
+    ) -> Result<bool, PathTooLong> {
         let parts = &self.0;
-        // The numbers of first parts of the pattern that can match the names so far.
-        let mut reached = vec![false; parts.len() + 1];
-        reached[0] = true;
-        let pass_any = |reached: &mut [bool]| {
+        // One bit for each number of first parts that can match the names so far; a pattern has fewer than 64.
+        let whole = 1_u64 << parts.len();
+        let pass_any = |mut reached: u64| {
             for (at, part) in parts.iter().enumerate() {
-                reached[at + 1] |= reached[at] && *part == Part::AnyNames;
-            }
-        };
-        pass_any(&mut reached);
-        let mut covered = vec![reached[parts.len()]];
-        for name in names {
-            let mut next = vec![false; parts.len() + 1];
-            for (at, part) in parts.iter().enumerate().filter(|(at, _)| reached[*at]) {
-                match part {
-                    Part::AnyNames => next[at] = true,
-                    Part::Name(pattern) => next[at + 1] |= name_matches(pattern, name),
+                if *part == Part::AnyNames && reached & (1 << at) != 0 {
+                    reached |= 1 << (at + 1);
                 }
             }
-            pass_any(&mut next);
-            covered.push(next[parts.len()]);
-            reached = next;
+            reached
+        };
+        budget.spend(1 + parts.len() / 8)?;
+        let mut reached = pass_any(1);
+        report(reached & whole != 0);
+        for (index, name) in names.iter().enumerate() {
+            if reached == 0 {
+                // Nothing longer is covered either.
+                names[index..].iter().for_each(|_| report(false));
+                return Ok(false);
+            }
+            let mut next = 0;
+            for (at, part) in parts.iter().enumerate().filter(|(at, _)| reached & (1 << at) != 0) {
+                match part {
+                    Part::AnyNames => {
+                        budget.spend(1)?;
+                        next |= 1 << at;
+                    }
+                    Part::Name(pattern) if name_matches(pattern, name, budget)? => next |= 1 << (at + 1),
+                    Part::Name(_) => {}
+                }
+            }
+            reached = pass_any(next);
+            report(reached & whole != 0);
         }
-        covered
+        Ok(reached & whole != 0)
     }
 }
 
@@ -119,39 +170,30 @@ impl fmt::Display for Pattern {
     }
 }
 
-fn name_matches(pattern: &str, name: &str) -> bool {
+/// Whether a name with `*` and `?` matches. Backtracking to the last `*` is sufficient: at worst quadratic, within the budget.
+fn name_matches(pattern: &str, name: &str, budget: &mut PathBudget) -> Result<bool, PathTooLong> {
     if !pattern.contains(['*', '?']) {
-        return pattern == name;
+        budget.spend(1)?;
+        return Ok(pattern == name);
     }
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    wildcard(&pattern, &name, |part| *part == '*', |part, char| *part == '?' || part == char)
-}
-
-/// Matching with one kind of wildcard. Backtracking to the last wildcard is sufficient: at worst quadratic.
-fn wildcard<P, T>(
-    pattern: &[P],
-    text: &[T],
-    is_any: impl Fn(&P) -> bool,
-    fits: impl Fn(&P, &T) -> bool,
-) -> bool {
-    let (mut at, mut seen) = (0, 0);
-    let mut last_any: Option<(usize, usize)> = None;
-    while seen < text.len() {
-        if at < pattern.len() && is_any(&pattern[at]) {
-            last_any = Some((at, seen));
-            at += 1;
-        } else if at < pattern.len() && fits(&pattern[at], &text[seen]) {
-            at += 1;
-            seen += 1;
-        } else if let Some((any, from)) = last_any {
-            last_any = Some((any, from + 1));
-            at = any + 1;
-            seen = from + 1;
-        } else {
-            return false;
+    let (mut pattern, mut name) = (pattern.chars(), name.chars());
+    // What follows the last `*`, and the rest of the name from which on it was tried.
+    let mut last_any: Option<(Chars<'_>, Chars<'_>)> = None;
+    loop {
+        budget.spend(1)?;
+        let Some(char) = name.clone().next() else { return Ok(pattern.all(|part| part == '*')) };
+        match (pattern.next(), &mut last_any) {
+            (Some('*'), _) => last_any = Some((pattern.clone(), name.clone())),
+            (Some(part), _) if part == '?' || part == char => {
+                name.next();
+            }
+            (_, Some((after, from))) => {
+                from.next();
+                (pattern, name) = (after.clone(), from.clone());
+            }
+            (_, None) => return Ok(false),
         }
     }
-    pattern[at..].iter().all(is_any)
 }
 
 /// The paths of one right: every layer must cover a path by one of its patterns. Layers come from the intersection of
@@ -187,30 +229,68 @@ impl PathRules {
         self.0.is_empty()
     }
 
-    /// Whether a path is covered.
+    /// Whether a path is covered; one that takes too long to compare is not.
     pub fn cover(&self, path: &CleanPath) -> bool {
-        let names = path.names();
-        self.0.iter().all(|layer| layer.iter().any(|pattern| pattern.covers(&names)))
+        self.covers(path, &mut PathBudget::one_path()) == Ok(true)
+    }
+
+    /// Whether a path is covered, within a budget.
+    pub fn covers(&self, path: &CleanPath, budget: &mut PathBudget) -> Result<bool, PathTooLong> {
+        self.in_each_layer(path, |pattern, names| pattern.covers(names, budget))
     }
 
     /// Whether a path and everything that could be beneath it is covered.
-    pub fn cover_tree(&self, path: &CleanPath) -> bool {
-        let names = path.names();
-        self.0.iter().all(|layer| layer.iter().any(|pattern| pattern.covers_tree(&names)))
+    pub fn covers_tree(&self, path: &CleanPath, budget: &mut PathBudget) -> Result<bool, PathTooLong> {
+        self.in_each_layer(path, |pattern, names| pattern.covers_tree(names, budget))
+    }
+
+    /// Whether each layer has a pattern for which this holds.
+    fn in_each_layer(
+        &self,
+        path: &CleanPath,
+        mut holds: impl FnMut(&Pattern, &[&str]) -> Result<bool, PathTooLong>,
+    ) -> Result<bool, PathTooLong> {
+        let names = self.names_of(path)?;
+        for layer in &self.0 {
+            let mut any = false;
+            for pattern in layer {
+                any = any || holds(pattern, &names)?;
+            }
+            if !any {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The names of a path, if they are to be compared with patterns and are not too many.
+    fn names_of<'p>(&self, path: &'p CleanPath) -> Result<Vec<&'p str>, PathTooLong> {
+        if self.is_everything() {
+            return Ok(Vec::new());
+        }
+        let names: Vec<&str> = path.names().take(MAX_NAMES + 1).collect();
+        if names.len() > MAX_NAMES { Err(PathTooLong) } else { Ok(names) }
     }
 
     /// The number of first names of a path that are not covered as folders themselves: these folders must exist already when
     /// the path is created with its folders.
-    pub fn uncovered_levels(&self, path: &CleanPath) -> u32 {
-        let names = path.names();
-        let layers: Vec<Vec<Vec<bool>>> = self
-            .0
-            .iter()
-            .map(|layer| layer.iter().map(|pattern| pattern.covers_prefixes(&names)).collect())
-            .collect();
-        let covered = |len: usize| layers.iter().all(|layer| layer.iter().any(|prefixes| prefixes[len]));
-        let levels = (1..=names.len()).rev().take_while(|len| covered(*len)).count();
-        u32::try_from(names.len() - levels).unwrap_or(u32::MAX)
+    pub fn uncovered_levels(&self, path: &CleanPath, budget: &mut PathBudget) -> Result<u32, PathTooLong> {
+        let names = self.names_of(path)?;
+        // By number of names: whether all layers so far cover them.
+        let mut covered = vec![true; names.len() + 1];
+        for layer in &self.0 {
+            let mut any = vec![false; names.len() + 1];
+            for pattern in layer {
+                let mut len = 0;
+                pattern.each_prefix(&names, budget, |covers| {
+                    any[len] |= covers;
+                    len += 1;
+                })?;
+            }
+            covered.iter_mut().zip(any).for_each(|(all, any)| *all &= any);
+        }
+        let levels = covered.iter().skip(1).rev().take_while(|covered| **covered).count();
+        Ok(u32::try_from(names.len() - levels).unwrap_or(u32::MAX))
     }
 }
 
@@ -251,8 +331,8 @@ impl CleanPath {
         Some(Self(names.join("/")))
     }
 
-    fn names(&self) -> Vec<&str> {
-        if self.0.is_empty() { Vec::new() } else { self.0.split('/').collect() }
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|name| !name.is_empty())
     }
 
     /// The form for the broker.
@@ -271,6 +351,14 @@ mod tests {
 
     fn path(text: &str) -> CleanPath {
         CleanPath::of(text).expect(text)
+    }
+
+    fn tree(rules: &PathRules, text: &str) -> bool {
+        rules.covers_tree(&path(text), &mut PathBudget::one_path()).expect("a short path")
+    }
+
+    fn levels(rules: &PathRules, text: &str) -> u32 {
+        rules.uncovered_levels(&path(text), &mut PathBudget::one_path()).expect("a short path")
     }
 
     #[test]
@@ -301,28 +389,28 @@ mod tests {
 
     #[test]
     fn trees_are_covered_only_by_a_last_double_star() {
-        assert!(rules(&["out/**"]).cover_tree(&path("out")));
-        assert!(rules(&["out/**"]).cover_tree(&path("out/deep/er")));
-        assert!(rules(&["*/tmp/**"]).cover_tree(&path("a/tmp/x")));
+        assert!(tree(&rules(&["out/**"]), "out"));
+        assert!(tree(&rules(&["out/**"]), "out/deep/er"));
+        assert!(tree(&rules(&["*/tmp/**"]), "a/tmp/x"));
         for (pattern, text) in [("out/*", "out/a"), ("out/a", "out/a"), ("out/**/x", "out"), ("out/**", ".")]
         {
-            assert!(!rules(&[pattern]).cover_tree(&path(text)), "{pattern} {text}");
+            assert!(!tree(&rules(&[pattern]), text), "{pattern} {text}");
         }
-        assert!(PathRules::everything().cover_tree(&path(".")));
+        assert!(tree(&PathRules::everything(), "."));
     }
 
     #[test]
     fn uncovered_levels_are_counted_from_the_worktree() {
-        assert_eq!(rules(&["a/b/**"]).uncovered_levels(&path("a/b/c/d")), 1);
-        assert_eq!(rules(&["a/b/*"]).uncovered_levels(&path("a/b/c")), 2);
-        assert_eq!(PathRules::everything().uncovered_levels(&path("a/b")), 0);
-        assert_eq!(rules(&["a/**"]).uncovered_levels(&path("x")), 1);
+        assert_eq!(levels(&rules(&["a/b/**"]), "a/b/c/d"), 1);
+        assert_eq!(levels(&rules(&["a/b/*"]), "a/b/c"), 2);
+        assert_eq!(levels(&PathRules::everything(), "a/b"), 0);
+        assert_eq!(levels(&rules(&["a/**"]), "x"), 1);
     }
 
     #[test]
     fn prefixes_are_covered_as_paths_of_their_own() {
         let path = path("a/b/a/a/b/c");
-        let names = path.names();
+        let names: Vec<&str> = path.names().collect();
         for text in [
             "**",
             "a/**",
@@ -336,8 +424,13 @@ mod tests {
             "*",
         ] {
             let pattern = Pattern::parse(text).expect(text);
-            let one_by_one: Vec<bool> = (0..=names.len()).map(|len| pattern.covers(&names[..len])).collect();
-            assert_eq!(pattern.covers_prefixes(&names), one_by_one, "{text}");
+            let mut budget = PathBudget::one_path();
+            let one_by_one: Vec<bool> = (0..=names.len())
+                .map(|len| pattern.covers(&names[..len], &mut budget).expect("a short path"))
+                .collect();
+            let mut together = Vec::new();
+            pattern.each_prefix(&names, &mut budget, |covers| together.push(covers)).expect("a short path");
+            assert_eq!(together, one_by_one, "{text}");
         }
     }
 
@@ -359,9 +452,48 @@ mod tests {
     }
 
     #[test]
-    fn pattern_with_many_stars_takes_no_exponential_time() {
-        let rules = rules(&[&"*a".repeat(200), &"**/a/".repeat(100)]);
-        assert!(!rules.cover(&path(&"a".repeat(2_000).replace("aa", "ab"))));
-        assert!(!rules.cover(&path(&"b/".repeat(2_000))));
+    fn patterns_with_too_many_names_are_refused() {
+        assert!(Pattern::parse(&["a"; MAX_PARTS].join("/")).is_ok());
+        let refused = Pattern::parse(&format!("**/{}z", "?/".repeat(500))).expect_err("too many");
+        assert!(refused.contains("at most 32 names"), "{refused}");
+    }
+
+    #[test]
+    fn hostile_patterns_and_paths_are_not_covered_within_the_budget() {
+        let long = path(&format!("{}a", "a/".repeat(MAX_NAMES)));
+        let list = |pattern: &str| rules(&vec![pattern; MAX_PATTERNS]);
+        let budget = &mut PathBudget::one_path();
+        assert_eq!(list("**/z").covers(&long, budget), Err(PathTooLong));
+        assert_eq!(budget.left(), 1 << 16, "refused before the comparison");
+        assert!(PathRules::everything().cover(&long), "nothing is compared");
+        // As many names as there may be, and patterns that can match each in many ways.
+        let names = path(&format!("{}b", "a/".repeat(MAX_NAMES - 1)));
+        for hostile in [format!("**/{}z", "?/".repeat(30)), format!("{}z", "**/?/".repeat(15))] {
+            let rules = list(&hostile);
+            assert_eq!(rules.covers(&names, &mut PathBudget::one_path()), Err(PathTooLong));
+            assert_eq!(rules.covers_tree(&names, &mut PathBudget::one_path()), Ok(false));
+            let levels = rules.uncovered_levels(&names, &mut PathBudget::one_path());
+            assert_eq!(levels, Err(PathTooLong));
+            assert!(!rules.cover(&names));
+        }
+        // One name, quadratic.
+        let stars = list(&"*a".repeat(500));
+        let name = path(&"ab".repeat(127));
+        assert_eq!(stars.covers(&name, &mut PathBudget::one_path()), Ok(false));
+        assert!(!list(&format!("{}b", "*a".repeat(200))).cover(&path(&"a".repeat(4_000))));
+    }
+
+    #[test]
+    fn large_lists_and_deep_paths_fit_into_the_budget() {
+        let patterns: Vec<String> =
+            (0..MAX_PATTERNS).map(|n| format!("packages/*/src/**/part-{n}/*.generated.ts")).collect();
+        let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+        let rules = rules(&patterns);
+        let mut budget = PathBudget::one_path();
+        let file = path("packages/some-name/src/deep/er/and/still/deeper/part-63/file.generated.ts");
+        assert_eq!(rules.covers(&file, &mut budget), Ok(true));
+        assert_eq!(rules.covers_tree(&file, &mut budget), Ok(false));
+        assert_eq!(rules.uncovered_levels(&file, &mut budget), Ok(9));
+        assert!(budget.left() > 1 << 15, "{}", budget.left());
     }
 }

@@ -3,7 +3,7 @@
 
 use super::effective::EffectivePolicy;
 use super::net::{self, AllowedRequest};
-use super::paths::{CleanPath, PathRules};
+use super::paths::{CleanPath, PathBudget, PathRules, PathTooLong};
 use super::rights::{DatabaseRights, ExecRights, FsRights};
 use super::usage::{HostUsage, LOADS, SessionUsage};
 use vm_system_protocol::broker::{
@@ -233,13 +233,15 @@ impl Checked<'_> {
             self.terms.links = false;
             return Ok(path);
         };
-        if !rules.cover(&clean) {
+        let mut budget = PathBudget::one_path();
+        let too_long = |why: PathTooLong| refused(why.to_string());
+        if !rules.covers(&clean, &mut budget).map_err(too_long)? {
             return Err(refused(format!("not among the paths that may be {right}")));
         }
         self.terms.links = false;
-        self.terms.tree &= rules.cover_tree(&clean);
+        self.terms.tree &= rules.covers_tree(&clean, &mut budget).map_err(too_long)?;
         if self.levels {
-            self.terms.existing_levels = rules.uncovered_levels(&clean);
+            self.terms.existing_levels = rules.uncovered_levels(&clean, &mut budget).map_err(too_long)?;
         }
         Ok(clean.as_str().to_owned())
     }

@@ -99,6 +99,13 @@ pub enum Write {
     },
     /// `starting → ready`.
     SessionReady { id: SessionId },
+    /// `ready → starting`: another worker is to continue, whose messages are numbered from 1.
+    SessionRestoring {
+        id: SessionId,
+        at: Timestamp,
+        /// Of its event.
+        detail: String,
+    },
     /// `starting|ready → closed|crashed`.
     SessionEnd {
         id: SessionId,
@@ -116,7 +123,7 @@ pub enum Write {
         runtime_meta: JsonText,
     },
     /// An event of a session that no other write implies.
-    SessionEvent { session: SessionId, kind: SessionEventType, at: Timestamp },
+    SessionEvent { session: SessionId, kind: SessionEventType, at: Timestamp, detail: Option<String> },
     /// The sequence number up to which the effects of a worker's messages are stored; in the same batch as these effects.
     WorkerSeq {
         session: SessionId,
@@ -277,7 +284,9 @@ impl Write {
     pub fn sessions(&self) -> impl Iterator<Item = SessionId> + use<> {
         let (one, parent) = match self {
             Self::SessionInsert { session, .. } => (Some(session.id), parent_of(session)),
-            Self::SessionReady { id } | Self::SessionEnd { id, .. } => (Some(*id), None),
+            Self::SessionReady { id } | Self::SessionRestoring { id, .. } | Self::SessionEnd { id, .. } => {
+                (Some(*id), None)
+            }
             Self::SessionEvent { session, .. } => (Some(*session), None),
             Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => {
                 (Some(execution.session_id), None)

@@ -20,9 +20,9 @@ pub struct Cursor {
 /// Largest page of a list, without its last row (bytes): more than fits into any response.
 pub const PAGE_BYTES: usize = 16 << 20;
 
-/// Whether no events follow these, of which `limit` were requested: a page that reaches [`PAGE_BYTES`] ends early.
-pub fn is_last_page(events: &[Event], limit: u32) -> bool {
-    events.len() < limit as usize && events.iter().map(weight_of_event).sum::<usize>() < PAGE_BYTES
+/// Whether no events follow these, of which `limit` were requested: a page that reaches `bytes` ends early.
+pub fn is_last_page(events: &[Event], limit: u32, bytes: usize) -> bool {
+    events.len() < limit as usize && events.iter().map(weight_of_event).sum::<usize>() < bytes
 }
 
 /// Approximate size of an event (bytes).
@@ -100,6 +100,15 @@ pub enum Query {
     Executions(Scope, SessionId, Page),
     /// Events of an execution after a sequence number; limit 0 = all. → [`QueryResult::Events`]
     Events(ExecutionId, u64, u32),
+    /// The same, until their content reaches some bytes; at least one. → [`QueryResult::Events`]
+    SomeEvents {
+        execution: ExecutionId,
+        /// Only later events.
+        after_seq: u64,
+        /// At most this many.
+        limit: u32,
+        bytes: usize,
+    },
     /// Ids between two bounds (inclusive), ascending. → [`QueryResult::Ids`]
     Ids {
         scope: Scope,
@@ -236,6 +245,38 @@ pub enum Query {
     ReadySessions,
     /// A meta value of the store. → [`QueryResult::Meta`]
     Meta(String),
+}
+
+impl Query {
+    /// The owner whose rows alone it may return; `None`: any.
+    pub const fn owner(&self) -> Option<&Owner> {
+        match self {
+            Self::Template(scope, _)
+            | Self::TemplateByName(scope, _)
+            | Self::Templates(scope, _)
+            | Self::Session(scope, _)
+            | Self::Sessions(scope, ..)
+            | Self::Execution(scope, _)
+            | Self::ExecutionByName(scope, _)
+            | Self::Executions(scope, ..)
+            | Self::Ids { scope, .. }
+            | Self::Program(scope, _)
+            | Self::ProgramByName(scope, _)
+            | Self::Programs(scope, _)
+            | Self::Task(scope, _)
+            | Self::PendingTasks(scope, _)
+            | Self::Prompts { scope, .. }
+            | Self::ProgramCounts(scope)
+            | Self::Runs { scope, .. }
+            | Self::RunByName(scope, _)
+            | Self::Audit { scope, .. } => match scope {
+                Scope::All => None,
+                Scope::Owner(owner) => Some(owner),
+            },
+            Self::Current(owner, _) | Self::Key(owner, _) => Some(owner),
+            _ => None,
+        }
+    }
 }
 
 /// The result of a query.

@@ -61,7 +61,8 @@ impl Runtime {
             let Some((worker, jail)) = workers.remove(&ready.row.session.id) else { continue };
             let (sender, inbox) = commands();
             let row = &ready.row;
-            let live = LiveSession::new(row.session.id, row.owner.clone(), sender, Arc::clone(&ready.policy));
+            let (policy, policies) = (Arc::clone(&ready.policy), &self.shared().registry.policies);
+            let live = LiveSession::new(row.session.id, row.owner.clone(), sender, policy, policies);
             let live = Arc::new(live);
             if self.readmit(&live) {
                 if let Some(running) = &ready.running {
@@ -104,7 +105,8 @@ async fn continue_session(
     let template = template.map(|row| Arc::new(PolicySnapshot::from(&row.detail)));
     let rights = live.policy(template.as_ref(), &shared.operator);
     let spec = spec_of(session, (&owner, &policy), &worktree, &rights);
-    let adopted = Write::SessionEvent { session: live.id, kind: SessionEventType::Adopted, at: timestamp() };
+    let kind = SessionEventType::Adopted;
+    let adopted = Write::SessionEvent { session: live.id, kind, at: timestamp(), detail: None };
     if let Err(error) = shared.store.of(&owner).submit_lazy(adopted).await {
         tracing::warn!(session = %live.id, %error, "the adoption is not among the events of the session");
     }

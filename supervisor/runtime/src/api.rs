@@ -177,6 +177,10 @@ impl RuntimeError {
         let hint = match self {
             Self::Full(refusal) => return Some(Cow::Owned(refusal.hint())),
             Self::Refused(Refusal::SpawnFailed(failure) | Refusal::Fork(failure)) => Some(failure.hint),
+            Self::Refused(Refusal::NoCheckpoint(_)) => Some("`session checkpoints SESSION` shows them"),
+            Self::Refused(Refusal::TooManyCheckpoints | Refusal::CheckpointExists(_)) => {
+                Some("`session delete-checkpoint SESSION CHECKPOINT` gives one up")
+            }
             Self::Worktree(WorktreeError::Unavailable(_))
             | Self::Refused(Refusal::Load(LoadFailure::Unavailable(_))) => Some(SHORTAGE_HINT),
             Self::Late(_) => {
@@ -217,7 +221,9 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         Refusal::Load(LoadFailure::NotFound(_)) => ErrorCode::FileNotFound,
         Refusal::Load(LoadFailure::NotPermitted(_)) => ErrorCode::NotPermitted,
         Refusal::Load(LoadFailure::OwnerGone(_)) => ErrorCode::OwnerGone,
-        Refusal::Load(LoadFailure::Unavailable(_)) => ErrorCode::CapacityExceeded,
+        Refusal::Load(LoadFailure::Unavailable(_)) | Refusal::TooManyCheckpoints => {
+            ErrorCode::CapacityExceeded
+        }
         Refusal::SourceTooLarge { .. }
         | Refusal::Load(LoadFailure::TooLarge(_) | LoadFailure::Unreadable(_)) => ErrorCode::ValidationError,
         Refusal::SpawnFailed(failure) | Refusal::Fork(failure) => match failure.fault {
@@ -232,7 +238,8 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
             LibraryProblem::Failed => ErrorCode::StartupFailed,
         },
         Refusal::Storage(_) | Refusal::Unrecorded(_) => ErrorCode::StorageUnavailable,
-        Refusal::CancelledEarly => ErrorCode::Conflict,
+        Refusal::NoCheckpoint(_) => ErrorCode::NotFound,
+        Refusal::CancelledEarly | Refusal::CheckpointExists(_) => ErrorCode::Conflict,
         Refusal::Task(DurableRefusal::Unfit { .. }) => ErrorCode::AnswerInvalid,
         Refusal::Task(_) => ErrorCode::TaskNotPending,
     }

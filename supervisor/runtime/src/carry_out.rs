@@ -23,6 +23,9 @@ impl SessionTask {
             Action::Fork { order } => self.fork(order),
             Action::ForkTaken => self.fork_taken(),
             Action::ForksOver => self.forks_over(),
+            Action::Freeze { copy } => self.freeze(copy),
+            Action::DropCopy { copy } => self.drop_copy(copy),
+            Action::ForkCopy { copy } => self.fork_copy(copy),
             Action::AllowCpu { total_ms } => {
                 self.on_worker("raise the CPU limit", |process| {
                     process.allow_cpu(Duration::from_millis(total_ms))

@@ -37,6 +37,12 @@ impl Clock {
         }
     }
 
+    /// The CPU time of another worker from now on.
+    pub(super) fn restart_cpu(&mut self, process: &WorkerProcess) {
+        self.cpu_us = 0;
+        self.sample_cpu(process);
+    }
+
     /// Sets the alarm to a machine's deadline (monotonic milliseconds). An early alarm does no harm, so the alarm is only ever
     /// moved to an earlier time.
     pub(super) fn set_alarm(&mut self, deadline_ms: Option<u64>) {

@@ -14,7 +14,7 @@ use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
 use super::{adoption, doctor, followers};
 use crate::brokers::Brokers;
 use crate::egress::Egress;
-use crate::shares::Shares;
+use crate::shares::{Share, Shares};
 use crate::worktree::clean_relative;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,11 +22,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use vm_system_core::durable::DurableRefusal;
+use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionReply, Source};
-use vm_system_protocol::control::{DoctorReport, GivenAnswer, ZygoteInfo};
+use vm_system_protocol::control::{DoctorReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::model::{Execution, Session, SessionInspection};
+use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
 use vm_system_spawn::helper::SpawnHelper;
 use vm_system_spawn::{KEEPER_END, KindZygoteInfo, Library, LibraryError, SpawnError, Spawner};
@@ -129,13 +129,17 @@ impl Runtime {
         Ok(runtime)
     }
 
-    async fn with_events(&self, executed: Executed, wanted: bool) -> Result<Execution, RuntimeError> {
+    async fn with_events(
+        store: &StoreHandle,
+        executed: Executed,
+        wanted: bool,
+    ) -> Result<Execution, RuntimeError> {
         let Executed { record, events } = executed;
         let mut record = Arc::unwrap_or_clone(record);
         if wanted {
             record.events = Some(match events {
                 Some(batches) => joined(&batches),
-                None => self.store().events(record.id, 0, 0).await.map_err(RuntimeError::Store)?,
+                None => store.events(record.id, 0, 0).await.map_err(RuntimeError::Store)?,
             });
         }
         Ok(record)
@@ -221,18 +225,24 @@ impl Runtime {
 
     /// Admits a session, up to the limit.
     pub(super) fn admit(&self, live: &Arc<LiveSession>) -> Result<(), RuntimeError> {
-        let share = self.0.sessions.take(&self.0.shared.holder(&live.owner))?;
-        let admitted = self.0.shared.registry.insert(Arc::clone(live), share);
+        let shares = (0..live.processes()).map(|_| self.share_of(live)).collect::<Result<_, _>>()?;
+        let admitted = self.0.shared.registry.insert(Arc::clone(live), shares);
         admitted.map_err(|refused| match refused {
             AdmissionError::Duplicate => RuntimeError::Duplicate,
             AdmissionError::Stopping => RuntimeError::ShuttingDown,
         })
     }
 
+    /// A share of all sessions for one more process of a session.
+    pub(super) fn share_of(&self, live: &LiveSession) -> Result<Share, RuntimeError> {
+        Ok(self.0.sessions.take(&self.0.shared.holder(&live.owner))?)
+    }
+
     /// Admits a session of an earlier supervisor, whatever its owner has already; `false`: the runtime is stopping.
     pub(super) fn readmit(&self, live: &Arc<LiveSession>) -> bool {
-        let share = self.0.sessions.take_beyond(&self.0.shared.holder(&live.owner));
-        self.0.shared.registry.insert(Arc::clone(live), share).is_ok()
+        let holder = self.0.shared.holder(&live.owner);
+        let shares = (0..live.processes()).map(|_| self.0.sessions.take_beyond(&holder)).collect();
+        self.0.shared.registry.insert(Arc::clone(live), shares).is_ok()
     }
 
     pub(super) fn live(&self, id: SessionId) -> Result<Arc<LiveSession>, RuntimeError> {
@@ -262,7 +272,7 @@ impl RuntimeApi for Runtime {
             let worktree = shared.open_worktree(worktree_path, &request.owner, as_user).await?;
             let (commands, inbox) = commands();
             let CreateSession { id, owner, policy, libraries, .. } = request.clone();
-            let live = Arc::new(LiveSession::new(id, owner, commands, policy));
+            let live = Arc::new(LiveSession::new(id, owner, commands, policy, &shared.registry.policies));
             self.admit(&live)?;
             let machine =
                 SessionMachine::new(spec(&request, &worktree, &live.policy(None, &shared.operator)));
@@ -291,6 +301,34 @@ impl RuntimeApi for Runtime {
 
     fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {
         Box::pin(self.fork(request))
+    }
+
+    fn checkpoint_session(
+        &self,
+        id: SessionId,
+        name: Option<String>,
+    ) -> BoxFuture<'_, Result<SessionCheckpoint, RuntimeError>> {
+        Box::pin(self.checkpoint(id, name))
+    }
+
+    fn checkpoints(&self, id: SessionId) -> BoxFuture<'_, Result<Vec<SessionCheckpoint>, RuntimeError>> {
+        Box::pin(self.checkpoints_of(id))
+    }
+
+    fn delete_checkpoint(
+        &self,
+        id: SessionId,
+        checkpoint: String,
+    ) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(self.delete_checkpoint_of(id, checkpoint))
+    }
+
+    fn roll_back_session(
+        &self,
+        id: SessionId,
+        checkpoint: Option<String>,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(self.roll_back(id, checkpoint))
     }
 
     fn check_library(
@@ -391,18 +429,18 @@ impl RuntimeApi for Runtime {
             if let Some(mut tail) = tail {
                 // A follower that was too slow for the live events gets the rest from the store.
                 if tail.is_behind(&executed.record) {
-                    tail.stored(self.store(), id).await.map_err(RuntimeError::Store)?;
+                    tail.stored(&self.store().of(&live.owner), id).await.map_err(RuntimeError::Store)?;
                 }
                 return Ok(Arc::unwrap_or_clone(executed.record));
             }
-            self.with_events(executed, wants_events).await
+            Self::with_events(&self.store().of(&live.owner), executed, wants_events).await
         })
     }
 
     fn submit_answer(
         &self,
         execution: ExecutionId,
-        (task, given): (Option<TaskId>, GivenAnswer),
+        (task, given): (Option<TaskId>, SubmittedAnswer),
         wait: bool,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(async move {

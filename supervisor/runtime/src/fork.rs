@@ -50,7 +50,8 @@ pub(super) fn end(handle: &WorkerHandle) {
 #[derive(Debug)]
 pub(super) struct Forks {
     children: VecDeque<SessionId>,
-    made: mpsc::Sender<ForkedWorker>,
+    /// Gets the children; none if they become copies.
+    made: Option<mpsc::Sender<ForkedWorker>>,
     under_way: Option<ForkUnderWay>,
     /// The result of the current fork was received.
     finished: bool,
@@ -60,7 +61,27 @@ pub(super) struct Forks {
 
 impl Forks {
     pub(super) fn new(children: Vec<SessionId>, made: mpsc::Sender<ForkedWorker>) -> Self {
-        Self { children: children.into(), made, under_way: None, finished: false, started: None, order: 0 }
+        Self {
+            children: children.into(),
+            made: Some(made),
+            under_way: None,
+            finished: false,
+            started: None,
+            order: 0,
+        }
+    }
+
+    /// For a frozen copy, which has a name of its own in the keeper.
+    fn of_copy() -> Self {
+        let name = SessionId::from_uuid(uuid::Uuid::now_v7());
+        Self {
+            children: [name].into(),
+            made: None,
+            under_way: None,
+            finished: false,
+            started: None,
+            order: 0,
+        }
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<WorkerHandle, ForkError>> {
@@ -88,6 +109,8 @@ impl SessionTask {
     pub(super) fn fork(&mut self, order: u64) {
         if let Some(requested) = self.forks.requested.take() {
             self.forks.current = Some(requested);
+        } else if self.forks.current.is_none() {
+            self.forks.current = Some(Forks::of_copy());
         }
         let (Some(forks), Some(worker), Some(jail)) =
             (&mut self.forks.current, &mut self.worker.link, &self.worker.jail)
@@ -130,11 +153,11 @@ impl SessionTask {
     pub(super) fn fork_taken(&mut self) {
         let (Some(forks), Some(jail)) = (&mut self.forks.current, &self.worker.jail) else { return };
         forks.under_way = None;
-        let Some(handle) = forks.started.take() else { return };
+        let (Some(handle), Some(made)) = (forks.started.take(), &forks.made) else { return };
         let parent = self.machine.record().clone();
         let forked =
             ForkedWorker { handle, jail: jail.clone(), parent, worktree: self.host.worktree.clone() };
-        if let Err(refused) = forks.made.try_send(forked) {
+        if let Err(refused) = made.try_send(forked) {
             match refused {
                 mpsc::error::TrySendError::Full(unwanted) | mpsc::error::TrySendError::Closed(unwanted) => {
                     unwanted.end();
@@ -143,8 +166,16 @@ impl SessionTask {
         }
     }
 
+    /// Takes the child of the current fork.
+    pub(super) fn take_forked(&mut self) -> Option<WorkerHandle> {
+        let forks = self.forks.current.as_mut()?;
+        forks.under_way = None;
+        forks.started.take()
+    }
+
     /// Kills a child that was not taken.
     pub(super) fn forks_over(&mut self) {
+        self.copies.share = None;
         if let Some(forks) = self.forks.current.take()
             && let Some(unwanted) = forks.started
         {

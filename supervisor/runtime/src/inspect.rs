@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{SessionInspection, SessionStatus};
+use vm_system_protocol::time::Timestamp;
 use vm_system_spawn::WorkerProcess;
 
 /// The facts from the owner task.
@@ -17,6 +18,8 @@ pub(super) struct Facts {
     pub(super) silent_for: Duration,
     /// The worker was started by an earlier supervisor.
     pub(super) adopted: bool,
+    pub(super) generation: u64,
+    pub(super) next_cull_at: Option<Timestamp>,
 }
 
 impl Facts {
@@ -29,6 +32,8 @@ impl Facts {
             heap_bytes: 0,
             silent_for: worker.last_received.elapsed(),
             adopted: false,
+            generation: 1,
+            next_cull_at: None,
         }
     }
 }
@@ -61,6 +66,8 @@ pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspect
         running_execution: facts.running,
         heartbeat_age_ms: u64::try_from(facts.silent_for.as_millis()).unwrap_or(u64::MAX),
         adopted: facts.adopted,
+        generation: facts.generation,
+        next_cull_at: facts.next_cull_at,
     };
     // The pid belonged to the worker if the worker still runs after everything was read.
     process.signal(0).is_ok().then_some(inspection)

@@ -4,9 +4,10 @@
 use super::{CreateSession, Durables, Follower, ForkSession, RuntimeError};
 use std::sync::Arc;
 use vm_system_core::ExecuteRequest;
-use vm_system_protocol::control::{DoctorReport, GivenAnswer, SandboxLayer, ZygoteInfo};
+use vm_system_core::durable::SubmittedAnswer;
+use vm_system_protocol::control::{DoctorReport, SandboxLayer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::model::{Execution, Session, SessionInspection};
+use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_spawn::Library;
 use vm_system_store::BoxFuture;
@@ -36,6 +37,23 @@ pub trait RuntimeApi: Send + Sync {
     /// Creates sessions that continue from an idle one; resolves when all are `ready`. All or none: sessions that were created
     /// before another one failed are ended.
     fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>>;
+    /// Keeps a frozen copy of an idle session's worker; resolves when the record of it is stored.
+    fn checkpoint_session(
+        &self,
+        id: SessionId,
+        name: Option<String>,
+    ) -> BoxFuture<'_, Result<SessionCheckpoint, RuntimeError>>;
+    /// The checkpoints of a live session, oldest first.
+    fn checkpoints(&self, id: SessionId) -> BoxFuture<'_, Result<Vec<SessionCheckpoint>, RuntimeError>>;
+    /// Gives up a checkpoint (its number or name).
+    fn delete_checkpoint(&self, id: SessionId, checkpoint: String)
+    -> BoxFuture<'_, Result<(), RuntimeError>>;
+    /// Continues an idle session from a checkpoint (the newest if none is named); resolves when it is `ready` again.
+    fn roll_back_session(
+        &self,
+        id: SessionId,
+        checkpoint: Option<String>,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>>;
     /// Evaluates a library by itself in a throw-away zygote; inside: why it does not load. Its source is stored.
     fn check_library(
         &self,
@@ -63,7 +81,7 @@ pub trait RuntimeApi: Send + Sync {
     fn submit_answer(
         &self,
         id: ExecutionId,
-        given: (Option<TaskId>, GivenAnswer),
+        given: (Option<TaskId>, SubmittedAnswer),
         wait: bool,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
     /// Begins to end a running execution. No error if it does not run.

@@ -17,7 +17,7 @@
 //! - [`worktree`]: opening and reading worktrees; [`files_agents`]: processes that do it with the rights of users
 //! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
-//! - [`fork`]: sessions forked from a live one
+//! - [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session continues
 //! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: which of them is an owner's
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
@@ -27,7 +27,9 @@ mod api;
 pub mod brokers;
 mod callers;
 mod carry_out;
+pub mod client_memory;
 mod clock;
+mod copies;
 mod doctor;
 mod durable;
 pub mod egress;
@@ -60,6 +62,6 @@ pub use api::{CreateSession, Libraries, OWNER_GONE_HINT, RuntimeConfig, RuntimeE
 pub use doctor::examine_host;
 pub use durable::{CompiledSource, DurableConfig, Durables, RunIdentity, StartProgram};
 pub use facade::{Runtime, StartError};
-pub use follow::Follower;
+pub use follow::{FOLLOWED_BYTES, FOLLOWED_EVENTS, FollowedBatch, Follower, FollowerClosed, follower};
 pub use fork::ForkSession;
 pub use interface::{RuntimeApi, RuntimeFacts};

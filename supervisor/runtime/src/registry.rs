@@ -4,11 +4,11 @@ use super::task::Command;
 use crate::shares::Share;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::{mpsc, watch};
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::model::Execution;
+use vm_system_protocol::model::{Execution, OnCrash};
 use vm_system_record::{Owner, PolicySnapshot};
 
 /// Most records that are returned instead of the stored ones. A store that fails for longer stops executions anyway.
@@ -27,6 +27,7 @@ pub(super) struct LiveSession {
     pub(super) pid: AtomicU32,
     snapshot: Arc<PolicySnapshot>,
     cached: Mutex<Option<Cached>>,
+    policies: Arc<SharedPolicies>,
 }
 
 /// The policy for one state of the template. The same `Arc` means the same state.
@@ -42,13 +43,20 @@ impl LiveSession {
         owner: Owner,
         commands: mpsc::Sender<Command>,
         snapshot: Arc<PolicySnapshot>,
+        policies: &Arc<SharedPolicies>,
     ) -> Self {
-        Self { id, owner, commands, pid: AtomicU32::new(0), snapshot, cached: Mutex::new(None) }
+        let (pid, cached, policies) = (AtomicU32::new(0), Mutex::new(None), Arc::clone(policies));
+        Self { id, owner, commands, pid, snapshot, cached, policies }
     }
 
     /// The entry of a session that is forked from this one: the same owner, the same rights.
     pub(super) fn for_fork(&self, id: SessionId, commands: mpsc::Sender<Command>) -> Self {
-        Self::new(id, self.owner.clone(), commands, Arc::clone(&self.snapshot))
+        Self::new(id, self.owner.clone(), commands, Arc::clone(&self.snapshot), &self.policies)
+    }
+
+    /// The processes that it has: with `on_crash: rollback` its guard copy is one.
+    pub(super) fn processes(&self) -> usize {
+        if self.snapshot.settings.runtime.on_crash == OnCrash::Rollback { 2 } else { 1 }
     }
 
     /// The session's copy of its template.
@@ -68,9 +76,80 @@ impl LiveSession {
         {
             return Arc::clone(&cached.policy);
         }
-        let now = template.map(|template| snapshot(template));
-        let policy = Arc::new(effective(&snapshot(&self.snapshot), now.as_ref(), operator));
+        let policy = self.policies.of(&self.snapshot, template, operator);
         *cached = Some(Cached { template: template.cloned(), policy: Arc::clone(&policy) });
+        policy
+    }
+}
+
+/// The rights of all sessions: those with the same snapshot and the same template have one copy, however many they are. A template
+/// may be large, and its sessions many.
+#[derive(Debug, Default)]
+pub(super) struct SharedPolicies(Mutex<Known>);
+
+/// What a policy was made of: the addresses of a snapshot and of a template's.
+type Made = (usize, usize);
+
+#[derive(Debug, Default)]
+struct Known {
+    policies: HashMap<Made, SharedPolicy>,
+    /// How many were in use when the others were last removed.
+    used: usize,
+}
+
+/// An address is used again once its value is gone: the entry is valid as long as its values are there.
+#[derive(Debug)]
+struct SharedPolicy {
+    snapshot: Weak<PolicySnapshot>,
+    template: Option<Weak<PolicySnapshot>>,
+    policy: Weak<EffectivePolicy>,
+}
+
+impl SharedPolicy {
+    fn of(
+        &self,
+        wanted: &Arc<PolicySnapshot>,
+        template: Option<&Arc<PolicySnapshot>>,
+    ) -> Option<Arc<EffectivePolicy>> {
+        let is = |known: &Weak<PolicySnapshot>, wanted: &Arc<PolicySnapshot>| {
+            known.upgrade().is_some_and(|known| Arc::ptr_eq(&known, wanted))
+        };
+        let same_template = match (&self.template, template) {
+            (Some(known), Some(wanted)) => is(known, wanted),
+            (None, None) => true,
+            _ => false,
+        };
+        if is(&self.snapshot, wanted) && same_template { self.policy.upgrade() } else { None }
+    }
+}
+
+impl SharedPolicies {
+    fn of(
+        &self,
+        of_session: &Arc<PolicySnapshot>,
+        template: Option<&Arc<PolicySnapshot>>,
+        operator: &Operator,
+    ) -> Arc<EffectivePolicy> {
+        let address = |snapshot: &Arc<PolicySnapshot>| Arc::as_ptr(snapshot) as usize;
+        let made = (address(of_session), template.map_or(0, address));
+        if let Some(policy) =
+            lock(&self.0).policies.get(&made).and_then(|known| known.of(of_session, template))
+        {
+            return policy;
+        }
+        let now = template.map(|template| snapshot(template));
+        let policy = Arc::new(effective(&snapshot(of_session), now.as_ref(), operator));
+        let mut known = lock(&self.0);
+        if known.policies.len() > 2 * known.used + 16 {
+            known.policies.retain(|_, policy| policy.policy.strong_count() > 0);
+            known.used = known.policies.len();
+        }
+        let shared = SharedPolicy {
+            snapshot: Arc::downgrade(of_session),
+            template: template.map(Arc::downgrade),
+            policy: Arc::downgrade(&policy),
+        };
+        known.policies.insert(made, shared);
         policy
     }
 }
@@ -91,15 +170,19 @@ fn snapshot(stored: &PolicySnapshot) -> Snapshot {
     }
 }
 
+/// A live session with its shares of all sessions.
+type Admitted = (Arc<LiveSession>, Vec<Share>);
+
 /// All live sessions.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    /// Each with its share of all sessions.
-    sessions: Mutex<HashMap<SessionId, (Arc<LiveSession>, Share)>>,
+    /// Each with its shares of all sessions.
+    sessions: Mutex<HashMap<SessionId, Admitted>>,
     executions: Mutex<HashMap<ExecutionId, Arc<LiveSession>>>,
     degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
     /// Forbidden calls of processes without a session, by pid, until their exit is reported.
     forbidden: Mutex<VecDeque<(u32, String)>>,
+    pub(super) policies: Arc<SharedPolicies>,
     stopping: AtomicBool,
     changed: watch::Sender<()>,
     pub(super) sessions_created: AtomicU64,
@@ -113,7 +196,7 @@ pub(super) enum AdmissionError {
 }
 
 impl Registry {
-    pub(super) fn insert(&self, live: Arc<LiveSession>, share: Share) -> Result<(), AdmissionError> {
+    pub(super) fn insert(&self, live: Arc<LiveSession>, shares: Vec<Share>) -> Result<(), AdmissionError> {
         let mut sessions = lock(&self.sessions);
         // Under the lock, so that the stop of the runtime sees every admitted session.
         if self.stopping.load(Ordering::Acquire) {
@@ -122,7 +205,7 @@ impl Registry {
         if sessions.contains_key(&live.id) {
             return Err(AdmissionError::Duplicate);
         }
-        sessions.insert(live.id, (live, share));
+        sessions.insert(live.id, (live, shares));
         Ok(())
     }
 
@@ -221,4 +304,45 @@ impl Registry {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing under these locks can panic half-way through a change.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SharedPolicies;
+    use std::sync::Arc;
+    use vm_system_policy::Operator;
+    use vm_system_protocol::model::{Engine, Settings};
+    use vm_system_record::PolicySnapshot;
+
+    fn template() -> Arc<PolicySnapshot> {
+        Arc::new(PolicySnapshot {
+            engine: Engine::Quickjs,
+            settings: Settings::default(),
+            modules: Vec::new(),
+            libraries: Vec::new(),
+            capabilities: Vec::new(),
+            startup_files: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn sessions_of_a_template_share_one_policy_and_those_of_others_do_not() {
+        let (policies, operator) = (SharedPolicies::default(), Operator::default());
+        let (of_session, now, later) = (template(), template(), template());
+        let first = policies.of(&of_session, Some(&now), &operator);
+        assert!(Arc::ptr_eq(&first, &policies.of(&of_session, Some(&now), &operator)));
+        for other in [
+            policies.of(&of_session, None, &operator),
+            policies.of(&of_session, Some(&later), &operator),
+            policies.of(&later, Some(&now), &operator),
+        ] {
+            assert!(!Arc::ptr_eq(&first, &other));
+        }
+        drop(first);
+        // Nothing is kept that nobody uses.
+        let used: Vec<_> =
+            (0..100).map(|_| Arc::downgrade(&policies.of(&template(), None, &operator))).collect();
+        assert!(used.iter().all(|policy| policy.strong_count() == 0));
+        assert!(super::lock(&policies.0).policies.len() < 100);
+    }
 }

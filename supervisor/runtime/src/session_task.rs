@@ -5,6 +5,7 @@ use super::adoption::TakingOver;
 use super::api::Libraries;
 use super::callers::Callers;
 use super::clock::Clock;
+use super::copies::{FrozenCopy, Restored, Restoring};
 use super::followers::{self, Followers};
 use super::fork::{self, Forks};
 use super::host::HostCallFuture;
@@ -15,7 +16,9 @@ use super::registry::LiveSession;
 use super::task::{Command, RuntimeContext, fault, no_worker};
 use super::writes::{WriteOutcome, Writes};
 use crate::egress::HttpClient;
+use crate::shares::Share;
 use crate::worktree::Worktree;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,14 +28,17 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use uuid::Uuid;
 use vm_system_core::{
-    AdoptedExecution, ChannelFault, Refusal, SessionAction as Action, SessionInput as Input, SessionMachine,
-    SessionReply, SessionSpec, WorkerExitStatus,
+    AdoptedExecution, ChannelFault, CopyId, Refusal, SessionAction as Action, SessionInput as Input,
+    SessionMachine, SessionReply, SessionSpec, WorkerExitStatus,
 };
 use vm_system_record::StoreError;
 use vm_system_spawn::{ForkError, LibrarySet, SpawnError, Spawner, WorkerExit, WorkerHandle, WorkerProcess};
 
 /// Longest time to read the messages that a worker sent before its exit.
 const FINAL_MESSAGES: Duration = Duration::from_secs(1);
+
+/// Requests that may wait for the guard copy, which takes about a millisecond.
+const EARLY_REQUESTS: usize = 16;
 
 type Spawning = Pin<Box<dyn Future<Output = Result<(WorkerHandle, Spawner), SpawnError>> + Send>>;
 
@@ -47,12 +53,15 @@ pub(super) struct SessionTask {
     pub(super) worker: SessionWorker,
     pub(super) forks: ForkRequests,
     pub(super) host: HostCalls,
+    pub(super) copies: SessionCopies,
     /// Inputs that result from actions.
     pub(super) next: Vec<Input>,
     pub(super) released: bool,
     inbox: mpsc::Receiver<Command>,
     /// Answers that wait for an adopted worker to repeat its question.
     early_answers: Vec<Command>,
+    /// Requests that wait for the guard copy.
+    early_requests: VecDeque<Command>,
     taking_over: Option<TakingOver>,
     clock: Clock,
 }
@@ -78,6 +87,16 @@ pub(super) struct ForkRequests {
     pub(super) current: Option<Forks>,
 }
 
+/// The session's frozen copies.
+#[derive(Default)]
+pub(super) struct SessionCopies {
+    pub(super) frozen: HashMap<CopyId, FrozenCopy>,
+    /// A copy that forks the session's next worker.
+    pub(super) restoring: Option<Restoring>,
+    /// For the checkpoint that is being made.
+    pub(super) share: Option<Share>,
+}
+
 /// Files and host calls for the worker.
 pub(super) struct HostCalls {
     pub(super) worktree: Worktree,
@@ -94,6 +113,7 @@ enum Woken {
     Spawned(Result<(WorkerHandle, Spawner), SpawnError>),
     Forked(Result<WorkerHandle, ForkError>),
     Link(LinkEvent),
+    Restored(Box<Restored>),
 }
 
 impl SessionTask {
@@ -127,10 +147,12 @@ impl SessionTask {
                 reservation: Reservation::default(),
                 http: HttpClient::default(),
             },
+            copies: SessionCopies::default(),
             next: Vec::new(),
             released: false,
             inbox,
             early_answers: Vec::new(),
+            early_requests: VecDeque::new(),
             taking_over: None,
             clock: Clock::new(shared.started),
         }
@@ -180,6 +202,7 @@ impl SessionTask {
         while !self.released {
             self.report_taken_over();
             self.submit_early_answers(&mut actions);
+            self.make_early_requests(&mut actions);
             let deadline = self.machine.deadline();
             if deadline.is_some_and(|at| at <= self.clock.now().mono_ms) {
                 self.step(Input::Tick, &mut actions);
@@ -202,6 +225,7 @@ impl SessionTask {
                 }
                 Woken::Spawned(spawned) => self.spawned(spawned, &mut actions),
                 Woken::Forked(result) => self.forked(result, &mut actions),
+                Woken::Restored(restored) => self.restored(restored, &mut actions),
                 Woken::Link(LinkEvent::Exited(exit)) => self.exited(exit, &mut actions).await,
                 Woken::Link(event) => self.step(link_input(event), &mut actions),
             }
@@ -210,7 +234,7 @@ impl SessionTask {
     }
 
     async fn wait(&mut self) -> Woken {
-        let Self { inbox, writes, worker, forks, host, clock, .. } = self;
+        let Self { inbox, writes, worker, forks, copies, host, clock, .. } = self;
         let receive = !writes.is_behind();
         tokio::select! {
             biased;
@@ -220,6 +244,7 @@ impl SessionTask {
             input = maybe(host.work.as_mut()) => Woken::HostReplied(input),
             spawned = maybe(worker.spawning.as_mut()) => Woken::Spawned(spawned),
             result = fork::next(forks.current.as_mut()) => Woken::Forked(result),
+            restored = maybe(copies.restoring.as_mut()) => Woken::Restored(restored),
             event = next_event(worker.link.as_mut(), receive) => Woken::Link(event),
         }
     }
@@ -230,6 +255,13 @@ impl SessionTask {
             return;
         }
         self.taking_over = None;
+        let checkpoints = self.machine.lost_checkpoints();
+        if checkpoints > 0 {
+            tracing::warn!(
+                session = %self.live.id, checkpoints,
+                "the checkpoints of a session ended with the earlier daemon; the session continues"
+            );
+        }
         let executions = self.machine.unrecorded_executions();
         if executions > 0 {
             tracing::warn!(
@@ -245,6 +277,15 @@ impl SessionTask {
             for answer in std::mem::take(&mut self.early_answers) {
                 self.command(answer, actions);
             }
+        }
+    }
+
+    /// The requests that waited for the guard copy, one after the other.
+    fn make_early_requests(&mut self, actions: &mut Vec<Action>) {
+        while !self.machine.is_making_guard()
+            && let Some(request) = self.early_requests.pop_front()
+        {
+            self.command(request, actions);
         }
     }
 
@@ -273,6 +314,10 @@ impl SessionTask {
     }
 
     fn command(&mut self, command: Command, actions: &mut Vec<Action>) {
+        let waits = command.needs_idle_session() && self.machine.is_making_guard();
+        if waits && self.early_requests.len() < EARLY_REQUESTS {
+            return self.early_requests.push_back(command);
+        }
         let input = match command {
             Command::Create { responder } => Input::Create { token: self.callers.add(responder) },
             Command::Fork { children, made, responder } => {
@@ -284,6 +329,27 @@ impl SessionTask {
                 self.forks.requested = None;
                 return;
             }
+            Command::Checkpoint { name, share, responder } => {
+                let token = self.callers.add(responder);
+                let busy = self.copies.share.replace(share);
+                self.step(Input::Checkpoint { token, name }, actions);
+                if !self.machine.is_making_checkpoint() {
+                    // Refused: the share of the one that is being made stays.
+                    self.copies.share = busy;
+                }
+                return;
+            }
+            Command::Checkpoints { responder } => {
+                let _ = responder.send(self.machine.checkpoints().to_vec());
+                return;
+            }
+            Command::DeleteCheckpoint { checkpoint, responder } => {
+                Input::DeleteCheckpoint { token: self.callers.add(responder), checkpoint }
+            }
+            Command::Rollback { checkpoint, responder } => {
+                Input::Rollback { token: self.callers.add(responder), checkpoint }
+            }
+            Command::CheckpointExited { number } => Input::CheckpointExited { number },
             Command::Execute { request, policy, follower, responder } => {
                 if let Some(follower) = follower {
                     self.followers.add(request.id, follower);
@@ -330,6 +396,8 @@ impl SessionTask {
             heap_bytes: self.machine.heap_bytes(),
             silent_for: link.map(|link| link.last_received().elapsed()).unwrap_or_default(),
             adopted: self.machine.is_adopted(),
+            generation: self.machine.generation(),
+            next_cull_at: self.machine.next_cull_at(self.clock.now()),
         }
     }
 
@@ -350,6 +418,12 @@ impl SessionTask {
         self.live.pid.store(handle.process.pid(), Ordering::Relaxed);
         self.worker.process = Some(handle.process.clone());
         self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone()));
+    }
+
+    /// Connects a worker that replaces another one: its CPU time begins at zero.
+    pub(super) fn connect_next(&mut self, handle: WorkerHandle) {
+        self.clock.restart_cpu(&handle.process);
+        self.connect(handle);
     }
 
     /// The worker has exited: its final messages come first.
@@ -373,6 +447,7 @@ impl SessionTask {
         self.shared.brokers.end(self.live.id);
         self.end_http();
         self.forks_over();
+        self.copies = SessionCopies::default();
         if let Some((handle, _)) = self.worker.unassigned.take() {
             fork::end(&handle);
         }

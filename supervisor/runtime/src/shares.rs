@@ -198,6 +198,14 @@ impl Shares {
         may.then(|| self.share(&mut table, holder, amount))
     }
 
+    /// So many of them now, if the holder may have them: in front of its own requests that wait for more.
+    pub fn take_in_passing(self: &Arc<Self>, holder: &Holder, amount: usize) -> Option<Share> {
+        let mut table = self.lock();
+        let amount = self.possible(amount);
+        let may = !table.closed && table.may_pass(&self.limits, holder, amount);
+        may.then(|| self.share(&mut table, holder, amount))
+    }
+
     /// One of them, however many are taken: of what exists already.
     pub fn take_beyond(self: &Arc<Self>, holder: &Holder) -> Share {
         self.share(&mut self.lock(), holder, 1)
@@ -243,6 +251,13 @@ impl Shares {
     pub fn refusal(&self, holder: &Holder) -> ShareRefusal {
         let table = self.lock();
         let own = table.fits(&self.limits, holder, 1).err().unwrap_or(false);
+        self.refused(&table, holder, own)
+    }
+
+    /// The refusal of a request for so many that has waited for too long.
+    pub fn refusal_of(&self, holder: &Holder, amount: usize) -> ShareRefusal {
+        let table = self.lock();
+        let own = table.fits(&self.limits, holder, self.possible(amount)).err().unwrap_or(true);
         self.refused(&table, holder, own)
     }
 
@@ -401,6 +416,17 @@ impl Table {
             && !self.turns.iter().any(|other| waits(other).unwrap_or(false))
     }
 
+    /// Whether a holder gets so many now: no other one waits for lack of free ones.
+    fn may_pass(&self, limits: &ShareLimits, holder: &Holder, amount: usize) -> bool {
+        let blocks = |other: &Holder| {
+            let waiting = &self.holders.get(other)?.waiting;
+            let first = waiting.iter().find(|waiting| !waiting.granted.is_closed())?;
+            Some(other != holder && self.blocks(limits, (other, first.amount), holder))
+        };
+        self.fits(limits, holder, amount).is_ok()
+            && !self.turns.iter().any(|other| blocks(other).unwrap_or(false))
+    }
+
     /// Whether a request that waits keeps others of `holder` waiting: there are too few free ones for it, and smaller requests would
     /// take them for ever. What is reserved is free for administrators.
     fn blocks(&self, limits: &ShareLimits, (other, amount): (&Holder, usize), holder: &Holder) -> bool {
@@ -481,6 +507,30 @@ impl Share {
     /// Whether it has made way for another one.
     pub fn is_evicted(&self) -> bool {
         self.evicted.is_cancelled()
+    }
+
+    /// How many it is.
+    pub fn amount(&self) -> usize {
+        self.shares.lock().shares.get(&self.number).map_or(0, |held| held.amount)
+    }
+
+    /// Returns all but so many of it.
+    pub fn reduce(&self, amount: usize) {
+        let waits = {
+            let mut table = self.shares.lock();
+            let Table { shares, holders, used, turns, .. } = &mut *table;
+            let Some(held) = shares.get_mut(&self.number) else { return };
+            let returned = held.amount.saturating_sub(amount);
+            held.amount -= returned;
+            *used -= returned;
+            if let Some(holding) = holders.get_mut(&held.holder) {
+                holding.held -= returned;
+            }
+            returned > 0 && !turns.is_empty()
+        };
+        if waits {
+            self.shares.grant();
+        }
     }
 
     /// From now on it makes way for another one; of several, the one for which this was called first.

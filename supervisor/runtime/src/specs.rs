@@ -91,11 +91,12 @@ pub(super) fn spec_of(
         startup_policy: Arc::clone(policy),
         ttl_s: runtime.ttl_s,
         idle_timeout_s: runtime.idle_timeout_s,
+        on_crash: runtime.on_crash,
     }
 }
 
 /// 244 random bits from the kernel, in the form of two version 4 UUIDs.
-fn seed() -> [u8; 32] {
+pub(super) fn seed() -> [u8; 32] {
     let mut seed = [0; 32];
     seed[..16].copy_from_slice(Uuid::new_v4().as_bytes());
     seed[16..].copy_from_slice(Uuid::new_v4().as_bytes());

@@ -13,7 +13,7 @@ use crate::brokers::Brokers;
 use crate::egress::Egress;
 use crate::files_agents::FilesAgentError;
 use crate::script_input::ScriptInput;
-use crate::shares::{Holder, ShareRefusal, Shares};
+use crate::shares::{Holder, Share, ShareRefusal, Shares};
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, Worktree, WorktreeClient, WorktreeError};
 use std::path::{Path, PathBuf};
@@ -21,15 +21,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
+use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{
     ChannelFault, CloseCause, ExecuteRequest, LibraryFailure, LibraryProblem, Refusal, SessionInput as Input,
     SessionReply, SpawnFailure, SpawnFault, WorkerExitStatus,
 };
 use vm_system_policy::{EffectivePolicy, Operator};
-use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::limits::FILE_CALL_MS;
-use vm_system_protocol::model::Event;
+use vm_system_protocol::model::{Event, SessionCheckpoint};
 use vm_system_record::{Owner, RecordedWorktree};
 use vm_system_spawn::{LibraryError, SpawnError, WorkerChannelError, WorkerExit};
 use vm_system_store::StoreHandle;
@@ -176,6 +176,25 @@ pub(super) enum Command {
         made: mpsc::Sender<ForkedWorker>,
         responder: SessionResponder,
     },
+    Checkpoint {
+        name: Option<String>,
+        share: Share,
+        responder: SessionResponder,
+    },
+    Checkpoints {
+        responder: oneshot::Sender<Vec<SessionCheckpoint>>,
+    },
+    DeleteCheckpoint {
+        checkpoint: String,
+        responder: SessionResponder,
+    },
+    Rollback {
+        checkpoint: Option<String>,
+        responder: SessionResponder,
+    },
+    CheckpointExited {
+        number: u64,
+    },
     Execute {
         request: Box<ExecuteRequest>,
         policy: Arc<EffectivePolicy>,
@@ -185,7 +204,7 @@ pub(super) enum Command {
     Submit {
         execution: ExecutionId,
         task: Option<TaskId>,
-        given: GivenAnswer,
+        given: SubmittedAnswer,
         wait: bool,
         responder: SessionResponder,
     },
@@ -210,6 +229,16 @@ pub(super) enum Command {
     },
     Violation(String),
     Forbidden(String),
+}
+
+impl Command {
+    /// Whether it needs an idle session: it waits while the guard copy is made.
+    pub(super) const fn needs_idle_session(&self) -> bool {
+        matches!(
+            self,
+            Self::Fork { .. } | Self::Checkpoint { .. } | Self::Rollback { .. } | Self::Execute { .. }
+        )
+    }
 }
 
 /// Receives the result of a request.

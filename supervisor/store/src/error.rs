@@ -108,6 +108,18 @@ pub enum OpenError {
         /// The directory or file.
         path: PathBuf,
     },
+    /// Others than the user of the supervisor (and root) may put files of their own in place of the supervisor's.
+    #[error(
+        "the state directory {} {why}: others could replace the database. `chmod 0700` it as the supervisor's user, or choose \
+         another --state-dir",
+        path.display()
+    )]
+    NotPrivate {
+        /// The state directory.
+        path: PathBuf,
+        /// Who may.
+        why: String,
+    },
     /// The state directory is not a folder.
     #[error("{} is not a folder: choose another --state-dir", path.display())]
     NotAFolder { path: PathBuf },

@@ -103,12 +103,12 @@ impl Store for FaultyStore {
         })
     }
 
-    fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
+    fn read(&self, lane: Lane, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
         let fault = self.faults.switches().reading.clone();
         Box::pin(async move {
             match fault {
                 Some(why) => Err(StoreError::Unavailable(why)),
-                None => self.store.read(query).await,
+                None => self.store.in_lane(lane).read(query).await,
             }
         })
     }

@@ -40,7 +40,7 @@ impl Future for Ticket {
     }
 }
 
-/// A clonable handle of a store; its batches go into one lane.
+/// A clonable handle of a store; its batches and queries go into one lane.
 #[derive(Clone)]
 pub struct StoreHandle {
     store: Arc<dyn Store>,
@@ -68,7 +68,7 @@ impl StoreHandle {
         Self { store, lane: Lane::System }
     }
 
-    /// The same store, for what is written for an owner.
+    /// The same store, for what is written and read for an owner.
     #[must_use]
     pub fn of(&self, owner: &Owner) -> Self {
         self.in_lane(Lane::Owner(owner.clone()))
@@ -97,9 +97,13 @@ impl StoreHandle {
         self.submit(batch).await?.await
     }
 
-    /// Runs any query.
+    /// Runs any query, in the turn of this handle's owner, else of the owner whose rows it returns.
     pub async fn read(&self, query: Query) -> Result<QueryResult, StoreError> {
-        self.store.read(query).await
+        let lane = match (&self.lane, query.owner()) {
+            (Lane::System, Some(owner)) => Lane::Owner(owner.clone()),
+            (lane, _) => lane.clone(),
+        };
+        self.store.read(lane, query).await
     }
 
     /// Health and size of the store.
@@ -231,6 +235,17 @@ impl StoreHandle {
         limit: u32,
     ) -> Result<Vec<Event>, StoreError> {
         query!(self, Query::Events(execution, after_seq, limit), Events)
+    }
+
+    /// At most so many events of an execution in order, until their content reaches `bytes`; at least one.
+    pub async fn some_events(
+        &self,
+        execution: ExecutionId,
+        after_seq: u64,
+        limit: u32,
+        bytes: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        query!(self, Query::SomeEvents { execution, after_seq, limit, bytes }, Events)
     }
 
     /// Ids between two bounds (inclusive), ascending.

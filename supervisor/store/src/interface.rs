@@ -22,12 +22,13 @@ pub enum Urgency {
     Lazy,
 }
 
-/// A queue within the queue: batches of a lane are committed in the order in which they came, and the lanes take turns.
+/// A queue within the queue: batches of a lane are committed in the order in which they came, and the lanes take turns. So do their
+/// queries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Lane {
-    /// What the supervisor writes for nobody.
+    /// What the supervisor writes for nobody, and reads for itself and for administrators.
     System,
-    /// What is written for an owner.
+    /// What is written and read for an owner.
     Owner(Owner),
 }
 
@@ -128,8 +129,8 @@ pub trait Store: Send + Sync {
     /// their calls. The ticket resolves when the batch is committed or has failed.
     fn submit(&self, lane: Lane, batch: Batch, urgency: Urgency)
     -> BoxFuture<'_, Result<Ticket, StoreError>>;
-    /// Reads from the last commit.
-    fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>>;
+    /// Reads from the last commit, in a turn of the lane. A query of which the future is dropped while it waits does not run.
+    fn read(&self, lane: Lane, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>>;
     /// Health and size; cheap.
     fn status(&self) -> StoreStatus;
     /// Whether an owner stores more than its quota; cheap.

@@ -12,6 +12,7 @@ mod long_reads;
 mod open;
 mod quota_eviction;
 mod read;
+mod read_turns;
 mod readers;
 mod recovery;
 mod saved_copy;
@@ -277,8 +278,8 @@ impl Store for SqliteStore {
         Box::pin(self.queue.push(lane, batch, urgency))
     }
 
-    fn read(&self, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
-        Box::pin(Arc::clone(&self.readers).read(query))
+    fn read(&self, lane: Lane, query: Query) -> BoxFuture<'_, Result<QueryResult, StoreError>> {
+        Box::pin(Arc::clone(&self.readers).read(lane, query))
     }
 
     fn is_full(&self, owner: &Owner) -> bool {

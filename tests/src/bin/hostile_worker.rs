@@ -87,6 +87,8 @@ struct Worker {
     descriptor: Option<OwnedFd>,
     /// How it misbehaves at the next order to fork.
     fork: String,
+    /// The same, of its children.
+    fork_of_copy: String,
     /// As a program's worker: its behaviour, and the number of its runs.
     program: (String, u64),
     /// The arguments of its program.
@@ -104,6 +106,7 @@ impl Worker {
             seq: 0,
             descriptor: None,
             fork: String::new(),
+            fork_of_copy: String::new(),
             program: Default::default(),
             args: Vec::new(),
         }
@@ -321,6 +324,10 @@ impl Worker {
                 how["when it forks: ".len()..].clone_into(&mut self.fork);
                 self.done(execution)
             }
+            how if how.starts_with("when its copy forks: ") => {
+                how["when its copy forks: ".len()..].clone_into(&mut self.fork_of_copy);
+                self.done(execution)
+            }
             // "honest", or a probe of the escape suite
             how => {
                 let report = vm_system_tests::escape::obey(how);
@@ -432,7 +439,7 @@ impl Worker {
         send_hello(&self.channel).ok()?;
         let mut got = socket::receive(&self.channel, &mut self.buffer, Wait::Yes).ok()?;
         process::replace(&self.channel, &got.fds.pop()?).ok()?;
-        let fork = std::mem::take(&mut self.fork);
+        let fork = std::mem::take(&mut self.fork_of_copy);
         self.incoming = Reassembler::new(HOST_MESSAGE_BYTES);
         self.incoming.accept_any();
         (self.seq, self.fork) = (0, fork);

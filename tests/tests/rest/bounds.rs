@@ -15,6 +15,7 @@ use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
 };
 use vm_system_protocol::time::Timestamp;
+use vm_system_runtime::client_memory::ClientMemory;
 use vm_system_runtime::shares::ShareLimits;
 use vm_system_store::BoxFuture;
 use vm_system_tests::PATIENCE;
@@ -43,7 +44,7 @@ impl VerbHandler for Fake {
                     let events = request.events.expect("a stream is followed");
                     if self.floods {
                         let mut seq = 1;
-                        while events.send(vec![event(seq)]).await.is_ok() {
+                        while events.send(&[event(seq)]).await.is_ok() {
                             seq += 1;
                         }
                     }
@@ -111,7 +112,7 @@ impl Scene {
         let socket = folder.path().join("http.sock");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let (fake, state) = (Arc::new(fake), ServerState::new(ShareLimits::of(1)));
+        let (fake, state) = (Arc::new(fake), ServerState::new(ShareLimits::of(1), ClientMemory::default()));
         // Sockets and tasks are created inside the runtime.
         let serving = {
             let _inside = runtime.enter();

@@ -7,7 +7,7 @@ use vm_system_core::signal_name;
 use vm_system_policy::globals::{SWITCHABLE, built_ins};
 use vm_system_protocol::model::{
     CapabilityKind, ConsoleLevel, Engine, EventPayload, ExecutionKind, ExecutionStatus, HttpRecord, JsType,
-    OnCrash, ResultValue, SessionStatus, StartupMode,
+    OnCrash, ResultValue, SessionEventType, SessionStatus, StartupMode,
 };
 
 fn set<T: ToString>(names: impl IntoIterator<Item = T>) -> BTreeSet<String> {
@@ -89,8 +89,9 @@ fn each_enum_of_the_description_has_the_names_of_its_source() {
         ("ExecutionKind/enum", set(ExecutionKind::ALL)),
         ("ExecutionStatus/enum", set(ExecutionStatus::ALL)),
         ("JsType/enum", set(JsType::ALL)),
-        // The others are refused.
-        ("OnCrash/enum", set([OnCrash::Close])),
+        // `restart` is refused.
+        ("OnCrash/enum", set([OnCrash::Close, OnCrash::Rollback])),
+        ("SessionEvent/properties/type/enum", set(SessionEventType::ALL)),
         ("SessionStatus/enum", set(SessionStatus::ALL)),
         ("StartupMode/enum", set(StartupMode::ALL)),
     ] {

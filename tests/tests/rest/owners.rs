@@ -106,6 +106,7 @@ fn path_of(route: &Route, of: &Belongings) -> String {
         .replace("{execution_id}", if of_program { &of.run } else { &of.execution })
         .replace("{program}", &of.program)
         .replace("{client}", "me")
+        .replace("{checkpoint}", "1")
         .replace("libraries/{name}", "libraries/lodash-4.17.21")
         .replace("{name}", "fs");
     assert!(!path.contains('{'), "{path} has an unknown parameter");

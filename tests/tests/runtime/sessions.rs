@@ -8,6 +8,7 @@ use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::ids::{SessionId, StartupFileId, TemplateId};
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, SessionStatus, StartupFile, StartupMode};
 use vm_system_runtime::RuntimeApi;
+use vm_system_runtime::client_memory::ReplyMemory;
 
 cases! {
     a_session_keeps_its_variables_until_it_is_closed,
@@ -104,14 +105,14 @@ async fn close_first_cancels_the_running_execution() {
 async fn a_follower_receives_every_event_once() {
     let world = World::new().await;
     let session = world.session().await;
-    let (follower, mut events) = tokio::sync::mpsc::channel(1);
+    let (follower, mut events) = vm_system_runtime::follower(1, ReplyMemory::default());
     let mut request = repl(session, "print:900");
     (request.1.collect_events, request.1.wait) = (false, true);
     let id = request.1.id;
     let reading = async {
         let mut seen = Vec::new();
         while let Some(batch) = events.recv().await {
-            seen.extend(batch);
+            seen.extend(batch.events);
         }
         seen
     };

@@ -16,6 +16,7 @@ use vm_system_protocol::worker::SourceFormat;
 use vm_system_record::{Owner, PolicySnapshot, Scope, Write};
 use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::brokers::BrokerConfig;
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::egress::EgressConfig;
 use vm_system_runtime::shares::ShareLimits;
 use vm_system_runtime::workspaces::Workspaces;
@@ -151,7 +152,7 @@ impl World {
 
     /// The stored execution, once it has ended.
     pub(crate) async fn end_of(&self, id: ExecutionId) -> Execution {
-        let (follower, mut events) = tokio::sync::mpsc::channel(64);
+        let (follower, mut events) = vm_system_runtime::follower(64, ReplyMemory::default());
         let followed = self.runtime.follow(id, 0, follower);
         let drain = async { while events.recv().await.is_some() {} };
         tokio::join!(followed, drain);

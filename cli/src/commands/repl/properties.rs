@@ -66,7 +66,7 @@ impl Properties {
                 let (sender, receiver) = std::sync::mpsc::channel();
                 let embedded = Arc::clone(embedded);
                 handle.spawn(async move {
-                    let (events, _) = tokio::sync::mpsc::channel(1);
+                    let (events, _) = Embedded::follower(1);
                     let reply = tokio::time::timeout(PATIENCE, embedded.handle(op, None, events)).await;
                     // The shell may have given up.
                     drop(sender.send(reply.ok().and_then(Result::ok)));

@@ -4,7 +4,7 @@
 //! disconnected with a reason. Its requests in progress continue.
 
 use super::frame::{self, FrameError};
-use super::request::{self, Outgoing};
+use super::request::{self, Outgoing, QueuedFrame};
 use super::{ControlLimits, ServerState};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -34,7 +34,7 @@ pub(super) enum Disconnect {
     #[error("it left before its hello")]
     Left,
     #[error(
-        "the client (version {version}) uses control protocol {theirs}, this supervisor {CONTROL_PROTOCOL}"
+        "the client (version {version:?}) uses control protocol {theirs}, this supervisor {CONTROL_PROTOCOL}"
     )]
     OtherProtocol { theirs: u32, version: String },
     #[error("refused: {0}")]
@@ -98,6 +98,8 @@ where
     write.await
 }
 
+/// Characters of a client's version in the log.
+const VERSION_CHARS: usize = 64;
 /// Largest hello (bytes): bounds the memory of a client that is not accepted yet.
 const HELLO_BYTES: usize = 4 * 1024;
 
@@ -132,21 +134,22 @@ where
     let bytes = frame::encode(&reply, limits.frame_bytes).map_err(FrameError::Codec)?;
     frame::write(writer, &bytes, limits.write).await?;
     if other_protocol {
-        return Err(Disconnect::OtherProtocol { theirs: hello.protocol, version: hello.version });
+        let version = hello.version.chars().take(VERSION_CHARS).collect();
+        return Err(Disconnect::OtherProtocol { theirs: hello.protocol, version });
     }
     refusal.map_or(Ok(()), |reason| Err(Disconnect::Refused(reason)))
 }
 
 async fn write_all<W>(
     mut writer: W,
-    mut queue: mpsc::Receiver<Vec<u8>>,
+    mut queue: mpsc::Receiver<QueuedFrame>,
     deadline: std::time::Duration,
 ) -> Result<(), Disconnect>
 where
     W: AsyncWrite + Unpin,
 {
-    while let Some(bytes) = queue.recv().await {
-        frame::write(&mut writer, &bytes, deadline).await?;
+    while let Some(queued) = queue.recv().await {
+        frame::write(&mut writer, &queued.bytes, deadline).await?;
     }
     Ok(())
 }
@@ -161,10 +164,18 @@ struct Client<'a> {
 impl Client<'_> {
     async fn read_all<R: AsyncRead + Unpin>(&mut self, reader: &mut R) -> Result<(), Disconnect> {
         let limits = &self.shared.limits;
-        while let Some(frame) = frame::read(reader, limits.frame_bytes, limits.frame).await? {
+        let holder = self.caller.holder();
+        loop {
+            // A frame waits for memory unread; so do those behind it.
+            let reserve = |bytes| {
+                let (memory, holder) = (&self.shared.state.memory, &holder);
+                async move { memory.request(holder, bytes).await.map_err(FrameError::NoMemory) }
+            };
+            let read = frame::read_reserved(reader, limits.frame_bytes, limits.frame, reserve).await?;
+            let Some((frame, memory)) = read else { break };
             match frame {
                 ClientFrame::Request { id, idempotency_key, op } => {
-                    self.request(id, idempotency_key, op).await?;
+                    self.request((id, idempotency_key), op, memory).await?;
                 }
                 ClientFrame::Unfollow { id } => self.active.unfollow(id),
             }
@@ -172,11 +183,17 @@ impl Client<'_> {
         Ok(())
     }
 
-    async fn request(&mut self, id: u32, idempotency_key: Option<String>, op: Op) -> Result<(), Disconnect> {
+    async fn request(
+        &mut self,
+        (id, idempotency_key): (u32, Option<String>),
+        op: Op,
+        request_memory: Option<Share>,
+    ) -> Result<(), Disconnect> {
+        let memory = self.shared.state.memory.reply(self.caller.holder());
         if let Some(refusal) = self.refusal(idempotency_key.as_deref()) {
             let reply = ServerFrame::Reply { id, result: Err(Box::new(refusal)) };
             // The writing half notices a disconnected client.
-            let _ = self.outgoing.send(&reply).await;
+            let _ = self.outgoing.reply(reply, &memory).await;
             return Ok(());
         }
         let stream = if op.follows() {
@@ -184,7 +201,7 @@ impl Client<'_> {
                 Ok(share) => Some(share),
                 Err(refusal) => {
                     let reply = ServerFrame::Reply { id, result: Err(Box::new(refusal.into())) };
-                    let _ = self.outgoing.send(&reply).await;
+                    let _ = self.outgoing.reply(reply, &memory).await;
                     return Ok(());
                 }
             }
@@ -193,11 +210,12 @@ impl Client<'_> {
         };
         let unfollow = self.active.begin(id).ok_or(Disconnect::IdInUse(id))?;
         let caller = self.caller.clone();
-        let request = VerbRequest { caller, idempotency_key, op, events: None };
+        let request = VerbRequest { caller, idempotency_key, op, events: None, memory };
         let (handler, outgoing) = (Arc::clone(&self.shared.handler), self.outgoing.clone());
         let active = self.active.clone();
         self.shared.state.requests.spawn(async move {
             request::run(handler, id, request, outgoing, (unfollow, stream), || active.end(id)).await;
+            drop(request_memory);
             active.finished();
         });
         Ok(())

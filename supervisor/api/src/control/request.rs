@@ -9,11 +9,13 @@ use tokio_util::sync::CancellationToken;
 use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{ErrorCode, OpError, Reply, ServerFrame};
 use vm_system_protocol::model::{Event, EventPayload};
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::shares::Share;
+use vm_system_runtime::{FollowedBatch, follower};
 use vm_system_store::BoxFuture;
 
 /// Most batches of events that are queued between the handler and a client's socket.
-const QUEUED_BATCHES: usize = 4;
+const QUEUED_BATCHES: usize = 1;
 /// Most bytes of events in one frame (estimated); a larger event gets a frame of its own.
 const EVENTS_FRAME_BYTES: usize = 256 * 1024;
 /// Upper bound of an event's size without its texts (bytes).
@@ -22,23 +24,55 @@ const EVENT_OVERHEAD_BYTES: usize = 64;
 /// The queue of frames for a client; bounded, so that a slow reader delays only its own requests.
 #[derive(Clone)]
 pub(super) struct Outgoing {
-    pub(super) frames: mpsc::Sender<Vec<u8>>,
+    pub(super) frames: mpsc::Sender<QueuedFrame>,
     pub(super) frame_bytes: usize,
+}
+
+/// The bytes of a frame, with their reservation.
+pub(super) struct QueuedFrame {
+    pub(super) bytes: Vec<u8>,
+    _memory: Option<Arc<Share>>,
 }
 
 /// The client has disconnected.
 pub(super) struct Gone;
 
 impl Outgoing {
-    pub(super) async fn send(&self, frame: &ServerFrame) -> Result<(), Gone> {
-        let bytes = match frame::encode(frame, self.frame_bytes) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let Some(smaller) = too_large(frame, &error) else { return Ok(()) };
-                frame::encode(&smaller, self.frame_bytes).map_err(|_| Gone)?
+    /// Sends a reply. Its memory stays reserved until it is written, or the connection is closed; one that was not reserved before
+    /// it was built is replaced by an error if there is none for it.
+    pub(super) async fn reply(&self, reply: ServerFrame, memory: &ReplyMemory) -> Result<(), Gone> {
+        let ServerFrame::Reply { id, .. } = &reply else { return Err(Gone) };
+        let id = *id;
+        let mut bytes = self.encoded(&reply)?.unwrap_or_default();
+        // While it waits for the client it is there only once.
+        drop(reply);
+        let memory = match memory.settle(bytes.len()) {
+            Ok(share) => share.map(Arc::new),
+            Err(refusal) => {
+                let error = OpError::from(refusal);
+                let refused = ServerFrame::Reply { id, result: Err(Box::new(error)) };
+                bytes = self.encoded(&refused)?.unwrap_or_default();
+                None
             }
         };
-        self.frames.send(bytes).await.map_err(|_| Gone)
+        self.frames.send(QueuedFrame { bytes, _memory: memory }).await.map_err(|_| Gone)
+    }
+
+    async fn events(&self, frame: ServerFrame, memory: Option<Arc<Share>>) -> Result<(), Gone> {
+        let Some(bytes) = self.encoded(&frame)? else { return Ok(()) };
+        drop(frame);
+        self.frames.send(QueuedFrame { bytes, _memory: memory }).await.map_err(|_| Gone)
+    }
+
+    /// The bytes of a frame; `None`: of an event that is too large.
+    fn encoded(&self, frame: &ServerFrame) -> Result<Option<Vec<u8>>, Gone> {
+        match frame::encode(frame, self.frame_bytes) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) => {
+                let Some(smaller) = too_large(frame, &error) else { return Ok(None) };
+                frame::encode(&smaller, self.frame_bytes).map(Some).map_err(|_| Gone)
+            }
+        }
     }
 }
 
@@ -66,11 +100,26 @@ pub(super) async fn run(
 ) {
     let mut stream = None;
     if request.op.follows() {
-        let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
-        request.events = Some(sender);
+        let (follower, receiver) = follower(QUEUED_BATCHES, request.memory.clone());
+        request.events = Some(follower);
         stream = Some(receiver);
     }
+    let memory = request.memory.clone();
+    let gone = memory.clone();
+    let frames = outgoing.frames.clone();
+    // Whoever reads for a client that has gone stops.
+    let watching = async move {
+        frames.closed().await;
+        gone.client_left();
+        std::future::pending::<()>().await;
+    };
     let work = contained(handler.handle(request));
+    let work = async {
+        tokio::select! {
+            result = work => result,
+            () = watching => None,
+        }
+    };
     let result = match stream {
         // Concurrently: the verb waits while its stream is full.
         Some(receiver) => {
@@ -89,7 +138,7 @@ pub(super) async fn run(
     free_id();
     let reply = ServerFrame::Reply { id, result: result.map(Box::<Reply>::new).map_err(Box::new) };
     // If the client has disconnected, the reply is dropped.
-    let _ = outgoing.send(&reply).await;
+    let _ = outgoing.reply(reply, &memory).await;
 }
 
 /// Runs the work; `None` if it panicked, so that a bug in a verb is only this request's error.
@@ -106,7 +155,7 @@ async fn contained<T>(mut work: BoxFuture<'_, T>) -> Option<T> {
 
 async fn forward(
     id: u32,
-    mut receiver: mpsc::Receiver<Vec<Event>>,
+    mut receiver: mpsc::Receiver<FollowedBatch>,
     outgoing: &Outgoing,
     unfollow: &CancellationToken,
 ) {
@@ -118,8 +167,9 @@ async fn forward(
             batch = receiver.recv() => batch,
         };
         let Some(batch) = batch else { return };
-        for events in split(batch) {
-            if outgoing.send(&ServerFrame::Events { id, events }).await.is_err() {
+        let memory = batch.memory.map(Arc::new);
+        for events in split(batch.events) {
+            if outgoing.events(ServerFrame::Events { id, events }, memory.clone()).await.is_err() {
                 return;
             }
         }

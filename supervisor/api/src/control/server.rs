@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_ops::{ApiRefusal, VerbHandler};
 use vm_system_protocol::control::ErrorCode;
+use vm_system_runtime::client_memory::ClientMemory;
 use vm_system_runtime::shares::{Holder, Share, ShareLimits, ShareRefusal, Shares};
 use vm_system_spawn::reactor::{self, StreamReader, StreamWriter};
 
@@ -37,6 +38,8 @@ pub struct ServerState {
     pub clients: ClientCount,
     /// Streams of events of all APIs.
     pub streams: Arc<Shares>,
+    /// Memory of requests and replies of all APIs.
+    pub memory: ClientMemory,
     /// Last step: connections are closed as soon as their queued replies are written.
     pub hang_up: CancellationToken,
 }
@@ -46,18 +49,19 @@ pub const STREAMS: usize = 2_048;
 
 impl Default for ServerState {
     fn default() -> Self {
-        Self::new(ShareLimits::of(STREAMS))
+        Self::new(ShareLimits::of(STREAMS), ClientMemory::default())
     }
 }
 
 impl ServerState {
-    /// With the limits of streams of events.
-    pub fn new(streams: ShareLimits) -> Self {
+    /// With the limits of streams of events, and of memory.
+    pub fn new(streams: ShareLimits, memory: ClientMemory) -> Self {
         Self {
             closing: CancellationToken::new(),
             requests: TaskTracker::new(),
             clients: ClientCount::default(),
             streams: Shares::new("streams of events", "streams", streams),
+            memory,
             hang_up: CancellationToken::new(),
         }
     }

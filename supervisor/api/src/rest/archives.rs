@@ -83,20 +83,25 @@ async fn part(
 async fn export(request: RestRequest, kind: ArchiveKind, reference: String) -> RestResult {
     let share = request.stream_share()?;
     let first = part(&request, kind, &reference, None).await?;
+    let mut piece = Ok(request.reserved_part(Bytes::from(first.text))?);
+    let mut next = first.next;
     let (sender, receiver) = mpsc::channel(1);
     let app = Arc::clone(&request.app);
     app.state.requests.spawn(async move {
-        let mut now = Ok(first);
         loop {
-            let (piece, next) = match now {
-                Ok(ExportPart { text, next }) => (Ok(Bytes::from(text)), next),
-                Err(_) => (Err(std::io::Error::other("the export failed")), None),
-            };
             if sender.send(piece).await.is_err() {
                 return;
             }
-            let Some(next) = next else { return };
-            now = part(&request, kind, &reference, Some(next)).await;
+            let Some(place) = next.take() else { return };
+            let read = part(&request, kind, &reference, Some(place)).await;
+            let read = read.and_then(|part| Ok((request.reserved_part(Bytes::from(part.text))?, part.next)));
+            piece = match read {
+                Ok((bytes, behind)) => {
+                    next = behind;
+                    Ok(bytes)
+                }
+                Err(_) => Err(std::io::Error::other("the export failed")),
+            };
         }
     });
     let mut response = Response::new(Body::new(Pieces { receiver, _share: share }));

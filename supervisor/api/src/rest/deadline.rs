@@ -1,23 +1,34 @@
-//! A stream with a write deadline: a peer that does not read for too long is disconnected.
+//! A stream with write deadlines: a peer that does not read for too long is disconnected, and one that reads what waits for it more
+//! slowly than [`SLOWEST`], because that has memory.
 
+use crate::control::frame::SLOWEST;
 use std::future::Future as _;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 /// A stream with a deadline for each write.
 pub(super) struct Deadline<S> {
     stream: S,
     write: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
+    /// Since when bytes wait for the peer, and how many of them it has read.
+    behind: Option<(Instant, usize)>,
 }
 
 impl<S> Deadline<S> {
     pub(super) fn new(stream: S, write: Duration) -> Self {
-        Self { stream, write, waiting: None }
+        Self { stream, write, waiting: None, behind: None }
+    }
+
+    /// Counts what the peer has read of that which waits for it.
+    fn read(&mut self, result: &Poll<io::Result<usize>>) {
+        if let (Poll::Ready(Ok(bytes)), Some((_, read))) = (result, &mut self.behind) {
+            *read += bytes;
+        }
     }
 
     /// Returns the result of a write; the deadline runs while the write is pending.
@@ -26,8 +37,10 @@ impl<S> Deadline<S> {
             self.waiting = None;
             return result;
         }
-        let write = self.write;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(write)));
+        let (since, read) = *self.behind.get_or_insert_with(|| (Instant::now(), 0));
+        let all = self.write + Duration::from_secs((read / SLOWEST) as u64);
+        let left = all.saturating_sub(since.elapsed()).min(self.write);
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(left)));
         ready!(waiting.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
     }
@@ -50,6 +63,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Deadline<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.read(&result);
         self.timed(context, result)
     }
 
@@ -59,6 +73,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Deadline<S> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.read(&result);
         self.timed(context, result)
     }
 
@@ -68,6 +83,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Deadline<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_flush(context);
+        if matches!(result, Poll::Ready(Ok(()))) {
+            // Writers flush when nothing is left to be written.
+            self.behind = None;
+        }
         self.timed(context, result)
     }
 

@@ -3,6 +3,7 @@
 
 use super::auth::{self, RestPeer};
 use super::envelope::{RefusalCode, RestError};
+use super::memory::{self, RequestMemory};
 use super::representation::Accepted;
 use super::{API, App, PREFIX, ui};
 use crate::mcp;
@@ -30,6 +31,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 #[derive(Default)]
 struct Seen {
     caller: OnceLock<Caller>,
+    memory: OnceLock<RequestMemory>,
     reached: VerbReached,
 }
 
@@ -61,10 +63,14 @@ pub(super) async fn handle(
             Ok(response) => response,
             Err(problem) => problem.into_response(),
         };
+        let memory = seen.memory.get().cloned();
         if let Some(refusal) = refusal(&method, &path, peer, seen, &response) {
             app.verbs.refused(refusal).await;
         }
         let mut response = accepted.form(response).await;
+        if let Some(memory) = memory {
+            response = memory::reserved(&memory.reply, response).unwrap_or_else(RestError::into_response);
+        }
         log(&method, &path, &response, begin);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, id);
@@ -113,6 +119,7 @@ async fn pass(
     }
     if path == mcp::http::PATH {
         let caller = auth::caller(app, (peer, slot), request.headers()).await?;
+        let _ = seen.memory.set(RequestMemory::new(&app.state.memory, caller.holder()));
         tracing::debug!(owner = %caller.owner, "agent");
         return super::mcp::answer(app, caller, request).await;
     }
@@ -125,6 +132,9 @@ async fn pass(
     }
     tracing::debug!(owner = %caller.owner, "caller");
     let _ = seen.caller.set(caller.clone());
+    let memory = RequestMemory::new(&app.state.memory, caller.holder());
+    let _ = seen.memory.set(memory.clone());
+    request.extensions_mut().insert(memory);
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(seen.reached.clone());
     match routes.call(request).await {

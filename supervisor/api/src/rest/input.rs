@@ -1,6 +1,7 @@
 //! Input of clients: bodies (strict JSON of bounded size in bounded time), queries, path segments.
 
 use super::envelope::RestError;
+use super::memory::RequestMemory;
 use super::{App, RestLimits};
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::PathRejection;
@@ -53,12 +54,22 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for OptionalJsonBody<T
 /// The bytes of a body; `None` if it is empty.
 async fn read(request: Request<Body>, app: &App) -> Result<Option<Vec<u8>>, RestError> {
     let (parts, body) = request.into_parts();
+    let limit = app.options.limits.body_bytes;
+    if let Some(memory) = parts.extensions.get::<RequestMemory>() {
+        memory.body(announced(&body, limit)).await?;
+    }
     let bytes = collect(body, &app.options.limits).await?;
     if bytes.is_empty() {
         return Ok(None);
     }
     is_json(&parts.headers)?;
     Ok(Some(bytes.to_vec()))
+}
+
+/// How large a body may be that is read up to a limit.
+pub(super) fn announced(body: &Body, limit: usize) -> usize {
+    let upper = http_body::Body::size_hint(body).upper().and_then(|bytes| usize::try_from(bytes).ok());
+    upper.unwrap_or(limit).min(limit)
 }
 
 /// Reads a body of bounded size in bounded time.

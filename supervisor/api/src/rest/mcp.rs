@@ -1,6 +1,7 @@
 //! The MCP API within the HTTP listener: the same rules about names, origins, tokens and sizes.
 
 use super::envelope::RestError;
+use super::memory::RequestMemory;
 use super::{App, RestLimits, RestOptions, input};
 use crate::control::ServerState;
 use crate::mcp::VerbFuture;
@@ -16,6 +17,7 @@ use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, state: &ServerState) -> McpHttp {
     let (verbs, requests) = (Arc::clone(verbs), state.requests.clone());
     let tokens = Arc::clone(&options.tokens);
+    let memory = state.memory.clone();
     let perform: Arc<VerbFn> =
         Arc::new(move |caller: Caller, op: Op| -> VerbFuture<'static, Result<Reply, OpError>> {
             // A caller with a token that was removed meanwhile is refused.
@@ -25,7 +27,8 @@ pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, state: 
             }
             let verbs = Arc::clone(&verbs);
             let caller = Caller { api: "mcp", ..caller };
-            let request = VerbRequest { caller, idempotency_key: None, op, events: None };
+            let reply = memory.reply(caller.holder());
+            let request = VerbRequest { caller, idempotency_key: None, op, events: None, memory: reply };
             // A separate task: it continues if the client disconnects, and a panic in a verb is only this call's error.
             let work = async move { verbs.handle(request).await }.in_current_span();
             let work = requests.spawn(work);
@@ -54,11 +57,13 @@ pub(super) async fn answer(
         Ok(allowed) => allowed,
         Err(refused) => return Ok(*refused),
     };
+    let memory = RequestMemory::new(&app.state.memory, caller.holder());
+    memory.body(input::announced(&body, body_bytes)).await?;
     let body = match input::collect(body, &RestLimits { body_bytes, ..limits.clone() }).await {
         Err(error) if error.is_too_large() => return Ok(McpHttp::too_large(body_bytes)),
         body => body?,
     };
     let response = app.mcp.answer(caller, parts, body).await;
-    drop(share);
+    drop((share, memory));
     Ok(response)
 }

@@ -3,6 +3,8 @@
 use super::App;
 use super::envelope::RestError;
 use super::gate::VerbReached;
+use super::memory::{Leaving, RequestMemory, with_share};
+use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -12,8 +14,8 @@ use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 use vm_system_ops::{Caller, VerbRequest};
 use vm_system_protocol::control::{Op, OpError, Reply};
-use vm_system_protocol::model::Event;
 use vm_system_runtime::shares::Share;
+use vm_system_runtime::{FollowedBatch, Follower};
 
 /// Longest idempotency key (bytes).
 const KEY_BYTES: usize = 255;
@@ -24,6 +26,8 @@ pub(super) struct RestRequest {
     caller: Caller,
     key: Option<String>,
     reached: VerbReached,
+    memory: RequestMemory,
+    _leaving: Leaving,
 }
 
 impl FromRequestParts<Arc<App>> for RestRequest {
@@ -33,7 +37,17 @@ impl FromRequestParts<Arc<App>> for RestRequest {
         let caller = parts.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| RestError::internal("a request without a caller"))?;
         let reached = parts.extensions.get::<VerbReached>().cloned().unwrap_or_default();
-        Ok(Self { app: Arc::clone(app), caller, key: key(&parts.headers)?, reached })
+        let memory = parts.extensions.get::<RequestMemory>().cloned();
+        let memory = memory.unwrap_or_else(|| RequestMemory::new(&app.state.memory, caller.holder()));
+        let leaving = Leaving(memory.reply.clone());
+        Ok(Self {
+            app: Arc::clone(app),
+            caller,
+            key: key(&parts.headers)?,
+            reached,
+            memory,
+            _leaving: leaving,
+        })
     }
 }
 
@@ -56,23 +70,40 @@ impl RestRequest {
         joined(self.start(op, None).await)
     }
 
+    /// A part of a streamed response with its reservation. What is left of that of the verbs so far is given back.
+    pub(super) fn reserved_part(&self, bytes: Bytes) -> Result<Bytes, RestError> {
+        let share = self.memory.reply.settle(bytes.len()).map_err(OpError::from)?;
+        Ok(match share {
+            Some(share) => with_share(bytes, Arc::new(share)),
+            None => bytes,
+        })
+    }
+
+    /// A follower of events, of which so many batches wait for the client, and what it gets.
+    pub(super) fn follower(&self, batches: usize) -> (Follower, mpsc::Receiver<FollowedBatch>) {
+        vm_system_runtime::follower(batches, self.memory.reply.clone())
+    }
+
     /// A share of the streams of events.
     pub(super) fn stream_share(&self) -> Result<Share, RestError> {
         Ok(self.app.state.streams.take(&self.caller.holder()).map_err(OpError::from)?)
     }
 
     /// Starts a verb; the events of its execution go to `events`.
-    pub(super) fn start(
-        &self,
-        op: Op,
-        events: Option<mpsc::Sender<Vec<Event>>>,
-    ) -> JoinHandle<Result<Reply, OpError>> {
+    pub(super) fn start(&self, op: Op, events: Option<Follower>) -> JoinHandle<Result<Reply, OpError>> {
         self.reached.set();
         let (caller, idempotency_key) = (self.caller.clone(), self.key.clone());
-        let request = VerbRequest { caller, idempotency_key, op, events };
+        let memory = self.memory.clone();
+        let reply = memory.reply.clone();
+        let request = VerbRequest { caller, idempotency_key, op, events, memory: reply };
         let verbs = Arc::clone(&self.app.verbs);
         // A separate task: a panic in a verb is only this request's error.
-        let work = async move { verbs.handle(request).await }.in_current_span();
+        let work = async move {
+            let result = verbs.handle(request).await;
+            drop(memory);
+            result
+        };
+        let work = work.in_current_span();
         self.app.state.requests.spawn(work)
     }
 }

@@ -141,6 +141,73 @@ pub(super) async fn fork(
     }
 }
 
+/// A new checkpoint.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CheckpointBody {
+    /// Unique in the session; no number.
+    name: Option<String>,
+}
+
+/// Checkpoints of a live session, oldest first.
+pub(super) async fn checkpoints(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+) -> RestResult {
+    match request.op(Op::SessionCheckpoints { session: id("session_id", &session)? }).await? {
+        Reply::Checkpoints(checkpoints) => ok(&checkpoints),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Keep a frozen copy of an idle session, to which it can be rolled back.
+pub(super) async fn checkpoint(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+    OptionalJsonBody(body): OptionalJsonBody<CheckpointBody>,
+) -> RestResult {
+    let session = id("session_id", &session)?;
+    match request.op(Op::SessionCheckpoint { session, name: body.name }).await? {
+        Reply::Checkpoint(checkpoint) => created(&checkpoint),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Give up a checkpoint.
+pub(super) async fn delete_checkpoint(
+    request: RestRequest,
+    PathSegments((session, checkpoint)): PathSegments<(String, String)>,
+) -> RestResult {
+    let session = id("session_id", &session)?;
+    let deleted = CheckpointDeleted { status: "ok", checkpoint: checkpoint.clone() };
+    request.op(Op::SessionDeleteCheckpoint { session, checkpoint }).await?;
+    ok(&deleted)
+}
+
+#[derive(Serialize)]
+struct CheckpointDeleted {
+    status: &'static str,
+    checkpoint: String,
+}
+
+/// The checkpoint to continue from.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RollbackBody {
+    /// Number (as text) or name; the newest by default.
+    checkpoint: Option<String>,
+}
+
+/// Continue an idle session from a checkpoint, which stays.
+pub(super) async fn rollback(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+    OptionalJsonBody(body): OptionalJsonBody<RollbackBody>,
+) -> RestResult {
+    let session = id("session_id", &session)?;
+    ok(&request.op(Op::SessionRollback { session, checkpoint: body.checkpoint }).await?)
+}
+
 /// Events of a session's life, in order; as a live stream with `Accept: text/event-stream`.
 pub(super) async fn events(
     request: RestRequest,

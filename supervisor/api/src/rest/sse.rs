@@ -3,10 +3,11 @@
 //! browsers do not reconnect.
 //!
 //! A slow reader gets its events from the store; a client that reads nothing exceeds the connection's write deadline. The
-//! events that wait for a reader are bounded by the output limit of the execution.
+//! events that wait for a reader have a reservation of their owner's memory.
 
 use super::envelope::{RestError, RestResult};
 use super::executions::accepts;
+use super::memory::with_share;
 use super::request::{RestRequest, joined, unexpected};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -15,6 +16,7 @@ use serde::Serialize;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -22,6 +24,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use vm_system_protocol::control::{Op, Reply, SessionEventPage};
 use vm_system_protocol::model::{Event, Execution, SessionEvent};
+use vm_system_runtime::FollowedBatch;
 use vm_system_runtime::shares::Share;
 
 /// Batches of events that are queued for a reader, in addition to those in the socket.
@@ -81,7 +84,8 @@ pub(super) async fn session_stream(
         loop {
             if let Some(last) = page.events.last() {
                 after = last.seq;
-                sender.send(page.events).await.ok()?;
+                let bytes = request.reserved_part(written(&page.events)).ok()?;
+                sender.send(bytes).await.ok()?;
             }
             if page.is_last {
                 break;
@@ -113,10 +117,12 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
         return Ok(response);
     }
     let share = request.stream_share()?;
-    let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
+    // What the verbs before the stream have reserved.
+    request.reserved_part(Bytes::new())?;
+    let (follower, receiver) = request.follower(QUEUED_BATCHES);
     let id = execution.id.to_string();
     let follow = Op::ExecEvents { execution: id.clone(), after_seq, limit: 0, follow: true };
-    let followed = request.start(follow, Some(sender));
+    let followed = request.start(follow, Some(follower));
     let every = request.app.options.limits.heartbeat;
     let closing = request.app.state.closing.clone().cancelled_owned();
     let end = async move {
@@ -133,8 +139,8 @@ pub(super) fn stream(request: RestRequest, execution: &Execution, after_seq: u64
     Ok(streamed(receiver, Box::pin(end), every, Box::pin(closing), share))
 }
 
-fn streamed<T: Numbered>(
-    receiver: mpsc::Receiver<Vec<T>>,
+fn streamed<B: StreamBatch>(
+    receiver: mpsc::Receiver<B>,
     end: LastFrame,
     every: Duration,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -156,7 +162,7 @@ fn streamed<T: Numbered>(
 }
 
 /// An element of a stream.
-trait Numbered: Serialize + Send + Unpin + 'static {
+trait Numbered: Serialize {
     fn seq(&self) -> u64;
 }
 
@@ -172,6 +178,28 @@ impl Numbered for SessionEvent {
     }
 }
 
+/// Elements that are sent together.
+trait StreamBatch: Send + Unpin + 'static {
+    fn into_bytes(self) -> Bytes;
+}
+
+impl StreamBatch for FollowedBatch {
+    fn into_bytes(self) -> Bytes {
+        let bytes = written(&self.events);
+        match self.memory {
+            Some(share) => with_share(bytes, Arc::new(share)),
+            None => bytes,
+        }
+    }
+}
+
+/// With its reservation.
+impl StreamBatch for Bytes {
+    fn into_bytes(self) -> Bytes {
+        self
+    }
+}
+
 /// What a stream ends with.
 type LastFrame = Pin<Box<dyn Future<Output = Bytes> + Send>>;
 
@@ -182,8 +210,8 @@ fn heartbeat(every: Duration) -> Interval {
 }
 
 /// The body of a stream.
-struct Events<T> {
-    receiver: mpsc::Receiver<Vec<T>>,
+struct Events<B> {
+    receiver: mpsc::Receiver<B>,
     first: Option<Bytes>,
     end: Option<LastFrame>,
     heartbeat: Interval,
@@ -191,7 +219,7 @@ struct Events<T> {
     _share: Share,
 }
 
-impl<T: Numbered> http_body::Body for Events<T> {
+impl<B: StreamBatch> http_body::Body for Events<B> {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -207,7 +235,9 @@ impl<T: Numbered> http_body::Body for Events<T> {
             return Poll::Ready(None);
         }
         match self.receiver.poll_recv(context) {
-            Poll::Ready(Some(events)) => return data(written(&events)),
+            Poll::Ready(Some(batch)) => {
+                return data(batch.into_bytes());
+            }
             Poll::Ready(None) => {
                 let ended = self.end.as_mut().map(|end| end.as_mut().poll(context));
                 if let Some(Poll::Ready(last)) = ended {

@@ -84,7 +84,7 @@ impl Fake {
                     if !endless && seq > u64::from(limit) {
                         break;
                     }
-                    if sender.send(vec![event(seq)]).await.is_err() {
+                    if sender.send(&[event(seq)]).await.is_err() {
                         break;
                     }
                     self.streamed.fetch_add(1, Ordering::SeqCst);

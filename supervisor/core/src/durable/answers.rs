@@ -34,7 +34,7 @@ impl DurableMachine {
     pub(super) fn submit(
         &mut self,
         (token, wait): (Token, bool),
-        (task, answer): (Option<TaskId>, &GivenAnswer),
+        (task, answer): (Option<TaskId>, &SubmittedAnswer),
         with: Vec<Write>,
         now: Now,
         actions: &mut Vec<Action>,
@@ -43,12 +43,13 @@ impl DurableMachine {
         self.expire_if_due(now, actions);
         let pending = self.task.as_ref().filter(|row| task.is_none_or(|task| row.id == task));
         let waits = self.next == NextStep::Wait && !matches!(self.stage, Stage::Held | Stage::Setting);
-        let Some(row) = pending.filter(|_| waits && !self.ended) else {
+        let checked = pending.filter(|_| waits && !self.ended).and_then(|row| answer.for_task(row));
+        let Some(checked) = checked else {
             let why = if self.ended { DurableRefusal::Ended } else { DurableRefusal::NotPending };
             actions.push(Action::Reply { token, result: Err(why) });
             return;
         };
-        match judged(row, answer) {
+        match checked {
             Ok(answer) => {
                 self.add_waiting_caller(token, wait);
                 self.writes.unwritten.extend(with);
@@ -196,35 +197,59 @@ pub(crate) fn when_due(row: &TaskRow) -> (TaskOutcome, String) {
     }
 }
 
+/// An answer as it was submitted. Whether one fits a schema takes too long for a state machine: that is found out before.
+#[derive(Debug, Clone)]
+pub enum SubmittedAnswer {
+    /// For a task without a schema.
+    Unchecked(GivenAnswer),
+    /// For this task: the answer as it is stored, or the reason why it does not fit.
+    Checked { task: TaskId, result: Result<String, String> },
+}
+
+impl SubmittedAnswer {
+    /// Checks an answer to a task. Takes up to some tenths of a second.
+    pub fn check(task: TaskId, schema: Option<&Schema>, given: &GivenAnswer) -> Self {
+        Self::Checked { task, result: as_stored(schema, given) }
+    }
+
+    /// The answer for this task as it is stored, or the reason why it does not fit. `None`: it was checked for another task, or
+    /// not at all.
+    pub(crate) fn for_task(&self, row: &TaskRow) -> Option<Result<String, String>> {
+        match self {
+            Self::Unchecked(given) => row.schema.is_none().then(|| as_stored(None, given)),
+            Self::Checked { task, result } => (*task == row.id).then(|| result.clone()),
+        }
+    }
+}
+
 /// The answer as it is stored: text as it is, or JSON that fits the task's schema.
-pub(crate) fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, String> {
-    let schema = row.schema.as_deref().and_then(|schema| serde_json::from_str::<Value>(schema).ok());
+fn as_stored(schema: Option<&Schema>, answer: &GivenAnswer) -> Result<String, String> {
     match (answer, schema) {
         (GivenAnswer::Typed(text), None) => Ok(text.clone()),
-        (GivenAnswer::Typed(text), Some(schema)) => typed(text, &schema),
+        (GivenAnswer::Typed(text), Some(schema)) => typed(text, schema),
         (GivenAnswer::Json(json), schema) => {
             let value = serde_json::from_str::<Value>(json.as_str());
             let value = value.map_err(|error| format!("it is not JSON: {error}"))?;
             match (schema, value) {
                 (None, Value::String(text)) => Ok(text),
                 (None, _) => Ok(json.as_str().trim().to_owned()),
-                (Some(schema), value) => Schema::fits(&schema, &value).map(|()| value.to_string()),
+                (Some(schema), value) => schema.fits(&value).map(|()| value.to_string()),
             }
         }
     }
 }
 
 /// An answer as it was typed: JSON, also in a fence of Markdown, or a string that need not be quoted where the schema names one.
-fn typed(answer: &str, schema: &Value) -> Result<String, String> {
+fn typed(answer: &str, schema: &Schema) -> Result<String, String> {
     let bare = || {
         let text = Value::from(answer);
-        names_strings(schema).then(|| Schema::fits(schema, &text).map(|()| text.to_string()))
+        schema.names_strings().then(|| schema.fits(&text).map(|()| text.to_string()))
     };
     let parsed = serde_json::from_str::<Value>(answer);
     let parsed =
         parsed.or_else(|error| fenced(answer).and_then(|text| serde_json::from_str(text).ok()).ok_or(error));
     match parsed {
-        Ok(value) => match Schema::fits(schema, &value) {
+        Ok(value) => match schema.fits(&value) {
             Ok(()) => Ok(value.to_string()),
             Err(why) => bare().and_then(Result::ok).ok_or(why),
         },
@@ -239,17 +264,33 @@ fn fenced(answer: &str) -> Option<&str> {
     (word.trim().chars().all(char::is_alphanumeric) && !content.contains("```")).then_some(content)
 }
 
-/// Whether a schema says that a string is an answer. A schema that only does not exclude strings (`{"required": ["a"]}`) does
-/// not: there, text that is not JSON is a mistake.
-fn names_strings(schema: &Value) -> bool {
-    let is_string = |kind: &Value| kind == "string";
-    let by_type = match &schema["type"] {
-        Value::Array(kinds) => kinds.iter().any(is_string),
-        kind => is_string(kind),
-    };
-    let choices = |name: &str| schema[name].as_array().into_iter().flatten();
-    by_type
-        || schema["const"].is_string()
-        || choices("enum").any(Value::is_string)
-        || choices("anyOf").chain(choices("oneOf")).any(names_strings)
+#[cfg(test)]
+mod tests {
+    use super::super::task_of_pause;
+    use super::{Schema, SubmittedAnswer};
+    use vm_system_protocol::control::GivenAnswer;
+    use vm_system_protocol::ids::{ExecutionId, TaskId};
+    use vm_system_protocol::json::JsonText;
+    use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn answer_is_used_only_for_the_task_for_which_it_was_checked() {
+        let options = JsonText::from_untrusted(r#"{"schema":{"type":"number"}}"#.to_owned());
+        let execution = ExecutionId::from_bytes([1; 16]);
+        let task = task_of_pause(execution, 1, "which one?".to_owned(), Some(&options), Timestamp(0));
+        let mut row = task.expect("a task");
+        let schema = Schema::new(row.schema.as_deref().expect("it has one")).expect("a schema");
+        let given = GivenAnswer::Typed("1".to_owned());
+        let checked = SubmittedAnswer::check(row.id, Some(&schema), &given);
+        assert_eq!(checked.for_task(&row), Some(Ok("1".to_owned())));
+        let unfit = GivenAnswer::Typed("one".to_owned());
+        let unfit = SubmittedAnswer::check(row.id, Some(&schema), &unfit).for_task(&row);
+        assert!(unfit.is_some_and(|result| result.is_err()));
+        let of_another = SubmittedAnswer::check(TaskId::from_bytes([2; 16]), Some(&schema), &given);
+        assert_eq!(of_another.for_task(&row), None);
+        let unchecked = SubmittedAnswer::Unchecked(given);
+        assert_eq!(unchecked.for_task(&row), None);
+        row.schema = None;
+        assert_eq!(unchecked.for_task(&row), Some(Ok("1".to_owned())));
+    }
 }

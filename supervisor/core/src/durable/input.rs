@@ -1,7 +1,7 @@
 //! Inputs and actions of the durable machine, and the data that they carry. Decides nothing.
 
+use super::answers::SubmittedAnswer;
 use crate::{Token, WorkerExitStatus, WriteId};
-use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{DurableLimits, FromDurable, HostCall, ToDurable};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
@@ -86,7 +86,7 @@ pub enum DurableInput {
         /// `None`: the pending one.
         task: Option<TaskId>,
         /// The answer as it was submitted.
-        answer: GivenAnswer,
+        answer: SubmittedAnswer,
         /// Writes for the same batch, if the answer is accepted.
         with: Vec<Write>,
         /// Reply when the program pauses again or ends (true), or as soon as the answer is stored.

@@ -31,7 +31,8 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-pub(super) use answers::{judged, unfit, when_due};
+pub use answers::SubmittedAnswer;
+pub(super) use answers::{unfit, when_due};
 pub use input::{
     DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, HostCallRequest, LoadFrom, RunStatus,
     StoredExecution, Unstored, life,

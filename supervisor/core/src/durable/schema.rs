@@ -1,8 +1,9 @@
 //! The subset of JSON Schema for the answers of tasks (2020-12; why it is our own code: `docs/decisions/046`).
 //!
 //! Owns: which schemas are accepted, and whether a value fits one. Schema and answer are both hostile: a schema is checked
-//! once, in time linear in its length; the validation of an answer has a budget, whatever the references are. An unknown keyword
-//! is an error of the program, never ignored. Must not: open or fetch anything that a schema refers to.
+//! once, in time linear in its length, without compiling its patterns; these are compiled when an answer first needs them. The
+//! validation of an answer has a budget, whatever the references are, and still takes too long for a thread of an async runtime.
+//! An unknown keyword is an error of the program, never ignored. Must not: open or fetch anything that a schema refers to.
 
 mod judge;
 mod patterns;
@@ -10,17 +11,23 @@ mod patterns;
 mod tests;
 
 use judge::{Judge, SchemaMismatch, ValuePath};
+use patterns::{CompiledPattern, PatternCount};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 /// Deepest nesting of a schema, as in the parser.
 const DEPTH: usize = 128;
-/// Limits of one schema: number of different patterns, and the length of their text (bytes).
-const PATTERNS: usize = 64;
-const PATTERN_BYTES: usize = 4096;
+/// Memory of a parsed schema per byte of its text, about.
+const VALUE_BYTES: usize = 8;
 
-/// A schema.
+/// A schema that was checked, with the patterns that answers have needed so far.
 #[derive(Debug)]
-pub struct Schema;
+pub struct Schema {
+    root: Value,
+    patterns: HashMap<String, OnceLock<Option<CompiledPattern>>>,
+    bytes: usize,
+}
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "null", "array", "object"];
 /// Keywords without an effect on validity. `format` is one of them, as by default in the standard.
@@ -54,16 +61,56 @@ const BOUNDS: [&str; 5] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveM
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
 impl Schema {
-    /// Whether the schema can be checked; on error the reason.
+    /// Whether answers can be validated with the schema; on error the reason.
     pub fn check(schema: &Value) -> Result<(), String> {
-        let mut check = Check { root: schema, patterns: 0 };
-        check.schema(schema, 0)
+        Check::of(schema).map(drop)
     }
 
-    /// Whether a value fits a schema that passed [`Schema::check`]; on error the position and the reason.
-    pub fn fits(schema: &Value, value: &Value) -> Result<(), String> {
-        Judge::new(schema).fits(schema, value, &ValuePath::Top, 0).map_err(SchemaMismatch::into_words)
+    /// A schema for validations; on error the reason why it cannot be used.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let root: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        let Check { found, count, .. } = Check::of(&root)?;
+        let bytes = text.len().saturating_mul(VALUE_BYTES).saturating_add(count.compiled_bytes());
+        Ok(Self {
+            patterns: found.into_iter().map(|pattern| (pattern, OnceLock::new())).collect(),
+            root,
+            bytes,
+        })
     }
+
+    /// Memory that it takes with all of its patterns (bytes), about.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether a value fits; on error the position and the reason. Takes up to some tenths of a second.
+    pub fn fits(&self, value: &Value) -> Result<(), String> {
+        Judge::new(self).fits(&self.root, value, &ValuePath::Top, 0).map_err(SchemaMismatch::into_words)
+    }
+
+    /// Whether the schema says that a string is an answer. One that only does not exclude strings (`{"required": ["a"]}`) does
+    /// not: there, text that is not JSON is a mistake.
+    pub fn names_strings(&self) -> bool {
+        names_strings(&self.root)
+    }
+
+    /// A compiled pattern of the schema. `None`: it does not compile, which its check excludes.
+    fn pattern(&self, pattern: &str) -> Option<&CompiledPattern> {
+        self.patterns.get(pattern)?.get_or_init(|| CompiledPattern::new(pattern).ok()).as_ref()
+    }
+}
+
+fn names_strings(schema: &Value) -> bool {
+    let is_string = |kind: &Value| kind == "string";
+    let by_type = match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().any(is_string),
+        kind => is_string(kind),
+    };
+    let choices = |name: &str| schema[name].as_array().into_iter().flatten();
+    by_type
+        || schema["const"].is_string()
+        || choices("enum").any(Value::is_string)
+        || choices("anyOf").chain(choices("oneOf")).any(names_strings)
 }
 
 /// The schema of the same document that a reference names.
@@ -81,10 +128,17 @@ fn referred<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
 
 struct Check<'s> {
     root: &'s Value,
-    patterns: usize,
+    count: PatternCount,
+    found: Vec<String>,
 }
 
-impl Check<'_> {
+impl<'s> Check<'s> {
+    fn of(schema: &'s Value) -> Result<Self, String> {
+        let mut check = Self { root: schema, count: PatternCount::default(), found: Vec::new() };
+        check.schema(schema, 0)?;
+        Ok(check)
+    }
+
     fn schema(&mut self, schema: &Value, depth: usize) -> Result<(), String> {
         if depth > DEPTH {
             return Err("it is nested too deeply".to_owned());
@@ -153,13 +207,11 @@ impl Check<'_> {
     }
 
     fn pattern(&mut self, pattern: &str) -> Result<(), String> {
-        self.patterns += 1;
-        if self.patterns > PATTERNS || pattern.len() > PATTERN_BYTES {
-            return Err(format!(
-                "it has more than {PATTERNS} patterns, or one of more than {PATTERN_BYTES} bytes"
-            ));
+        if !self.found.iter().any(|known| known == pattern) {
+            self.count.add(pattern)?;
+            self.found.push(pattern.to_owned());
         }
-        patterns::compile(pattern).map(drop)
+        Ok(())
     }
 }
 

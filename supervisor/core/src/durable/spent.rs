@@ -130,7 +130,7 @@ impl DurableMachine {
 #[cfg(test)]
 mod tests {
     use super::super::input::{DurableAction, DurableInput, DurableSpec, Fresh, Unstored};
-    use super::super::{DurableMachine, fresh_record};
+    use super::super::{DurableMachine, SubmittedAnswer, fresh_record};
     use crate::{Now, Token, WriteId};
     use vm_system_protocol::control::GivenAnswer;
     use vm_system_protocol::durable::{Cause, FromDurable, Stop};
@@ -204,7 +204,8 @@ mod tests {
             self.on_worker_message(Cause::Pause { prompt, options });
             self.now_ms += wait_ms;
             if answered {
-                let (token, answer) = (Token(2), GivenAnswer::Typed("yes".to_owned()));
+                let (token, answer) =
+                    (Token(2), SubmittedAnswer::Unchecked(GivenAnswer::Typed("yes".to_owned())));
                 let (task, with, wait) = (None, Vec::new(), true);
                 self.step(DurableInput::Submit { token, task, answer, with, wait });
             } else {

@@ -9,7 +9,7 @@ use super::input::{
     DurableAction, DurableInput, DurableRefusal, DurableSpec, Fresh, LoadFrom, RunStatus, StoredExecution,
     Unstored,
 };
-use super::{DurableMachine, fresh_record};
+use super::{DurableMachine, SubmittedAnswer, fresh_record};
 use crate::{Now, Token, WorkerExitStatus, WriteId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::control::GivenAnswer;
@@ -519,7 +519,7 @@ impl World {
         let answer = format!("a{}", self.submitted);
         let token = self.token();
         self.unanswered.insert(token.0, (task.checkpoint, answer.clone()));
-        let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(2) == 0);
+        let (answer, wait) = (SubmittedAnswer::Unchecked(GivenAnswer::Typed(answer)), self.rng.below(2) == 0);
         // Without an id the answer is for the pending task, whatever is being stored.
         let named = self.rng.below(2) == 0;
         let task = named.then_some(task.id);

@@ -1,8 +1,8 @@
 //! The invariants, from outside: inspects every action, and the end of each history.
 
 use super::database::Database;
-use crate::{SessionAction, SessionReply};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::{CopyId, SessionAction, SessionReply};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_protocol::worker::ToWorker;
@@ -32,6 +32,9 @@ pub(super) struct Checks {
     forking: bool,
     /// Its child was taken.
     taken: bool,
+    copies: HashSet<CopyId>,
+    /// The next worker continues from a copy, and gets its `Start`.
+    restoring: bool,
     /// Executions that a client had cancelled while they ran.
     cancelled: BTreeSet<ExecutionId>,
     /// The worker's flag was set since the last dispatch.
@@ -50,6 +53,7 @@ impl Checks {
         self.last_write = 0;
         self.host_call = None;
         self.forking = false;
+        self.copies.clear();
         self.cancelled.clear();
         self.next_seq.clear();
         self.next_published.clear();
@@ -112,6 +116,23 @@ impl Checks {
                 Ok(())
             }
             SessionAction::ForkTaken => Err("a child was taken without a fork".to_owned()),
+            SessionAction::Freeze { copy } if self.forking && !self.taken && !self.killed => {
+                self.taken = true;
+                if self.copies.insert(*copy) { Ok(()) } else { Err("a copy was frozen twice".to_owned()) }
+            }
+            SessionAction::Freeze { .. } => Err("a child was frozen without a fork".to_owned()),
+            SessionAction::DropCopy { copy } if self.copies.remove(copy) => Ok(()),
+            SessionAction::DropCopy { .. } => Err("a copy was dropped that does not exist".to_owned()),
+            SessionAction::ForkCopy { copy } if self.forking || self.dispatched.is_some() => {
+                Err(format!("{copy:?} replaces a worker that is busy"))
+            }
+            SessionAction::ForkCopy { copy } if !self.copies.contains(copy) => {
+                Err(format!("{copy:?} does not exist"))
+            }
+            SessionAction::ForkCopy { .. } => {
+                (self.restoring, self.interrupted, self.runs_another) = (true, false, false);
+                Ok(())
+            }
             SessionAction::ForksOver if std::mem::take(&mut self.forking) => Ok(()),
             SessionAction::ForksOver => Err("forks are over that were not ordered".to_owned()),
             SessionAction::HostCall { call, .. } => match self.host_call.replace(*call) {
@@ -172,6 +193,12 @@ impl Checks {
     }
 
     fn send(&mut self, message: &ToWorker, database: &Database) -> Result<(), String> {
+        if self.restoring {
+            if !matches!(message, ToWorker::Start(_)) {
+                return Err("a message between two workers".to_owned());
+            }
+            (self.restoring, self.killed) = (false, false);
+        }
         if self.killed || self.session_ended {
             return Err("a message to a worker that was killed".to_owned());
         }

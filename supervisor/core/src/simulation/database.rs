@@ -74,8 +74,13 @@ impl Database {
         match write {
             Write::SessionInsert { session, .. } => self.session = Some(session.status),
             Write::SessionReady { .. } => self.session = Some(SessionStatus::Ready),
+            Write::SessionRestoring { .. } => {
+                self.session = Some(SessionStatus::Starting);
+                self.worker_seq = 0;
+                self.let_go_seq = 0;
+            }
             // Facts for clients; no input depends on them.
-            Write::SessionMeta { .. } => {}
+            Write::SessionMeta { .. } | Write::SessionEvent { .. } => {}
             Write::SessionEnd { status, .. } => self.session = Some(status),
             Write::ExecutionStarted { execution: record, .. } => {
                 let last_ts = record.started_at;
@@ -160,10 +165,12 @@ fn batch_error(database: &Database, batch: &[Write]) -> Option<String> {
                 return Some("the session exists already".to_owned());
             }
             Write::SessionInsert { .. } => inserted = true,
-            Write::SessionReady { .. } | Write::SessionEnd { .. } if !inserted => {
+            Write::SessionReady { .. } | Write::SessionRestoring { .. } | Write::SessionEnd { .. }
+                if !inserted =>
+            {
                 return Some("there is no such session".to_owned());
             }
-            Write::SessionReady { .. } | Write::SessionEnd { .. }
+            Write::SessionReady { .. } | Write::SessionRestoring { .. } | Write::SessionEnd { .. }
                 if matches!(database.session, Some(SessionStatus::Closed | SessionStatus::Crashed)) =>
             {
                 return Some("the session has ended".to_owned());

@@ -6,6 +6,7 @@
 
 mod checks;
 mod database;
+mod requests;
 mod worker;
 mod world;
 
@@ -32,15 +33,16 @@ impl SimulatedFaults {
     }
 }
 
-/// Executions that a worker had got and the store had not.
+/// Executions that a worker had got and the store had not, and rollbacks.
 #[derive(Clone, Copy, Default)]
-struct UnrecordedCount {
+struct SimulatedCounts {
     running: u64,
     ended: u64,
+    restored: u64,
 }
 
-fn play(kind: &str, faults: SimulatedFaults) -> UnrecordedCount {
-    let mut unrecorded = UnrecordedCount::default();
+fn play(kind: &str, faults: SimulatedFaults) -> SimulatedCounts {
+    let mut unrecorded = SimulatedCounts::default();
     let mut crashed = 0_u64;
     let mut executions = 0_u64;
     for seed in 0..HISTORIES {
@@ -55,6 +57,7 @@ fn play(kind: &str, faults: SimulatedFaults) -> UnrecordedCount {
         executions += world.executions();
         unrecorded.running += world.unrecorded().running;
         unrecorded.ended += world.unrecorded().ended;
+        unrecorded.restored += world.restored();
     }
     // A simulation that never gets anywhere would pass every check.
     assert!(executions > HISTORIES / 5, "{kind}: only {executions} executions");
@@ -64,7 +67,8 @@ fn play(kind: &str, faults: SimulatedFaults) -> UnrecordedCount {
 
 #[test]
 fn honest_worker_and_healthy_store_never_end_a_session_without_a_request() {
-    play("honest", SimulatedFaults::NONE);
+    let restored = play("honest", SimulatedFaults::NONE).restored;
+    assert!(restored > 50, "only {restored} rollbacks");
 }
 
 #[test]
@@ -74,7 +78,8 @@ fn every_invariant_holds_with_a_hostile_worker() {
 
 #[test]
 fn every_invariant_holds_when_workers_exit_at_any_moment() {
-    play("exits", SimulatedFaults { exits: true, ..SimulatedFaults::NONE });
+    let restored = play("exits", SimulatedFaults { exits: true, ..SimulatedFaults::NONE }).restored;
+    assert!(restored > 50, "only {restored} rollbacks");
 }
 
 #[test]
@@ -90,7 +95,7 @@ fn every_invariant_holds_when_supervisors_exit_and_adopt() {
 #[test]
 fn supervisors_that_exit_and_adopt_never_end_a_session() {
     let unrecorded = play("adoption", SimulatedFaults { adoption: true, ..SimulatedFaults::NONE });
-    let UnrecordedCount { running, ended } = unrecorded;
+    let SimulatedCounts { running, ended, .. } = unrecorded;
     assert!(running > 50 && ended > 50, "unrecorded executions: {running} running, {ended} ended");
 }
 

@@ -2,23 +2,24 @@
 
 use super::checks::Checks;
 use super::database::{BatchOutcome, Database};
+use super::requests::{request, spec};
 use super::worker::SimulatedWorker;
-use super::{SimulatedFaults, UnrecordedCount};
+use super::{SimulatedCounts, SimulatedFaults};
+use crate::durable::SubmittedAnswer;
+use crate::durable::schema::Schema;
 use crate::{
-    AdoptedExecution, ChannelFault, CloseCause, ExecuteRequest, ForkFault, LoadFailure, LoadedSource, Now,
-    SessionAction, SessionInput, SessionMachine, SessionSpec, Source, SpawnFailure, Token, WorkerExitStatus,
+    AdoptedExecution, ChannelFault, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, SessionAction,
+    SessionInput, SessionMachine, SessionSpec, SpawnFailure, Token, WorkerExitStatus,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::broker::FsReply;
 use vm_system_protocol::control::GivenAnswer;
-use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId, TemplateId};
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus};
-use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::{HostReply, SourceFormat, Start, ToWorker};
-use vm_system_record::{Owner, RunningExecutionRow};
+use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::model::{ExecutionKind, SessionStatus};
+use vm_system_protocol::worker::{HostReply, SourceFormat, ToWorker};
+use vm_system_record::RunningExecutionRow;
 use vm_system_testkit::SeededRandom;
 
 /// Characters of a line of the transcript.
@@ -50,7 +51,7 @@ pub(super) struct World {
     outbox: VecDeque<ToWorker>,
     database: Database,
     /// Executions without a row at an exit of the supervisor.
-    unrecorded: UnrecordedCount,
+    unrecorded: SimulatedCounts,
     now: Now,
     next_token: u64,
     known: Vec<ExecutionId>,
@@ -59,6 +60,10 @@ pub(super) struct World {
     loading: Option<ExecutionId>,
     /// A requested fork, and its progress.
     fork: Option<(u64, Fork)>,
+    /// A frozen copy was ordered to fork.
+    copy_forks: bool,
+    /// Rollbacks that were completed.
+    restored: u64,
     exit_reported: bool,
     received: u64,
     adopted: bool,
@@ -67,60 +72,6 @@ pub(super) struct World {
     transcript: Option<String>,
     policy: Arc<EffectivePolicy>,
     spec: SessionSpec,
-}
-
-fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> SessionSpec {
-    let id = SessionId::from_bytes(rng.id());
-    let startup =
-        (0..rng.below(4).saturating_sub(2) * 2).map(|_| request(rng, ExecutionKind::Startup)).collect();
-    SessionSpec {
-        record: Session {
-            id,
-            name: None,
-            template_id: TemplateId::from_bytes([1; 16]),
-            vm_id: TemplateId::from_bytes([1; 16]),
-            workspace_id: "w".to_owned(),
-            base_commit_oid: "c".to_owned(),
-            worktree_path: "/w".to_owned(),
-            status: SessionStatus::Starting,
-            created_at: Timestamp(0),
-            closed_at: None,
-            last_error: None,
-            close_reason: None,
-            runtime_meta: JsonText::empty_object(),
-            engine: Engine::Quickjs,
-            execution_id: None,
-        },
-        owner: Owner::new("uid:0"),
-        worktree: None,
-        snapshot: Arc::new(crate::tests::snapshot()),
-        start: Start { session: id, limits: policy.wire.limits.clone(), random_seed: [0; 32], console: true },
-        startup,
-        startup_policy: Arc::clone(policy),
-        ttl_s: if rng.one_in(8) { 60 } else { 0 },
-        idle_timeout_s: if rng.one_in(8) { 5 } else { 0 },
-    }
-}
-
-fn request(rng: &mut SeededRandom, kind: ExecutionKind) -> ExecuteRequest {
-    let source = if kind == ExecutionKind::Repl {
-        let text = if rng.one_in(30) { "x".repeat(2 * 1024 * 1024) } else { "1".to_owned() };
-        Source::Text { text, file_name: "repl".to_owned(), format: Some(SourceFormat::Script) }
-    } else {
-        Source::File { path: "a.js".to_owned(), format: None }
-    };
-    ExecuteRequest {
-        id: ExecutionId::from_bytes(rng.id()),
-        kind,
-        source,
-        args: JsonText::empty_object(),
-        env: Vec::new(),
-        argv: Vec::new(),
-        recorded_args: JsonText::empty_object(),
-        recorded_env: JsonText::empty_object(),
-        wait: rng.below(4) > 0,
-        collect_events: rng.one_in(2),
-    }
 }
 
 impl World {
@@ -141,7 +92,7 @@ impl World {
             worker: SimulatedWorker::new(),
             outbox: VecDeque::new(),
             database: Database::default(),
-            unrecorded: UnrecordedCount::default(),
+            unrecorded: SimulatedCounts::default(),
             now: Now { mono_ms: 1_000, unix_ms: 1_700_000_000_000, cpu_us: 0 },
             next_token: 0,
             known: Vec::new(),
@@ -149,6 +100,8 @@ impl World {
             host_call: None,
             loading: None,
             fork: None,
+            copy_forks: false,
+            restored: 0,
             exit_reported: false,
             received: 0,
             adopted: false,
@@ -204,11 +157,16 @@ impl World {
         ["protocol", "signal", "seccomp", "exited(", "keeper"].iter().any(|fault| reason.starts_with(fault))
     }
 
+    /// Rollbacks whose worker existed.
+    pub(super) fn restored(&self) -> u64 {
+        self.restored
+    }
+
     pub(super) fn executions(&self) -> u64 {
         self.database.executions.len() as u64
     }
 
-    pub(super) fn unrecorded(&self) -> UnrecordedCount {
+    pub(super) fn unrecorded(&self) -> SimulatedCounts {
         self.unrecorded
     }
 
@@ -271,6 +229,7 @@ impl World {
                     }
                 }
                 SessionAction::ForksOver => self.fork = None,
+                SessionAction::ForkCopy { .. } => self.copy_forks = true,
                 SessionAction::HostCall { call, .. } => self.host_call = Some(call),
                 // Sometimes a reply is under way already.
                 SessionAction::DropHostWork if self.rng.one_in(2) => {
@@ -296,9 +255,14 @@ impl World {
         if !self.outbox.is_empty() && self.rng.one_in(2) {
             self.send_all();
         }
+        if self.fork.is_some() && self.rng.one_in(2) {
+            // A fork takes practically no time.
+            self.fork_continues();
+        }
         match self.rng.below(20) {
             0..=3 => self.store_turns(),
             4 if self.fork.is_some() => self.fork_continues(),
+            5 if self.copy_forks => self.copy_is_forked(),
             4..=7 if self.machine.has_worker() => self.worker.run(self.faults.hostile, &mut self.rng),
             8..=11 => self.deliver_worker_message(),
             12 => self.host_answers(),
@@ -397,6 +361,25 @@ impl World {
         }
     }
 
+    /// The last worker has exited: its successor begins anew.
+    fn copy_is_forked(&mut self) {
+        self.copy_forks = false;
+        if self.faults.exits && self.rng.one_in(8) {
+            let fault = if self.rng.one_in(2) {
+                ForkFault::Failed(SpawnFailure::late("no memory".to_owned()))
+            } else {
+                ForkFault::Violation("it exited".to_owned())
+            };
+            return self.input(SessionInput::CopyForked(Err(fault)));
+        }
+        self.worker = SimulatedWorker::new();
+        self.outbox.clear();
+        (self.exit_reported, self.received, self.adopted, self.now.cpu_us) = (false, 0, false, 0);
+        (self.host_call, self.loading) = (None, None);
+        self.restored += u64::from(self.machine.awaits_fork_of_copy());
+        self.input(SessionInput::CopyForked(Ok([1; 32])));
+    }
+
     fn host_answers(&mut self) {
         if let Some(call) = self.host_call.take() {
             self.input(SessionInput::HostReplied { call, reply: HostReply::Fs(FsReply::Bool(true)) });
@@ -428,6 +411,9 @@ impl World {
             self.fork_continues();
             return self.deliver_worker_message();
         }
+        if self.copy_forks && blameless {
+            return self.copy_is_forked();
+        }
         let step = match self.machine.deadline() {
             Some(deadline) if self.rng.one_in(2) => deadline.saturating_sub(self.now.mono_ms),
             _ => self.rng.below(50),
@@ -442,8 +428,13 @@ impl World {
     }
 
     fn client_wants(&mut self) {
+        if self.machine.is_making_guard() && self.fork.is_some() && self.rng.below(8) > 0 {
+            // Requests wait for the guard copy.
+            self.fork_continues();
+            return self.deliver_worker_message();
+        }
         let token = self.token();
-        let input = match self.rng.below(60) {
+        let input = match self.rng.below(70) {
             0 => SessionInput::Close { token, cause: CloseCause::Request },
             1 => SessionInput::Kill { token, signal: if self.rng.one_in(2) { 9 } else { 15 } },
             2..=7 => {
@@ -455,6 +446,12 @@ impl World {
                 }
             }
             8..=25 => self.submit_answer(token),
+            60..=64 => SessionInput::Checkpoint { token, name: self.rng.one_in(3).then(|| "a".to_owned()) },
+            65 => SessionInput::DeleteCheckpoint { token, checkpoint: self.rng.below(6).to_string() },
+            66..=69 => {
+                let checkpoint = self.rng.one_in(4).then(|| self.rng.below(6).to_string());
+                SessionInput::Rollback { token, checkpoint }
+            }
             26..=30 => SessionInput::Fork { token, count: self.rng.below(3) as u32 + 1 },
             _ => {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };
@@ -478,11 +475,14 @@ impl World {
 
     /// Mostly the pending task; sometimes one that is not.
     fn submit_answer(&mut self, token: Token) -> SessionInput {
-        let pending = self.database.pending().map(|row| (row.execution, row.id));
         let answer = ["1", "so", "true", "null"][self.rng.below(4) as usize].to_owned();
-        let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(4) > 0);
+        let (given, wait) = (GivenAnswer::Typed(answer), self.rng.below(4) > 0);
+        let pending = self.database.pending().map(|row| {
+            let schema = row.schema.as_deref().map(|schema| Schema::new(schema).expect("it was checked"));
+            (row.execution, row.id, SubmittedAnswer::check(row.id, schema.as_ref(), &given))
+        });
         match pending {
-            Some((execution, task)) if self.rng.below(8) > 0 => SessionInput::Submit {
+            Some((execution, task, answer)) if self.rng.below(8) > 0 => SessionInput::Submit {
                 token,
                 execution,
                 task: self.rng.one_in(2).then_some(task),
@@ -492,6 +492,7 @@ impl World {
             _ => {
                 let execution = self.known.last().copied().unwrap_or(ExecutionId::from_bytes([0; 16]));
                 let task = self.rng.one_in(2).then_some(TaskId::from_bytes([9; 16]));
+                let answer = SubmittedAnswer::Unchecked(given);
                 SessionInput::Submit { token, execution, task, answer, wait }
             }
         }

@@ -1,7 +1,8 @@
 //! `CC` in a session: the pause, answers, deadlines, and hostile workers.
 
 use super::*;
-use crate::durable::DurableRefusal;
+use crate::durable::schema::Schema;
+use crate::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{PROMPT_BYTES, TaskAnswer};
 use vm_system_protocol::ids::TaskId;
@@ -23,7 +24,18 @@ impl Bench {
     }
 
     fn submits_to(&mut self, token: u64, task: Option<TaskId>, answer: &str) {
-        let answer = GivenAnswer::Typed(answer.to_owned());
+        let given = GivenAnswer::Typed(answer.to_owned());
+        let written = self.writes.iter().rev().find_map(|write| match write {
+            Write::TaskInsert(row) => Some(row),
+            _ => None,
+        });
+        let answer = match written.and_then(|row| Some((row.id, row.schema.as_deref()?))) {
+            Some((id, schema)) => {
+                let schema = Schema::new(schema).expect("it was checked");
+                SubmittedAnswer::check(task.unwrap_or(id), Some(&schema), &given)
+            }
+            None => SubmittedAnswer::Unchecked(given),
+        };
         self.input(SessionInput::Submit {
             token: Token(token),
             execution: EXECUTION,

@@ -49,8 +49,8 @@ impl Ops {
             ArchiveKind::Execution => {
                 let run = self.run(call, reference).await?;
                 let next = match place {
-                    None => self.export_begin(&run, &mut checkpoint, &mut sheet).await?,
-                    Some(place) => self.export_more(&run, checkpoint, place, &mut sheet).await?,
+                    None => self.export_begin(call, &run, &mut checkpoint, &mut sheet).await?,
+                    Some(place) => self.export_more(call, &run, checkpoint, place, &mut sheet).await?,
                 };
                 (*run.row.execution.id.as_bytes(), next)
             }
@@ -79,7 +79,11 @@ impl Ops {
             put(sheet, &ArchiveRecord::Program(ProgramPart { name: program.name.clone() }))?;
         }
         // Old versions may have been deleted, even since the previous part; an import accepts a bounded number, the newest ones.
-        let kept = self.store.program_versions(program.id, None, VERSIONS as u32).await.map_err(stored)?;
+        let kept = self
+            .reads_of(call.caller)
+            .program_versions(program.id, None, VERSIONS as u32)
+            .await
+            .map_err(stored)?;
         let mut more = false;
         for row in kept.into_iter().rev() {
             if row.version <= version {
@@ -90,7 +94,7 @@ impl Ops {
                 break;
             }
             version = row.version;
-            if let Some(mut part) = self.version_part(program.id, version).await? {
+            if let Some(mut part) = self.version_part(call, program.id, version).await? {
                 part.code = None;
                 put(sheet, &ArchiveRecord::Version(part))?;
             }
@@ -98,10 +102,16 @@ impl Ops {
         Ok((*program.id.as_bytes(), more.then_some(ExportPlace::Versions(version))))
     }
 
-    async fn version_part(&self, program: ProgramId, version: u32) -> Result<Option<VersionPart>, OpError> {
-        let code = self.store.program_code(program, version).await.map_err(stored)?;
+    async fn version_part(
+        &self,
+        call: &VerbCall<'_>,
+        program: ProgramId,
+        version: u32,
+    ) -> Result<Option<VersionPart>, OpError> {
+        let code = self.reads_of(call.caller).program_code(program, version).await.map_err(stored)?;
         let below = version.saturating_add(1);
-        let rows = self.store.program_versions(program, Some(below), 1).await.map_err(stored)?;
+        let rows =
+            self.reads_of(call.caller).program_versions(program, Some(below), 1).await.map_err(stored)?;
         let row = rows.first().filter(|row| row.version == version);
         let (Some(code), Some(row)) = (code, row) else { return Ok(None) };
         Ok(Some(VersionPart {
@@ -115,7 +125,13 @@ impl Ops {
     }
 
     /// The single records: the program, the execution, the list of its checkpoints.
-    async fn export_begin(&self, run: &RunRow, last: &mut u64, sheet: &mut Sheet) -> Result<Next, OpError> {
+    async fn export_begin(
+        &self,
+        call: &VerbCall<'_>,
+        run: &RunRow,
+        last: &mut u64,
+        sheet: &mut Sheet,
+    ) -> Result<Next, OpError> {
         let execution = &run.row.execution;
         if execution.status == ExecutionStatus::Running {
             let message = "the execution runs: its state can be exported when it waits or has ended";
@@ -124,7 +140,7 @@ impl Ops {
         put(sheet, &header("execution"))?;
         let name = run.program_name.clone().unwrap_or_else(|| run.program.to_string());
         put(sheet, &ArchiveRecord::Program(ProgramPart { name }))?;
-        let version = self.version_part(run.program, run.version).await?;
+        let version = self.version_part(call, run.program, run.version).await?;
         let version = version.ok_or_else(|| not_found(Entity::Program, &run.program.to_string()))?;
         put(sheet, &ArchiveRecord::Version(version))?;
         put(
@@ -142,7 +158,7 @@ impl Ops {
                 metrics: execution.metrics,
             }),
         )?;
-        for row in self.store.checkpoints(execution.id).await.map_err(stored)? {
+        for row in self.reads_of(call.caller).checkpoints(execution.id).await.map_err(stored)? {
             *last = row.seq;
             put(
                 sheet,
@@ -154,6 +170,7 @@ impl Ops {
 
     async fn export_more(
         &self,
+        call: &VerbCall<'_>,
         run: &RunRow,
         last: u64,
         place: ExportPlace,
@@ -163,7 +180,7 @@ impl Ops {
         match place {
             ExportPlace::Versions(_) | ExportPlace::Tasks(_) => {
                 let after = if let ExportPlace::Tasks(after) = place { after } else { 0 };
-                let rows = self.store.tasks_of_run(id, after, ROWS).await.map_err(stored)?;
+                let rows = self.reads_of(call.caller).tasks_of_run(id, after, ROWS).await.map_err(stored)?;
                 let mut next = ExportPlace::Events(0);
                 for row in rows {
                     if sheet.text.len() >= PART_BYTES {
@@ -175,7 +192,7 @@ impl Ops {
                 Ok(Some(next))
             }
             ExportPlace::Events(after) => {
-                let events = self.store.events(id, after, ROWS).await.map_err(stored)?;
+                let events = self.reads_of(call.caller).events(id, after, ROWS).await.map_err(stored)?;
                 let mut next = ExportPlace::Pages(0, 0);
                 for event in events {
                     if sheet.text.len() >= PART_BYTES {
@@ -189,14 +206,18 @@ impl Ops {
             ExportPlace::Pages(page, checkpoint) => {
                 // Checkpoints count from 1.
                 let after = Some((page, checkpoint));
-                let rows = self.store.page_versions(id, after, PART_BYTES / 4 * 3).await.map_err(stored)?;
+                let rows = self
+                    .reads_of(call.caller)
+                    .page_versions(id, after, PART_BYTES / 4 * 3)
+                    .await
+                    .map_err(stored)?;
                 let next = rows.last().map(|(page, checkpoint, _)| ExportPlace::Pages(*page, *checkpoint));
                 for (page, checkpoint, bytes) in rows.into_iter().filter(|row| row.1 <= last) {
                     let bytes = bytes.map(Bytes);
                     put(sheet, &ArchiveRecord::Page(PagePart { page, checkpoint, bytes }))?;
                 }
                 if next.is_none() {
-                    self.is_unchanged(run, last).await?;
+                    self.is_unchanged(call, run, last).await?;
                 }
                 Ok(next)
             }
@@ -204,10 +225,12 @@ impl Ops {
     }
 
     /// Pages are deleted only with their checkpoints: a checkpoint that still exists was complete all the time.
-    async fn is_unchanged(&self, run: &RunRow, last: u64) -> Result<(), OpError> {
-        let newest = self.store.last_checkpoint(run.row.execution.id).await.map_err(stored)?;
+    async fn is_unchanged(&self, call: &VerbCall<'_>, run: &RunRow, last: u64) -> Result<(), OpError> {
+        let newest =
+            self.reads_of(call.caller).last_checkpoint(run.row.execution.id).await.map_err(stored)?;
         // An answer that is stored alone adds no checkpoint.
-        let row = self.store.execution(&Scope::All, run.row.execution.id).await.map_err(stored)?;
+        let row =
+            self.reads_of(call.caller).execution(&Scope::All, run.row.execution.id).await.map_err(stored)?;
         let runs = row.is_none_or(|row| row.execution.status == ExecutionStatus::Running);
         if !runs && newest.first().map_or(0, |row| row.seq) == last {
             return Ok(());

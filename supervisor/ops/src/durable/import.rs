@@ -117,19 +117,21 @@ impl Ops {
     }
 
     /// An invalid part ends the import.
-    pub(super) fn import_part(
+    pub(super) async fn import_part(
         &self,
         call: &VerbCall<'_>,
         import: &str,
         at: u64,
-        bytes: &[u8],
+        bytes: Vec<u8>,
     ) -> Result<DurableReply, OpError> {
         let (id, mut staged) = self.imports.take(call.caller, import)?;
         if staged.came != at || bytes.len() > PART_BYTES {
             return Err(invalid(format!("parts of at most {PART_BYTES} bytes must come in order")));
         }
-        staged.reader.feed(bytes)?;
         staged.came += bytes.len() as u64;
+        // Not on a thread of the runtime: decoding lines of megabytes takes long, and each record is checked.
+        let feed = move || staged.reader.feed(&bytes).map(|()| staged);
+        let mut staged = self.checks.blocking(&call.caller.holder(), feed).await??;
         staged.touched = Instant::now();
         staged.reservation.resize(staged.reader.decoded_bytes + staged.reader.rest.capacity())?;
         self.imports.lock().insert(id, staged);
@@ -144,7 +146,7 @@ impl Ops {
         let (_, staged) = self.imports.take(call.caller, import)?;
         // The file counts until it is stored.
         let Staged { new, reader, reservation: _reservation, .. } = staged;
-        let file = reader.whole()?;
+        let file = self.checks.blocking(&call.caller.holder(), move || reader.whole()).await??;
         if new.kind.is_some_and(|kind| kind != file.kind) {
             return Err(match file.kind {
                 ArchiveKind::Program => invalid("the file contains a program, not an execution"),

@@ -20,53 +20,79 @@ const EVENTS_AT_A_TIME: u32 = 200;
 /// The environment variable with the finished blocks.
 const PLAN_DONE: &str = "PLAN_DONE";
 
-/// Compiles a plan; stores nothing.
-pub(super) async fn check(text: PlanText) -> Result<DurableReply, OpError> {
-    let bytes =
-        text.text.len() + text.parts.iter().map(|(name, text)| name.len() + text.len()).sum::<usize>();
-    if bytes > plans::PLAN_BYTES || text.parts.len() > plans::MOST_FILES {
-        return Err(invalid(format!(
-            "a plan has at most {} files and {} bytes in all",
-            plans::MOST_FILES,
-            plans::PLAN_BYTES
-        )));
-    }
-    // Up to some milliseconds: not on a thread of the runtime.
-    let compiled = tokio::task::spawn_blocking(move || {
-        let mut parts: HashMap<String, String> = text.parts.into_iter().collect();
-        plans::compile(&text.file, &text.text, |name| parts.remove(name))
-    });
-    let compiled = compiled.await.map_err(|error| OpError::new(ErrorCode::Internal, error.to_string()))?;
-    let plan = compiled.map_err(|wrong| OpError::new(ErrorCode::PlanInvalid, wrong.to_string()))?;
-    let value = serde_json::to_value(&plan)
-        .map_err(|error| OpError::new(ErrorCode::Internal, format!("the plan has no JSON form: {error}")))?;
-    Ok(DurableReply::Plan(Box::new(CompiledPlan {
-        valid: true,
-        blocks: u32::try_from(plan.blocks.len()).unwrap_or(u32::MAX),
-        block_ids: plan.blocks.into_iter().map(|block| block.id).collect(),
-        plan: JsonText::from_value(&value),
-    })))
-}
-
 impl Ops {
+    /// Compiles a plan; stores nothing.
+    pub(super) async fn plan_check(
+        &self,
+        call: &VerbCall<'_>,
+        text: PlanText,
+    ) -> Result<DurableReply, OpError> {
+        let parts = text.parts.iter().map(|(name, text)| name.len() + text.len()).sum::<usize>();
+        let bytes = text.file.len() + text.text.len() + parts;
+        if bytes > plans::PLAN_BYTES || text.parts.len() > plans::MOST_FILES {
+            return Err(invalid(format!(
+                "a plan has at most {} files and {} bytes in all",
+                plans::MOST_FILES,
+                plans::PLAN_BYTES
+            )));
+        }
+        if text
+            .parts
+            .iter()
+            .map(|(name, _)| name)
+            .chain([&text.file])
+            .any(|name| name.len() > plans::FILE_NAME_BYTES)
+        {
+            return Err(invalid(format!(
+                "the name of a file of a plan has at most {} bytes",
+                plans::FILE_NAME_BYTES
+            )));
+        }
+        let compile = move || {
+            let mut parts: HashMap<String, String> = text.parts.into_iter().collect();
+            let plan = plans::compile(&text.file, &text.text, |name| parts.remove(name))
+                .map_err(|wrong| OpError::new(ErrorCode::PlanInvalid, wrong.to_string()))?;
+            let value = serde_json::to_value(&plan).map_err(|error| {
+                OpError::new(ErrorCode::Internal, format!("the plan has no JSON form: {error}"))
+            })?;
+            let json = JsonText::from_value(&value);
+            if json.as_str().len() > plans::COMPILED_BYTES {
+                return Err(OpError::new(ErrorCode::PlanInvalid, plans::too_large()));
+            }
+            Ok(CompiledPlan {
+                valid: true,
+                blocks: u32::try_from(plan.blocks.len()).unwrap_or(u32::MAX),
+                block_ids: plan.blocks.into_iter().map(|block| block.id).collect(),
+                plan: json,
+            })
+        };
+        let compiled = self.checks.blocking(&call.caller.holder(), compile).await??;
+        Ok(DurableReply::Plan(Box::new(compiled)))
+    }
+
     pub(super) async fn plan_load(
         &self,
         call: &VerbCall<'_>,
         name: &str,
-        plan: &str,
+        plan: String,
         done: &[String],
     ) -> Result<DurableReply, OpError> {
-        if plan.len() > 2 * plans::PLAN_BYTES {
-            return Err(invalid(format!("a compiled plan has at most {} bytes", 2 * plans::PLAN_BYTES)));
+        if plan.len() > plans::COMPILED_BYTES {
+            return Err(invalid(format!("a compiled plan has at most {} bytes", plans::COMPILED_BYTES)));
         }
-        let plan = Plan::from_json(plan).filter(|plan| !plan.blocks.is_empty()).ok_or_else(|| {
-            OpError::new(ErrorCode::PlanInvalid, "this is not a compiled plan")
-                .with_hint("compile one: parsePlan, or `vm-system program plan FILE`")
-        })?;
         if let Some(id) = done.iter().find(|id| !plans::is_block_id(id)) {
             return Err(invalid(format!("{id:?} is not the id of a block")));
         }
-        self.program_load(call, name, plans::executor(&plan, done), Some(false)).await
+        let done = done.to_vec();
+        let source = move || {
+            let plan = Plan::from_json(&plan).filter(|plan| !plan.blocks.is_empty())?;
+            Some(plans::executor(&plan, &done))
+        };
+        let source = self.checks.blocking(&call.caller.holder(), source).await?.ok_or_else(|| {
+            OpError::new(ErrorCode::PlanInvalid, "this is not a compiled plan")
+                .with_hint("compile one: parsePlan, or `vm-system program plan FILE`")
+        })?;
+        self.program_load(call, name, source, Some(false)).await
     }
 
     /// Sets which blocks are finished: those that were when its program was loaded, and those that earlier walks through
@@ -80,7 +106,7 @@ impl Ops {
         if env.iter().any(|(name, _)| name == PLAN_DONE) {
             return Ok(());
         }
-        let Some((plan, done)) = self.walked(program, program.version).await? else { return Ok(()) };
+        let Some((plan, done)) = self.walked(call, program, program.version).await? else { return Ok(()) };
         let mut done: BTreeSet<String> = done.into_iter().collect();
         let walks = self.store.runs(&call.caller.scope(), Some(program.id), None, Page::first(WALKS)).await;
         let mut same = HashMap::from([(program.version, true)]);
@@ -88,13 +114,13 @@ impl Ops {
             let counts = if let Some(counts) = same.get(&version) {
                 *counts
             } else {
-                let other = self.walked(program, version).await?;
+                let other = self.walked(call, program, version).await?;
                 let counts = other.is_some_and(|(other, _)| other.mission == plan.mission);
                 same.insert(version, counts);
                 counts
             };
             if counts {
-                self.logged_done(row.execution.id, &mut done).await?;
+                self.logged_done(call, row.execution.id, &mut done).await?;
             }
         }
         let known: BTreeSet<&str> = plan.blocks.iter().map(|block| block.id.as_str()).collect();
@@ -106,10 +132,16 @@ impl Ops {
     }
 
     /// Adds the blocks that a walk has logged as done.
-    async fn logged_done(&self, walk: ExecutionId, done: &mut BTreeSet<String>) -> Result<(), OpError> {
+    async fn logged_done(
+        &self,
+        call: &VerbCall<'_>,
+        walk: ExecutionId,
+        done: &mut BTreeSet<String>,
+    ) -> Result<(), OpError> {
         let (mut last, mut seen) = (0, 0);
         while seen < EVENTS {
-            let events = self.store.events(walk, last, EVENTS_AT_A_TIME).await.map_err(stored)?;
+            let events =
+                self.reads_of(call.caller).events(walk, last, EVENTS_AT_A_TIME).await.map_err(stored)?;
             let Some(newest) = events.last() else { break };
             last = newest.seq;
             seen += events.len();
@@ -124,10 +156,12 @@ impl Ops {
     /// The plan of a version of a program, and the blocks that were finished when it was loaded.
     async fn walked(
         &self,
+        call: &VerbCall<'_>,
         program: &ProgramRow,
         version: u32,
     ) -> Result<Option<(Plan, Vec<String>)>, OpError> {
-        let code = self.store.program_code(program.id, version).await.map_err(stored)?;
-        Ok(code.and_then(|code| plans::walked(&code.source)))
+        let code = self.reads_of(call.caller).program_code(program.id, version).await.map_err(stored)?;
+        let Some(code) = code.filter(|code| plans::walks(&code.source)) else { return Ok(None) };
+        self.checks.blocking(&call.caller.holder(), move || plans::walked(&code.source)).await
     }
 }

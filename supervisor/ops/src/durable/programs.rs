@@ -114,12 +114,16 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let row = self.program(call, reference).await?;
         let wanted = version.unwrap_or(row.version);
-        let code = self.store.program_code(row.id, wanted).await.map_err(stored)?;
+        let code = self.reads_of(call.caller).program_code(row.id, wanted).await.map_err(stored)?;
         let code = code.ok_or_else(|| no_version(&row.name, wanted))?;
         let mut program = shown(row, Some(code.source));
         if wanted != program.version {
             let below = wanted.saturating_add(1);
-            let rows = self.store.program_versions(program.id, Some(below), 1).await.map_err(stored)?;
+            let rows = self
+                .reads_of(call.caller)
+                .program_versions(program.id, Some(below), 1)
+                .await
+                .map_err(stored)?;
             let found = rows.first().ok_or_else(|| no_version(&program.name, wanted))?;
             program.version = found.version;
             program.source_hash = hex(&found.source_hash);
@@ -139,7 +143,8 @@ impl Ops {
         let page = page(list, LIST_ROWS)?;
         let below = page.after.map(|place| u32::try_from(u128::from_be_bytes(place.id)).unwrap_or(u32::MAX));
         let program = self.program(call, reference).await?.id;
-        let rows = self.store.program_versions(program, below, page.limit).await.map_err(stored)?;
+        let rows =
+            self.reads_of(call.caller).program_versions(program, below, page.limit).await.map_err(stored)?;
         let shown = rows.into_iter().map(|row| ProgramVersion {
             version: row.version,
             source_hash: hex(&row.source_hash),

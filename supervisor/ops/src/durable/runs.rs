@@ -121,7 +121,7 @@ impl Ops {
 
     /// Ends the execution that a session was created for; no error for a session without one.
     pub(crate) async fn close_program(&self, call: &VerbCall<'_>, session: SessionId) -> Result<(), OpError> {
-        let policy = self.store.session_policy(session).await.map_err(stored)?;
+        let policy = self.reads_of(call.caller).session_policy(session).await.map_err(stored)?;
         if policy.is_none_or(|policy| policy.engine != Engine::Cvm) {
             return Ok(());
         }
@@ -139,7 +139,7 @@ impl Ops {
         reference: &str,
     ) -> Result<DurableReply, OpError> {
         let row = self.run(call, reference).await?;
-        let task = self.store.pending_task(row.row.execution.id).await.map_err(stored)?;
+        let task = self.reads_of(call.caller).pending_task(row.row.execution.id).await.map_err(stored)?;
         Ok(DurableReply::Run(Box::new(shown(row, task.as_deref()))))
     }
 
@@ -197,7 +197,7 @@ impl Ops {
         id: ExecutionId,
     ) -> Result<Option<DurableReply>, OpError> {
         let Some(row) = self.run_by_id(call, id).await? else { return Ok(None) };
-        let task = self.store.pending_task(id).await.map_err(stored)?;
+        let task = self.reads_of(call.caller).pending_task(id).await.map_err(stored)?;
         let mut run = shown(row, None);
         run.task = task.as_deref().map(task_view);
         Ok(Some(DurableReply::Run(Box::new(run))))

@@ -24,7 +24,7 @@ impl Ops {
         reference: &str,
     ) -> Result<DurableReply, OpError> {
         let id = self.run(call, reference).await?.row.execution.id;
-        let rows = self.store.checkpoints(id).await.map_err(stored)?;
+        let rows = self.reads_of(call.caller).checkpoints(id).await.map_err(stored)?;
         let shown = rows.into_iter().map(|row| CheckpointInfo {
             seq: row.seq,
             at: row.at,
@@ -41,7 +41,7 @@ impl Ops {
         checkpoint: Option<u64>,
     ) -> Result<DurableReply, OpError> {
         let id = self.run(call, reference).await?.row.execution.id;
-        let (seq, _) = self.checkpoint(id, checkpoint).await?;
+        let (seq, _) = self.checkpoint(call, id, checkpoint).await?;
         Ok(DurableReply::State(Box::new(self.durables()?.look(id, seq).await?)))
     }
 
@@ -80,7 +80,7 @@ impl Ops {
         self.check_quota(call)?;
         let old_id = old.row.execution.id;
         let name = old.row.name.clone();
-        let (seq, cause) = self.checkpoint(old_id, Some(checkpoint)).await?;
+        let (seq, cause) = self.checkpoint(call, old_id, Some(checkpoint)).await?;
         let mut writes = vec![Write::ExecutionUnname { id: old_id }];
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
         let durables = self.durables()?;
@@ -109,7 +109,7 @@ impl Ops {
         self.is_no_id(call, name.as_deref()).await?;
         let old = self.run(call, reference).await?;
         self.check_quota(call)?;
-        let (seq, cause) = self.checkpoint(old.row.execution.id, checkpoint).await?;
+        let (seq, cause) = self.checkpoint(call, old.row.execution.id, checkpoint).await?;
         let mut writes = Vec::new();
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
         let result = self.store_of(call).apply(writes).await.map(|_| ()).map_err(|error| match error {
@@ -157,7 +157,7 @@ impl Ops {
         let from = &old.row.execution;
         let id = ExecutionId::from_uuid(call.subject);
         let session = self.store.session(&Scope::All, from.session_id).await.map_err(stored)?;
-        let policy = self.store.session_policy(from.session_id).await.map_err(stored)?;
+        let policy = self.reads_of(call.caller).session_policy(from.session_id).await.map_err(stored)?;
         let (Some(session), Some(policy)) = (session, policy) else {
             return Err(not_found(Entity::Execution, &from.id.to_string()));
         };
@@ -192,7 +192,7 @@ impl Ops {
         writes.push(Write::RunProgress { id, status, metrics });
         let mut rests = waits;
         if waits {
-            let stored_task = self.store.task_of(from.id, Some(seq)).await.map_err(stored)?;
+            let stored_task = self.reads_of(call.caller).task_of(from.id, Some(seq)).await.map_err(stored)?;
             let stored_task = stored_task.ok_or_else(|| no_checkpoint(seq, &[]))?;
             rests = stored_task.deadline.is_none();
             writes.push(Write::TaskInsert(Box::new(TaskRow {
@@ -217,10 +217,16 @@ impl Ops {
     }
 
     /// Number and cause of a stored checkpoint; without a number, of the last one.
-    async fn checkpoint(&self, id: ExecutionId, wanted: Option<u64>) -> Result<(u64, String), OpError> {
+    async fn checkpoint(
+        &self,
+        call: &VerbCall<'_>,
+        id: ExecutionId,
+        wanted: Option<u64>,
+    ) -> Result<(u64, String), OpError> {
+        let store = self.reads_of(call.caller);
         let rows = match wanted {
-            Some(_) => self.store.checkpoints(id).await,
-            None => self.store.last_checkpoint(id).await,
+            Some(_) => store.checkpoints(id).await,
+            None => store.last_checkpoint(id).await,
         };
         let rows = rows.map_err(stored)?;
         let found = rows.iter().find(|row| wanted.is_none_or(|seq| row.seq == seq));

@@ -6,6 +6,7 @@ use crate::errors::{invalid, stored};
 use crate::{Ops, VerbCall, fitting, idempotency, page};
 use std::sync::Arc;
 use vm_system_core::Refusal;
+use vm_system_core::durable::SubmittedAnswer;
 use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, ListPage, OpError};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionStatus, Run, Task, TaskStatus};
@@ -61,7 +62,7 @@ impl Ops {
             }
         };
         let task = if execution.status == ExecutionStatus::Waiting {
-            self.store.pending_task(execution.id).await.map_err(stored)?
+            self.reads_of(call.caller).pending_task(execution.id).await.map_err(stored)?
         } else {
             None
         };
@@ -136,14 +137,15 @@ impl Ops {
         {
             return Err(invalid("the request names two tasks"));
         }
-        let given = (named.or(task), result);
+        let task = named.or(task);
         let (id, identity) = match known {
             Ok(known) => known,
             Err(error) if error.code == ErrorCode::EngineUnsupported => {
-                return self.live_submit(call, &asker, given, wait).await;
+                return self.live_submit(call, &asker, (task, result), wait).await;
             }
             Err(error) => return Err(error),
         };
+        let given = (task, self.checked(call, id, result).await?);
         // Stored with the answer: a separate write would be a separate commit.
         let mut with = vec![line_of(call, &id.to_string())];
         with.extend(idempotency::taken(call, id));
@@ -155,6 +157,23 @@ impl Ops {
         Ok(run_reply(result?, &identity))
     }
 
+    /// Checks an answer to the pending task that the submitter can see. Without such a task the answer is refused later, unless it
+    /// needs no check.
+    async fn checked(
+        &self,
+        call: &VerbCall<'_>,
+        execution: ExecutionId,
+        given: GivenAnswer,
+    ) -> Result<SubmittedAnswer, OpError> {
+        match self.store.pending_task(execution).await.map_err(stored)? {
+            Some(row) => {
+                let task = (&row.owner, row.id, row.schema.as_deref());
+                self.checks.answer(&call.caller.holder(), task, given).await
+            }
+            None => Ok(SubmittedAnswer::Unchecked(given)),
+        }
+    }
+
     /// Submits the answer to a task of a session's execution.
     async fn live_submit(
         &self,
@@ -164,19 +183,27 @@ impl Ops {
         wait: bool,
     ) -> Result<DurableReply, OpError> {
         let id = self.execution(call, reference).await?.execution.id;
+        let (task, given) = given;
+        let given = (task, self.checked(call, id, given).await?);
         let result = match self.runtime.submit_answer(id, given, wait).await {
             Ok(execution) => Ok(execution),
             Err(RuntimeError::Refused(Refusal::Task(why))) => Err(refused(&why, id)),
             Err(error) => Err(error.into()),
         };
         self.audit(call, id, &result).await;
-        self.live(result?).await
+        self.live(call, result?).await
     }
 
     /// An execution of a session with its pending task.
-    pub(crate) async fn live(&self, execution: Execution) -> Result<DurableReply, OpError> {
+    pub(crate) async fn live(
+        &self,
+        call: &VerbCall<'_>,
+        execution: Execution,
+    ) -> Result<DurableReply, OpError> {
         let task = match execution.status {
-            ExecutionStatus::Waiting => self.store.pending_task(execution.id).await.map_err(stored)?,
+            ExecutionStatus::Waiting => {
+                self.reads_of(call.caller).pending_task(execution.id).await.map_err(stored)?
+            }
             _ => None,
         };
         let task = task.as_deref().map(task_view);

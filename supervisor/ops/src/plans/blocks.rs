@@ -2,7 +2,7 @@
 //!
 //! Owns: the tags with their positions, and the errors of a block. Must not: know other files.
 
-use super::lines::{PlanLines, Section, block_id, is_block_id, red_key};
+use super::lines::{BLOCK_ID_BYTES, PlanLines, Section, block_id, is_block_id, red_key};
 use super::{Block, Nature};
 
 /// An error with its line.
@@ -12,9 +12,53 @@ pub(super) struct PlanProblem {
     pub message: String,
 }
 
-impl PlanProblem {
-    pub(super) fn new(line: usize, message: String) -> Self {
-        Self { line, message }
+/// Most errors of one file that are formatted.
+pub(super) const MOST_PROBLEMS: usize = 200;
+
+/// The errors of one file: the first ones by line, and the number of all. The others are never formatted: there may be as many as
+/// the file has lines, and each one repeats an id.
+#[derive(Default)]
+pub(super) struct PlanProblems {
+    first: Vec<PlanProblem>,
+    all: usize,
+    /// The line from which on further errors are only counted.
+    counted_from: Option<usize>,
+}
+
+impl PlanProblems {
+    pub(super) fn add(&mut self, line: usize, message: impl FnOnce() -> String) {
+        self.all += 1;
+        if self.counted_from.is_some_and(|from| line >= from) {
+            return;
+        }
+        self.first.push(PlanProblem { line, message: message() });
+        if self.first.len() >= 2 * MOST_PROBLEMS {
+            self.sort();
+        }
+    }
+
+    /// Puts the errors in the order of their lines; those of one line stay as they were added.
+    pub(super) fn sort(&mut self) {
+        self.first.sort_by_key(|problem| problem.line);
+        self.first.truncate(MOST_PROBLEMS);
+        if self.first.len() == MOST_PROBLEMS {
+            self.counted_from = self.first.last().map(|problem| problem.line);
+        }
+    }
+
+    /// Puts an error of the whole file among the others, before those of its line.
+    pub(super) fn add_first(&mut self, problem: PlanProblem) {
+        self.all += 1;
+        self.first.insert(0, problem);
+        self.sort();
+    }
+
+    pub(super) fn first(&self) -> &[PlanProblem] {
+        &self.first
+    }
+
+    pub(super) fn all(&self) -> usize {
+        self.all
     }
 }
 
@@ -29,7 +73,7 @@ pub(super) struct ParsedPlanFile {
     pub files_line: usize,
     pub blocks: Vec<FoundBlock>,
     /// Errors outside of complete blocks
-    pub problems: Vec<PlanProblem>,
+    pub problems: PlanProblems,
 }
 
 /// The tests or actions of a block.
@@ -89,9 +133,9 @@ pub(super) fn read(text: &str) -> ParsedPlanFile {
     found
 }
 
-fn unclosed(problems: &mut Vec<PlanProblem>, tag: &str, section: &Section<'_>) {
+fn unclosed(problems: &mut PlanProblems, tag: &str, section: &Section<'_>) {
     if !section.closed {
-        problems.push(PlanProblem::new(section.line, format!("<{tag}> never closed with </{tag}>")));
+        problems.add(section.line, || format!("<{tag}> never closed with </{tag}>"));
     }
 }
 
@@ -163,30 +207,31 @@ impl Work {
         work
     }
 
-    fn check(&self, id: &str, problems: &mut Vec<PlanProblem>) {
+    fn check(&self, id: &str, problems: &mut PlanProblems) {
         let tag = self.tag;
         let marker = if tag == "red" { "- test:" } else { "- action:" };
         for (line, text) in &self.unparseable {
-            let message = format!("Block \"{id}\" has unparseable line in {tag} at line {line}: \"{text}\"");
-            problems.push(PlanProblem::new(*line, message));
+            problems.add(*line, || {
+                format!("Block \"{id}\" has unparseable line in {tag} at line {line}: \"{text}\"")
+            });
         }
         if self.items.is_empty() {
-            let message = format!("Block \"{id}\" has <{tag}> but no \"{marker}\" lines");
-            problems.push(PlanProblem::new(self.line, message));
+            problems.add(self.line, || format!("Block \"{id}\" has <{tag}> but no \"{marker}\" lines"));
         }
     }
 }
 
 impl FoundBlock {
     /// Adds the errors of the block.
-    pub(super) fn check(&self, problems: &mut Vec<PlanProblem>) {
+    pub(super) fn check(&self, problems: &mut PlanProblems) {
         let Self { id, first_line, .. } = self;
-        let mut add = |line: usize, message: String| problems.push(PlanProblem::new(line, message));
-        if !is_block_id(id) {
-            add(*first_line, format!("Block id \"{id}\" must be NN-kebab-case format"));
+        if id.len() > BLOCK_ID_BYTES {
+            problems.add(*first_line, || format!("Block id \"{id}…\" has more than {BLOCK_ID_BYTES} bytes"));
+        } else if !is_block_id(id) {
+            problems.add(*first_line, || format!("Block id \"{id}\" must be NN-kebab-case format"));
         }
         if !self.closed {
-            add(*first_line, format!("Block \"{id}\" never closed with </block>"));
+            problems.add(*first_line, || format!("Block \"{id}\" never closed with </block>"));
         }
         let unclosed = [
             self.intro.as_ref().map(|(line, _, closed)| ("intro", *line, *closed)),
@@ -195,26 +240,28 @@ impl FoundBlock {
             self.success.as_ref().map(|(line, _, closed)| ("success", *line, *closed)),
         ];
         for (tag, line, _) in unclosed.into_iter().flatten().filter(|(_, _, closed)| !closed) {
-            add(line, format!("Block \"{id}\" has <{tag}> that is never closed with </{tag}>"));
+            problems.add(line, || format!("Block \"{id}\" has <{tag}> that is never closed with </{tag}>"));
         }
         match &self.intro {
-            None => add(*first_line, format!("Block \"{id}\" missing <intro> tag")),
+            None => problems.add(*first_line, || format!("Block \"{id}\" missing <intro> tag")),
             Some((line, text, _)) if text.is_empty() => {
-                add(*line, format!("Block \"{id}\" has empty <intro> tag"));
+                problems.add(*line, || format!("Block \"{id}\" has empty <intro> tag"));
             }
             Some(_) => {}
         }
         match (&self.red, &self.actions) {
-            (None, None) => add(*first_line, format!("Block \"{id}\" missing <red> or <actions> tag")),
+            (None, None) => {
+                problems.add(*first_line, || format!("Block \"{id}\" missing <red> or <actions> tag"));
+            }
             (Some(_), Some(actions)) => {
-                add(actions.line, format!("Block \"{id}\" has both <red> and <actions>"));
+                problems.add(actions.line, || format!("Block \"{id}\" has both <red> and <actions>"));
             }
             (Some(_), None) | (None, Some(_)) => {}
         }
         match &self.success {
-            None => add(*first_line, format!("Block \"{id}\" missing <success> tag")),
+            None => problems.add(*first_line, || format!("Block \"{id}\" missing <success> tag")),
             Some((line, items, _)) if items.is_empty() => {
-                add(*line, format!("Block \"{id}\" has <success> but no \"- [ ]\" items"));
+                problems.add(*line, || format!("Block \"{id}\" has <success> but no \"- [ ]\" items"));
             }
             Some(_) => {}
         }

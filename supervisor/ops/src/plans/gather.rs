@@ -2,7 +2,8 @@
 //!
 //! Owns: which files a plan consists of, and how much of them there may be. Must not: open files itself, know permissions.
 
-use super::{MOST_FILES, PLAN_BYTES, listed_files};
+use super::{FILE_NAME_BYTES, MOST_FILES, PLAN_BYTES, listed_files};
+use std::collections::HashSet;
 use std::path::Path;
 use vm_system_protocol::control::PlanText;
 
@@ -20,8 +21,9 @@ pub fn gather<E>(
     let listed = listed_files(&text);
     // A plan that lists more files is refused anyway.
     if listed.len() <= MOST_FILES {
+        let mut seen = HashSet::new();
         for name in listed {
-            if parts.iter().any(|(known, _)| *known == name) {
+            if name.len() > FILE_NAME_BYTES || !seen.insert(name.clone()) {
                 continue;
             }
             if let Some(text) = read(&folder.join(&name), left)? {

@@ -73,22 +73,28 @@ impl<'t> PlanLines<'t> {
     }
 }
 
-/// The id in `<block id="…">`, empty if it has none; none if the line opens no block.
+/// Longest id of a block (bytes).
+pub const BLOCK_ID_BYTES: usize = 100;
+
+/// The id in `<block id="…">`, empty if it has none; none if the line opens no block. Of an id that is too long, so much that it
+/// still is: it is repeated in errors.
 pub(super) fn block_id(line: &str) -> Option<String> {
     let rest = line.strip_prefix("<block")?;
     if !rest.starts_with(['>', ' ', '\t']) {
         return None;
     }
     let id = rest.split('>').next().and_then(|attributes| attributes.split_once("id=\"")).map(|(_, id)| id);
-    Some(id.and_then(|id| id.split('"').next()).unwrap_or_default().to_owned())
+    let id = id.and_then(|id| id.split('"').next()).unwrap_or_default();
+    Some(id[..id.ceil_char_boundary(BLOCK_ID_BYTES + 1)].to_owned())
 }
 
-/// Two digits, then words of lower-case letters and digits, each behind a dash.
+/// Two digits, then words of lower-case letters and digits, each behind a dash; at most [`BLOCK_ID_BYTES`].
 pub fn is_block_id(id: &str) -> bool {
     let mut parts = id.split('-');
     let number = parts.next().unwrap_or_default();
     let mut words = parts.peekable();
-    number.len() == 2
+    id.len() <= BLOCK_ID_BYTES
+        && number.len() == 2
         && number.bytes().all(|b| b.is_ascii_digit())
         && words.peek().is_some()
         && words.all(|word| {

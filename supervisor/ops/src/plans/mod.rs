@@ -23,21 +23,23 @@ mod stored;
 #[cfg(test)]
 mod tests;
 
-use blocks::{ParsedPlanFile, PlanProblem};
+use blocks::{MOST_PROBLEMS, ParsedPlanFile, PlanProblem, PlanProblems};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 pub use gather::gather;
-pub use lines::is_block_id;
+pub use lines::{BLOCK_ID_BYTES, is_block_id};
 pub use stored::done_blocks;
 
 /// Files that one index may list.
 pub const MOST_FILES: usize = 1000;
 /// Longest text of a plan with all its files (bytes).
 pub const PLAN_BYTES: usize = 4 << 20;
-/// Reported errors of one file.
-const MOST_PROBLEMS: usize = 200;
+/// Longest name of a file (bytes).
+pub const FILE_NAME_BYTES: usize = 4095;
+/// Longest texts of a compiled plan together (bytes): each block names its file.
+pub const COMPILED_BYTES: usize = 2 * PLAN_BYTES;
 /// Longest message about one error (bytes).
 const MESSAGE_BYTES: usize = 400;
 
@@ -146,68 +148,97 @@ pub fn compile(
     let Some(files) = found.files.take() else { return one_file(file, found) };
     let mut problems = mission_problems(&found);
     if files.is_empty() {
-        problems.push(PlanProblem::new(found.files_line, "<files> has no \"- \" lines".to_owned()));
+        problems.add(found.files_line, || "<files> has no \"- \" lines".to_owned());
     }
     if files.len() > MOST_FILES {
-        problems
-            .push(PlanProblem::new(found.files_line, format!("<files> has more than {MOST_FILES} lines")));
+        problems.add(found.files_line, || format!("<files> has more than {MOST_FILES} lines"));
     }
     if let Some(block) = found.blocks.first() {
-        let message = "an index with <files> has no <block> tags of its own".to_owned();
-        problems.push(PlanProblem::new(block.first_line, message));
+        problems.add(block.first_line, || "an index with <files> has no <block> tags of its own".to_owned());
     }
-    let (mut ids, mut all, mut of_files) = (HashSet::new(), Vec::new(), String::new());
+    let (mut ids, mut blocks, mut of_files) =
+        (HashSet::new(), CompiledBlocks::default(), ErrorReport::default());
     let mut seen = HashSet::new();
     for (line, name) in files.iter().take(MOST_FILES) {
+        if name.len() > FILE_NAME_BYTES {
+            problems.add(*line, || format!("The name of a file has more than {FILE_NAME_BYTES} bytes"));
+            continue;
+        }
         if !seen.insert(name) {
-            problems.push(PlanProblem::new(*line, format!("File listed twice: {name}")));
+            problems.add(*line, || format!("File listed twice: {name}"));
             continue;
         }
         let Some(text) = read(name) else {
-            problems.push(PlanProblem::new(*line, format!("Sub-file not found: {name}")));
+            problems.add(*line, || format!("Sub-file not found: {name}"));
             continue;
         };
-        let part = blocks::read(&text);
-        let wrong = block_problems(&part);
-        if !wrong.is_empty() {
-            report(&mut of_files, &format!("Plan validation failed in {name}:"), &wrong);
-        }
-        let reported: HashSet<usize> = wrong.iter().map(|problem| problem.line).collect();
+        let mut part = blocks::read(&text);
+        let wrong = block_problems(&mut part);
+        of_files.add(|| format!("Plan validation failed in {name}:"), &wrong);
+        let reported: HashSet<usize> = wrong.first().iter().map(|problem| problem.line).collect();
         for block in part.blocks {
             if !ids.insert(block.id.clone()) && !reported.contains(&block.first_line) {
-                problems
-                    .push(PlanProblem::new(*line, format!("Duplicate block id \"{}\" in {name}", block.id)));
+                problems.add(*line, || format!("Duplicate block id \"{}\" in {name}", block.id));
             }
-            all.push(block.compiled(name));
+            blocks.add(block.compiled(name));
         }
     }
-    let mut errors = String::new();
-    if !problems.is_empty() {
-        report(&mut errors, "Index plan validation failed:", &problems);
-    }
-    if !of_files.is_empty() {
-        if !errors.is_empty() {
-            errors.push('\n');
-        }
-        errors.push_str(&of_files);
-    }
-    if !errors.is_empty() {
-        return Err(PlanErrors(errors));
-    }
+    problems.sort();
+    let mut errors = ErrorReport::default();
+    errors.add(|| "Index plan validation failed:".to_owned(), &problems);
+    errors.append(&of_files);
+    errors.result()?;
     let names = files.into_iter().map(|(_, name)| name).collect();
-    Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), Some(names), all))
+    Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), Some(names), blocks.whole()?))
 }
 
-fn one_file(file: &str, found: ParsedPlanFile) -> Result<Plan, PlanErrors> {
-    let mut problems = mission_problems(&found);
-    problems.extend(block_problems(&found));
-    if !problems.is_empty() {
-        let mut errors = String::new();
-        report(&mut errors, "Plan validation failed:", &problems);
-        return Err(PlanErrors(errors));
+fn one_file(file: &str, mut found: ParsedPlanFile) -> Result<Plan, PlanErrors> {
+    let mut problems = block_problems(&mut found);
+    let mission = mission_problems(&found);
+    for problem in mission.first() {
+        problems.add_first(problem.clone());
     }
-    let blocks = found.blocks.into_iter().map(|block| block.compiled(file)).collect();
-    Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), None, blocks))
+    let mut errors = ErrorReport::default();
+    errors.add(|| "Plan validation failed:".to_owned(), &problems);
+    errors.result()?;
+    let mut blocks = CompiledBlocks::default();
+    for block in found.blocks {
+        blocks.add(block.compiled(file));
+    }
+    Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), None, blocks.whole()?))
+}
+
+/// Compiled blocks, and how long their texts are together: each has the name of its file.
+#[derive(Default)]
+struct CompiledBlocks {
+    blocks: Vec<Block>,
+    bytes: usize,
+}
+
+impl CompiledBlocks {
+    /// One that makes them too long is counted and not kept.
+    fn add(&mut self, block: Block) {
+        let Block { id, title, nature: _, intro, red, red_keys, success, plan_ref } = &block;
+        let texts = [id, title, intro, red, success, plan_ref];
+        self.bytes += texts.into_iter().chain(red_keys).map(String::len).sum::<usize>();
+        if self.bytes <= COMPILED_BYTES {
+            self.blocks.push(block);
+        }
+    }
+
+    fn whole(self) -> Result<Vec<Block>, PlanErrors> {
+        if self.bytes > COMPILED_BYTES {
+            return Err(PlanErrors(too_large()));
+        }
+        Ok(self.blocks)
+    }
+}
+
+/// The error of a plan whose compiled form is too large.
+pub fn too_large() -> String {
+    format!(
+        "the compiled plan has more than {COMPILED_BYTES} bytes: each block names its file, so use short names, or make several plans"
+    )
 }
 
 fn plan(file: &str, mission: String, source_files: Option<Vec<String>>, blocks: Vec<Block>) -> Plan {
@@ -216,44 +247,80 @@ fn plan(file: &str, mission: String, source_files: Option<Vec<String>>, blocks: 
     Plan { nature, mission, source_file: file.to_owned(), source_files, blocks }
 }
 
-fn mission_problems(found: &ParsedPlanFile) -> Vec<PlanProblem> {
+fn mission_problems(found: &ParsedPlanFile) -> PlanProblems {
+    let mut problems = PlanProblems::default();
     match &found.mission {
-        None => vec![PlanProblem::new(1, "Missing <mission> tag".to_owned())],
-        Some((line, text)) if text.is_empty() => {
-            vec![PlanProblem::new(*line, "<mission> tag is empty".to_owned())]
-        }
-        Some(_) => Vec::new(),
+        None => problems.add(1, || "Missing <mission> tag".to_owned()),
+        Some((line, text)) if text.is_empty() => problems.add(*line, || "<mission> tag is empty".to_owned()),
+        Some(_) => {}
     }
+    problems
 }
 
 /// The errors of the blocks of one file, by line.
-fn block_problems(found: &ParsedPlanFile) -> Vec<PlanProblem> {
-    let mut problems = found.problems.clone();
-    if found.blocks.is_empty() && problems.is_empty() {
-        problems.push(PlanProblem::new(1, "No <block> tags found".to_owned()));
+fn block_problems(found: &mut ParsedPlanFile) -> PlanProblems {
+    let mut problems = std::mem::take(&mut found.problems);
+    if found.blocks.is_empty() && problems.all() == 0 {
+        problems.add(1, || "No <block> tags found".to_owned());
     }
     let mut ids = HashSet::new();
     for block in &found.blocks {
         block.check(&mut problems);
         if !ids.insert(block.id.as_str()) {
-            problems.push(PlanProblem::new(block.first_line, format!("Duplicate block id \"{}\"", block.id)));
+            problems.add(block.first_line, || format!("Duplicate block id \"{}\"", block.id));
         }
     }
-    problems.sort_by_key(|problem| problem.line);
+    problems.sort();
     problems
 }
 
-fn report(errors: &mut String, heading: &str, problems: &[PlanProblem]) {
-    if !errors.is_empty() {
-        errors.push('\n');
+/// The text of errors: at most [`MOST_PROBLEMS`] of all files together; the others are counted.
+#[derive(Default)]
+struct ErrorReport {
+    text: String,
+    shown: usize,
+    more_files: usize,
+}
+
+impl ErrorReport {
+    fn add(&mut self, heading: impl FnOnce() -> String, problems: &PlanProblems) {
+        if problems.all() == 0 {
+            return;
+        }
+        let left = MOST_PROBLEMS.saturating_sub(self.shown);
+        if left == 0 {
+            self.more_files += 1;
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(&heading());
+        let first = problems.first();
+        let first = &first[..first.len().min(left)];
+        for PlanProblem { line, message } in first {
+            // Lines of the file have no length limit.
+            let (short, rest) = message.split_at(message.floor_char_boundary(MESSAGE_BYTES));
+            let _ = write!(self.text, "\nline {line}: {short}{}", if rest.is_empty() { "" } else { "…" });
+        }
+        self.shown += first.len();
+        if let Some(more) = problems.all().checked_sub(first.len()).filter(|more| *more > 0) {
+            let _ = write!(self.text, "\nand {more} more");
+        }
     }
-    errors.push_str(heading);
-    for PlanProblem { line, message } in problems.iter().take(MOST_PROBLEMS) {
-        // Ids and lines of the file have no length limit.
-        let (short, rest) = message.split_at(message.floor_char_boundary(MESSAGE_BYTES));
-        let _ = write!(errors, "\nline {line}: {short}{}", if rest.is_empty() { "" } else { "…" });
+
+    fn append(&mut self, other: &Self) {
+        if !self.text.is_empty() && !other.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(&other.text);
+        self.more_files += other.more_files;
     }
-    if let Some(more) = problems.len().checked_sub(MOST_PROBLEMS).filter(|more| *more > 0) {
-        let _ = write!(errors, "\nand {more} more");
+
+    fn result(mut self) -> Result<(), PlanErrors> {
+        if self.more_files > 0 {
+            let _ = write!(self.text, "\nand errors in {} more files", self.more_files);
+        }
+        if self.text.is_empty() { Ok(()) } else { Err(PlanErrors(self.text)) }
     }
 }

@@ -1,7 +1,9 @@
 //! Plans that compile, and the errors of those that do not.
 
+use super::blocks::MOST_PROBLEMS;
 use super::{
-    MOST_PROBLEMS, Nature, Plan, compile, done_blocks, done_in, executor, gather, listed_files, walked, walks,
+    BLOCK_ID_BYTES, COMPILED_BYTES, FILE_NAME_BYTES, Nature, Plan, compile, done_blocks, done_in, executor,
+    gather, listed_files, walked, walks,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -291,6 +293,56 @@ fn number_and_length_of_errors_are_bounded() {
     // Every id of the second file is a duplicate.
     let files = [("one.md", many.as_str()), ("parts/two.md", many.as_str())];
     assert!(index(INDEX, &files).is_err());
+}
+
+#[test]
+fn what_is_repeated_for_each_line_or_block_is_bounded() {
+    // The id would be in the error of each line, and the name of the file in each block.
+    let id = format!("01-{}", "x".repeat(100_000));
+    let wrong = format!("<mission>m</mission>\n<block id=\"{id}\">\n<red>\n{}", "x\n".repeat(10_000));
+    let found = super::blocks::read(&wrong);
+    assert!(found.blocks[0].id.len() <= BLOCK_ID_BYTES + 4);
+    let mut problems = super::blocks::PlanProblems::default();
+    found.blocks[0].check(&mut problems);
+    assert!(problems.all() > 10_000, "each line is counted");
+    assert!(problems.first().len() < 2 * MOST_PROBLEMS, "and the first ones are formatted");
+    let errors = one(&wrong).expect_err("wrong");
+    assert!(errors.contains(&format!("…\" has more than {BLOCK_ID_BYTES} bytes")), "{errors}");
+    // A long name alone is fine; in each of many blocks it is too much.
+    let name = "n".repeat(FILE_NAME_BYTES);
+    let blocks = |count: usize| (0..count).map(|n| block(&format!("01-b{n}"))).collect::<String>();
+    let compiled = |text: &str| compile(&name, text, |_| None).map_err(|error| error.to_string());
+    assert_eq!(compiled(&blocks(100)).map(|plan| plan.blocks.len()), Ok(100));
+    let errors = compiled(&blocks(COMPILED_BYTES / FILE_NAME_BYTES + 1)).expect_err("too large");
+    assert!(errors.contains(&format!("more than {COMPILED_BYTES} bytes")), "{errors}");
+}
+
+#[test]
+fn errors_of_all_files_together_are_bounded() {
+    let names: Vec<String> = (0..1000).map(|n| format!("{n}.md")).collect();
+    let index_text = format!("<mission>m</mission>\n<files>\n- {}\n</files>", names.join("\n- "));
+    let wrong = "<block id=\"01-a\">\n".repeat(50);
+    let errors = compile("index.md", &index_text, |_| Some(wrong.clone())).expect_err("wrong").to_string();
+    // Of the index, and of its files.
+    assert!(errors.lines().count() < 2 * MOST_PROBLEMS + 10, "{errors}");
+    assert!(errors.ends_with(" more files"), "{errors}");
+}
+
+#[test]
+fn errors_are_shown_by_line_however_many_there_are() {
+    // Reported at the end of its block, and among the first by its line.
+    let text = format!(
+        "<mission>m</mission>\n<block id=\"01-a\">\n<intro></intro>\n{}</block>\n{}",
+        "<red>\n</red>\n<success>\n</success>\n",
+        "<block id=\"02\">\n".repeat(5_000)
+    );
+    let errors = one(&text).expect_err("wrong");
+    let lines: Vec<&str> = errors.lines().collect();
+    assert_eq!(lines[1], "line 3: Block \"01-a\" has empty <intro> tag");
+    assert_eq!(lines.len(), MOST_PROBLEMS + 2);
+    let last = lines.last().and_then(|line| line.strip_prefix("and ")).and_then(|l| l.strip_suffix(" more"));
+    let more: usize = last.and_then(|more| more.parse().ok()).expect("a count");
+    assert!(more > 15_000, "{more}");
 }
 
 proptest! {

@@ -1,12 +1,12 @@
 //! Executions and their events.
 
 use super::fake::{OpsBench, bob, file_missing, line, new_execution, new_session, repl, run_file};
-use tokio::sync::mpsc;
 use vm_system_core::{LoadFailure, Refusal};
 use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, Op, OpError, Reply, TemplateChange};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, Execution, ExecutionError, ExecutionKind, ExecutionStatus};
 use vm_system_runtime::RuntimeError;
+use vm_system_runtime::client_memory::ReplyMemory;
 
 fn execution(reply: Result<Reply, OpError>) -> Execution {
     match reply.expect("the verb succeeds") {
@@ -216,20 +216,20 @@ async fn execution_gets_the_policy_of_the_template_at_its_start() {
 async fn follower_gets_the_events_and_the_response_has_none() {
     let bench = OpsBench::new();
     let session = bench.session().await;
-    let (follower, mut followed) = mpsc::channel::<Vec<Event>>(8);
+    let (follower, mut followed) = vm_system_runtime::follower(8, ReplyMemory::default());
     let op = start(NewExecution { follow: true, ..new_execution(&session) });
     let made = execution(bench.ops.call(&super::fake::alice(), op, None, Some(follower)).await);
     assert_eq!(made.events, None);
     let expected: Vec<Event> = (1..=3).map(|seq| line(made.id, seq)).collect();
-    assert_eq!(followed.recv().await, Some(expected.clone()));
-    assert_eq!(followed.recv().await, None);
+    assert_eq!(followed.recv().await.map(|batch| batch.events), Some(expected.clone()));
+    assert!(followed.recv().await.is_none());
     // Afterwards from the store, after the last seen event.
-    let (follower, mut followed) = mpsc::channel::<Vec<Event>>(8);
+    let (follower, mut followed) = vm_system_runtime::follower(8, ReplyMemory::default());
     let op = Op::ExecEvents { execution: made.id.to_string(), after_seq: 1, limit: 0, follow: true };
     let answer = bench.ops.call(&super::fake::alice(), op, None, Some(follower)).await;
     assert_eq!(answer, Ok(Reply::Events(Vec::new())));
-    assert_eq!(followed.recv().await, Some(expected[1..].to_vec()));
-    assert_eq!(followed.recv().await, None);
+    assert_eq!(followed.recv().await.map(|batch| batch.events), Some(expected[1..].to_vec()));
+    assert!(followed.recv().await.is_none());
 }
 
 #[tokio::test]

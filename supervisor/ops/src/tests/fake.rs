@@ -5,20 +5,22 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{ExecuteRequest, Source};
 use vm_system_core::{LoadFailure, Refusal};
 use vm_system_protocol::control::{
-    DoctorReport, ErrorCode, GivenAnswer, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer,
+    DoctorReport, ErrorCode, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer,
 };
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus,
-    Metrics, Session, SessionInspection, SessionStatus, Settings,
+    Metrics, Session, SessionCheckpoint, SessionInspection, SessionStatus, Settings,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Owner, PolicySnapshot, Write};
+use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::{CreateSession, Follower, ForkSession, RuntimeError};
 use vm_system_spawn::Library;
 use vm_system_spawn::libraries::LibraryStore;
@@ -202,7 +204,7 @@ impl Fake {
             vec![Write::Events(events.clone().into()), Write::ExecutionEnded(Arc::new(execution.clone()))];
         self.store.apply(end).await.map_err(RuntimeError::Store)?;
         match follower {
-            Some(follower) => drop(follower.send(events).await),
+            Some(follower) => drop(follower.send(&events).await),
             None => execution.events = Some(events),
         }
         Ok(execution)
@@ -224,6 +226,35 @@ impl RuntimeApi for Fake {
     }
     fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {
         Box::pin(self.fork(request))
+    }
+    fn checkpoint_session(
+        &self,
+        id: SessionId,
+        name: Option<String>,
+    ) -> BoxFuture<'_, Result<SessionCheckpoint, RuntimeError>> {
+        let made = SessionCheckpoint { number: 1, name, created_at: Timestamp(1), heap_bytes: 1 };
+        let live = self.live(id);
+        Box::pin(async move { live.map(|()| made) })
+    }
+    fn checkpoints(&self, id: SessionId) -> BoxFuture<'_, Result<Vec<SessionCheckpoint>, RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live.map(|()| Vec::new()) })
+    }
+    fn delete_checkpoint(
+        &self,
+        id: SessionId,
+        _checkpoint: String,
+    ) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live })
+    }
+    fn roll_back_session(
+        &self,
+        id: SessionId,
+        _checkpoint: Option<String>,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
     }
     fn check_library(
         &self,
@@ -263,6 +294,8 @@ impl RuntimeApi for Fake {
                 rlimits: Vec::new(),
                 running_execution: None,
                 heartbeat_age_ms: 0,
+                generation: 1,
+                next_cull_at: None,
                 adopted: false,
             })
         })
@@ -279,7 +312,7 @@ impl RuntimeApi for Fake {
     fn submit_answer(
         &self,
         _: ExecutionId,
-        _: (Option<TaskId>, GivenAnswer),
+        _: (Option<TaskId>, SubmittedAnswer),
         _: bool,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(async { Err(RuntimeError::NotLive) })
@@ -417,8 +450,13 @@ impl Ops {
         key: Option<&str>,
         events: Option<Follower>,
     ) -> Result<Reply, OpError> {
-        let request =
-            VerbRequest { caller: caller.clone(), idempotency_key: key.map(str::to_owned), op, events };
+        let request = VerbRequest {
+            caller: caller.clone(),
+            idempotency_key: key.map(str::to_owned),
+            op,
+            events,
+            memory: ReplyMemory::default(),
+        };
         self.handle(request).await
     }
 }

@@ -2,7 +2,7 @@
 
 use super::fake::{OpsBench, alice, bob, new_execution, new_session, repl, template};
 use std::sync::Arc;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use vm_system_core::Refusal;
 use vm_system_core::durable::{fresh_record, session_record};
 use vm_system_protocol::control::{
@@ -14,6 +14,7 @@ use vm_system_protocol::model::{Engine, ExecutionStatus, Settings};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{KeyClaim, NewProgramVersion, PolicySnapshot, Write};
 use vm_system_runtime::RuntimeError;
+use vm_system_runtime::client_memory::ReplyMemory;
 
 #[tokio::test]
 async fn same_key_gets_the_first_response_again_also_after_a_restart() {
@@ -144,10 +145,10 @@ async fn repeated_follower_gets_the_events_from_the_record() {
     let session = bench.session().await;
     let op = || Op::ExecStart(Box::new(NewExecution { follow: true, ..new_execution(&session) }));
     for attempt in 0..2 {
-        let (follower, mut followed) = mpsc::channel(8);
+        let (follower, mut followed) = vm_system_runtime::follower(8, ReplyMemory::default());
         let answer = bench.ops.call(&alice(), op(), Some("k"), Some(follower)).await;
         assert!(matches!(answer, Ok(Reply::Execution(execution)) if execution.events.is_none()));
-        assert_eq!(followed.recv().await.map(|events| events.len()), Some(3), "attempt {attempt}");
+        assert_eq!(followed.recv().await.map(|batch| batch.events.len()), Some(3), "attempt {attempt}");
     }
     assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
 }
@@ -236,10 +237,11 @@ async fn answer_under_a_key_is_never_submitted_to_the_next_task() {
         let (execution, result) = (execution.to_string(), GivenAnswer::Typed("yes".to_owned()));
         Op::Durable(DurableOp::TaskSubmit { execution, task: None, result, wait: true })
     };
+    let request_hash = bench.ops.request_hash(&alice(), &submit()).await.expect("it can be encoded");
     let claim = |reply| KeyClaim {
         owner: alice().owner,
         key: "k".to_owned(),
-        request_hash: bench.ops.request_hash(&alice(), &submit()).expect("it can be encoded"),
+        request_hash,
         subject: [3; 16],
         at: crate::now(),
         expired_before: Timestamp(0),

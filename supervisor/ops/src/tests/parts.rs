@@ -300,3 +300,24 @@ async fn session_may_request_less_time_than_its_template_permits() {
         assert_eq!(bench.refused(session(Some(ttl), None)).await, ErrorCode::LimitNotAllowed, "{ttl}");
     }
 }
+
+#[tokio::test]
+async fn a_template_with_all_its_rows_has_a_largest_size() {
+    let bench = OpsBench::new();
+    let id = bench.template("t").await;
+    let value = "x".repeat(32_000);
+    let config = format!("{{\"value\":\"{value}\"}}");
+    let mut rows = 0;
+    let refused = loop {
+        match bench.request(capability(&id, CapabilityKind::Env, &format!("NAME_{rows}"), &config)).await {
+            Ok(_) => rows += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(rows, 8, "of 256 KiB");
+    assert_eq!(refused.code, ErrorCode::ValidationError);
+    assert!(refused.message.contains("at most 262144 bytes"), "{}", refused.message);
+    bench.request(startup(&id, "small.js", "eval")).await.expect("small parts still fit");
+    let other = bench.template("other").await;
+    bench.request(capability(&other, CapabilityKind::Env, "NAME", &config)).await.expect("another template");
+}

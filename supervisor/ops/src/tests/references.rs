@@ -125,7 +125,7 @@ async fn name_means_a_row_of_the_callers_own_for_administrators_too() {
     let request = async |op| bench.ops.call(&admin(), op, None, None).await;
     let error = request(get("backup")).await.expect_err("it is Alice's");
     assert_eq!(error.code, ErrorCode::TemplateNotFound);
-    assert!(error.hint.is_some_and(|hint| hint.contains("use the id")), "a hint");
+    assert!(error.hint.is_some_and(|hint| hint.contains("has only its id here")), "a hint");
     assert!(request(get(&theirs)).await.is_ok(), "by its id");
     assert!(request(get(&theirs[..35])).await.is_ok(), "by the beginning of its id");
     request(template("backup")).await.expect("a name of the administrator's own");

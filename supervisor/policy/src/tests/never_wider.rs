@@ -1,7 +1,7 @@
 //! For any copy of a template and any current template: the rights of an execution are never more than either grants
 //! alone, and for paths, modules and commands exactly what both grant.
 
-use crate::paths::{CleanPath, PathRules};
+use crate::paths::{CleanPath, PathBudget, PathRules};
 use crate::{EffectivePolicy, Operator, Snapshot, effective};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -82,7 +82,8 @@ fn operator() -> impl Strategy<Value = Operator> {
 }
 
 fn covered(rules: Option<&PathRules>, path: &CleanPath) -> (bool, bool) {
-    rules.map_or((false, false), |rules| (rules.cover(path), rules.cover_tree(path)))
+    let tree = |rules: &PathRules| rules.covers_tree(path, &mut PathBudget::one_path()) == Ok(true);
+    rules.map_or((false, false), |rules| (rules.cover(path), tree(rules)))
 }
 
 fn both(a: (bool, bool), b: (bool, bool)) -> (bool, bool) {

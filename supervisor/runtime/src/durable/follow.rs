@@ -92,6 +92,7 @@ impl Durables {
                     continue;
                 }
             };
+            let store_of_owner = record.as_ref().map_or_else(|| store.clone(), |row| store.of(&row.owner));
             let unfinished = record.is_some_and(|row| {
                 row.execution.kind == ExecutionKind::Program && !row.execution.status.is_final()
             });
@@ -100,7 +101,7 @@ impl Durables {
             }
             is_first = false;
             // If the store cannot be read now, the reader sees the gap in the numbers of later events.
-            if let Err(error) = tail.stored(store, execution).await {
+            if let Err(error) = tail.stored(&store_of_owner, execution).await {
                 tracing::warn!(%execution, %error, "cannot read stored events");
             }
             if !unfinished || tail.is_gone() {

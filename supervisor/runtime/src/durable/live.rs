@@ -6,9 +6,8 @@ use super::task::{ProgramContext, RunTask};
 use super::{Durables, stored};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use vm_system_core::durable::{DurableMachine, DurableRefusal, RunStatus, Spent};
+use vm_system_core::durable::{DurableMachine, DurableRefusal, RunStatus, Spent, SubmittedAnswer};
 use vm_system_policy::SessionUsage;
-use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_record::{Owner as Principal, Write};
@@ -23,7 +22,7 @@ const REMEMBERED: usize = 100_000;
 #[derive(Debug)]
 pub(super) enum RunRequest {
     Start { wait: bool },
-    Submit { task: Option<TaskId>, answer: GivenAnswer, with: Vec<Write>, wait: bool },
+    Submit { task: Option<TaskId>, answer: SubmittedAnswer, with: Vec<Write>, wait: bool },
     Set { frame: u32, name: String, value: JsonText },
     Cancel { with: Vec<Write> },
     Wake { wait: bool },

@@ -44,9 +44,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use vm_system_core::durable::{DurableMachine, DurableRefusal, DurableSpec, Fresh, RunStatus, Spent};
+use vm_system_core::durable::{
+    DurableMachine, DurableRefusal, DurableSpec, Fresh, RunStatus, Spent, SubmittedAnswer,
+};
 use vm_system_policy::{EffectivePolicy, HostUsage, Operator, Snapshot, effective};
-use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
@@ -213,7 +214,7 @@ impl Durables {
         self: &Arc<Self>,
         execution: ExecutionId,
         identity: Arc<RunIdentity>,
-        (task, answer): (Option<TaskId>, GivenAnswer),
+        (task, answer): (Option<TaskId>, SubmittedAnswer),
         wait: bool,
         with: Vec<Write>,
     ) -> Result<RunStatus, DurableRefusal> {

@@ -4,7 +4,7 @@
 use super::open::{Found, Worktree, WorktreeError, text};
 use super::path::{clean_relative, folder_of};
 use vm_system_core::module_format;
-use vm_system_policy::paths::{CleanPath, PathRules};
+use vm_system_policy::paths::{CleanPath, PathBudget, PathRules, PathTooLong};
 use vm_system_protocol::worker::{HostError, PackageFile, SourceFormat};
 
 /// Most candidates of one request; the others are not tried.
@@ -43,14 +43,19 @@ pub struct Wanted<'a> {
 pub fn first_existing(worktree: &Worktree, wanted: Wanted<'_>) -> Result<ModuleFile, HostError> {
     let rules = wanted.load.ok_or_else(not_among_paths)?;
     let mut left_out = false;
+    // One for all: a thread cannot be stopped, so its work is bounded.
+    let mut budget = PathBudget::candidates();
     for candidate in wanted.candidates.iter().take(TRIES) {
         // From the worker, which may be hostile.
         let Ok(path) = clean_relative(candidate) else { continue };
-        match read(worktree, &path, rules, wanted.cap)? {
+        match read(worktree, &path, rules, wanted.cap, &mut budget)? {
             ReadFile::Text(source) => {
                 let format = module_format(&path, wanted.import, wanted.esm);
-                let package =
-                    if wanted.package { package_of(worktree, &path, rules, wanted.cap)? } else { None };
+                let package = if wanted.package {
+                    package_of(worktree, &path, rules, wanted.cap, &mut budget)?
+                } else {
+                    None
+                };
                 return Ok(ModuleFile { path, source, format, package });
             }
             ReadFile::NotCovered => left_out = true,
@@ -67,11 +72,21 @@ enum ReadFile {
     NotCovered,
 }
 
-fn read(worktree: &Worktree, path: &str, rules: &PathRules, cap: u64) -> Result<ReadFile, HostError> {
+fn read(
+    worktree: &Worktree,
+    path: &str,
+    rules: &PathRules,
+    cap: u64,
+    budget: &mut PathBudget,
+) -> Result<ReadFile, HostError> {
     // As for `fs`: where patterns are in force, a link would give a file another name.
     let links = rules.is_everything();
-    if !links && CleanPath::of(path).is_none_or(|path| !rules.cover(&path)) {
-        return Ok(ReadFile::NotCovered);
+    if !links {
+        let Some(clean) = CleanPath::of(path) else { return Ok(ReadFile::NotCovered) };
+        let too_long = |why: PathTooLong| error("MODULE_NOT_ALLOWED", format!("Cannot load module: {why}"));
+        if !rules.covers(&clean, budget).map_err(too_long)? {
+            return Ok(ReadFile::NotCovered);
+        }
     }
     match worktree.look(path, links, cap) {
         Ok(Found::File(bytes)) => text(bytes, path).map(ReadFile::Text).map_err(|error| unusable(&error)),
@@ -86,6 +101,7 @@ fn package_of(
     file: &str,
     rules: &PathRules,
     cap: u64,
+    budget: &mut PathBudget,
 ) -> Result<Option<PackageFile>, HostError> {
     let mut folder = folder_of(file);
     loop {
@@ -94,7 +110,7 @@ fn package_of(
         }
         let path =
             if folder.is_empty() { "package.json".to_owned() } else { format!("{folder}/package.json") };
-        if let ReadFile::Text(source) = read(worktree, &path, rules, cap)? {
+        if let ReadFile::Text(source) = read(worktree, &path, rules, cap, budget)? {
             return Ok(Some(PackageFile { path, source }));
         }
         if folder.is_empty() {

@@ -9,7 +9,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt as _, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 use vm_system_record::StoreError;
@@ -47,7 +47,23 @@ pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
             OpenError::NotAFolder { path: path.to_owned() }
         }
         _ => OpenError::Unusable { path: path.to_owned(), detail: error.to_string() },
-    })
+    })?;
+    let about = std::fs::metadata(path)
+        .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })?;
+    let own = nix::unistd::geteuid().as_raw();
+    match not_private(about.uid(), about.mode(), own) {
+        Some(why) => Err(OpenError::NotPrivate { path: path.to_owned(), why }),
+        None => Ok(()),
+    }
+}
+
+/// Why another user than `own` and root may replace the files of a folder.
+fn not_private(owner: u32, mode: u32, own: u32) -> Option<String> {
+    if owner != own && owner != 0 {
+        return Some(format!("belongs to uid {owner}, and the supervisor runs as uid {own}"));
+    }
+    (mode & 0o022 != 0)
+        .then(|| format!("has the mode {:04o}, with which others may write to it", mode & 0o7777))
 }
 
 /// Creates or opens the database, checks it and migrates it to the newest schema.

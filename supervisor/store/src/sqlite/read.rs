@@ -83,7 +83,10 @@ pub(super) fn run_query(c: &Connection, query: &Query) -> Read<QueryResult> {
             QueryResult::Executions(executions::list(c, scope, *session, *page)?)
         }
         Query::Events(execution, after, limit) => {
-            QueryResult::Events(executions::events(c, *execution, *after, *limit)?)
+            QueryResult::Events(executions::events(c, *execution, *after, *limit, PAGE_BYTES)?)
+        }
+        Query::SomeEvents { execution, after_seq, limit, bytes } => {
+            QueryResult::Events(executions::events(c, *execution, *after_seq, *limit, *bytes)?)
         }
         Query::Ids { scope, kind, from, to, limit } => {
             QueryResult::Ids(audit_and_keys::ids(c, scope, *kind, *from, *to, *limit)?)

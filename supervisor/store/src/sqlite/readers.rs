@@ -4,16 +4,13 @@ use super::database_file::DatabaseFile;
 use super::failure::is_damage;
 use super::open;
 use super::read::{self, ReadError};
+use super::read_turns::ReadTurns;
 use super::writer::WriterShared;
-use crate::DatabaseFault;
+use crate::{DatabaseFault, Lane};
 use rusqlite::Connection;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use vm_system_record::{Query, QueryResult, StoreError};
-
-/// Queries at a time; the rest wait. More would only compete for the same disk and cores.
-const CONNECTIONS: u32 = 4;
 
 pub(super) struct Readers {
     file: Arc<DatabaseFile>,
@@ -22,7 +19,7 @@ pub(super) struct Readers {
     pool: Mutex<Pool>,
     /// A connection was returned, or closed.
     returned: Condvar,
-    capacity: Arc<Semaphore>,
+    turns: Arc<ReadTurns>,
 }
 
 #[derive(Default)]
@@ -40,16 +37,16 @@ impl Readers {
             shared,
             pool: Mutex::default(),
             returned: Condvar::new(),
-            capacity: Arc::new(Semaphore::new(CONNECTIONS as usize)),
+            turns: Arc::default(),
         }
     }
 
-    pub(super) async fn read(self: Arc<Self>, query: Query) -> Result<QueryResult, StoreError> {
-        // The permit belongs to the query, which runs to its end even if the caller has dropped the future.
-        let permit = Arc::clone(&self.capacity).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+    pub(super) async fn read(self: Arc<Self>, lane: Lane, query: Query) -> Result<QueryResult, StoreError> {
+        // The turn belongs to the query, which runs to its end even if the caller has dropped the future meanwhile.
+        let turn = self.turns.wait(&lane).await.ok_or(StoreError::Closed)?;
         tokio::task::spawn_blocking(move || {
             let result = self.run(&query);
-            drop(permit);
+            drop(turn);
             result
         })
         .await
@@ -127,10 +124,7 @@ impl Readers {
 
     /// Waits for running queries and closes the connections.
     pub(super) async fn close(&self) {
-        if let Ok(all) = self.capacity.acquire_many(CONNECTIONS).await {
-            all.forget();
-        }
-        self.capacity.close();
+        self.turns.close().await;
         self.pool().idle.clear();
     }
 }

@@ -113,7 +113,10 @@ fn apply_one(
         Write::SessionEnd { id, status, at, reason, last_error } => {
             sessions::end(c, *id, *status, *at, reason, last_error.as_deref())
         }
-        Write::SessionEvent { session, kind, at } => sessions::event(c, *session, *kind, *at),
+        Write::SessionRestoring { id, at, detail } => sessions::restoring(c, *id, *at, detail),
+        Write::SessionEvent { session, kind, at, detail } => {
+            sessions::event(c, *session, *kind, *at, detail.as_deref())
+        }
         Write::SessionMeta { id, runtime_meta } => sessions::meta(c, *id, runtime_meta),
         Write::WorkerSeq { session, seq } => sessions::worker_seq(c, *session, *seq),
         Write::ExecutionStarted { name, execution } if written.is_copied() => {

@@ -19,7 +19,7 @@ struct SmallDisk(tempfile::TempDir);
 impl SmallDisk {
     fn mount(megabytes: u32) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let size = format!("size={megabytes}m");
+        let size = format!("mode=0700,size={megabytes}m");
         let flags = nix::mount::MsFlags::empty();
         if nix::mount::mount(Some("tmpfs"), folder.path(), Some("tmpfs"), flags, Some(size.as_str())).is_err()
         {

@@ -215,6 +215,21 @@ fn state_directory_that_is_a_file_is_refused() {
 }
 
 #[tokio::test]
+async fn state_directory_that_others_may_write_to_is_refused_with_the_mend() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    for open in [0o777, 0o770, 0o1777, 0o702] {
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(open)).expect("it is ours");
+        let error = open_sqlite(options(folder.path())).expect_err("others may replace its files");
+        assert!(matches!(error, OpenError::NotPrivate { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("chmod 0700") && text.contains(&format!("{open:04o}")), "{text}");
+    }
+    assert!(!database(folder.path()).exists(), "nothing is written there");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    open_sqlite(options(folder.path())).expect("others may look at it").shutdown().await;
+}
+
+#[tokio::test]
 async fn old_records_are_deleted_without_a_request() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let store = open_sqlite(options(folder.path())).expect("an empty folder can be opened");

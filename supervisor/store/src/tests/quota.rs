@@ -12,7 +12,7 @@ use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{
-    AuditEntry, Batch, Checkpoint, NewProgramVersion, Retention, Scope, Write, is_last_page,
+    AuditEntry, Batch, Checkpoint, NewProgramVersion, PAGE_BYTES, Retention, Scope, Write, is_last_page,
 };
 
 fn session_ended() -> Write {
@@ -147,10 +147,10 @@ async fn events_are_read_in_pages_that_fit_into_memory() {
     fill(&store, 20).await;
     let first = store.events(execution_id(1), 0, 1_000).await.expect("readable");
     assert!((60..70).contains(&first.len()), "{}", first.len());
-    assert!(!is_last_page(&first, 1_000), "there are more");
+    assert!(!is_last_page(&first, 1_000, PAGE_BYTES), "there are more");
     let rest = store.events(execution_id(1), first.len() as u64, 1_000).await.expect("readable");
     assert_eq!(first.len() + rest.len(), 80);
-    assert!(is_last_page(&rest, 1_000));
+    assert!(is_last_page(&rest, 1_000, PAGE_BYTES));
     store.shutdown().await;
 }
 

@@ -51,7 +51,8 @@ async fn life_of_a_session_is_numbered_whatever_was_committed_together() {
     let (owner, session, policy) = (owner(1), Arc::new(fork), policy());
     store.apply(Write::SessionInsert { owner, session, policy, worktree: None }).await.expect("new");
     let adopted = SessionEventType::Adopted;
-    let adopted = Write::SessionEvent { session: session_id(1), kind: adopted, at: Timestamp(4_500) };
+    let adopted =
+        Write::SessionEvent { session: session_id(1), kind: adopted, at: Timestamp(4_500), detail: None };
     store.apply(adopted).await.expect("it is there");
     store.apply(end(5_000)).await.expect("live");
     let life = all(store, 1).await;
@@ -109,6 +110,56 @@ async fn events_are_deleted_with_their_executions_and_a_number_is_never_used_aga
     store.shutdown().await;
 }
 
+fn checkpointed(number: u64) -> Write {
+    let (kind, detail) = (SessionEventType::Checkpointed, Some(number.to_string()));
+    Write::SessionEvent { session: session_id(1), kind, at: Timestamp(2_500), detail }
+}
+
+#[tokio::test]
+async fn a_rollback_is_an_event_and_the_session_is_ready_after_it() {
+    let disk = on_disk();
+    let store = &disk.store;
+    store.apply(running()).await.expect("new");
+    store.apply(ended(1, 1)).await.expect("it runs");
+    let from = all(store, 1).await.len() as u64;
+    store.apply(checkpointed(1)).await.expect("it is there");
+    let restoring = |detail: &str| Write::SessionRestoring {
+        id: session_id(1),
+        at: Timestamp(3_000),
+        detail: detail.to_owned(),
+    };
+    // As after a crash: one commit.
+    store.apply(vec![started(2, 1), ended(2, 1), restoring("signal(SIGSEGV)")]).await.expect("ready");
+    store.apply(Write::SessionReady { id: session_id(1) }).await.expect("starting");
+    store.apply(restoring("checkpoint 1")).await.expect("ready");
+    let life = store.session_events(session_id(1), from, 100).await.expect("readable");
+    let expected =
+        ["checkpointed", "execution_started", "execution_ended", "rolled_back", "ready", "rolled_back"];
+    assert_eq!(kinds(&life), expected, "{life:?}");
+    assert_eq!(numbers(&life), (from + 1..=from + 6).collect::<Vec<_>>());
+    let details = [&life[0], &life[3], &life[5]].map(|event| event.detail.as_deref());
+    assert_eq!(details, [Some("1"), Some("signal(SIGSEGV)"), Some("checkpoint 1")]);
+    assert_eq!((life[3].at, life[3].execution_id), (Timestamp(3_000), None));
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn events_that_no_execution_counts_for_are_bounded() {
+    let disk = on_disk();
+    let store = &disk.store;
+    store.apply(running()).await.expect("new");
+    let kept = 10_000;
+    for round in 0..12 {
+        let batch: Vec<Write> = (1..=1_000).map(|number| checkpointed(round * 1_000 + number)).collect();
+        store.apply(batch).await.expect("it is there");
+    }
+    let first = store.session_events(session_id(1), 0, 1).await.expect("readable").remove(0);
+    let last = store.session_events(session_id(1), first.seq + kept - 2, 10).await.expect("readable");
+    assert_eq!(numbers(&last), [first.seq + kept - 1]);
+    assert_eq!(last[0].detail.as_deref(), Some("12000"));
+    store.shutdown().await;
+}
+
 #[tokio::test]
 async fn commit_wakes_who_waits_for_its_session() {
     let disk = on_disk();
@@ -119,6 +170,7 @@ async fn commit_wakes_who_waits_for_its_session() {
         Write::ExecutionStatus { id: execution_id(1), status: ExecutionStatus::Waiting },
         ended(1, 1),
         started(2, 1),
+        Write::SessionRestoring { id: session_id(1), at: Timestamp(3_000), detail: String::new() },
         end(5_000),
     ] {
         let (mut woken, mut unrelated) = (Box::pin(watch.changed()), Box::pin(other.changed()));

@@ -90,6 +90,30 @@ pub(super) fn rows() -> Vec<ToolRow> {
             run: |call| Box::pin(fork(call)),
         },
         ToolRow {
+            name: "session_checkpoint",
+            title: "Keep a checkpoint of a session",
+            description: "Keep a frozen copy of an idle session with all its variables. session_rollback returns to it, any \
+                number of times. Files and databases are not part of it.",
+            input: schema::input::<CheckpointInput>,
+            output: schema::output::<CheckpointView>,
+            effect: Effect::Adds,
+            set: ToolSet::Sessions,
+            reads_files: false,
+            run: |call| Box::pin(checkpoint(call)),
+        },
+        ToolRow {
+            name: "session_rollback",
+            title: "Roll a session back",
+            description: "Continue an idle session from a checkpoint: its variables are what they were then. The checkpoint \
+                stays. Files, databases and recorded executions are not rolled back.",
+            input: schema::input::<RollbackInput>,
+            output: schema::output::<SessionView>,
+            effect: Effect::Destroys,
+            set: ToolSet::Sessions,
+            reads_files: false,
+            run: |call| Box::pin(roll_back(call)),
+        },
+        ToolRow {
             name: "session_close",
             title: "Close a session",
             description: "End a session; a running execution becomes cancelled. Closing it again changes nothing.",
@@ -401,6 +425,62 @@ async fn fork(call: &ToolCall<'_>) -> ToolResult {
         }
         other => Err(ToolError::unexpected(&other)),
     }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct CheckpointInput {
+    /// Id of the session, its unique beginning, or its name
+    session_id: String,
+    /// A name for the checkpoint, unique in the session
+    name: Option<String>,
+}
+
+/// Data of `session_checkpoint`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CheckpointView {
+    /// Its number in the session, from 1
+    checkpoint: u64,
+    /// Its name
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// When it was made
+    created: String,
+}
+
+async fn checkpoint(call: &ToolCall<'_>) -> ToolResult {
+    let CheckpointInput { session_id, name } = call.input()?;
+    match call.perform(Op::SessionCheckpoint { session: session_id, name }).await? {
+        Reply::Checkpoint(made) => {
+            let text = format!("Checkpoint: {}", made.number);
+            let created = made.created_at.to_string();
+            let data = CheckpointView { checkpoint: made.number, name: made.name, created };
+            Ok(ToolOutput::new(text, &data))
+        }
+        other => Err(ToolError::unexpected(&other)),
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct RollbackInput {
+    /// Id of the session, its unique beginning, or its name
+    session_id: String,
+    /// Number or name of the checkpoint (default: the newest)
+    #[schemars(with = "Option<String>")]
+    checkpoint: Option<Value>,
+}
+
+async fn roll_back(call: &ToolCall<'_>) -> ToolResult {
+    let RollbackInput { session_id, checkpoint } = call.input()?;
+    // Its number is a number in the result of `session_checkpoint`.
+    let checkpoint = checkpoint.map(|given| match given {
+        Value::String(text) => text,
+        other => other.to_string(),
+    });
+    let session = one(call, Op::SessionRollback { session: session_id, checkpoint }).await?;
+    Ok(ToolOutput::new(format!("Session rolled back: {}", session.id), &SessionView::of(&session)))
 }
 
 async fn close(call: &ToolCall<'_>) -> ToolResult {

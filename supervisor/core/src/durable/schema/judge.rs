@@ -1,27 +1,39 @@
 //! Validation: whether a value fits a checked schema.
 //!
-//! Owns: the budget, and the messages about mismatches. Every comparison costs fuel; a value that exhausts it does not fit,
-//! whatever the schema: references and alternatives can require unbounded work.
+//! Owns: the budget, and the messages about mismatches. Everything costs fuel by what it takes; a value that exhausts it does not
+//! fit, whatever the schema: references and alternatives can require unbounded work. A message is formatted only where it can be
+//! the result, not for each alternative that does not fit.
 
-use super::{BOUNDS, patterns, referred, texts};
-use regex::Regex;
+use super::patterns::TooManyStates;
+use super::{BOUNDS, Schema, referred, texts};
+use regex_automata::hybrid::dfa::Cache;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Comparisons for one answer: about 0.1 s. A list of a million numbers takes two million.
-const FUEL: u64 = 4_000_000;
+/// Budget of one answer: some tenths of a second. A list of a million numbers takes five million.
+const FUEL: u64 = 8_000_000;
+/// Fuel of one schema at one value, besides its keywords.
+const SCHEMA_FUEL: usize = 4;
+/// Bytes of a text for one unit of fuel: compared, and searched for a pattern.
+const COMPARED_BYTES: usize = 64;
+const SEARCHED_BYTES: usize = 16;
+/// Fuel for a byte of the states that a pattern needs.
+const STATES_FUEL: usize = 4;
 /// Deepest nesting of schemas in schemas, references included: enough for values as deep as the parser accepts.
 const DEPTH: usize = 512;
 /// Longest part of a name or value that a message shows (characters).
 const SHOWN: usize = 60;
 /// Most values of a list that a message shows.
 const SHOWN_VALUES: usize = 12;
+/// Longest position and longest reason in a message (bytes).
+pub(super) const PATH_BYTES: usize = 400;
+const REASON_BYTES: usize = 1_000;
 
 /// A value does not fit.
 pub(super) enum SchemaMismatch {
-    /// Position and reason. Alternatives may still fit.
+    /// Position and reason; empty where it is only whether the value fits. Alternatives may still fit.
     Here(String),
     /// The budget is exhausted: the result is unknown.
     TooMuch(&'static str),
@@ -60,14 +72,31 @@ impl fmt::Display for ValuePath<'_> {
 
 /// Validation of one answer against its schema.
 pub(super) struct Judge<'s> {
-    root: &'s Value,
+    schema: &'s Schema,
     fuel: u64,
-    patterns: HashMap<&'s str, Option<Regex>>,
+    /// The states that each pattern has needed so far.
+    states: HashMap<&'s str, Cache>,
+    /// The alternatives that are being tried, one within the other: a mismatch is no error there.
+    pub(super) alternatives: usize,
 }
 
 impl<'s> Judge<'s> {
-    pub(super) fn new(root: &'s Value) -> Self {
-        Self { root, fuel: FUEL, patterns: HashMap::new() }
+    pub(super) fn new(schema: &'s Schema) -> Self {
+        Self { schema, fuel: FUEL, states: HashMap::new(), alternatives: 0 }
+    }
+
+    #[cfg(test)]
+    pub(super) fn spent(&self) -> u64 {
+        FUEL - self.fuel
+    }
+
+    /// A mismatch; its message is formatted if it can be the result.
+    fn wrong(&self, path: &ValuePath<'_>, reason: impl FnOnce() -> String) -> SchemaMismatch {
+        if self.alternatives > 0 {
+            return SchemaMismatch::Here(String::new());
+        }
+        let path = cut(path.to_string(), PATH_BYTES);
+        SchemaMismatch::Here(format!("{path} {}", cut(reason(), REASON_BYTES)))
     }
 
     fn spend(&mut self, cost: usize) -> Verdict {
@@ -89,7 +118,7 @@ impl<'s> Judge<'s> {
         path: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
-        self.spend(1)?;
+        self.spend(SCHEMA_FUEL)?;
         if depth > DEPTH {
             return Err(SchemaMismatch::TooMuch(
                 "answer cannot be checked: its schema refers to itself without end",
@@ -97,9 +126,10 @@ impl<'s> Judge<'s> {
         }
         let fields = match schema {
             Value::Object(fields) => fields,
-            Value::Bool(false) => return Err(SchemaMismatch::Here(format!("{path} is not allowed"))),
+            Value::Bool(false) => return Err(self.wrong(path, || "is not allowed".to_owned())),
             _ => return Ok(()),
         };
+        self.spend(fields.len())?;
         self.kind(fields, value, path)?;
         self.sizes(fields, value, path)?;
         match value {
@@ -108,21 +138,25 @@ impl<'s> Judge<'s> {
             _ => {}
         }
         if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
-            let schema = referred(self.root, reference).unwrap_or(&Value::Bool(false));
+            self.spend(1 + reference.len() / SEARCHED_BYTES)?;
+            let schema = referred(&self.schema.root, reference).unwrap_or(&Value::Bool(false));
             self.fits(schema, value, path, depth + 1)?;
         }
         self.combined(fields, value, path, depth)
     }
 
     /// Whether the value fits, where a mismatch is not an error.
-    fn would(
+    pub(super) fn would(
         &mut self,
         schema: &'s Value,
         value: &Value,
         path: &ValuePath<'_>,
         depth: usize,
     ) -> Result<bool, SchemaMismatch> {
-        match self.fits(schema, value, path, depth + 1) {
+        self.alternatives += 1;
+        let fits = self.fits(schema, value, path, depth + 1);
+        self.alternatives -= 1;
+        match fits {
             Ok(()) => Ok(true),
             Err(SchemaMismatch::Here(_)) => Ok(false),
             Err(stop) => Err(stop),
@@ -131,15 +165,14 @@ impl<'s> Judge<'s> {
 
     /// `type`, `enum`, `const`.
     fn kind(&mut self, fields: &'s Map<String, Value>, value: &Value, path: &ValuePath<'_>) -> Verdict {
-        let wrong = |what: String| Err(SchemaMismatch::Here(format!("{path} {what}")));
         match fields.get("type") {
             Some(Value::String(name)) if !is_type(value, name) => {
-                return wrong(format!("must be of type {name}"));
+                return Err(self.wrong(path, || format!("must be of type {name}")));
             }
             Some(Value::Array(names))
                 if !names.iter().any(|n| n.as_str().is_some_and(|n| is_type(value, n))) =>
             {
-                return wrong(format!("must be of one of the types {}", shown(names)));
+                return Err(self.wrong(path, || format!("must be of one of the types {}", shown(names))));
             }
             _ => {}
         }
@@ -149,11 +182,13 @@ impl<'s> Judge<'s> {
                 found = found || self.same(one, value)?;
             }
             if !found {
-                return wrong(format!("must be one of {}", shown(list)));
+                return Err(self.wrong(path, || format!("must be one of {}", shown(list))));
             }
         }
         match fields.get("const") {
-            Some(one) if !self.same(one, value)? => wrong(format!("must be {}", short(one))),
+            Some(one) if !self.same(one, value)? => {
+                Err(self.wrong(path, || format!("must be {}", short(one))))
+            }
             _ => Ok(()),
         }
     }
@@ -164,7 +199,7 @@ impl<'s> Judge<'s> {
         match (a, b) {
             (Value::Number(a), Value::Number(b)) => Ok(a == b || a.as_f64() == b.as_f64()),
             (Value::String(a), Value::String(b)) => {
-                self.spend(a.len().min(b.len()) / 64)?;
+                self.spend(a.len().min(b.len()) / COMPARED_BYTES)?;
                 Ok(a == b)
             }
             (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
@@ -177,6 +212,7 @@ impl<'s> Judge<'s> {
             }
             (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
                 for (name, a) in a {
+                    self.spend(name.len() / SEARCHED_BYTES)?;
                     match b.get(name) {
                         Some(b) if self.same(a, b)? => {}
                         _ => return Ok(false),
@@ -192,24 +228,24 @@ impl<'s> Judge<'s> {
     fn sizes(&mut self, fields: &'s Map<String, Value>, value: &Value, path: &ValuePath<'_>) -> Verdict {
         match value {
             Value::String(text) => {
-                self.spend(text.len() / 64)?;
-                count(fields, path, "characters", ["minLength", "maxLength"], text.chars().count())?;
+                self.spend(text.len() / COMPARED_BYTES)?;
+                self.count(fields, path, "characters", ["minLength", "maxLength"], text.chars().count())?;
                 if let Some(pattern) = fields.get("pattern").and_then(Value::as_str)
                     && !self.matches(pattern, text)?
                 {
-                    let pattern: String = pattern.chars().take(SHOWN).collect();
-                    return Err(SchemaMismatch::Here(format!(
-                        "{path} does not match the pattern {pattern:?}"
-                    )));
+                    return Err(self.wrong(path, || {
+                        let pattern: String = pattern.chars().take(SHOWN).collect();
+                        format!("does not match the pattern {pattern:?}")
+                    }));
                 }
                 Ok(())
             }
-            Value::Array(items) => count(fields, path, "items", ["minItems", "maxItems"], items.len()),
+            Value::Array(items) => self.count(fields, path, "items", ["minItems", "maxItems"], items.len()),
             Value::Object(object) => {
-                count(fields, path, "properties", ["minProperties", "maxProperties"], object.len())
+                self.count(fields, path, "properties", ["minProperties", "maxProperties"], object.len())
             }
             Value::Number(number) => match number.as_f64() {
-                Some(number) => bounds(fields, path, number),
+                Some(number) => self.bounds(fields, path, number),
                 None => Ok(()),
             },
             _ => Ok(()),
@@ -217,10 +253,32 @@ impl<'s> Judge<'s> {
     }
 
     fn matches(&mut self, pattern: &'s str, text: &str) -> Result<bool, SchemaMismatch> {
-        self.spend(1 + text.len() * (1 + pattern.len() / 8) / 8)?;
-        let compiled = self.patterns.entry(pattern).or_insert_with(|| patterns::compile(pattern).ok());
-        // The pattern was compiled when the schema was checked.
-        Ok(compiled.as_ref().is_some_and(|pattern| pattern.is_match(text)))
+        self.spend(1 + text.len() / SEARCHED_BYTES)?;
+        // The schema was checked: it compiles.
+        let Some(compiled) = self.schema.pattern(pattern) else { return Ok(false) };
+        let states = self.states.entry(pattern).or_insert_with(|| compiled.states());
+        let before = states.memory_usage();
+        let matches = compiled.matches(states, text);
+        // New states take time in proportion to their size, and the others only a step for each byte.
+        let grown = states.memory_usage().saturating_sub(before);
+        self.spend(grown.saturating_mul(STATES_FUEL))?;
+        matches.map_err(|TooManyStates| {
+            SchemaMismatch::TooMuch(
+                "answer takes too long to check: a pattern of its schema has too many states",
+            )
+        })
+    }
+
+    /// Whether an object has a required property.
+    fn has(&mut self, object: &Map<String, Value>, name: &str, path: &ValuePath<'_>) -> Verdict {
+        self.spend(1 + name.len() / SEARCHED_BYTES)?;
+        if object.contains_key(name) {
+            return Ok(());
+        }
+        Err(self.wrong(path, || {
+            let name: String = name.chars().take(SHOWN).collect();
+            format!("lacks the property {name}")
+        }))
     }
 
     fn object(
@@ -230,22 +288,15 @@ impl<'s> Judge<'s> {
         path: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
-        let lacks = |name: &str| {
-            let name: String = name.chars().take(SHOWN).collect();
-            SchemaMismatch::Here(format!("{path} lacks the property {name}"))
-        };
         for name in texts(fields, "required") {
-            self.spend(1)?;
-            if !object.contains_key(name) {
-                return Err(lacks(name));
-            }
+            self.has(object, name, path)?;
         }
         if let Some(dependent) = fields.get("dependentRequired").and_then(Value::as_object) {
-            for name in dependent.keys().filter(|name| object.contains_key(*name)) {
-                for wanted in texts(dependent, name) {
-                    self.spend(1)?;
-                    if !object.contains_key(wanted) {
-                        return Err(lacks(wanted));
+            for name in dependent.keys() {
+                self.spend(1 + name.len() / SEARCHED_BYTES)?;
+                if object.contains_key(name) {
+                    for wanted in texts(dependent, name) {
+                        self.has(object, wanted, path)?;
                     }
                 }
             }
@@ -253,6 +304,7 @@ impl<'s> Judge<'s> {
         let known = fields.get("properties").and_then(Value::as_object);
         let patterns = fields.get("patternProperties").and_then(Value::as_object);
         for (name, part) in object {
+            self.spend(1 + name.len() / SEARCHED_BYTES)?;
             let inner = ValuePath::Key(path, name);
             if let Some(schema) = fields.get("propertyNames") {
                 self.fits(schema, &Value::from(name.as_str()), &inner, depth + 1)?;
@@ -295,9 +347,9 @@ impl<'s> Judge<'s> {
                 found += usize::from(self.would(schema, item, &ValuePath::Item(path, index), depth)?);
             }
             if fields.get("minContains").is_none() && found == 0 {
-                return Err(SchemaMismatch::Here(format!("{path} lacks an item that matches `contains`")));
+                return Err(self.wrong(path, || "lacks an item that matches `contains`".to_owned()));
             }
-            count(fields, path, "items that match `contains`", ["minContains", "maxContains"], found)?;
+            self.count(fields, path, "items that match `contains`", ["minContains", "maxContains"], found)?;
         }
         if fields.get("uniqueItems") == Some(&Value::Bool(true)) {
             let mut seen = HashSet::new();
@@ -306,7 +358,7 @@ impl<'s> Judge<'s> {
                 canonical(item, &mut text);
                 self.spend(1 + text.len() / 16)?;
                 if !seen.insert(text) {
-                    return Err(SchemaMismatch::Here(format!("{path} must not have the same item twice")));
+                    return Err(self.wrong(path, || "must not have the same item twice".to_owned()));
                 }
             }
         }
@@ -334,17 +386,52 @@ impl<'s> Judge<'s> {
                 fitting += usize::from(self.would(schema, value, path, depth)?);
             }
             if fitting == 0 || (name == "oneOf" && fitting > 1) {
-                return Err(SchemaMismatch::Here(format!("{path} {wrong}")));
+                return Err(self.wrong(path, || wrong.to_owned()));
             }
         }
         if let Some(schema) = fields.get("not")
             && self.would(schema, value, path, depth)?
         {
-            return Err(SchemaMismatch::Here(format!("{path} fits the schema of `not`")));
+            return Err(self.wrong(path, || "fits the schema of `not`".to_owned()));
         }
         let Some(condition) = fields.get("if") else { return Ok(()) };
         let branch = if self.would(condition, value, path, depth)? { "then" } else { "else" };
         fields.get(branch).map_or(Ok(()), |schema| self.fits(schema, value, path, depth + 1))
+    }
+
+    fn count(
+        &self,
+        fields: &Map<String, Value>,
+        path: &ValuePath<'_>,
+        what: &str,
+        [least, most]: [&str; 2],
+        is: usize,
+    ) -> Verdict {
+        let limit = |name: &str| fields.get(name).and_then(Value::as_u64);
+        if let Some(least) = limit(least).filter(|least| (is as u64) < *least) {
+            return Err(self.wrong(path, || format!("must have at least {least} {what}")));
+        }
+        match limit(most).filter(|most| is as u64 > *most) {
+            Some(most) => Err(self.wrong(path, || format!("must have at most {most} {what}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn bounds(&self, fields: &Map<String, Value>, path: &ValuePath<'_>, number: f64) -> Verdict {
+        for name in BOUNDS {
+            let Some(bound) = fields.get(name).and_then(Value::as_f64) else { continue };
+            let good = match name {
+                "minimum" => number >= bound,
+                "maximum" => number <= bound,
+                "exclusiveMinimum" => number > bound,
+                "exclusiveMaximum" => number < bound,
+                _ => bound == 0.0 || (number / bound).fract() == 0.0,
+            };
+            if !good {
+                return Err(self.wrong(path, || format!("does not fit {name} {bound}")));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -359,40 +446,6 @@ fn is_type(value: &Value, name: &str) -> bool {
         "object" => value.is_object(),
         _ => false,
     }
-}
-
-fn count(
-    fields: &Map<String, Value>,
-    path: &ValuePath<'_>,
-    what: &str,
-    [least, most]: [&str; 2],
-    is: usize,
-) -> Verdict {
-    let limit = |name: &str| fields.get(name).and_then(Value::as_u64);
-    if let Some(least) = limit(least).filter(|least| (is as u64) < *least) {
-        return Err(SchemaMismatch::Here(format!("{path} must have at least {least} {what}")));
-    }
-    match limit(most).filter(|most| is as u64 > *most) {
-        Some(most) => Err(SchemaMismatch::Here(format!("{path} must have at most {most} {what}"))),
-        None => Ok(()),
-    }
-}
-
-fn bounds(fields: &Map<String, Value>, path: &ValuePath<'_>, number: f64) -> Verdict {
-    for name in BOUNDS {
-        let Some(bound) = fields.get(name).and_then(Value::as_f64) else { continue };
-        let good = match name {
-            "minimum" => number >= bound,
-            "maximum" => number <= bound,
-            "exclusiveMinimum" => number > bound,
-            "exclusiveMaximum" => number < bound,
-            _ => bound == 0.0 || (number / bound).fract() == 0.0,
-        };
-        if !good {
-            return Err(SchemaMismatch::Here(format!("{path} does not fit {name} {bound}")));
-        }
-    }
-    Ok(())
 }
 
 /// A text that is the same for equal values: names in order, numbers by their numeric value.
@@ -430,6 +483,15 @@ fn canonical(value: &Value, out: &mut String) {
             let _ = write!(out, "{other}");
         }
     }
+}
+
+/// A text, shortened to about so many bytes.
+fn cut(mut text: String, bytes: usize) -> String {
+    if text.len() > bytes {
+        text.truncate(text.floor_char_boundary(bytes));
+        text.push('…');
+    }
+    text
 }
 
 /// The first values of a list.

@@ -362,7 +362,7 @@ fn set(token: Token) -> DurableInput {
 }
 
 fn submit(token: Token, text: &str) -> DurableInput {
-    let answer = GivenAnswer::Typed(text.to_owned());
+    let answer = SubmittedAnswer::Unchecked(GivenAnswer::Typed(text.to_owned()));
     DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true }
 }
 

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, Metrics, ResultValue};
-use vm_system_record::{ExecutionRow, Owner, PAGE_BYTES, Page, RunningExecutionRow, Scope, weight_of_event};
+use vm_system_record::{ExecutionRow, Owner, Page, RunningExecutionRow, Scope, weight_of_event};
 
 /// The type and the preview of a session's result are in its value event, which is one of the last events.
 pub(super) const COLUMNS: &str =
@@ -129,7 +129,13 @@ pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
     })
 }
 
-pub(super) fn events(c: &Connection, id: ExecutionId, after: u64, limit: u32) -> Read<Vec<Event>> {
+pub(super) fn events(
+    c: &Connection,
+    id: ExecutionId,
+    after: u64,
+    limit: u32,
+    bytes: usize,
+) -> Read<Vec<Event>> {
     let limit = if limit == 0 { -1 } else { i64::from(limit) };
     let mut select = Select::new("SELECT seq, ts, type, label, text, extra FROM events");
     select.and_value("execution =", id.as_bytes().to_vec());
@@ -142,7 +148,7 @@ pub(super) fn events(c: &Connection, id: ExecutionId, after: u64, limit: u32) ->
         return select.rows(c, event);
     }
     // An unreadable event is an error: a follower would not notice that it is missing.
-    let (mut events, mut left_bytes) = (Vec::new(), PAGE_BYTES);
+    let (mut events, mut left_bytes) = (Vec::new(), bytes);
     select.each(c, |row| {
         let event = event(row)?;
         left_bytes = left_bytes.saturating_sub(weight_of_event(&event));

@@ -2,6 +2,8 @@
 
 use super::{Read, ReadError, Select, count, maybe_moment, moment, parsed};
 use rusqlite::{Connection, Row};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
@@ -114,6 +116,12 @@ pub(super) fn policy(c: &Connection, id: SessionId) -> Read<Option<Arc<PolicySna
     })
 }
 
+fn policy_hash(c: &Connection, id: SessionId) -> Read<Option<Vec<u8>>> {
+    let mut select = Select::new("SELECT policy FROM sessions");
+    select.and_value("id =", id.as_bytes().to_vec());
+    select.first(c, |row| Ok(row.get(0)?))
+}
+
 /// Ready sessions of scripts. What cannot be read is left out: its worker is not adopted.
 pub(super) fn ready(c: &Connection) -> Read<Vec<ReadySessionRow>> {
     let mut select = Select::new(COLUMNS);
@@ -123,8 +131,14 @@ pub(super) fn ready(c: &Connection) -> Read<Vec<ReadySessionRow>> {
         rows.extend(session(row).ok().filter(|row| row.session.status == SessionStatus::Ready));
         Ok(true)
     })?;
+    // Sessions of one template have one copy of it.
+    let mut policies: HashMap<Vec<u8>, Arc<PolicySnapshot>> = HashMap::new();
     let with_state = |row: SessionRow| {
-        let policy = policy(c, row.session.id).ok()??;
+        let hash = policy_hash(c, row.session.id).ok()??;
+        let policy = match policies.entry(hash) {
+            Entry::Occupied(known) => Arc::clone(known.get()),
+            Entry::Vacant(entry) => Arc::clone(entry.insert(policy(c, row.session.id).ok()??)),
+        };
         let running = super::executions::unfinished(c, row.session.id).ok()?;
         Some(ReadySessionRow { row, policy, running })
     };

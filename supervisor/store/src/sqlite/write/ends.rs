@@ -39,6 +39,7 @@ impl<'a> Ends<'a> {
                 | Write::WorkerSeq { .. }
                 | Write::SessionInsert { .. }
                 | Write::SessionReady { .. }
+                | Write::SessionRestoring { .. }
                 | Write::SessionMeta { .. }
                 | Write::KeyClaim(_)
                 | Write::KeyResponse { .. }

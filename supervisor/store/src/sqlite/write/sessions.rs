@@ -82,6 +82,26 @@ pub(super) fn ready(c: &Connection, id: SessionId) -> Result<u64, SqliteFailure>
     }
 }
 
+pub(super) fn restoring(
+    c: &Connection,
+    id: SessionId,
+    at: Timestamp,
+    detail: &str,
+) -> Result<u64, SqliteFailure> {
+    let sql = "UPDATE sessions SET status = 'starting', worker_seq = 0 WHERE id = ?1 AND status = 'ready'";
+    let rows = run(c, sql, params![id.as_bytes()])?;
+    if rows == 0 {
+        return Err(missing_or_finished(c, id));
+    }
+    // The trigger has written the event of a new status.
+    let sql = "UPDATE session_events SET at = ?2, type = ?3, detail = ?4
+         WHERE session = ?1 AND seq = (SELECT max(seq) FROM session_events WHERE session = ?1)";
+    let kind = SessionEventType::RolledBack.as_str();
+    run(c, sql, params![id.as_bytes(), at.0, kind, detail])?;
+    bound_events(c, id)?;
+    Ok(rows)
+}
+
 pub(super) fn end(
     c: &Connection,
     id: SessionId,
@@ -99,17 +119,33 @@ pub(super) fn end(
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
 }
 
+/// Events of a session that are kept whatever requests without an execution add to them.
+const EVENTS_KEPT: i64 = 10_000;
+
+/// Events of executions are bounded by their owner's quota, checkpoints and rollbacks only here. Some of the first ones are deleted,
+/// more than such a request adds.
+fn bound_events(c: &Connection, id: SessionId) -> Result<(), SqliteFailure> {
+    let sql = "DELETE FROM session_events WHERE session = ?1
+         AND seq <= (SELECT max(seq) FROM session_events WHERE session = ?1) - ?2
+         AND seq < (SELECT min(seq) FROM session_events WHERE session = ?1) + 16";
+    run(c, sql, params![id.as_bytes(), EVENTS_KEPT])?;
+    Ok(())
+}
+
 /// All other events are written by triggers (`schema_14_session_events.sql`).
 pub(super) fn event(
     c: &Connection,
     id: SessionId,
     kind: SessionEventType,
     at: Timestamp,
+    detail: Option<&str>,
 ) -> Result<u64, SqliteFailure> {
     let sql = "INSERT INTO session_events SELECT id,
-             coalesce((SELECT max(seq) FROM session_events WHERE session = ?1), 0) + 1, ?2, ?3, NULL, NULL, NULL
+             coalesce((SELECT max(seq) FROM session_events WHERE session = ?1), 0) + 1, ?2, ?3, NULL, NULL, ?4
          FROM sessions WHERE id = ?1";
-    found(run(c, sql, params![id.as_bytes(), at.0, kind.as_str()])?)
+    let rows = found(run(c, sql, params![id.as_bytes(), at.0, kind.as_str(), detail])?)?;
+    bound_events(c, id)?;
+    Ok(rows)
 }
 
 pub(super) fn meta(c: &Connection, id: SessionId, runtime_meta: &JsonText) -> Result<u64, SqliteFailure> {

@@ -59,6 +59,30 @@ async fn ended_session_never_changes() {
 }
 
 #[tokio::test]
+async fn a_session_that_continues_with_another_worker_starts_again_with_message_0() {
+    with_store(|store| async move {
+        store.apply(template(1, "t")).await.expect("new");
+        store.apply(session(1, 1)).await.expect("new");
+        store.apply(Write::SessionReady { id: session_id(1) }).await.expect("started");
+        store.apply(Write::WorkerSeq { session: session_id(1), seq: 5 }).await.expect("live");
+        let restoring = |number| Write::SessionRestoring {
+            id: session_id(number),
+            at: Timestamp(9),
+            detail: "checkpoint 1".to_owned(),
+        };
+        store.apply(restoring(1)).await.expect("ready");
+        let row = store.session(&mine(), session_id(1)).await.expect("readable").expect("there");
+        assert_eq!((row.session.status, row.worker_seq), (SessionStatus::Starting, 0));
+        store.apply(Write::SessionReady { id: session_id(1) }).await.expect("started");
+        let row = store.session(&mine(), session_id(1)).await.expect("readable").expect("there");
+        assert_eq!(row.session.status, SessionStatus::Ready);
+        let missing = rejected(Rejection::Missing(Entity::Session));
+        assert_eq!(store.apply(restoring(2)).await, missing);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn lists_are_newest_first_and_pages_join_without_gap_or_double() {
     with_store(|store| async move {
         store.apply(template(1, "t")).await.expect("new");
