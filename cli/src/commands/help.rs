@@ -149,6 +149,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
         context.out.page(topic.text)?;
         return Ok(exit::OK);
     }
+    // Texts refer to the page of the docs by its name; it is generated.
+    if let [name] = args.topic.as_slice()
+        && base_name(name).eq_ignore_ascii_case("cli-reference")
+    {
+        context.out.page(&contract::reference())?;
+        return Ok(exit::OK);
+    }
     let mut root = Cli::command();
     root.build();
     let mut command = &mut root;
@@ -160,10 +167,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
+fn base_name(name: &str) -> &str {
+    let name = name.strip_prefix("docs/").unwrap_or(name);
+    name.strip_suffix(".md").unwrap_or(name)
+}
+
 /// A topic by its name; texts refer to topics also as files of the source tree (`docs/rights.md`).
 fn topic(name: &str) -> Option<&'static Topic> {
-    let name = name.strip_prefix("docs/").unwrap_or(name);
-    let name = name.strip_suffix(".md").unwrap_or(name);
+    let name = base_name(name);
     TOPICS.iter().find(|topic| topic.name.eq_ignore_ascii_case(name))
 }
 

@@ -39,6 +39,7 @@ fn help_option_and_help_command_print_the_same() {
 fn the_topics_are_listed_and_shown() {
     let env = TestEnvironment::new();
     let index = env.run(["help"]).ok();
+    assert!(env.run(["help", "docs/cli-reference.md"]).ok().starts_with("# Command reference"));
     insta::assert_snapshot!("help-topics", index);
     for line in index.lines().filter(|line| line.starts_with("  ")) {
         let topic = line.split_whitespace().next().unwrap();

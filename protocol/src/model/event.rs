@@ -104,7 +104,7 @@ pub enum EventPayload {
     /// Error output of a command that the script ran.
     Stderr { text: String },
     /// An HTTP request of the script has ended.
-    Http(HttpRecord),
+    Http(Box<HttpRecord>),
     /// A task was created.
     Task { task_id: TaskId, prompt: String },
 }

@@ -258,7 +258,7 @@ impl Running {
 
     /// The event of an HTTP request that has ended.
     pub(super) fn number_http(&mut self, record: HttpRecord, now: Now) -> Event {
-        let payload = EventPayload::Http(record);
+        let payload = EventPayload::Http(Box::new(record));
         self.output.own_events += 1;
         self.output.own_bytes += payload.output_bytes();
         self.number(now.unix_ms, payload)

@@ -54,7 +54,7 @@ fn records(bench: &mut Bench, session: &Session, code: &str) -> Vec<HttpRecord> 
     let execution = bench.client.eval(session, code).expect("a response");
     let events = bench.client.events(&execution.id.to_string());
     let found = events.into_iter().filter_map(|event| match event.payload {
-        EventPayload::Http(record) => Some(record),
+        EventPayload::Http(record) => Some(*record),
         _ => None,
     });
     found.collect()

@@ -52,7 +52,7 @@ fn event_types() -> BTreeSet<String> {
         EventPayload::Stdout { text: text() },
         EventPayload::Stderr { text: text() },
         EventPayload::Task { task_id: vm_system_protocol::ids::TaskId::from_bytes([0; 16]), prompt: text() },
-        EventPayload::Http(http),
+        EventPayload::Http(Box::new(http)),
     ];
     let row = |payload: &EventPayload| match payload {
         EventPayload::InputEcho { .. } => 0,

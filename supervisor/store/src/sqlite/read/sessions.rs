@@ -145,7 +145,7 @@ pub(super) fn ready(c: &Connection) -> Read<Vec<ReadySessionRow>> {
     Ok(rows.into_iter().filter_map(with_state).collect())
 }
 
-/// A row for two events may exceed the limit by one.
+/// At most `limit` events: a row may be two, of which the limit may take only the first.
 pub(super) fn events(c: &Connection, session: SessionId, after: u64, limit: u32) -> Read<Vec<SessionEvent>> {
     const WHAT: &str = "event of a session";
     let mut select = Select::new("SELECT seq, at, type, began_at, subject, detail FROM session_events");
@@ -186,6 +186,7 @@ pub(super) fn events(c: &Connection, session: SessionId, after: u64, limit: u32)
         });
         Ok(true)
     })?;
+    events.truncate(limit as usize);
     Ok(events)
 }
 
