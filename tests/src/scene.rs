@@ -9,7 +9,7 @@ use crate::watch;
 use vm_system_protocol::model::{Execution, ExecutionStatus, Limits, Session, SessionStatus, Settings};
 
 /// Growth of a supervisor's memory that a test allows: allocator slack and caches, no sessions (KiB).
-const GROWTH_KIB: u64 = 24 * 1024;
+const GROWTH_KIB: u64 = 36 * 1024;
 
 /// Growth of a supervisor's descriptors that a test allows: the store opens more readers when reads are concurrent. A leak
 /// of one in each round of a fault is more.

@@ -55,7 +55,7 @@ pub struct Args {
     /// Let the script also write files in the folder
     #[arg(long)]
     allow_write: bool,
-    /// A host that the script may send requests to: [SCHEME://]HOST[:PORT][/PREFIX], with names like *.example.com (may be given
+    /// A host that the script may send requests to: `[SCHEME://]HOST[:PORT][/PREFIX]`, with names like *.example.com (may be given
     /// several times)
     #[arg(long = "net", value_name = "PATTERN")]
     net: Vec<String>,

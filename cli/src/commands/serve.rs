@@ -85,7 +85,7 @@ pub struct Args {
     /// A program that templates may allow to the exec module, under a name that you choose
     #[arg(long, value_name = "NAME=/PATH")]
     allow_exec: Vec<String>,
-    /// What templates may let scripts request over the network: [SCHEME://]HOST[:PORT][/PREFIX], with names like *.example.com
+    /// What templates may let scripts request over the network: `[SCHEME://]HOST[:PORT][/PREFIX]`, with names like *.example.com
     #[arg(long, value_name = "PATTERN")]
     allow_net: Vec<String>,
     /// The same for hosts with private addresses, such as localhost:3000

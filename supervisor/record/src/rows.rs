@@ -354,7 +354,7 @@ pub struct Checkpoint {
     pub cause: String,
     /// Pages that changed: number, and bytes (none = the page was deleted).
     pub pages: Vec<(u64, Option<Vec<u8>>)>,
-    /// Bytes written since the state was last measured ([`Write::StateBound`](crate::Write::StateBound)), with this
+    /// Bytes written since the state was last measured ([`Write::StateBound`]), with this
     /// checkpoint; `None`: unknown.
     pub unweighed: Option<u64>,
     /// Bytes that the program has written to files so far.
