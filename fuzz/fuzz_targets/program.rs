@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use vm_system_core::durable::{
-    DurableAction, DurableInput, DurableMachine, DurableSpec, Fresh, Unstored, fresh_record,
+    DurableAction, DurableInput, DurableMachine, DurableSpec, Fresh, SubmittedAnswer, Unstored, fresh_record,
 };
 use vm_system_core::{Now, Token, WorkerExitStatus, WriteId};
 use vm_system_fuzz::pieces::{Pieces, number, text};
@@ -177,7 +177,13 @@ impl World {
             14 => {
                 let (token, answer) = (self.token(), GivenAnswer::Typed(text(content)));
                 let wait = at % 2 == 0;
-                self.input(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait });
+                self.input(DurableInput::Submit {
+                    token,
+                    task: None,
+                    answer: SubmittedAnswer::Unchecked(answer),
+                    with: Vec::new(),
+                    wait,
+                });
             }
             15 => {
                 let token = self.token();

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
+use vm_system_core::durable::SubmittedAnswer;
 use vm_system_core::{
     ChannelFault, CloseCause, ExecuteRequest, ForkFault, LoadFailure, LoadedSource, Now, SessionAction,
     SessionInput, SessionMachine, SessionSpec, Source, SpawnFailure, Token, WorkerExitStatus, WriteId,
@@ -47,6 +48,7 @@ fn spec() -> SessionSpec {
         startup_files: Vec::new(),
     };
     SessionSpec {
+        worktree: None,
         record: Session {
             id,
             name: None,
@@ -305,7 +307,13 @@ impl World {
                 let answer = GivenAnswer::Typed(text(content));
                 let execution = self.machine.running().unwrap_or(ExecutionId::from_bytes([9; 16]));
                 let wait = at % 2 == 0;
-                self.input(SessionInput::Submit { token, execution, task: None, answer, wait });
+                self.input(SessionInput::Submit {
+                    token,
+                    execution,
+                    task: None,
+                    answer: SubmittedAnswer::Unchecked(answer),
+                    wait,
+                });
             }
             18 => self.spawned(),
             19 => {

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use vm_system_core::ExecuteRequest;
+use vm_system_core::durable::SubmittedAnswer;
 use vm_system_ops::{Caller, Ops, OpsOptions, VerbHandler, VerbRequest};
-use vm_system_protocol::control::{DoctorReport, ErrorCode, GivenAnswer, Op, OpError, Reply};
+use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
-use vm_system_protocol::model::{Execution, Session, SessionInspection};
+use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_runtime::client_memory::ReplyMemory;
 use vm_system_runtime::{CreateSession, Follower, ForkSession, RuntimeApi, RuntimeError, RuntimeFacts};
+use vm_system_spawn::Library;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_store::{BoxFuture, open_temporary};
 
@@ -26,6 +28,29 @@ impl RuntimeApi for NoRuntime {
         not_live()
     }
     fn fork_session(&self, _: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {
+        not_live()
+    }
+    fn checkpoint_session(
+        &self,
+        _: SessionId,
+        _: Option<String>,
+    ) -> BoxFuture<'_, Result<SessionCheckpoint, RuntimeError>> {
+        not_live()
+    }
+    fn checkpoints(&self, _: SessionId) -> BoxFuture<'_, Result<Vec<SessionCheckpoint>, RuntimeError>> {
+        not_live()
+    }
+    fn delete_checkpoint(&self, _: SessionId, _: String) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        not_live()
+    }
+    fn roll_back_session(
+        &self,
+        _: SessionId,
+        _: Option<String>,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        not_live()
+    }
+    fn check_library(&self, _: Owner, _: Library) -> BoxFuture<'_, Result<Result<(), String>, RuntimeError>> {
         not_live()
     }
     fn close_session(&self, _: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {
@@ -49,7 +74,7 @@ impl RuntimeApi for NoRuntime {
     fn submit_answer(
         &self,
         _: ExecutionId,
-        _: (Option<TaskId>, GivenAnswer),
+        _: (Option<TaskId>, SubmittedAnswer),
         _: bool,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         not_live()
@@ -92,7 +117,14 @@ pub fn caller() -> Caller {
 
 /// One verb, as an API runs it.
 pub async fn run(ops: &Ops, op: Op, key: Option<String>) -> Result<Reply, OpError> {
-    ops.handle(VerbRequest { caller: caller(), idempotency_key: key, op, events: None, memory: ReplyMemory::default() }).await
+    ops.handle(VerbRequest {
+        caller: caller(),
+        idempotency_key: key,
+        op,
+        events: None,
+        memory: ReplyMemory::default(),
+    })
+    .await
 }
 
 /// Refuses every verb.
