@@ -77,7 +77,8 @@ REASONS = {
     "forkSession": (*NOT_READY, FULL),
     "inspectSession": NOT_READY,
     "listSessionCheckpoints": NOT_READY,
-    "createSessionCheckpoint": (*NOT_READY, FULL),
+    # That a name is no number is not described.
+    "createSessionCheckpoint": (*NOT_READY, "VALIDATION_ERROR: a checkpoint's name", FULL),
     "deleteSessionCheckpoint": NOT_READY,
     "rollbackSession": (*NOT_READY, FULL),
     "killSession": NOT_READY,
