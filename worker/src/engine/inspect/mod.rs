@@ -56,6 +56,26 @@ impl<'js> Inspector<'js> {
         EngineValues::error_stack(self, error.as_value())
     }
 
+    /// Whether the object or one of its prototypes has a method of this key. Runs no code of the script.
+    pub(super) fn has_method(&self, object: &Object<'js>, key: &Value<'js>) -> bool {
+        let mut next = Some(object.clone());
+        // As deep as the chain of a class may usefully be.
+        for _ in 0..64 {
+            let Some(object) = next.filter(|object| !object.is_proxy()) else { return false };
+            match sys::own_property(&object, key) {
+                Ok(Some(own)) => {
+                    return matches!(own.property, Property::Data(value) if value.is_function());
+                }
+                Ok(None) => next = sys::prototype(&object),
+                Err(_) => {
+                    drop(self.ctx.catch());
+                    return false;
+                }
+            }
+        }
+        false
+    }
+
     /// Whether the object is a `DOMException`, which is no `Error` to the engine.
     pub(super) fn is_dom_exception(&self, object: &Object<'js>) -> bool {
         self.classes.kind(object) == ObjectClass::DomException

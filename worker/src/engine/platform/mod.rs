@@ -8,6 +8,7 @@ mod encoding;
 pub(super) mod http;
 mod intl;
 pub(super) mod node;
+mod node_async;
 mod node_crypto;
 mod node_zlib;
 mod url;
@@ -45,6 +46,12 @@ const PARTS: &[Part] = &[
         "vm:event",
         include_str!("../prelude/event.js"),
         &["Event", "CustomEvent", "EventTarget", "AbortController", "AbortSignal"],
+    ),
+    part(
+        "message",
+        "vm:message",
+        include_str!("../prelude/message.js"),
+        &["BroadcastChannel", "MessageChannel", "MessagePort", "MessageEvent"],
     ),
     part("classes", "vm:classes", include_str!("../prelude/classes.js"), &[]),
     part("blob", "vm:blob", include_str!("../prelude/blob.js"), &["Blob", "File", "FormData"]),
