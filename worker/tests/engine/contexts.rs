@@ -94,9 +94,11 @@ fn promises_behave_as_before() {
         assert!(message.contains("unhandled"), "{message}");
     }
     assert_eq!(
-        engine.value("als.run(1, () => Promise.reject(new Error('handled')).catch((e) => e.message))"),
-        "Promise { <pending> }"
+        engine.value("await als.run(1, () => Promise.reject(new Error('handled')).catch((e) => e.message))"),
+        "'handled'"
     );
+    assert_eq!(engine.value("[Promise.resolve(1)]"), "[ Promise { 1 } ]");
+    assert_eq!(engine.value("class Own extends Promise {}; [Own.resolve(1)]"), "[ Own [Promise] { 1 } ]");
 }
 
 /// Reactions of our own are not reported again: the work is linear, and nothing is kept.

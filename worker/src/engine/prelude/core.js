@@ -343,6 +343,18 @@
     captured.beginInput?.();
     for (const fd in decoders) delete decoders[fd];
   };
+  // The message that programs know from Node.
+  const toISOString = Date.prototype.toISOString;
+  const { getTime } = Date.prototype;
+  const { isNaN } = Number;
+  const RangeErrorCtor = RangeError;
+  const shownAs = {
+    toISOString() {
+      if (isNaN(apply(getTime, this, []))) throw new RangeErrorCtor('Invalid time value');
+      return apply(toISOString, this, []);
+    },
+  };
+  defineProperty(Date.prototype, 'toISOString', { value: shownAs.toISOString, writable: true, configurable: true, enumerable: false });
   captured.customInspect = Symbol.for('nodejs.util.inspect.custom');
   captured.inspectCustom = (value) => captured.part('node_util').util.inspect(value);
   captured.exitCode = () => {

@@ -69,6 +69,7 @@
       } }.then,
       writable: true, configurable: true, enumerable: false,
     });
+    captured.tracedPromise = Promise;
     captured.bindContext = bind;
     captured.clearContext = () => { current = undefined; };
   };
