@@ -16,7 +16,7 @@ structs! {
     HttpHeader { name, value }
     ExchangeProgress { exchange, progress }
     EgressRequest { method, tls, host, port, target, headers, data, end, terms }
-    EgressTerms { owner, reach, head_ms, timeout_ms, max_request_bytes, max_response_bytes, secrets }
+    EgressTerms { owner, reach, own_ports, head_ms, timeout_ms, max_request_bytes, max_response_bytes, secrets }
     SecretValue { name, value }
     HttpRecord { method, origin, path, status, error, sent, received, ms }
     PackageFile { path, source }

@@ -54,6 +54,8 @@ pub(super) struct Parts {
     pub(super) operator: Operator,
     /// The socket at which a service manager starts egress processes; none: the supervisor starts one.
     pub(super) egress_socket: Option<PathBuf>,
+    /// TCP ports of the REST API.
+    pub(super) own_ports: Vec<u16>,
     /// Cancelled by the verb that stops the supervisor.
     pub(super) stop: CancellationToken,
     /// The standard input of scripts.
@@ -81,6 +83,7 @@ impl Assembly {
             workspace_limits,
             operator,
             egress_socket,
+            own_ports,
             stop,
             stdin,
         } = parts;
@@ -100,6 +103,7 @@ impl Assembly {
         let egress = EgressConfig {
             service_ids: spawn.service_ids,
             socket: egress_socket,
+            own_ports,
             exchanges: shares.http_exchanges,
             ..EgressConfig::default()
         };

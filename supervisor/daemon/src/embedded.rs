@@ -59,6 +59,7 @@ impl Embedded {
             workspace_limits: WorkspaceLimits::default(),
             operator,
             egress_socket: None,
+            own_ports: Vec::new(),
             stop: CancellationToken::new(),
             stdin,
         };

@@ -4,7 +4,7 @@
 //! ```toml
 //! [[secret]]
 //! name = "GITHUB"                       # letters, digits, `_`, `-`
-//! hosts = ["https://api.github.com"]    # patterns as in rows of kind `net`
+//! hosts = ["https://api.github.com"]    # patterns as in rows of kind `net`, each with a host's name; https unless one says http://
 //! value = "ghp_…"
 //! ```
 //!
@@ -89,13 +89,8 @@ fn parse_secrets(text: &str) -> Result<BTreeMap<String, Secret>, String> {
         if hosts.is_empty() {
             return Err(format!("{name} has no hosts: list those that may get it"));
         }
-        if let Some(host) = hosts
-            .iter()
-            .find(|host| host.starts_with('*') || host.contains("://*/") || host.ends_with("://*"))
-        {
-            return Err(format!("{name}: {host:?} binds it to hosts that nobody knows: name them"));
-        }
-        let hosts = hosts.iter().map(|host| NetPattern::parse(host)).collect::<Result<Vec<_>, _>>()?;
+        let hosts = hosts.iter().map(|host| NetPattern::of_secret(host)).collect::<Result<Vec<_>, _>>();
+        let hosts = hosts.map_err(|error| format!("{name}: {error}"))?;
         let value = SecretValue { name: name.clone(), value };
         if secrets.insert(name.clone(), Secret { value, hosts }).is_some() {
             return Err(format!("{name} is there twice"));
@@ -117,6 +112,8 @@ mod tests {
             (good.replace("\"A\"", "\"A B\""), "name"),
             (good.replace("https://a.test", "*"), "nobody"),
             (good.replace("https://a.test", "https://*"), "nobody"),
+            (good.replace("https://a.test", "https://*:443"), "nobody"),
+            (good.replace("https://a.test", "https://*.test"), "nobody"),
             (good.replace("[\"https://a.test\"]", "[]"), "hosts"),
             (good.replace("hunter2", "hunter2\\n"), "printable"),
             (good.replace("value", "valeu"), "unknown"),

@@ -117,6 +117,7 @@ async fn serve_from(
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
     let hands_over = succession.lifeline.is_some();
     let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), stop.clone());
+    let parts = Parts { own_ports: http.listeners.ports(), ..parts };
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     if let Err(error) = rights::restrict_calls() {
         assembly.end_sessions(config.stop).await;
@@ -310,6 +311,7 @@ fn parts(
         workspace_limits: config.workspaces,
         operator: config.operator.clone(),
         egress_socket: config.egress_socket.clone(),
+        own_ports: Vec::new(),
         stop,
         // A session has no terminal and no pipe of its client.
         stdin: None,
