@@ -9,6 +9,7 @@ mod get;
 mod inspect;
 mod kill;
 mod list;
+mod restore;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -41,6 +42,11 @@ pub enum Command {
     Rollback(checkpoint::RollbackArgs),
     /// Give up a checkpoint
     DeleteCheckpoint(checkpoint::DeleteArgs),
+    /// Repeat the successful inputs of an ended session in a new one
+    #[command(after_long_help = restore::HELP)]
+    Restore(restore::Args),
+    /// Show how far the restoration in a new session is, or its result
+    Restoration(SessionArg),
 }
 
 /// A session.
@@ -65,5 +71,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Checkpoints(args) => checkpoint::list(context, args).await,
         Command::Rollback(args) => checkpoint::roll_back(context, args).await,
         Command::DeleteCheckpoint(args) => checkpoint::delete(context, args).await,
+        Command::Restore(args) => restore::run(context, args).await,
+        Command::Restoration(args) => restore::show(context, args).await,
     }
 }

@@ -217,6 +217,23 @@ pub enum SessionInput {
         /// The rights of this run.
         policy: Arc<EffectivePolicy>,
     },
+    /// An input of the session that this one restores.
+    Repeat {
+        /// The caller that gets the reply.
+        token: Token,
+        request: Box<ExecuteRequest>,
+        /// The rights of this run.
+        policy: Arc<EffectivePolicy>,
+    },
+    /// All inputs were repeated.
+    FinishRestoration {
+        /// The caller that gets the reply when the session is ready.
+        token: Token,
+        /// The session's name from now on.
+        name: Option<String>,
+        /// What is recorded about the restoration.
+        facts: JsonText,
+    },
     /// A client's request for forks of this session.
     Fork {
         /// The caller that gets the reply when all forks have their workers, or one failed.

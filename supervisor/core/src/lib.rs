@@ -59,6 +59,7 @@ mod machine;
 mod messages;
 mod pending_task;
 mod record;
+mod restoration;
 mod rollback;
 mod source_format;
 mod start;
@@ -68,6 +69,7 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
+pub use crash::with_fact;
 pub use exit::{WorkerExitStatus, signal_name};
 pub use input::{
     ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,

@@ -167,6 +167,8 @@ pub struct SessionMachine {
     pub(super) ledger: Ledger,
     /// Use of host modules by the session's executions, since this supervisor started or adopted it.
     pub(super) host_usage: SessionUsage,
+    /// Inputs of another session are being repeated in it (`restoration`).
+    pub(super) is_restoration: bool,
     adopted: bool,
 }
 
@@ -207,8 +209,14 @@ impl SessionMachine {
             copies,
             ledger: Ledger::default(),
             host_usage: SessionUsage::default(),
+            is_restoration: false,
             adopted: false,
         }
+    }
+
+    /// A session in which the inputs of another one are repeated before it is ready.
+    pub fn restoration(spec: SessionSpec) -> Self {
+        Self { is_restoration: true, ..Self::new(spec) }
     }
 
     /// A ready session with a worker that outlived the previous supervisor. The worker gets a request to send its messages above
@@ -264,6 +272,10 @@ impl SessionMachine {
             SessionInput::LibraryFailed(failure) => self.library_failed(failure, now, out),
             SessionInput::Execute { token, request, policy } => {
                 self.execute(token, request, policy, now, out);
+            }
+            SessionInput::Repeat { token, request, policy } => self.repeat(token, request, policy, now, out),
+            SessionInput::FinishRestoration { token, name, facts } => {
+                self.finish_restoration(token, name, &facts, now, out);
             }
             SessionInput::Fork { token, count } => self.fork(token, count, now, out),
             SessionInput::Checkpoint { token, name } => self.checkpoint(token, name, now, out),

@@ -77,6 +77,7 @@ impl Ops {
             worktree_path: PathBuf::from(worktree_path),
             as_user,
             libraries: self.libraries_of(&detail.template.libraries).await?,
+            restores: None,
         };
         self.policies.made(id, detail.template.id);
         let result = self.runtime.create_session(request).await.map_err(|error| creation_failed(error, id));
@@ -185,7 +186,8 @@ impl Ops {
 
     pub(super) async fn session_get(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let row = self.session(call, session).await?;
-        Ok(Reply::Session(Box::new(current_status(row.session, &self.live_programs()))))
+        let session = current_status(row.session, &self.live_programs());
+        Ok(Reply::Session(Box::new(self.with_restorability(session).await?)))
     }
 
     pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
@@ -257,7 +259,12 @@ pub(super) fn not_ready(row: &SessionRow) -> OpError {
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     OpError::new(ErrorCode::SessionNotReady, format!("session {} is {}{reason}", session.id, session.status))
         .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))
-        .with_hint("create a new session")
+        .with_hint(match session.status {
+            SessionStatus::Closed | SessionStatus::Crashed if session.engine != Engine::Cvm => {
+                "create a new session; `session get` shows whether this one can be restored"
+            }
+            _ => "create a new session",
+        })
 }
 
 /// The position of a session in a list.
@@ -334,7 +341,7 @@ pub(super) fn worktree(path: &str) -> Result<(), OpError> {
 }
 
 /// A failed start leaves a row: adds its id to the error.
-fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
+pub(super) fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
     let library = match &error {
         RuntimeError::Refused(Refusal::Library(failure)) => Some(failure.clone()),
         RuntimeError::Refused(Refusal::StartupFailed(_) | Refusal::SpawnFailed(_)) => None,

@@ -16,7 +16,7 @@ use vm_system_core::{LibraryProblem, LoadFailure, Refusal, SpawnFault};
 use vm_system_policy::Operator;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::ids::{SessionId, TemplateId};
-use vm_system_record::{Owner, PolicySnapshot, StoreError};
+use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, StoreError};
 use vm_system_spawn::KeptJail;
 use vm_system_spawn::{LibrarySet, SHORTAGE_HINT, SpawnConfig};
 
@@ -96,6 +96,16 @@ pub struct CreateSession {
     pub as_user: Option<String>,
     /// The current libraries of its template.
     pub libraries: Libraries,
+    /// The ended session whose inputs are repeated in it before it is ready.
+    pub restores: Option<RestoredSession>,
+}
+
+/// What a session that restores another one has from it.
+#[derive(Debug, Clone)]
+pub struct RestoredSession {
+    pub id: SessionId,
+    /// Its worktree, which is opened again; absent in sessions of early versions, whose path is opened.
+    pub worktree: Option<Arc<RecordedWorktree>>,
 }
 
 /// The libraries of a new session.

@@ -26,6 +26,7 @@ use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionReply, Source};
 use vm_system_protocol::control::{DoctorReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
 use vm_system_spawn::helper::SpawnHelper;
@@ -269,13 +270,20 @@ impl RuntimeApi for Runtime {
             }
             shared.failed_starts.check(&request.owner, request.template_id)?;
             let CreateSession { worktree_path, as_user, .. } = request.clone();
-            let worktree = shared.open_worktree(worktree_path, &request.owner, as_user).await?;
+            let recorded = request.restores.as_ref().and_then(|restored| restored.worktree.as_ref());
+            let worktree = match recorded {
+                Some(recorded) => shared.reopen_worktree(recorded, &request.owner).await?,
+                None => shared.open_worktree(worktree_path, &request.owner, as_user).await?,
+            };
             let (commands, inbox) = commands();
             let CreateSession { id, owner, policy, libraries, .. } = request.clone();
             let live = Arc::new(LiveSession::new(id, owner, commands, policy, &shared.registry.policies));
             self.admit(&live)?;
-            let machine =
-                SessionMachine::new(spec(&request, &worktree, &live.policy(None, &shared.operator)));
+            let spec = spec(&request, &worktree, &live.policy(None, &shared.operator));
+            let machine = match &request.restores {
+                Some(_) => SessionMachine::restoration(spec),
+                None => SessionMachine::new(spec),
+            };
             let task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
             self.0.tasks.spawn(task.run());
             match self.request(&live, |responder| Command::Create { responder }).await {
@@ -434,6 +442,43 @@ impl RuntimeApi for Runtime {
                 return Ok(Arc::unwrap_or_clone(executed.record));
             }
             Self::with_events(&self.store().of(&live.owner), executed, wants_events).await
+        })
+    }
+
+    fn repeat_input(
+        &self,
+        session: SessionId,
+        mut request: Box<ExecuteRequest>,
+        template: Option<Arc<PolicySnapshot>>,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        Box::pin(async move {
+            let live = self.live(session)?;
+            let policy = live.policy(template.as_ref(), &self.0.shared.operator);
+            if let Source::File { path, .. } = &mut request.source {
+                *path = clean_relative(path)?;
+            }
+            match self.request(&live, |responder| Command::Repeat { request, policy, responder }).await? {
+                SessionReply::Executed(executed) => Ok(Arc::unwrap_or_clone(executed.record)),
+                other => Err(unexpected(&other)),
+            }
+        })
+    }
+
+    fn finish_restoration(
+        &self,
+        session: SessionId,
+        name: Option<String>,
+        facts: JsonText,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(async move {
+            let live = self.live(session)?;
+            match self
+                .request(&live, |responder| Command::FinishRestoration { name, facts, responder })
+                .await?
+            {
+                SessionReply::Session(session) => Ok(*session),
+                other => Err(unexpected(&other)),
+            }
         })
     }
 

@@ -7,6 +7,7 @@ use vm_system_core::ExecuteRequest;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_spawn::Library;
@@ -76,6 +77,20 @@ pub trait RuntimeApi: Send + Sync {
         template: Option<Arc<PolicySnapshot>>,
         follower: Option<Follower>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
+    /// Repeats an input of the session that this one restores; resolves at its end, or when it waits for an answer.
+    fn repeat_input(
+        &self,
+        session: SessionId,
+        request: Box<ExecuteRequest>,
+        template: Option<Arc<PolicySnapshot>>,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
+    /// All inputs were repeated: gives the session its name, and records these facts. Resolves when it is `ready`.
+    fn finish_restoration(
+        &self,
+        session: SessionId,
+        name: Option<String>,
+        facts: JsonText,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>>;
     /// Submits an answer to the task of a session's execution; the record, without events, as of its next pause or its end, or
     /// (without `wait`) as soon as the answer is stored.
     fn submit_answer(

@@ -58,7 +58,9 @@ pub mod workspaces;
 pub mod worktree;
 mod writes;
 
-pub use api::{CreateSession, Libraries, OWNER_GONE_HINT, RuntimeConfig, RuntimeError, WorktreeClients};
+pub use api::{
+    CreateSession, Libraries, OWNER_GONE_HINT, RestoredSession, RuntimeConfig, RuntimeError, WorktreeClients,
+};
 pub use doctor::examine_host;
 pub use durable::{CompiledSource, DurableConfig, Durables, RunIdentity, StartProgram};
 pub use facade::{Runtime, StartError};

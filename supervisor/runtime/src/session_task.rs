@@ -356,6 +356,12 @@ impl SessionTask {
                 }
                 Input::Execute { token: self.callers.add(responder), request, policy }
             }
+            Command::Repeat { request, policy, responder } => {
+                Input::Repeat { token: self.callers.add(responder), request, policy }
+            }
+            Command::FinishRestoration { name, facts, responder } => {
+                Input::FinishRestoration { token: self.callers.add(responder), name, facts }
+            }
             Command::Submit { .. } if self.machine.is_catching_up() => {
                 return self.early_answers.push(command);
             }

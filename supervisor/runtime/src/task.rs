@@ -28,6 +28,7 @@ use vm_system_core::{
 };
 use vm_system_policy::{EffectivePolicy, Operator};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::FILE_CALL_MS;
 use vm_system_protocol::model::{Event, SessionCheckpoint};
 use vm_system_record::{Owner, RecordedWorktree};
@@ -199,6 +200,16 @@ pub(super) enum Command {
         request: Box<ExecuteRequest>,
         policy: Arc<EffectivePolicy>,
         follower: Option<mpsc::Sender<Arc<[Event]>>>,
+        responder: SessionResponder,
+    },
+    Repeat {
+        request: Box<ExecuteRequest>,
+        policy: Arc<EffectivePolicy>,
+        responder: SessionResponder,
+    },
+    FinishRestoration {
+        name: Option<String>,
+        facts: JsonText,
         responder: SessionResponder,
     },
     Submit {

@@ -97,6 +97,7 @@ impl World {
             worktree_path: self.worktree.path().to_owned(),
             as_user: None,
             libraries: Libraries::Installed(LibrarySet::default()),
+            restores: None,
         }
     }
 
