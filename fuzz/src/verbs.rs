@@ -72,6 +72,15 @@ impl RuntimeApi for NoRuntime {
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         not_live()
     }
+    fn suspend_session(&self, _: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        not_live()
+    }
+    fn resume_session(&self, _: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        not_live()
+    }
+    fn is_suspended(&self, _: SessionId) -> bool {
+        false
+    }
     fn repeat_input(
         &self,
         _: SessionId,

@@ -226,6 +226,14 @@ pub enum Op {
     },
     /// Check the control database. The reply is [`Reply::Checked`](super::Reply). Administrators only.
     DatabaseCheck,
+    /// Stop an idle session's worker until a request needs it. The reply is [`Reply::Session`](super::Reply).
+    SessionSuspend {
+        session: String,
+    },
+    /// Let the worker of a suspended session run again. The reply is [`Reply::Session`](super::Reply).
+    SessionResume {
+        session: String,
+    },
     /// Repeat the inputs of an ended session in a new one. The reply is [`Reply::Restoration`](super::Reply).
     SessionRestore(Box<NewRestoration>),
     /// How far the restoration in a session is. The reply is [`Reply::Restoration`](super::Reply).

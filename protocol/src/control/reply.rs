@@ -136,11 +136,13 @@ pub struct ModuleInfo {
     pub description: String,
 }
 
-/// `{"status":"ok"}`.
+/// `{"status":"ok","memory":"normal"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct Health {
     /// `ok`.
     pub status: String,
+    /// `normal`; `high`: idle sessions are suspended; `critical`: nothing new is begun.
+    pub memory: String,
 }
 
 /// The live sessions.

@@ -20,6 +20,8 @@ text_enum! {
         Closed = "closed",
         /// Only sessions of programs: there is no process; the program waits for an answer, or for a free worker.
         Waiting = "waiting",
+        /// Ready, and its worker is stopped until a request needs it.
+        Suspended = "suspended",
     }
 }
 
@@ -157,6 +159,10 @@ text_enum! {
         Checkpointed = "checkpointed",
         /// It continues with another worker, from a frozen copy. `detail`: `checkpoint` and its number, or why its worker ended.
         RolledBack = "rolled_back",
+        /// Its worker is stopped until a request needs it.
+        Suspended = "suspended",
+        /// Its worker runs again.
+        Resumed = "resumed",
         /// `detail`: the closing reason.
         Closed = "closed",
         /// `detail`: the closing reason and what is known.

@@ -104,7 +104,7 @@ structs! {
     Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }
     Stop { cause, cpu_us, heap_bytes }
     HostCall { name, args }
-    Health { status }
+    Health { status, memory }
     RuntimeSummary { active_sessions, active_session_ids }
     SandboxLayer { name, in_force, required, detail }
     ZygoteInfo { engine, libraries, pid, forks }
@@ -254,7 +254,7 @@ enums! {
         SessionDeleteCheckpoint { session, checkpoint }, SessionRollback { session, checkpoint },
         BackupBegin, BackupPart { backup, at }, BackupEnd { backup },
         SessionEvents { session, after_seq, limit, wait }, DatabaseCheck,
-        SessionRestore(new), SessionRestoration { session, wait_after },
+        SessionSuspend { session }, SessionResume { session }, SessionRestore(new), SessionRestoration { session, wait_after },
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },

@@ -58,11 +58,13 @@ mod input;
 mod machine;
 mod messages;
 mod pending_task;
+pub mod pressure;
 mod record;
 mod restoration;
 mod rollback;
 mod source_format;
 mod start;
+mod suspension;
 
 #[cfg(test)]
 mod simulation;

@@ -360,6 +360,7 @@ impl SessionMachine {
 
     fn begin_restoring(&mut self, now: Now) {
         self.phase = Phase::Restoring;
+        self.forget_suspension();
         self.record.status = SessionStatus::Starting;
         self.timers = SessionTimers { ttl_at: self.lifetime.ends_at, ..SessionTimers::default() };
         self.timers.ttl_at = self.timers.ttl_at.map(|at| at.max(now.mono_ms));

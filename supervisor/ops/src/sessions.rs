@@ -125,7 +125,7 @@ impl Ops {
         if query.durable && wanted == Some(SessionStatus::Ready) {
             return self.living(&scope, &query, page, live).await;
         }
-        if wanted == Some(SessionStatus::Waiting) {
+        if matches!(wanted, Some(SessionStatus::Waiting | SessionStatus::Suspended)) {
             query.status = Some(SessionStatus::Ready);
         }
         let (mut found, most) = (Vec::new(), page.limit as usize);
@@ -134,7 +134,7 @@ impl Ops {
             let rows = self.store.sessions(&scope, query.clone(), piece).await.map_err(stored)?;
             let more = rows.len() >= piece.limit as usize;
             piece.after = rows.last().map(|row| place(&row.session));
-            let sessions = rows.into_iter().map(|row| current_status(row.session, &live));
+            let sessions = rows.into_iter().map(|row| self.current(row.session, &live));
             found.extend(sessions.filter(|session| wanted.is_none_or(|status| session.status == status)));
             if !more || found.len() >= most {
                 found.truncate(most);
@@ -186,7 +186,7 @@ impl Ops {
 
     pub(super) async fn session_get(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let row = self.session(call, session).await?;
-        let session = current_status(row.session, &self.live_programs());
+        let session = self.current(row.session, &self.live_programs());
         Ok(Reply::Session(Box::new(self.with_restorability(session).await?)))
     }
 
@@ -200,6 +200,36 @@ impl Ops {
         // The session had ended before: closing is idempotent. A program's session ends with its execution.
         self.close_program(call, id).await?;
         self.session_get(call, &id.to_string()).await
+    }
+
+    pub(super) async fn session_suspend(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = match self.runtime.suspend_session(id).await {
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            result => result.map_err(OpError::from),
+        };
+        self.audit(call, id, &result).await;
+        result.map(|session| Reply::Session(Box::new(session)))
+    }
+
+    pub(super) async fn session_resume(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = match self.runtime.resume_session(id).await {
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            result => result.map_err(OpError::from),
+        };
+        self.audit(call, id, &result).await;
+        result.map(|session| Reply::Session(Box::new(session)))
+    }
+
+    /// A session with its current status: the stored one shows neither whether a program has a process nor whether a session is
+    /// suspended.
+    fn current(&self, session: Session, live_programs: &HashSet<SessionId>) -> Session {
+        let mut session = current_status(session, live_programs);
+        if session.status == SessionStatus::Ready && self.runtime.is_suspended(session.id) {
+            session.status = SessionStatus::Suspended;
+        }
+        session
     }
 
     pub(super) async fn session_inspect(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {

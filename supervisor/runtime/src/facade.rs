@@ -11,7 +11,7 @@ use super::registry::{AdmissionError, LiveSession, Registry};
 use super::session_task::SessionTask;
 use super::specs::{spec, timestamp};
 use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
-use super::{adoption, doctor, followers};
+use super::{adoption, doctor, followers, pressure};
 use crate::brokers::Brokers;
 use crate::egress::Egress;
 use crate::shares::{Share, Shares};
@@ -117,16 +117,22 @@ impl Runtime {
             worktree_clients: config.worktree_clients,
             operator: config.operator,
             started: Instant::now(),
+            suspend_after: config.suspend_after,
+            pressure: Arc::default(),
             files: Shares::new("file calls", "file_calls", config.file_calls),
             budget: super::memory::MemoryBudget::new(),
             failed_starts: super::failed_starts::FailedStarts::default(),
             stdin: config.stdin,
         };
         let shared = Arc::new(shared);
+        let watch =
+            pressure::watch(config.pressure, Arc::clone(&shared.pressure), Arc::clone(&shared.registry));
         let durables = Durables::start(Arc::clone(&shared), config.durable);
         let sessions = Shares::new("sessions", "sessions", config.sessions);
         let runtime = Self(Arc::new(Inner { shared, durables, sessions, tasks: TaskTracker::new() }));
         runtime.continue_sessions(rows, workers).await;
+        // Ends with the runtime.
+        tokio::spawn(watch);
         Ok(runtime)
     }
 
@@ -268,6 +274,7 @@ impl RuntimeApi for Runtime {
             if shared.registry.is_stopping() {
                 return Err(RuntimeError::ShuttingDown);
             }
+            shared.pressure.admit()?;
             shared.failed_starts.check(&request.owner, request.template_id)?;
             let CreateSession { worktree_path, as_user, .. } = request.clone();
             let recorded = request.restores.as_ref().and_then(|restored| restored.worktree.as_ref());
@@ -445,6 +452,31 @@ impl RuntimeApi for Runtime {
         })
     }
 
+    fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(async move {
+            let live = self.live(id)?;
+            let suspend = |responder| Command::Suspend { responder: Some(responder) };
+            match self.request(&live, suspend).await? {
+                SessionReply::Session(session) => Ok(*session),
+                other => Err(unexpected(&other)),
+            }
+        })
+    }
+
+    fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(async move {
+            let live = self.live(id)?;
+            match self.request(&live, |responder| Command::Resume { responder }).await? {
+                SessionReply::Session(session) => Ok(*session),
+                other => Err(unexpected(&other)),
+            }
+        })
+    }
+
+    fn is_suspended(&self, id: SessionId) -> bool {
+        self.0.shared.registry.get(id).is_some_and(|live| live.suspended.load(Ordering::Relaxed))
+    }
+
     fn repeat_input(
         &self,
         session: SessionId,
@@ -545,6 +577,7 @@ impl RuntimeApi for Runtime {
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
             problem: jails.problem(),
+            memory: self.0.shared.pressure.level(),
             helper_is_lost: self.helper().is_some_and(SpawnHelper::is_lost),
             sandbox: doctor::layers(&jail, jails.config(), self.helper(), Some(&self.0.shared.egress)),
             zygotes: jail.zygotes().into_iter().map(info).collect(),

@@ -80,6 +80,8 @@ pub(super) fn table() -> Table {
         .with(POST, "/sessions/{session_id}/checkpoints", sessions::checkpoint)
         .with(DELETE, "/sessions/{session_id}/checkpoints/{checkpoint}", sessions::delete_checkpoint)
         .with(POST, "/sessions/{session_id}/rollback", sessions::rollback)
+        .with(POST, "/sessions/{session_id}/suspend", sessions::suspend)
+        .with(POST, "/sessions/{session_id}/resume", sessions::resume)
         .with(POST, "/sessions/{session_id}/restore", restorations::restore)
         .with(GET, "/sessions/{session_id}/restoration", restorations::get)
         .with(GET, "/control", upgrade::begin)

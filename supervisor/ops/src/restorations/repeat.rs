@@ -6,6 +6,7 @@ use super::plan::Plan;
 use crate::policies::Policies;
 use std::sync::Arc;
 use tokio::sync::watch;
+use vm_system_core::Refusal;
 use vm_system_core::durable::SubmittedAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
@@ -45,7 +46,8 @@ enum Stop {
 impl From<RuntimeError> for Stop {
     fn from(error: RuntimeError) -> Self {
         match error {
-            RuntimeError::NotLive => Self::Ended,
+            // It accepts inputs until it is to end.
+            RuntimeError::NotLive | RuntimeError::Refused(Refusal::NotReady(_)) => Self::Ended,
             error => Self::Failed(error.to_string()),
         }
     }
@@ -108,9 +110,8 @@ impl Repetition {
             self.policies.of_session(self.session).await.map_err(|error| failed(&error.message))?;
         let mut now = match self.runtime.repeat_input(self.session, Box::new(request), template).await {
             Ok(now) => now,
-            Err(RuntimeError::NotLive) => return Err(Stop::Ended),
-            Err(error @ RuntimeError::Refused(vm_system_core::Refusal::NotReady(_))) => {
-                return Err(self.ended_with(&failed, error));
+            Err(error @ (RuntimeError::NotLive | RuntimeError::Refused(Refusal::NotReady(_)))) => {
+                return Err(error.into());
             }
             // A file that cannot be read any more is a difference like any other.
             Err(error) => return self.note(number, (id, repeated_as), (&row.execution, error.to_string())),
@@ -118,16 +119,15 @@ impl Repetition {
         while now.status == ExecutionStatus::Waiting {
             now = self.answer(number, id, now.id).await?;
         }
+        if now.status == ExecutionStatus::Cancelled {
+            return Err(Stop::Ended);
+        }
         let stored = row_of(&self.store, now.id).await.map_err(|error| failed(&error.message))?;
         let now = stored.map_or(now, |row| row.execution);
         if now.status == ExecutionStatus::Ok && shown(&now) == shown(&row.execution) {
             return Ok(());
         }
         self.note(number, (id, repeated_as), (&row.execution, shown(&now)))
-    }
-
-    fn ended_with(&self, failed: &dyn Fn(&dyn std::fmt::Display) -> Stop, error: RuntimeError) -> Stop {
-        if self.runtime.session_owner(self.session).is_none() { Stop::Ended } else { failed(&error) }
     }
 
     /// Notes another result than before.

@@ -310,6 +310,17 @@ impl RuntimeApi for Fake {
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(self.run(session, *request, template, follower))
     }
+    fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
+    }
+    fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
+    }
+    fn is_suspended(&self, _id: SessionId) -> bool {
+        false
+    }
     fn repeat_input(
         &self,
         session: SessionId,
