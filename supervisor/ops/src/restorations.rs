@@ -88,11 +88,13 @@ impl Ops {
     ) -> Result<Progress, OpError> {
         may_be_restored(&row.session)?;
         self.check_quota(call)?;
-        let plan = Plan::of(&self.store, &row).await?;
+        // In the turns of the owner: a session may have many inputs.
+        let store = self.store.of(&row.owner);
+        let plan = Plan::of(&store, &row).await?;
         let given = GivenInputs::new(inputs, plan.inputs.len())?;
-        given.check(&self.store, &plan, repeat_effects, &row.session).await?;
+        given.check(&store, &plan, repeat_effects, &row.session).await?;
         let SessionRow { owner, worktree, session: ended, .. } = row;
-        let policy = self.store.session_policy(ended.id).await.map_err(stored)?;
+        let policy = store.session_policy(ended.id).await.map_err(stored)?;
         let policy =
             policy.ok_or_else(|| super::errors::not_found(Entity::Session, &ended.id.to_string()))?;
         let id = SessionId::from_uuid(call.subject);
@@ -125,7 +127,7 @@ impl Ops {
         });
         self.restorations.add(id, progress.clone());
         let repetition = Repetition {
-            store: self.store.clone(),
+            store,
             runtime: Arc::clone(&self.runtime),
             policies: Arc::clone(&self.policies),
             session: id,

@@ -51,7 +51,7 @@ fn it_is_not_ready_before_the_last_input_was_repeated() {
     assert_eq!(bench.machine.running(), Some(EXECUTION));
     bench.finish(6);
     assert!(matches!(bench.reply(6), Some(Err(Refusal::Busy))), "{:?}", bench.reply(6));
-    bench.ends(Outcome::Ok(None));
+    bench.ends(Outcome::Ok);
     assert!(matches!(bench.reply(5), Some(Ok(SessionReply::Executed(_)))), "{:?}", bench.reply(5));
     assert!(!bench.is_stored_as_ready() && bench.forks.is_empty(), "no guard copy yet");
     bench.finish(7);
@@ -108,6 +108,6 @@ fn what_a_record_lacks_and_effects_are_stored_once() {
     bench.calls(1);
     assert_eq!(facts_of(&bench), RepeatFacts::ARGV, "reading is no effect, and was denied");
     let mut plain = Bench::running();
-    plain.ends(Outcome::Ok(None));
+    plain.ends(Outcome::Ok);
     assert!(facts_of(&plain).is_empty());
 }

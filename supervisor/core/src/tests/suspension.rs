@@ -40,7 +40,7 @@ fn an_idle_session_is_suspended_and_the_next_execution_wakes_it_first() {
     // Never while it is busy; the time begins anew afterwards.
     bench.after(5_000);
     assert!(!bench.machine.is_suspended());
-    bench.ends(Outcome::Ok(None));
+    bench.ends(Outcome::Ok);
     bench.after(999);
     assert!(!bench.machine.is_suspended());
     bench.after(1);
@@ -68,7 +68,7 @@ fn a_request_suspends_an_idle_session_and_not_a_busy_one() {
     assert!(matches!(bench.reply(3), Some(Err(Refusal::Busy))), "{:?}", bench.reply(3));
     bench.input(SessionInput::Suspend { token: None });
     assert!(bench.signals.is_empty());
-    bench.ends(Outcome::Ok(None));
+    bench.ends(Outcome::Ok);
     for token in 4..6 {
         bench.input(SessionInput::Suspend { token: Some(Token(token)) });
         let Some(Ok(SessionReply::Session(session))) = bench.reply(token) else { panic!("no session") };
