@@ -13,7 +13,7 @@ mod repeat;
 use super::errors::{invalid, stored};
 use super::{Ops, VerbCall};
 use given::GivenInputs;
-use plan::Plan;
+use plan::RepeatedInputs;
 use repeat::Repetition;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ impl Ops {
         self.check_quota(call)?;
         // In the turns of the owner: a session may have many inputs.
         let store = self.store.of(&row.owner);
-        let plan = Plan::of(&store, &row).await?;
+        let plan = RepeatedInputs::of(&store, &row).await?;
         let given = GivenInputs::new(inputs, plan.inputs.len())?;
         given.check(&store, &plan, repeat_effects, &row.session).await?;
         let SessionRow { owner, worktree, session: ended, .. } = row;
@@ -196,7 +196,7 @@ impl Ops {
         if session.engine == Engine::Cvm || !has_ended(&session) {
             return Ok(session);
         }
-        let fact = match Plan::is_possible(&self.store, session.id).await? {
+        let fact = match RepeatedInputs::is_possible(&self.store, session.id).await? {
             Ok(()) => serde_json::json!({
                 "possible": true,
                 "command": format!("vm-system session restore {}", session.id),

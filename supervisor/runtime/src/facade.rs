@@ -453,24 +453,11 @@ impl RuntimeApi for Runtime {
     }
 
     fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(async move {
-            let live = self.live(id)?;
-            let suspend = |responder| Command::Suspend { responder: Some(responder) };
-            match self.request(&live, suspend).await? {
-                SessionReply::Session(session) => Ok(*session),
-                other => Err(unexpected(&other)),
-            }
-        })
+        Box::pin(self.suspend(id))
     }
 
     fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(async move {
-            let live = self.live(id)?;
-            match self.request(&live, |responder| Command::Resume { responder }).await? {
-                SessionReply::Session(session) => Ok(*session),
-                other => Err(unexpected(&other)),
-            }
-        })
+        Box::pin(self.resume(id))
     }
 
     fn is_suspended(&self, id: SessionId) -> bool {
@@ -480,20 +467,10 @@ impl RuntimeApi for Runtime {
     fn repeat_input(
         &self,
         session: SessionId,
-        mut request: Box<ExecuteRequest>,
+        request: Box<ExecuteRequest>,
         template: Option<Arc<PolicySnapshot>>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
-        Box::pin(async move {
-            let live = self.live(session)?;
-            let policy = live.policy(template.as_ref(), &self.0.shared.operator);
-            if let Source::File { path, .. } = &mut request.source {
-                *path = clean_relative(path)?;
-            }
-            match self.request(&live, |responder| Command::Repeat { request, policy, responder }).await? {
-                SessionReply::Executed(executed) => Ok(Arc::unwrap_or_clone(executed.record)),
-                other => Err(unexpected(&other)),
-            }
-        })
+        Box::pin(self.repeat(session, request, template))
     }
 
     fn finish_restoration(
@@ -502,16 +479,7 @@ impl RuntimeApi for Runtime {
         name: Option<String>,
         facts: JsonText,
     ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
-        Box::pin(async move {
-            let live = self.live(session)?;
-            match self
-                .request(&live, |responder| Command::FinishRestoration { name, facts, responder })
-                .await?
-            {
-                SessionReply::Session(session) => Ok(*session),
-                other => Err(unexpected(&other)),
-            }
-        })
+        Box::pin(self.finish(session, name, facts))
     }
 
     fn submit_answer(

@@ -50,6 +50,7 @@ mod owner_jails;
 mod pressure;
 mod recent_failures;
 mod registry;
+mod restoration;
 pub mod script_input;
 mod session_task;
 pub mod shares;

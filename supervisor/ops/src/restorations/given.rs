@@ -1,7 +1,7 @@
 //! What the records of inputs do not have and the client gives: redacted values, arguments, the text of sent files. What is missing, and
 //! what had effects outside of the session, is refused before anything runs, with a list.
 
-use super::plan::Plan;
+use super::plan::RepeatedInputs;
 use super::{incomplete, too_many};
 use crate::errors::{invalid, stored};
 use crate::{executions, redact};
@@ -48,7 +48,7 @@ impl GivenInputs {
     pub(super) async fn check(
         &self,
         store: &StoreHandle,
-        plan: &Plan,
+        plan: &RepeatedInputs,
         repeat_effects: bool,
         ended: &Session,
     ) -> Result<(), OpError> {

@@ -22,13 +22,13 @@ const NO_RECORD: &str = "it never became ready, or the order of its inputs was n
 
 /// The executions to repeat.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct RepeatedInputs {
     pub(super) inputs: Vec<ExecutionId>,
     /// Executions that did not end `ok`.
     pub(super) not_repeated: u64,
 }
 
-impl Plan {
+impl RepeatedInputs {
     /// Whether there is a complete record, as far as the first events show; inside: why not.
     pub(super) async fn is_possible(
         store: &StoreHandle,
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_rollback_takes_away_what_ran_behind_its_checkpoint() {
-        let (mut plan, mut checkpoints) = (Plan::default(), HashMap::new());
+        let (mut plan, mut checkpoints) = (RepeatedInputs::default(), HashMap::new());
         for (kind, detail, execution) in [
             (SessionEventType::ExecutionEnded, "ok", 1),
             (SessionEventType::Checkpointed, "1", 0),

@@ -2,7 +2,7 @@
 //! not in the record ends the restoration, because its answer would be a guess.
 
 use super::given::{GivenInputs, row_of};
-use super::plan::Plan;
+use super::plan::RepeatedInputs;
 use crate::policies::Policies;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -31,7 +31,7 @@ pub(super) struct Repetition {
     pub(super) session: SessionId,
     /// Its name when it is ready.
     pub(super) name: Option<String>,
-    pub(super) plan: Plan,
+    pub(super) plan: RepeatedInputs,
     pub(super) given: GivenInputs,
     pub(super) progress: watch::Sender<SessionRestoration>,
 }
@@ -153,7 +153,7 @@ impl Repetition {
         let failed = |why: &str| Stop::Failed(format!("input {number}: {why}"));
         let store_failed = |error: vm_system_record::StoreError| failed(&error.to_string());
         let pending = self.store.pending_task(now).await.map_err(store_failed)?;
-        let Some(pending) = pending else { return Err(failed("its task was answered by somebody else")) };
+        let Some(pending) = pending else { return Err(failed("its task was answered by another client")) };
         let recorded =
             self.store.tasks_of_run(before, pending.checkpoint - 1, 1).await.map_err(store_failed)?;
         let recorded = recorded.into_iter().find(|task| same(task, &pending));
