@@ -452,8 +452,7 @@ impl World {
                 let checkpoint = self.rng.one_in(4).then(|| self.rng.below(6).to_string());
                 SessionInput::Rollback { token, checkpoint }
             }
-            70 | 71 => SessionInput::Suspend { token: Some(token) },
-            72 => SessionInput::Suspend { token: None },
+            70..=72 => SessionInput::Suspend { token: Some(token) },
             73 => SessionInput::Resume { token },
             26..=30 => SessionInput::Fork { token, count: self.rng.below(3) as u32 + 1 },
             _ => {
