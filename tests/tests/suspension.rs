@@ -256,7 +256,7 @@ fn limits_of_memory_that_contradict_each_other_are_refused() {
         ("[memory_pressure]\nmeminfo = \"a\"\n", "must be absolute"),
     ] {
         let started = Daemon::try_start(TestDir::new(User::AsStarted), &options(config));
-        let (_, log) = started.err().expect("it is refused");
+        let (_, log) = started.expect_err("it is refused");
         assert!(log.contains(says), "{log}");
     }
 }

@@ -110,11 +110,12 @@ impl Repetition {
             self.policies.of_session(self.session).await.map_err(|error| failed(&error.message))?;
         let mut now = match self.runtime.repeat_input(self.session, Box::new(request), template).await {
             Ok(now) => now,
-            Err(error @ (RuntimeError::NotLive | RuntimeError::Refused(Refusal::NotReady(_)))) => {
-                return Err(error.into());
-            }
             // A file that cannot be read any more is a difference like any other.
-            Err(error) => return self.note(number, (id, repeated_as), (&row.execution, error.to_string())),
+            Err(error @ RuntimeError::Refused(Refusal::Load(_) | Refusal::SourceTooLarge { .. })) => {
+                self.note(number, (id, repeated_as), (&row.execution, &error.to_string()));
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
         };
         while now.status == ExecutionStatus::Waiting {
             now = self.answer(number, id, now.id).await?;
@@ -124,10 +125,10 @@ impl Repetition {
         }
         let stored = row_of(&self.store, now.id).await.map_err(|error| failed(&error.message))?;
         let now = stored.map_or(now, |row| row.execution);
-        if now.status == ExecutionStatus::Ok && shown(&now) == shown(&row.execution) {
-            return Ok(());
+        if now.status != ExecutionStatus::Ok || shown(&now) != shown(&row.execution) {
+            self.note(number, (id, repeated_as), (&row.execution, &shown(&now)));
         }
-        self.note(number, (id, repeated_as), (&row.execution, shown(&now)))
+        Ok(())
     }
 
     /// Notes another result than before.
@@ -135,17 +136,16 @@ impl Repetition {
         &self,
         input: u64,
         (execution_id, repeated_as): (ExecutionId, ExecutionId),
-        (before, now): (&Execution, String),
-    ) -> Result<(), Stop> {
+        (before, now): (&Execution, &str),
+    ) {
         self.progress.send_modify(|progress| {
             progress.different += 1;
             if progress.differences.len() < DIFFERENCES {
                 let before = shortened(&shown(before));
-                let now = shortened(&now);
+                let now = shortened(now);
                 progress.differences.push(InputDifference { input, execution_id, repeated_as, before, now });
             }
         });
-        Ok(())
     }
 
     /// Submits the recorded answer to the pending task of a repeated input.
