@@ -112,7 +112,7 @@ impl Repetition {
             Ok(now) => now,
             // A file that cannot be read any more is a difference like any other.
             Err(error @ RuntimeError::Refused(Refusal::Load(_) | Refusal::SourceTooLarge { .. })) => {
-                self.note(number, (id, repeated_as), (&row.execution, &error.to_string()));
+                self.note(number, (id, repeated_as), (&row.execution, error.to_string().as_str()));
                 return Ok(());
             }
             Err(error) => return Err(error.into()),
@@ -126,7 +126,7 @@ impl Repetition {
         let stored = row_of(&self.store, now.id).await.map_err(|error| failed(&error.message))?;
         let now = stored.map_or(now, |row| row.execution);
         if now.status != ExecutionStatus::Ok || shown(&now) != shown(&row.execution) {
-            self.note(number, (id, repeated_as), (&row.execution, &shown(&now)));
+            self.note(number, (id, repeated_as), (&row.execution, shown(&now).as_str()));
         }
         Ok(())
     }
