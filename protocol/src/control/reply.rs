@@ -5,8 +5,8 @@ use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
 use crate::model::{
-    Capability, Event, Execution, Session, SessionCheckpoint, SessionEvent, SessionInspection, StartupFile,
-    Template, TemplateDetail,
+    Capability, Event, Execution, Session, SessionCheckpoint, SessionEvent, SessionInspection,
+    SessionRestoration, StartupFile, Template, TemplateDetail,
 };
 use crate::time::Timestamp;
 use serde::Serialize;
@@ -64,6 +64,7 @@ pub enum Reply {
     BackupPart(Vec<u8>),
     Checked(Box<CheckReport>),
     SessionEvents(SessionEventPage),
+    Restoration(Box<SessionRestoration>),
 }
 
 /// A part of the events of a session.
@@ -135,11 +136,13 @@ pub struct ModuleInfo {
     pub description: String,
 }
 
-/// `{"status":"ok"}`.
+/// `{"status":"ok","memory":"normal"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct Health {
     /// `ok`.
     pub status: String,
+    /// `normal`; `high`: idle sessions are suspended; `critical`: nothing new is begun.
+    pub memory: String,
 }
 
 /// The live sessions.

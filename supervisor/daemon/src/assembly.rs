@@ -16,7 +16,7 @@ use vm_system_runtime::egress::EgressConfig;
 use vm_system_runtime::script_input::ScriptInput;
 use vm_system_runtime::workspaces::{WorkspaceLimits, Workspaces};
 use vm_system_runtime::worktree::Roots;
-use vm_system_runtime::{DurableConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
+use vm_system_runtime::{DurableConfig, PressureConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
 use vm_system_sandbox::beneath;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{KeptJail, SpawnConfig};
@@ -46,6 +46,9 @@ pub(super) struct Parts {
     pub(super) worktrees_confined: bool,
     pub(super) worktree_clients: WorktreeClients,
     pub(super) shares: ShareConfig,
+    /// See [`RuntimeConfig`].
+    pub(super) suspend_after: Option<Duration>,
+    pub(super) pressure: PressureConfig,
     pub(super) durable: DurableConfig,
     pub(super) ceilings: Limits,
     /// The folder of the workspaces' databases; none: databases are in memory only.
@@ -77,6 +80,8 @@ impl Assembly {
             worktrees_confined,
             worktree_clients,
             shares,
+            suspend_after,
+            pressure,
             durable,
             ceilings,
             workspaces,
@@ -118,6 +123,8 @@ impl Assembly {
             workspaces: Workspaces::new(workspaces, workspace_limits),
             operator,
             sessions: shares.sessions,
+            suspend_after,
+            pressure,
             file_calls: shares.file_calls,
             durable,
             stdin,

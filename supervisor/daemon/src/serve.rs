@@ -305,6 +305,8 @@ fn parts(
         roots,
         worktree_clients,
         shares: config.shares.clone(),
+        suspend_after: config.suspend_after,
+        pressure: config.pressure.clone(),
         durable: config.durable.clone(),
         ceilings: config.ceilings.clone(),
         workspaces: Some(config.state_dir.join("workspaces")),

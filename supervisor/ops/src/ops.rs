@@ -4,6 +4,7 @@ use crate::backups::Backups;
 use crate::idempotency::InFlight;
 use crate::libraries::InstalledLibraries;
 use crate::policies::Policies;
+use crate::restorations::Restorations;
 use crate::verbs::{self, Effect, VerbFacts};
 use crate::{ApiRefusal, Caller, VerbHandler, VerbRequest, audit, durable, errors, settings};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +52,8 @@ pub struct Ops {
     pub(crate) store: StoreHandle,
     pub(crate) runtime: Arc<dyn RuntimeApi>,
     pub(crate) options: OpsOptions,
-    pub(crate) policies: Policies,
+    pub(crate) policies: Arc<Policies>,
+    pub(crate) restorations: Restorations,
     /// The built-in template has a row.
     pub(crate) built_in_row: tokio::sync::OnceCell<()>,
     pub(crate) in_flight: InFlight,
@@ -98,7 +100,8 @@ impl Ops {
             store,
             runtime,
             options,
-            policies,
+            policies: Arc::new(policies),
+            restorations: Restorations::default(),
             built_in_row: tokio::sync::OnceCell::new(),
             in_flight: InFlight::default(),
             refusals: audit::Budget::default(),

@@ -77,6 +77,7 @@ impl Ops {
             worktree_path: PathBuf::from(worktree_path),
             as_user,
             libraries: self.libraries_of(&detail.template.libraries).await?,
+            restores: None,
         };
         self.policies.made(id, detail.template.id);
         let result = self.runtime.create_session(request).await.map_err(|error| creation_failed(error, id));
@@ -124,7 +125,7 @@ impl Ops {
         if query.durable && wanted == Some(SessionStatus::Ready) {
             return self.living(&scope, &query, page, live).await;
         }
-        if wanted == Some(SessionStatus::Waiting) {
+        if matches!(wanted, Some(SessionStatus::Waiting | SessionStatus::Suspended)) {
             query.status = Some(SessionStatus::Ready);
         }
         let (mut found, most) = (Vec::new(), page.limit as usize);
@@ -133,7 +134,7 @@ impl Ops {
             let rows = self.store.sessions(&scope, query.clone(), piece).await.map_err(stored)?;
             let more = rows.len() >= piece.limit as usize;
             piece.after = rows.last().map(|row| place(&row.session));
-            let sessions = rows.into_iter().map(|row| current_status(row.session, &live));
+            let sessions = rows.into_iter().map(|row| self.current(row.session, &live));
             found.extend(sessions.filter(|session| wanted.is_none_or(|status| session.status == status)));
             if !more || found.len() >= most {
                 found.truncate(most);
@@ -185,7 +186,8 @@ impl Ops {
 
     pub(super) async fn session_get(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let row = self.session(call, session).await?;
-        Ok(Reply::Session(Box::new(current_status(row.session, &self.live_programs()))))
+        let session = self.current(row.session, &self.live_programs());
+        Ok(Reply::Session(Box::new(self.with_restorability(session).await?)))
     }
 
     pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
@@ -198,6 +200,36 @@ impl Ops {
         // The session had ended before: closing is idempotent. A program's session ends with its execution.
         self.close_program(call, id).await?;
         self.session_get(call, &id.to_string()).await
+    }
+
+    pub(super) async fn session_suspend(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = match self.runtime.suspend_session(id).await {
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            result => result.map_err(OpError::from),
+        };
+        self.audit(call, id, &result).await;
+        result.map(|session| Reply::Session(Box::new(session)))
+    }
+
+    pub(super) async fn session_resume(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = match self.runtime.resume_session(id).await {
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            result => result.map_err(OpError::from),
+        };
+        self.audit(call, id, &result).await;
+        result.map(|session| Reply::Session(Box::new(session)))
+    }
+
+    /// A session with its current status: the stored one shows neither whether a program has a process nor whether a session is
+    /// suspended.
+    fn current(&self, session: Session, live_programs: &HashSet<SessionId>) -> Session {
+        let mut session = current_status(session, live_programs);
+        if session.status == SessionStatus::Ready && self.runtime.is_suspended(session.id) {
+            session.status = SessionStatus::Suspended;
+        }
+        session
     }
 
     pub(super) async fn session_inspect(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
@@ -257,7 +289,12 @@ pub(super) fn not_ready(row: &SessionRow) -> OpError {
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     OpError::new(ErrorCode::SessionNotReady, format!("session {} is {}{reason}", session.id, session.status))
         .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))
-        .with_hint("create a new session")
+        .with_hint(match session.status {
+            SessionStatus::Closed | SessionStatus::Crashed if session.engine != Engine::Cvm => {
+                "create a new session; `session get` shows whether this one can be restored"
+            }
+            _ => "create a new session",
+        })
 }
 
 /// The position of a session in a list.
@@ -334,7 +371,7 @@ pub(super) fn worktree(path: &str) -> Result<(), OpError> {
 }
 
 /// A failed start leaves a row: adds its id to the error.
-fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
+pub(super) fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
     let library = match &error {
         RuntimeError::Refused(Refusal::Library(failure)) => Some(failure.clone()),
         RuntimeError::Refused(Refusal::StartupFailed(_) | Refusal::SpawnFailed(_)) => None,

@@ -2,6 +2,7 @@
 //! audit entries. Knows nothing of tables or statements.
 
 use crate::batch::Write;
+use crate::repeat::RepeatFacts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -126,6 +127,8 @@ pub struct ExecutionRow {
     pub name: Option<String>,
     /// The execution; `events` is none.
     pub execution: Execution,
+    /// What a repetition of its input needs.
+    pub facts: RepeatFacts,
 }
 
 /// A ready session of an earlier supervisor: what another one needs to take its worker over.

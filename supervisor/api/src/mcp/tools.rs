@@ -3,6 +3,7 @@
 mod executions;
 mod plans;
 mod programs;
+mod restorations;
 mod sessions;
 mod states;
 mod tasks;
@@ -109,6 +110,7 @@ pub(super) static TOOLS: LazyLock<Vec<ToolRow>> = LazyLock::new(|| {
     rows.extend(tasks::rows());
     rows.extend(states::rows());
     rows.extend(sessions::rows());
+    rows.extend(restorations::rows());
     rows
 });
 

@@ -204,6 +204,8 @@ pub enum SubmittedAnswer {
     Unchecked(GivenAnswer),
     /// For this task: the answer as it is stored, or the reason why it does not fit.
     Checked { task: TaskId, result: Result<String, String> },
+    /// How the same task of another session ended, and its answer or error as stored.
+    Recorded { task: TaskId, outcome: TaskOutcome, answer: String },
 }
 
 impl SubmittedAnswer {
@@ -218,6 +220,7 @@ impl SubmittedAnswer {
         match self {
             Self::Unchecked(given) => row.schema.is_none().then(|| as_stored(None, given)),
             Self::Checked { task, result } => (*task == row.id).then(|| result.clone()),
+            Self::Recorded { task, answer, .. } => (*task == row.id).then(|| Ok(answer.clone())),
         }
     }
 }
