@@ -279,6 +279,10 @@ impl<E: EngineValues> Formatter<'_, E> {
         let (_, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("", 1));
         let length = self.engine.typed_array_bytes(&raw.object, 0).map_or(0, |(_, length)| length / size);
         for index in 0..length.min(self.rules.elements) {
+            if let Some(digits) = self.engine.bigint_element(&raw.object, index) {
+                entries.push(digits + "n");
+                continue;
+            }
             let Some(own) = self.engine.element(&raw.object, index) else { break };
             entries.push(self.property_value(&own.property, 0));
         }

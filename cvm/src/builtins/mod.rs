@@ -10,6 +10,7 @@
 
 mod adjust;
 mod array;
+mod array_buffer;
 mod array_dense;
 mod array_methods;
 mod bigint;
@@ -19,7 +20,9 @@ mod console;
 mod core;
 mod date;
 mod date_set;
+mod data_view;
 mod dispose;
+mod elements;
 mod error;
 mod function;
 pub(crate) mod generations;
@@ -46,6 +49,7 @@ mod string;
 mod string_make;
 mod symbol;
 mod table;
+mod typed_array;
 mod uri;
 mod web;
 

@@ -13,6 +13,7 @@
 pub(crate) mod bigint_text;
 pub(crate) mod case;
 pub(crate) mod date;
+pub(crate) mod elements;
 pub(crate) mod english;
 pub(crate) mod escape;
 pub(crate) mod json;
