@@ -349,6 +349,8 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
         let builtin = match kind {
             ObjectClass::Generator => "Generator",
             ObjectClass::AsyncGenerator => "AsyncGenerator",
+            // Its tag is a getter of the prototype.
+            ObjectClass::TypedArray(element) => typed_array(element).0,
             ObjectClass::Namespace => return "Module".to_owned(),
             _ => "",
         };

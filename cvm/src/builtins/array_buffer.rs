@@ -110,7 +110,9 @@ impl Vm<'_> {
     pub(super) fn bytes_of(&self, value: Value) -> Option<&[u8]> {
         if let Some(view) = self.st.heap.view(value) {
             let range = self.st.heap.count_of(view).and_then(|count| self.st.heap.range_of(view, 0, count));
-            return Some(range.and_then(|range| self.st.heap.bytes_at(view.buffer, range)).unwrap_or_default());
+            return Some(
+                range.and_then(|range| self.st.heap.bytes_at(view.buffer, range)).unwrap_or_default(),
+            );
         }
         self.st.heap.buffer(value.as_obj()?).map(|buffer| buffer.bytes.as_slice())
     }
@@ -163,7 +165,8 @@ fn buffer_resize(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
 fn buffer_transfer(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let (length, max) = (vm.arg_number(&c, 1)?, max_of(vm, &c, 2));
-    let size = length.to_usize().filter(|n| *n as u64 <= vm.st.heap.limit && max.is_none_or(|max| *n as u64 <= max));
+    let size =
+        length.to_usize().filter(|n| *n as u64 <= vm.st.heap.limit && max.is_none_or(|max| *n as u64 <= max));
     let Some(size) = size else { return Err(vm.range_error("Array buffer allocation failed")) };
     let Some(old) = vm.st.heap.buffer_mut(id) else { return Ok(Value::Undefined.into()) };
     let mut bytes = std::mem::take(&mut old.bytes);

@@ -56,7 +56,9 @@ fn receiver(vm: &mut Vm<'_>, c: &NativeCall, name: &str) -> Res<(Value, usize)> 
     let this = vm.this(c);
     if !is_data_view(vm, this) {
         let shown = vm.brief(this);
-        return Err(vm.type_error(&format!("Method DataView.prototype.{name} called on incompatible receiver {shown}")));
+        return Err(vm.type_error(&format!(
+            "Method DataView.prototype.{name} called on incompatible receiver {shown}"
+        )));
     }
     Ok((this, vm.arg_index(c, 0, "offset")?))
 }

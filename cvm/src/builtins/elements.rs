@@ -62,7 +62,9 @@ fn type_arg(vm: &Vm<'_>, c: &NativeCall) -> ElementType {
 fn kind(vm: &Vm<'_>, c: &NativeCall) -> (Value, Value) {
     let element = type_arg(vm, c);
     let found = KINDS.iter().find(|(one, ..)| *one == element);
-    found.map_or((Value::Undefined, Value::Undefined), |(_, ctor, proto)| (Value::Obj(*ctor), Value::Obj(*proto)))
+    found.map_or((Value::Undefined, Value::Undefined), |(_, ctor, proto)| {
+        (Value::Obj(*ctor), Value::Obj(*proto))
+    })
 }
 
 /// `$elementCount(value)`: -1 if the array is out of bounds, undefined for anything but a typed array.
@@ -163,7 +165,8 @@ fn copy(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (Some(end), Some(last)) = (start.checked_add(count), at.checked_add(count)) else {
         return Ok(Value::Undefined.into());
     };
-    let (Some((_, bytes)), Some(target)) = (part(vm, &from, start, end), vm.st.heap.range_of(&to, at, last)) else {
+    let (Some((_, bytes)), Some(target)) = (part(vm, &from, start, end), vm.st.heap.range_of(&to, at, last))
+    else {
         return Ok(Value::Undefined.into());
     };
     if kind == source {
@@ -306,7 +309,9 @@ fn test(vm: &Vm<'_>, value: Value, zero: bool) -> impl Fn(ElementValue) -> bool 
     };
     let big = big.as_ref().and_then(BigInt::to_i128);
     move |element| match element {
-        ElementValue::Number(n) => number.is_some_and(|wanted| n == wanted || (zero && n.is_nan() && wanted.is_nan())),
+        ElementValue::Number(n) => {
+            number.is_some_and(|wanted| n == wanted || (zero && n.is_nan() && wanted.is_nan()))
+        }
         ElementValue::Integer(n) => big == Some(n),
     }
 }

@@ -146,6 +146,7 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::data_view::MODULE,
     &super::typed_array::MODULE,
     &super::elements::MODULE,
+    &super::encoding::MODULE,
 ];
 
 struct Tables {

@@ -498,7 +498,8 @@ fn read_kind(r: &mut ByteReader<'_>, source: &dyn ChunkSource) -> Res<(ObjectKin
             let element = match r.u8()? {
                 DATA_VIEW => None,
                 number => Some(
-                    ElementType::of_number(usize::from(number)).ok_or(FormatError::Invalid("element type"))?,
+                    ElementType::of_number(usize::from(number))
+                        .ok_or(FormatError::Invalid("element type"))?,
                 ),
             };
             let (buffer, offset, length) = (r.id()?, r.num()?, r.num()?.checked_sub(1));

@@ -10,6 +10,7 @@
     reason = "a complete set of leaf functions, not all of which are used yet"
 )]
 
+pub(crate) mod base64;
 pub(crate) mod bigint_text;
 pub(crate) mod case;
 pub(crate) mod date;

@@ -27,7 +27,9 @@ impl Vm<'_> {
         if let Some(index) = key.as_index() {
             return Some(Some(index as usize));
         }
-        let Some(Cell::Str(StrCell::Narrow(text, _))) = self.st.heap.cell(key.as_cell()?) else { return None };
+        let Some(Cell::Str(StrCell::Narrow(text, _))) = self.st.heap.cell(key.as_cell()?) else {
+            return None;
+        };
         if !matches!(text.first()?, b'0'..=b'9' | b'-' | b'I' | b'N') {
             return None;
         }
@@ -56,7 +58,8 @@ impl Vm<'_> {
     /// Whether a lookup of this key along prototypes ends at this object, which does not have it.
     #[inline]
     pub(crate) fn ends_lookup(&self, object: &Object, key: Key) -> bool {
-        matches!(&object.kind, ObjectKind::View(view) if view.element.is_some()) && self.numeric_key(key).is_some()
+        matches!(&object.kind, ObjectKind::View(view) if view.element.is_some())
+            && self.numeric_key(key).is_some()
     }
 
     /// An element as it is stored.
@@ -95,7 +98,9 @@ impl Vm<'_> {
     pub(crate) fn set_number_element(&mut self, id: Id, index: i32, value: Value) -> bool {
         let (Some(n), Ok(index)) = (value.as_num(), usize::try_from(index)) else { return false };
         let Some(view) = self.st.heap.typed_array(Value::Obj(id)) else { return false };
-        if view.element.is_some_and(ElementType::is_big) || self.st.heap.count_of(view).is_none_or(|count| index >= count) {
+        if view.element.is_some_and(ElementType::is_big)
+            || self.st.heap.count_of(view).is_none_or(|count| index >= count)
+        {
             return false;
         }
         self.write_element(id, index, ElementValue::Number(n));
@@ -120,14 +125,20 @@ impl Vm<'_> {
     /// The value as an element, none if user code must convert it or if it cannot be one.
     pub(crate) fn plain_element(&mut self, element: ElementType, value: Value) -> Option<ElementValue> {
         match (element.is_big(), value) {
-            (false, Value::Int(_) | Value::Num(_) | Value::Undefined | Value::Null | Value::Bool(_) | Value::Str(_)) => {
-                self.prim_number(value).ok().map(ElementValue::Number)
-            }
+            (
+                false,
+                Value::Int(_)
+                | Value::Num(_)
+                | Value::Undefined
+                | Value::Null
+                | Value::Bool(_)
+                | Value::Str(_),
+            ) => self.prim_number(value).ok().map(ElementValue::Number),
             (true, Value::Big(id)) => Some(ElementValue::Integer(low_bits(&self.st.heap.big(id)))),
             (true, Value::Bool(b)) => Some(ElementValue::Integer(i128::from(b))),
-            (true, Value::Str(id)) => {
-                crate::pure::bigint_text::string_to_bigint(&self.st.heap.str(id)).ok().map(|n| ElementValue::Integer(low_bits(&n)))
-            }
+            (true, Value::Str(id)) => crate::pure::bigint_text::string_to_bigint(&self.st.heap.str(id))
+                .ok()
+                .map(|n| ElementValue::Integer(low_bits(&n))),
             _ => None,
         }
     }
@@ -148,7 +159,8 @@ impl Vm<'_> {
     pub(crate) fn must_convert(&mut self, id: Id, key: Key, value: Value) -> bool {
         let Some(index) = self.typed_key(id, key) else { return false };
         let element = self.st.heap.typed_array(Value::Obj(id)).and_then(|view| view.element);
-        self.has_element(id, index) && element.is_some_and(|element| self.plain_element(element, value).is_none())
+        self.has_element(id, index)
+            && element.is_some_and(|element| self.plain_element(element, value).is_none())
     }
 
     /// `[[DefineOwnProperty]]` of an element; a value that must be converted is refused.

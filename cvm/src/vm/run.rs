@@ -412,7 +412,8 @@ impl Vm<'_> {
                     Opcode::SetElem => {
                         if let (Value::Obj(id), Value::Int(i)) = (stack[sp - 3], stack[sp - 2]) {
                             let value = stack[sp - 1];
-                            if self.set_dense(id, i as usize, value) || self.set_number_element(id, i, value) {
+                            if self.set_dense(id, i as usize, value) || self.set_number_element(id, i, value)
+                            {
                                 sp -= 2;
                                 stack[sp - 1] = value;
                                 continue 'next;

@@ -172,7 +172,11 @@ mod tests {
                 "code from strings",
             ),
             ("built-ins/DisposableStack/length.js", "ReferenceError", "`using`"),
-            ("built-ins/Object/seal/x.js", "ReferenceError: SharedArrayBuffer is not defined", "shared memory"),
+            (
+                "built-ins/Object/seal/x.js",
+                "ReferenceError: SharedArrayBuffer is not defined",
+                "shared memory",
+            ),
             ("built-ins/Number/x.js", "something else", "details"),
         ] {
             assert_eq!(cause(path, message), expected, "{path}");
