@@ -170,6 +170,28 @@ fn a_long_sort_continues_from_a_checkpoint_in_its_middle() {
 }
 
 #[test]
+fn a_result_has_the_elements_as_json_text_has_them() {
+    for (source, json) in [
+        ("function main() { return new Uint8Array([1, 2]); }", r#"{"0":1,"1":2}"#),
+        (
+            "function main() { return { a: new Float32Array([NaN]), b: new BigInt64Array([5n]) }; }",
+            r#"{"a":{"0":null},"b":{"0":"5"}}"#,
+        ),
+        (
+            "function main() { const a = new Int8Array(0); a.x = 1; return [a, new ArrayBuffer(2)]; }",
+            r#"[{"x":1},{}]"#,
+        ),
+    ] {
+        let program = program(source);
+        let mut state = VmState::new(&program, &StateConfig::default());
+        let RunOutcome::Done { json: result, .. } = run(&program, &mut state, u64::MAX) else {
+            panic!("{source}")
+        };
+        assert_eq!(result, json, "{source}");
+    }
+}
+
+#[test]
 fn random_bytes_are_those_of_the_seed() {
     let source = "console.log(crypto.getRandomValues(new Uint8Array(9)).join())";
     assert_eq!(texts(source), texts(source));

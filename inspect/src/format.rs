@@ -1,6 +1,7 @@
 //! Owns the traversal of a value: prefix, entries, depth (Node's `formatValue` and `formatRaw`).
 
 use crate::layout::{Grouping, LineRules, reduce};
+use crate::members::typed_array;
 use crate::text::{escape, escape_symbol, is_identifier};
 use crate::values::{Boxed, EngineValues, ObjectClass, OwnKey, PROTOTYPES, Property, ValueType};
 use std::fmt::Write;
