@@ -150,8 +150,10 @@ fn buffer_resize(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let length = vm.arg_number(&c, 1)?.to_usize().unwrap_or(0);
     let before = vm.st.heap.buffer(id).map_or(0, |buffer| buffer.bytes.len());
+    // The stored largest length may be any number.
+    let most = vm.st.heap.limit;
     let Some(buffer) = vm.st.heap.buffer_mut(id) else { return Ok(Value::Undefined.into()) };
-    if buffer.max.is_none_or(|max| length as u64 > max) {
+    if buffer.max.is_none_or(|max| length as u64 > max.min(most)) {
         return Err(vm.range_error("Invalid array buffer length"));
     }
     buffer.bytes.resize(length, 0);
