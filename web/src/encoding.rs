@@ -34,12 +34,12 @@ pub fn decode(
     } else {
         encoding.new_decoder_with_bom_removal()
     };
-    let room = if fatal {
+    let space = if fatal {
         decoder.max_utf8_buffer_length_without_replacement(bytes.len())
     } else {
         decoder.max_utf8_buffer_length(bytes.len())
     };
-    let mut text = String::with_capacity(room.ok_or(DecodeError::Invalid)?);
+    let mut text = String::with_capacity(space.ok_or(DecodeError::Invalid)?);
     if fatal {
         let (result, _) = decoder.decode_to_string_without_replacement(bytes, &mut text, true);
         if result != DecoderResult::InputEmpty {

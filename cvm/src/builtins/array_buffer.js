@@ -61,9 +61,9 @@ const ArrayBufferPrototype = {
     const size = final > first ? final - first : 0;
     const C = SpeciesConstructor(this, $$ARRAY_BUFFER);
     const made = new C(size);
-    const room = LiveLength(made, "slice");
+    const space = LiveLength(made, "slice");
     if (made === this) $typeError("ArrayBuffer subclass returned this from species constructor");
-    if (room < size) $typeError("Species constructor returned a too small ArrayBuffer");
+    if (space < size) $typeError("Species constructor returned a too small ArrayBuffer");
     const now = LiveLength(this, "slice");
     if (first < now) $bytesCopy(made, 0, this, first, now - first < size ? now - first : size);
     return made;

@@ -88,10 +88,10 @@ fn text_encode(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
 /// `$textEncodeInto(text, array)`: units that were read and bytes that were written; no character is cut.
 fn text_encode_into(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let array = vm.arg(&c, 1);
-    let room = vm.bytes_of(array).map_or(0, <[u8]>::len);
+    let space = vm.bytes_of(array).map_or(0, <[u8]>::len);
     let text = text_arg(vm, &c, 0);
     // No unit is shorter than a byte; one more, because a surrogate is one half of a character.
-    let units = text.slice(0, text.len().min(room.saturating_add(1))).to_wide();
+    let units = text.slice(0, text.len().min(space.saturating_add(1))).to_wide();
     let cut = units.len() < text.len();
     let (mut read, mut bytes) = (0, Vec::new());
     for decoded in char::decode_utf16(units.iter().copied()) {
@@ -99,7 +99,7 @@ fn text_encode_into(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
         let mut utf8 = [0; 4];
         let encoded = one.encode_utf8(&mut utf8).as_bytes();
         let half = cut && read + 1 == units.len();
-        if half || bytes.len() + encoded.len() > room {
+        if half || bytes.len() + encoded.len() > space {
             break;
         }
         read += one.len_utf16();

@@ -417,8 +417,8 @@ const TypedArrayPrototype = {
       const now = CountOf(this);
       if (now < final) final = now;
       if ($elementType(made) === $elementType(this)) {
-        const room = $elementCount(made);
-        const n = final - first < room ? final - first : room;
+        const space = $elementCount(made);
+        const n = final - first < space ? final - first : space;
         if (n > 0) $elementsMove(made, this, first, n);
       } else {
         for (let k = first; k < final; k++) made[k - first] = this[k];
