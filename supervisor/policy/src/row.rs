@@ -8,6 +8,7 @@ use super::rights::{DatabaseRights, ExecRights, FsRights};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
+use vm_system_protocol::input::read_json;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::CapabilityKind;
 
@@ -184,8 +185,8 @@ fn parse<T: DeserializeOwned>(config: &JsonText, keys: &str) -> Result<T, RowErr
     if !config.as_str().trim_start().starts_with('{') {
         return wrong("config is not an object", format!("keys: {keys}"));
     }
-    serde_json::from_str(config.as_str()).map_err(|error| RowError {
-        message: format!("config: {error}"),
+    read_json("the config", config.as_str().as_bytes()).map_err(|why| RowError {
+        message: format!("config: {why}"),
         hint: if keys == "none" { "this row has no config".to_owned() } else { format!("keys: {keys}") },
     })
 }

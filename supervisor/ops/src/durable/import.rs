@@ -19,6 +19,7 @@ use uuid::Uuid;
 use vm_system_protocol::codec;
 use vm_system_protocol::control::{ArchiveKind, DurableReply, ErrorCode, NewImport, OpError, PART_BYTES};
 use vm_system_protocol::durable::CODE_BYTES;
+use vm_system_protocol::input::read_json;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Event;
 use vm_system_record::{Owner, TaskOutcome};
@@ -274,7 +275,7 @@ impl Reader {
     }
 
     fn record(&mut self, line: &[u8]) -> Result<(), String> {
-        let record: ArchiveRecord = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let record: ArchiveRecord = read_json("the record", line)?;
         let (rank, once) = rank(&record);
         if rank < self.rank
             || (once && rank == self.rank && rank > 0)
