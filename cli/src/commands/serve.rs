@@ -38,7 +38,8 @@ pub struct Args {
     /// The HTTP API's socket [default: http.sock beside the control socket]
     #[arg(long, value_name = "PATH")]
     http_socket: Option<PathBuf>,
-    /// A TCP address for HTTP, such as 127.0.0.1:3210; addresses other than loopback need --tokens
+    /// A TCP address for HTTP, such as 127.0.0.1:3210; addresses other than loopback need --tokens (may be given several times)
+    /// [default: none]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<SocketAddr>,
     /// The file of tokens (mode 0600), as TOML
@@ -47,13 +48,13 @@ pub struct Args {
     /// The folder of a web UI, served at /
     #[arg(long, value_name = "DIR")]
     ui_dir: Option<PathBuf>,
-    /// What survives a power cut: `full`: everything acknowledged; `normal`: the last commits may be lost
+    /// What survives a power cut: `full`: everything acknowledged; `normal`: the last commits may be lost [default: full]
     #[arg(long, value_name = "MODE", value_enum)]
     durability: Option<DurabilityArg>,
     /// Start with a damaged write-ahead log: the records from the damage on are lost, and the log is kept beside the database
     #[arg(long)]
     accept_damage: bool,
-    /// The sandbox walls to set up
+    /// The sandbox walls to set up [default: full]
     #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
     /// A jail for each owner: a keeper, a user and a pid namespace of its own. More memory, and the first session is slower
@@ -69,7 +70,7 @@ pub struct Args {
     /// Started as root: also use worktrees as root, without capabilities. Whoever takes the daemon over can then change root's files
     #[arg(long)]
     root_files: bool,
-    /// Exit after this time without clients and executions
+    /// Exit after this time without clients and executions [default: never]
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
     /// Run in the background: return when clients can connect; the log is daemon.log in the state directory

@@ -179,6 +179,7 @@ fn over(field: &str, value: u64, ceiling: u64) -> OpError {
         format!("limits.{field} = {shown} is over the operator's ceiling of {ceiling}"),
     )
     .with_details(&serde_json::json!({ "field": field, "value": value, "ceiling": ceiling }))
+    .with_hint(format!("the operator may raise `{field}` in [ceilings] of the daemon's --config"))
 }
 
 fn resolver(resolver: &Resolver) -> Result<(), OpError> {

@@ -95,8 +95,12 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
         CapabilityKind::Env => {
             let Variable { value } = parse(config, "value")?;
             let sane = |text: &str| !text.contains('\0');
-            if name.is_empty() || name.len() > NAME_BYTES || name.contains('=') || !sane(name) {
-                return wrong(format!("{name:?} is not the name of a variable"), "a name contains no =");
+            let is_name = |char: char| !(char == '=' || char.is_whitespace() || char.is_control());
+            if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(is_name) {
+                return wrong(
+                    format!("{name:?} is not the name of a variable"),
+                    "a name contains no = and no space",
+                );
             }
             if value.as_ref().is_some_and(|value| value.len() > VALUE_BYTES || !sane(value)) {
                 return wrong(

@@ -78,6 +78,16 @@ impl Answers {
         }
     }
 
+    /// Says how many answers of a file nobody needed.
+    pub(super) fn note_unused(&self, context: &Context) {
+        if let Self::File(left) = self {
+            let count = left.len();
+            context
+                .out
+                .note(&format!("note: the program has ended, {count} of the file's answers were not used"));
+        }
+    }
+
     /// Whether more answers may follow.
     pub(super) fn may_be_more(&self) -> bool {
         match self {

@@ -327,6 +327,9 @@ pub(super) fn stack(state: &ProgramState) -> Vec<String> {
 pub(super) struct SessionView {
     /// Id of the session
     session_id: String,
+    /// Its name, if it has one
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     /// The template from which it was created
     template_id: String,
     /// starting, ready, crashed, closed; or waiting: a program's session that has no process now
@@ -363,6 +366,7 @@ impl SessionView {
         let meta = session.runtime_meta.to_value();
         Self {
             session_id: session.id.to_string(),
+            name: session.name.clone(),
             template_id: session.template_id.to_string(),
             status: session.status,
             engine: (session.engine == Engine::Cvm).then_some(session.engine),

@@ -213,7 +213,9 @@ pub(super) fn required(field: &str, value: Option<String>) -> Result<String, Res
 pub(super) fn id(field: &str, text: &str) -> Result<String, RestError> {
     match uuid::Uuid::try_parse(text) {
         Ok(id) if text.len() == 36 => Ok(id.hyphenated().to_string()),
-        _ => Err(RestError::invalid(format!("{field} is not an id (a UUID)"))),
+        _ => Err(RestError::invalid(format!(
+            "{field} is not an id (a UUID): names are not accepted here, lists show the ids"
+        ))),
     }
 }
 
