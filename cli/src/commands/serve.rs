@@ -270,6 +270,14 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     }
     config.keep_sessions = args.keep_sessions;
     config.idle_exit = args.idle_exit.map(|seconds| Duration::from_secs(u64::from(seconds)));
+    // The variable may be set for daemons of root.
+    let names_user =
+        args.user.as_ref().is_some_and(|user| std::env::var("VM_SYSTEM_USER").as_ref() != Ok(user));
+    if (names_user || args.root_files) && !nix::unistd::geteuid().is_root() && !args.background {
+        context
+            .out
+            .note("note: --user and --root-files have no effect: they are for a daemon that root starts");
+    }
     config.users.user = args.user.or(config.users.user);
     config.users.root_files |= args.root_files;
     config.keeper_per_owner |= args.keeper_per_owner;
