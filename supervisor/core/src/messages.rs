@@ -217,18 +217,19 @@ impl SessionMachine {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let message = message.chars().take(NOTE_CHARS).collect();
         let event = running.number_own(message, level, now);
-        let execution = running.id();
-        let batch: Arc<[Event]> = Arc::new([event]);
-        running.collect(&batch);
-        let pending =
-            Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
-        self.persist(pending, vec![Write::Events(batch)], false, out);
+        self.add_event(event, out);
     }
 
     /// An event of the running execution; the audit log has those that end without one.
     pub(super) fn http_ended(&mut self, record: HttpRecord, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let event = running.number_http(record, now);
+        self.add_event(event, out);
+    }
+
+    /// Stores and publishes an event that this machine has numbered.
+    fn add_event(&mut self, event: Event, out: &mut Vec<SessionAction>) {
+        let Some(Current::Running(running)) = &mut self.current else { return };
         let execution = running.id();
         let batch: Arc<[Event]> = Arc::new([event]);
         running.collect(&batch);
