@@ -191,11 +191,11 @@ fn errors_say_what_to_do() {
     let error = env.run(add.split(' ').chain(config)).failed(2);
     assert!(error.contains("`paths` must be a list, not the text \"x\""), "{error}");
     env.file("bad.toml", "\nmax_sessions = \"many\"");
-    let error = env.run(["serve", "--config", "bad.toml"]).failed(2);
+    let error = env.run(["serve", "--state-dir", "other", "--config", "bad.toml"]).failed(2);
     assert!(error.contains("line 2: `max_sessions` must be a whole number"), "{error}");
     let error = env.run(["run", "--allow-env", "NOT_SET_ANYWHERE", "-e", "1"]).stderr;
     assert!(error.contains("NOT_SET_ANYWHERE: your environment has no such variable"), "{error}");
-    // What an agent's host configured is told at its start.
+    // What an agent's host configures is checked at the start.
     let error = env.run(["mcp", "--state-dir", "a", "--server-url", "unix:/x"]).failed(2);
     assert!(error.contains("name two daemons"), "{error}");
     env.run(["mcp", "--server-url", "nonsense"]).failed(2);

@@ -166,7 +166,7 @@ impl Ops {
         if let Some(similar) = self.similar(call, entity, reference).await {
             return error.with_hint(format!("did you mean {similar:?}?"));
         }
-        let (whose, list) = match entity {
+        let (kind, list) = match entity {
             Entity::Template => ("templates", "`vm-system template list`"),
             Entity::Session => ("sessions", "`vm-system session list`"),
             Entity::Program => ("programs", "`vm-system program list`"),
@@ -177,10 +177,10 @@ impl Ops {
             _ => return error,
         };
         if prefix(reference).is_some() {
-            return error.with_hint(format!("{list} shows your {whose} with their ids"));
+            return error.with_hint(format!("{list} shows your {kind} with their ids"));
         }
         let others = if call.caller.admin { "; what others own is named by its id" } else { "" };
-        error.with_hint(format!("names are looked up among your own {whose}, which {list} shows{others}"))
+        error.with_hint(format!("names are looked up among your own {kind}, which {list} shows{others}"))
     }
 
     /// A name or an id of the caller's own objects that is like the reference.

@@ -166,20 +166,20 @@ fn tasks_of_sessions_are_listed_and_sessions_have_their_names() {
     assert_eq!(session["name"], "s");
     let again = agent.tool("session_create", json!({ "name": "s" }));
     assert_eq!(again["_meta"]["vm-system/error"]["code"], "CONFLICT", "{again}");
-    let asked = agent.data("session_eval", json!({ "sessionId": "s", "code": "CC('sess?')" }));
+    let pending = agent.data("session_eval", json!({ "sessionId": "s", "code": "CC('sess?')" }));
     agent.text("load", json!({ "programId": "p", "source": "function main() { return CC('prog?'); }" }));
     agent.text("start", json!({ "programId": "p", "executionId": "e" }));
     for arguments in [json!({}), json!({ "status": "waiting" })] {
         let listed = agent.data("list_executions", arguments);
         let expected = json!([{
-            "executionId": asked["executionId"], "sessionId": session["sessionId"], "prompt": "sess?",
+            "executionId": pending["executionId"], "sessionId": session["sessionId"], "prompt": "sess?",
         }]);
         assert_eq!(listed["sessionTasks"], expected, "{listed}");
         assert_eq!(listed["executions"].as_array().map(Vec::len), Some(1), "{listed}");
     }
     let ended = agent.data("list_executions", json!({ "status": "ok" }));
     assert_eq!(ended.get("sessionTasks"), None, "{ended}");
-    // A wrong argument is told in plain words.
+    // A wrong argument gets an error in plain words.
     let wrong = agent.tool("session_eval", json!({ "sessionId": 1, "code": "1" }));
     assert!(text(&wrong).contains("`sessionId` must be a text, not 1"), "{wrong}");
     agent.close();

@@ -3,6 +3,7 @@
 mod executions;
 mod plans;
 mod programs;
+mod session_tasks;
 mod sessions;
 mod states;
 mod tasks;

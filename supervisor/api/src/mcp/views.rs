@@ -12,6 +12,8 @@ use vm_system_protocol::model::{
 
 /// Longest prompt in a response (bytes).
 const PROMPT_BYTES: usize = 128 * 1024;
+/// Most lines of a stack in a response.
+const PLACES: usize = 20;
 /// Longest result in a response (bytes of JSON).
 pub(super) const RESULT_BYTES: usize = 128 * 1024;
 /// Longest value of a variable in a response (bytes).
@@ -387,6 +389,16 @@ pub(super) fn line(event: &Event) -> Option<&str> {
         EventPayload::Console { text, .. }
         | EventPayload::Stdout { text }
         | EventPayload::Stderr { text } => Some(text),
+        _ => None,
+    }
+}
+
+/// The lines of an exception's stack that are places in the code.
+pub(super) fn places_of(event: &Event) -> Option<impl Iterator<Item = &str>> {
+    match &event.payload {
+        EventPayload::Exception { stack, .. } => {
+            Some(stack.lines().filter(|line| line.trim_start().starts_with("at ")).take(PLACES))
+        }
         _ => None,
     }
 }

@@ -1,15 +1,16 @@
 //! Tools for executions: start, state, output.
 
 use super::programs::{Deletion, ask_first, confirmed};
+use super::session_tasks::{ListedSessionTask, session_tasks};
 use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::ToolCall;
 use crate::mcp::outcome;
-use crate::mcp::output::{ToolError, ToolOutput, shortened};
+use crate::mcp::output::{ToolError, ToolOutput};
 use crate::mcp::schema::{self, JsonSchema, schemars};
 use crate::mcp::views::{self, ExecutionView, TaskStatusView, TaskView, VariableView};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListCursor, ListPage, NewRun, Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
@@ -19,8 +20,6 @@ use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, ProgramSta
 const LISTED: u32 = 200;
 /// Pages of a list that are read for a status.
 const PAGES: usize = 50;
-/// Most tasks of sessions in a list.
-const SESSION_TASKS: usize = 50;
 /// Longest prompt in a list (bytes).
 const LISTED_PROMPT_BYTES: u32 = 1_000;
 /// Events that are read at a time.
@@ -317,18 +316,7 @@ struct ExecutionList {
     truncated: Option<bool>,
     /// Executions of sessions that wait for the answer to a task; only without programId, and with no status or `waiting`
     #[serde(skip_serializing_if = "Option::is_none")]
-    session_tasks: Option<Vec<SessionTask>>,
-}
-
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct SessionTask {
-    /// Id of the execution, for submitTask
-    execution_id: String,
-    /// Id of the session
-    session_id: String,
-    /// The prompt, cut if it is long
-    prompt: String,
+    session_tasks: Option<Vec<ListedSessionTask>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -392,39 +380,6 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     }
     let output = ToolOutput::new(text, &data);
     Ok(if truncated { output.and("[truncated: there may be more, older executions]") } else { output })
-}
-
-/// The pending tasks of sessions, oldest first; the listed executions of programs have theirs.
-async fn session_tasks(call: &ToolCall<'_>, runs: &[Run]) -> Result<Vec<SessionTask>, ToolError> {
-    let page = ListPage { limit: Some(LISTED), after: None };
-    let tasks = match call.durable(DurableOp::TaskList(page)).await? {
-        DurableReply::Tasks(tasks) => tasks,
-        other => return Err(ToolError::unexpected(&other)),
-    };
-    let listed: HashSet<ExecutionId> = runs.iter().map(|run| run.execution.id).collect();
-    let mut found = Vec::new();
-    for task in tasks.iter().filter(|task| !listed.contains(&task.execution_id)).take(SESSION_TASKS) {
-        let execution = task.execution_id.to_string();
-        match call.run(DurableOp::RunGet { execution: execution.clone() }).await {
-            // One of a program that is not listed.
-            Ok(_) => continue,
-            Err(ToolError::Reported { .. }) => {}
-            Err(error) => return Err(error),
-        }
-        match call.perform(Op::ExecGet { execution: execution.clone() }).await {
-            Ok(Reply::Execution(of_session)) => found.push(SessionTask {
-                execution_id: execution,
-                session_id: of_session.session_id.to_string(),
-                prompt: shortened(&task.prompt, LISTED_PROMPT_BYTES as usize)
-                    .unwrap_or(&task.prompt)
-                    .to_owned(),
-            }),
-            // Deleted meanwhile.
-            Ok(_) | Err(ToolError::Reported { .. }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(found)
 }
 
 /// The newest executions with this status, and whether there may be more. Without a verb that filters, pages are read until there

@@ -14,8 +14,8 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session,
-    SessionInspection, SessionStatus, Task,
+    Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session, SessionInspection,
+    SessionStatus, Task,
 };
 
 /// Most sessions of a list.
@@ -26,8 +26,6 @@ const OUTPUT_BYTES: usize = 16 * 1024;
 const VALUE_BYTES: usize = 16 * 1024;
 /// Events that are read for one evaluation, and listed by `get_events`.
 const EVENTS: u32 = 1_000;
-/// Most lines of a stack in a response.
-const PLACES: usize = 20;
 /// Events of one response (bytes of JSON).
 const EVENTS_BYTES: usize = 64 * 1024;
 
@@ -347,7 +345,7 @@ fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
     if let Some(error) = &execution.error {
         let label = if error.message.starts_with("Error: ") { "" } else { "Error: " };
         add(&format!("{label}{}", error.message));
-        for place in events.iter().rev().find_map(places_of).into_iter().flatten() {
+        for place in events.iter().rev().find_map(views::places_of).into_iter().flatten() {
             add(place);
         }
     }
@@ -364,16 +362,6 @@ fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
         execution_id: id,
     };
     if data.error.is_some() { ToolOutput::failed(text, &data) } else { ToolOutput::new(text, &data) }
-}
-
-/// The lines of an exception's stack that are places in the code.
-fn places_of(event: &Event) -> Option<impl Iterator<Item = &str>> {
-    match &event.payload {
-        EventPayload::Exception { stack, .. } => {
-            Some(stack.lines().filter(|line| line.trim_start().starts_with("at ")).take(PLACES))
-        }
-        _ => None,
-    }
 }
 
 #[derive(Deserialize, JsonSchema)]
