@@ -11,6 +11,7 @@ use crate::mcp::views::{self, ExecutionView, TaskStatusView, TaskView, VariableV
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListCursor, ListPage, NewRun, Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
@@ -373,10 +374,11 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
     };
     let mut text = serde_json::to_string_pretty(&json!(data.executions)).unwrap_or_default();
     for task in data.session_tasks.iter().flatten() {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "\nTask of session {}: submitTask executionId={}: {}",
             task.session_id, task.execution_id, task.prompt
-        ));
+        );
     }
     let output = ToolOutput::new(text, &data);
     Ok(if truncated { output.and("[truncated: there may be more, older executions]") } else { output })
