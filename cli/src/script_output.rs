@@ -185,7 +185,7 @@ impl ScriptOutput {
                 self.other_hint.set(Some("hint: `--timeout TIME` gives the script more time"));
             }
             Some("MEMORY_LIMIT") => {
-                self.other_hint.set(Some("hint: `--memory MIB` gives the script more memory"))
+                self.other_hint.set(Some("hint: `--memory MIB` gives the script more memory"));
             }
             _ => {}
         }

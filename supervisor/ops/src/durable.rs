@@ -59,9 +59,10 @@ pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
         DurableOp::Export { reference, .. } => ("program export", Reads, reference),
         // An import stores nothing before its end.
         DurableOp::ImportBegin(_) => ("program import", Reads, ""),
-        DurableOp::ImportPart { import, .. } => ("program import", Reads, import),
+        DurableOp::ImportPart { import, .. } | DurableOp::ImportDrop { import } => {
+            ("program import", Reads, import)
+        }
         DurableOp::ImportEnd { import } => ("program import", Changes, import),
-        DurableOp::ImportDrop { import } => ("program import", Reads, import),
         DurableOp::RunDelete { execution } => ("program forget", Changes, execution),
         DurableOp::CurrentGet { client } => ("program current", Reads, client),
         DurableOp::CurrentSet { execution, .. } => ("program set-current", Changes, execution),
