@@ -14,7 +14,7 @@ pub use durable::{
     Variable,
 };
 pub use event::{ConsoleLevel, Event, EventPayload, HttpRecord, JsType, ResultValue, console_piece};
-pub use execution::{Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};
+pub use execution::{EXECUTION_CODES, Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};
 pub use session::{
     InputDifference, RestorationStatus, Session, SessionCheckpoint, SessionEvent, SessionEventType,
     SessionInspection, SessionRestoration, SessionStatus,

@@ -209,6 +209,7 @@ enums! {
         CurrentSet { client, execution },
         PlanCheck(plan), PlanLoad { name, plan, done },
         Prompts { executions, bytes }, Counts,
+        ImportDrop { import },
     }
     GivenAnswer { Typed(text), Json(json) }
     ArchiveKind { Program, Execution }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vm_system_api::read_toml;
 use vm_system_ops::OpsOptions;
 use vm_system_policy::{Operator, is_command_name};
 use vm_system_protocol::model::Limits;
@@ -387,7 +388,7 @@ impl ConfigFile {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let file: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let file: Self = read_toml(text)?;
         let roots = file.worktree_root.iter().map(|root| &root.path);
         match file.worktree_roots.iter().flatten().chain(roots).find(|root| !root.is_absolute()) {
             Some(root) => Err(format!("worktree_roots must be absolute, `{}` is not", root.display())),

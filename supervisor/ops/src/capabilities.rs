@@ -125,7 +125,9 @@ fn taken(error: StoreError, capability: &Capability) -> OpError {
             format!("the template has a capability of kind {kind} called {name:?} already"),
         )
         .with_details(&serde_json::json!({ "kind": kind, "name": name }))
-        .with_hint("remove it first"),
+        .with_hint(
+            "to change a row, remove it and add it again: `vm-system template remove-capability TEMPLATE ID`",
+        ),
         other => stored(other),
     }
 }

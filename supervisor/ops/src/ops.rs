@@ -5,6 +5,7 @@ use crate::idempotency::InFlight;
 use crate::libraries::InstalledLibraries;
 use crate::policies::Policies;
 use crate::restorations::Restorations;
+use crate::sessions::SessionNames;
 use crate::verbs::{self, Effect, VerbFacts};
 use crate::{ApiRefusal, Caller, VerbHandler, VerbRequest, audit, durable, errors, settings};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,6 +64,7 @@ pub struct Ops {
     /// Held while a verb reads, decides and writes: serializes changes of templates and installations.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
+    pub(crate) session_names: SessionNames,
     pub(crate) backups: Arc<Backups>,
     pub(crate) checks: Arc<durable::CheckThreads>,
     pub(crate) stop: CancellationToken,
@@ -109,6 +111,7 @@ impl Ops {
             installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
             imports: Arc::default(),
+            session_names: SessionNames::default(),
             backups: Arc::default(),
             checks: Arc::default(),
             stop,

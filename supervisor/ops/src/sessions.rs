@@ -5,12 +5,12 @@ use super::{LIST_ROWS, Ops, VerbCall, fitting, libraries};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm_system_core::{LibraryFailure, LibraryProblem, Refusal};
 use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_protocol::model::{Engine, Session, SessionStatus};
-use vm_system_record::{Cursor, Entity, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
+use vm_system_record::{Cursor, Entity, Owner, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
 use vm_system_runtime::{CreateSession, RuntimeError};
 
 /// Longest label of a session (bytes).
@@ -20,7 +20,58 @@ const NAME_CHARS: usize = 200;
 /// Longest path (bytes); the kernel's own limit.
 const PATH_BYTES: usize = 4_096;
 
+/// Names of sessions that are being created.
+#[derive(Debug, Default)]
+pub(crate) struct SessionNames(Mutex<HashSet<(Owner, String)>>);
+
+impl SessionNames {
+    fn lock(&self) -> MutexGuard<'_, HashSet<(Owner, String)>> {
+        // Nothing under this lock can panic half-way through a change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name, unless another request has it; returned when the value is dropped.
+    fn reserve(&self, owner: &Owner, name: &str) -> Option<ReservedName<'_>> {
+        let name = (owner.clone(), name.to_owned());
+        let is_free = self.lock().insert(name.clone());
+        // Not made otherwise: its end would give the name of the other request away.
+        is_free.then(|| ReservedName { names: self, name })
+    }
+}
+
+/// A name that no other session gets while this one is being created.
+struct ReservedName<'a> {
+    names: &'a SessionNames,
+    name: (Owner, String),
+}
+
+impl Drop for ReservedName<'_> {
+    fn drop(&mut self) {
+        self.names.lock().remove(&self.name);
+    }
+}
+
 impl Ops {
+    /// A name is unique among the live sessions of an owner.
+    async fn free_name(&self, call: &VerbCall<'_>, name: &str) -> Result<ReservedName<'_>, OpError> {
+        let taken = |id: Option<SessionId>| {
+            let error = OpError::new(
+                ErrorCode::Conflict,
+                format!("{name:?} is the name of another session that has not ended"),
+            )
+            .with_hint("choose another name, or close the session first: `vm-system session close NAME`");
+            match id {
+                Some(id) => error.with_details(&serde_json::json!({ "session_id": id })),
+                None => error,
+            }
+        };
+        let reserved = self.session_names.reserve(&call.caller.owner, name).ok_or_else(|| taken(None))?;
+        match self.live_named(call, name).await? {
+            Some(id) => Err(taken(Some(id))),
+            None => Ok(reserved),
+        }
+    }
+
     pub(super) async fn session_create(
         &self,
         call: &VerbCall<'_>,
@@ -54,6 +105,10 @@ impl Ops {
             .with_hint("create sessions from templates with engine quickjs"));
         }
         self.check_quota(call)?;
+        let _reserved = match &name {
+            Some(name) => Some(self.free_name(call, name).await?),
+            None => None,
+        };
         let id = SessionId::from_uuid(call.subject);
         let mut runtime = template.policy.settings.runtime.clone();
         shorten("ttl_s", &mut runtime.ttl_s, ttl_s)?;
@@ -99,7 +154,9 @@ impl Ops {
             None => None,
         };
         let page = super::page(filter.page, LIST_ROWS)?;
-        let durable = filter.engine == Some(Engine::Cvm);
+        // Only sessions of programs wait.
+        let waiting = filter.status == Some(SessionStatus::Waiting) && filter.engine.is_none();
+        let durable = waiting || filter.engine == Some(Engine::Cvm);
         let query = SessionQuery {
             status: filter.status,
             template,

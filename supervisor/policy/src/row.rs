@@ -10,6 +10,7 @@ use super::rights::{DatabaseRights, ExecRights, FsRights};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
+use vm_system_protocol::input::read_json;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::HTTP_METHOD_BYTES;
 use vm_system_protocol::model::CapabilityKind;
@@ -97,8 +98,12 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
         CapabilityKind::Env => {
             let Variable { value } = parse(config, "value")?;
             let sane = |text: &str| !text.contains('\0');
-            if name.is_empty() || name.len() > NAME_BYTES || name.contains('=') || !sane(name) {
-                return wrong(format!("{name:?} is not the name of a variable"), "a name contains no =");
+            let is_name = |char: char| !(char == '=' || char.is_whitespace() || char.is_control());
+            if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(is_name) {
+                return wrong(
+                    format!("{name:?} is not the name of a variable"),
+                    "a name contains no = and no space",
+                );
             }
             if value.as_ref().is_some_and(|value| value.len() > VALUE_BYTES || !sane(value)) {
                 return wrong(
@@ -187,8 +192,8 @@ fn parse<T: DeserializeOwned>(config: &JsonText, keys: &str) -> Result<T, RowErr
     if !config.as_str().trim_start().starts_with('{') {
         return wrong("config is not an object", format!("keys: {keys}"));
     }
-    serde_json::from_str(config.as_str()).map_err(|error| RowError {
-        message: format!("config: {error}"),
+    read_json("the config", config.as_str().as_bytes()).map_err(|why| RowError {
+        message: format!("config: {why}"),
         hint: if keys == "none" { "this row has no config".to_owned() } else { format!("keys: {keys}") },
     })
 }

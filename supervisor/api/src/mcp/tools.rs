@@ -4,6 +4,7 @@ mod executions;
 mod plans;
 mod programs;
 mod restorations;
+mod session_tasks;
 mod sessions;
 mod states;
 mod tasks;

@@ -8,6 +8,7 @@ use crate::{Now, Token};
 use serde_json::Value;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::TaskId;
+use vm_system_protocol::input::not_json;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_protocol::time::Timestamp;
@@ -232,7 +233,7 @@ fn as_stored(schema: Option<&Schema>, answer: &GivenAnswer) -> Result<String, St
         (GivenAnswer::Typed(text), Some(schema)) => typed(text, schema),
         (GivenAnswer::Json(json), schema) => {
             let value = serde_json::from_str::<Value>(json.as_str());
-            let value = value.map_err(|error| format!("it is not JSON: {error}"))?;
+            let value = value.map_err(|error| not_json(&error))?;
             match (schema, value) {
                 (None, Value::String(text)) => Ok(text),
                 (None, _) => Ok(json.as_str().trim().to_owned()),
@@ -256,7 +257,7 @@ fn typed(answer: &str, schema: &Schema) -> Result<String, String> {
             Ok(()) => Ok(value.to_string()),
             Err(why) => bare().and_then(Result::ok).ok_or(why),
         },
-        Err(error) => bare().unwrap_or_else(|| Err(format!("it is not JSON: {error}"))),
+        Err(error) => bare().unwrap_or_else(|| Err(not_json(&error))),
     }
 }
 

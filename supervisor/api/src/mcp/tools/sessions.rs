@@ -343,7 +343,11 @@ fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
         add(&format!("Waiting for an answer (submitTask executionId={id}): {prompt}"));
     }
     if let Some(error) = &execution.error {
-        add(&format!("Error: {}", error.message));
+        let label = if error.message.starts_with("Error: ") { "" } else { "Error: " };
+        add(&format!("{label}{}", error.message));
+        for place in events.iter().rev().find_map(views::places_of).into_iter().flatten() {
+            add(place);
+        }
     }
     let data = EvaluationView {
         session_id: execution.session_id.to_string(),
