@@ -161,13 +161,14 @@ def policy():
 def worktree():
     paths = ["a.js", "a/b/c.mjs", "up/secret.js", "a/up/secret.js", "out/deep", "file.js", "absolute/etc/passwd", "loop",
              "a/inside/secret.js", "../secret.js", "a/./../a.js", "hidden/secret.js"]
-    specifiers = ["./a\n", "./b/c.mjs\na/index.js", "m\na.js", "../a.js\na/b/c.mjs", "/a.js\n", "../../secret.js\na/b/c.mjs"]
+    lists = ["a\na.js\na/index.js", "a/b/c.mjs", "node_modules/m/index.js", "nothing\nup/secret.js\nfile.js", "hidden/secret.js\na.js",
+             "../secret.js", "a/inside/secret.js", "node_modules/m"]
     for number, path in enumerate(paths):
         for which in (0, 1):
             write("worktree", f"path-{number}-{which}", bytes([which]) + path.encode())
-    for number, specifier in enumerate(specifiers):
-        for which in (2, 5, 8, 254):
-            write("worktree", f"specifier-{number}-{which}", bytes([which]) + specifier.encode())
+    for number, candidates in enumerate(lists):
+        for which in (2, 5, 8, 26, 254):
+            write("worktree", f"candidates-{number}-{which}", bytes([which]) + candidates.encode())
 
 
 if __name__ == "__main__":

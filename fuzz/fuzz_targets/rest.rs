@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use vm_system_api::control::{OwnUser, PeerPolicy, ServerState};
-use vm_system_api::rest::{Listeners, RestLimits, RestOptions, TokenBook, serve};
+use vm_system_api::rest::{EndedSessions, Listeners, RestLimits, RestOptions, SessionKey, TokenBook, serve};
 use vm_system_fuzz::verbs::NoVerbs;
 
 struct Server {
@@ -26,8 +26,11 @@ fn server() -> &'static Server {
             peers: PeerPolicy::new(OwnUser::Person(own), 65_533, None),
             require_token: false,
             allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
             ui: None,
             limits: RestLimits::default(),
+            session_key: SessionKey::default(),
+            ended_sessions: EndedSessions::default(),
         };
         let listeners = Listeners { unix, tcp: Vec::new() };
         runtime.spawn(serve(listeners, Arc::new(NoVerbs), options, ServerState::default()));

@@ -1,12 +1,11 @@
-//! Any path or module specifier on a worktree with links that leave it: no file outside of it is ever read, and none that may not
-//! be loaded. First byte: the call; then the path, or a specifier, a line break and the file that requests it.
+//! Any path or list of a module's candidates on a worktree with links that leave it: no file outside of it is ever read, and none that
+//! may not be loaded. First byte: the call; then the path, or the candidates, one a line.
 #![no_main]
 
 use std::os::unix::fs::symlink;
 use std::sync::OnceLock;
 use vm_system_policy::paths::{PathRules, Pattern};
-use vm_system_protocol::model::Resolver;
-use vm_system_runtime::worktree::{Wanted, Worktree, clean_relative, resolve};
+use vm_system_runtime::worktree::{Wanted, Worktree, clean_relative, first_existing};
 
 /// The content of all files that no call may return.
 const SECRET: &str = "secret";
@@ -69,16 +68,21 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             }
         }
         _ => {
-            let (specifier, referrer) = text.split_once('\n').unwrap_or((text, ""));
+            let candidates: Vec<String> = text.lines().map(str::to_owned).collect();
             let rules = PathRules::one(
                 ["a/**", "*.js", "node_modules/**"]
                     .map(|rule| Pattern::parse(rule).expect("a pattern"))
                     .to_vec(),
             );
-            let resolver = Resolver { allow_absolute_repo_imports: which > 127, ..Resolver::default() };
-            let (import, esm) = (which & 4 == 0, which & 8 == 0);
-            let wanted = Wanted { specifier, referrer, import, esm, cap: CAP, load: Some(&rules) };
-            if let Ok(found) = resolve(tree, &resolver, wanted) {
+            let wanted = Wanted {
+                candidates: &candidates,
+                import: which & 4 == 0,
+                package: which & 16 == 0,
+                esm: which & 8 == 0,
+                cap: CAP,
+                load: Some(&rules),
+            };
+            if let Ok(found) = first_existing(tree, wanted) {
                 assert_ne!(found.source, SECRET, "{found:?}");
             }
         }

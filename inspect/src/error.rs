@@ -1,6 +1,6 @@
 //! Owns errors as text: header, stack, cause, and the errors of an `AggregateError`.
 
-use crate::format::{Formatter, Members, ObjectFacts, ObjectFormat};
+use crate::format::{Formatter, ObjectFacts, ObjectFormat};
 use crate::values::{EngineValues, ObjectClass, ValueType};
 
 /// `TypeError: message` from plain data; `Error` if the name is behind an accessor.
@@ -24,7 +24,7 @@ pub fn error_header<E: EngineValues>(engine: &E, error: &E::Value) -> String {
 }
 
 impl<E: EngineValues> Formatter<'_, E> {
-    pub(super) fn error_shape(&mut self, raw: &ObjectFacts<E::Value>, level: usize) -> ObjectFormat<E::Key> {
+    pub(super) fn error_shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
         let mut keys = self.keys(&raw.object);
         let header = error_header(self.engine, &raw.object);
         let stack = self.engine.error_stack(&raw.object).filter(|stack| !stack.is_empty());
@@ -61,17 +61,7 @@ impl<E: EngineValues> Formatter<'_, E> {
             let line = format!("\n{}", " ".repeat(self.indentation));
             base = base.replace('\n', &line);
         }
-        let _ = level;
-        let alone = keys.is_empty().then(|| base.clone());
-        ObjectFormat {
-            base,
-            open: "{".to_owned(),
-            close: "}",
-            keys,
-            members: Members::None,
-            list: false,
-            alone,
-        }
+        ObjectFormat::with_base(base, keys)
     }
 
     /// Whether this is an own `name`, `message` or `stack` of the error that its stack text already contains.

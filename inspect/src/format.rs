@@ -1,6 +1,7 @@
 //! Owns the traversal of a value: prefix, entries, depth (Node's `formatValue` and `formatRaw`).
 
 use crate::layout::{Grouping, LineRules, reduce};
+use crate::members::typed_array;
 use crate::text::{escape, escape_symbol, is_identifier};
 use crate::values::{Boxed, EngineValues, ObjectClass, OwnKey, PROTOTYPES, Property, ValueType};
 use std::fmt::Write;
@@ -45,6 +46,34 @@ pub(super) struct ObjectFormat<K> {
     pub(super) list: bool,
     /// The complete text of an object without keys.
     pub(super) alone: Option<String>,
+}
+
+impl<K> ObjectFormat<K> {
+    /// A text, and the properties after it in braces.
+    pub(super) fn with_base(base: String, keys: Vec<K>) -> Self {
+        Self {
+            alone: keys.is_empty().then(|| base.clone()),
+            base,
+            open: "{".to_owned(),
+            close: "}",
+            keys,
+            members: Members::None,
+            list: false,
+        }
+    }
+
+    /// Elements in brackets.
+    pub(super) fn list(open: String, keys: Vec<K>, members: Members, is_empty: bool) -> Self {
+        Self {
+            alone: (is_empty && keys.is_empty()).then(|| format!("{open}]")),
+            base: String::new(),
+            open,
+            close: "]",
+            keys,
+            members,
+            list: true,
+        }
+    }
 }
 
 /// The members between the braces, before the properties.
@@ -158,17 +187,12 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
         let view = self.engine.view(&object, kind, constructor.as_deref());
         let (object, kind) = view.unwrap_or((object, kind));
         let raw = ObjectFacts { object, kind, constructor, tag };
-        let shape = self.shape(&raw, level, typed);
+        let shape = self.shape(&raw);
         if let Some(alone) = shape.alone {
             return self.spend(alone);
         }
         if level > self.depth {
-            if matches!(
-                kind,
-                ObjectClass::RegExp | ObjectClass::Date | ObjectClass::Error | ObjectClass::DomException
-            ) && !shape.base.is_empty()
-                && kind == ObjectClass::RegExp
-            {
+            if kind == ObjectClass::RegExp && !shape.base.is_empty() {
                 return shape.base;
             }
             let prefix = prefix(&raw, if kind == ObjectClass::Array { "Array" } else { "Object" }, "");
@@ -349,6 +373,8 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
         let builtin = match kind {
             ObjectClass::Generator => "Generator",
             ObjectClass::AsyncGenerator => "AsyncGenerator",
+            // Its tag is a getter of the prototype.
+            ObjectClass::TypedArray(element) => typed_array(element).0,
             ObjectClass::Namespace => return "Module".to_owned(),
             _ => "",
         };
@@ -374,14 +400,14 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
     }
 
     /// The brackets, base text and keys of each kind.
-    fn shape(&mut self, raw: &ObjectFacts<E::Value>, level: usize, typed: bool) -> ObjectFormat<E::Key> {
+    fn shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
         match raw.kind {
             ObjectClass::Array => self.array_shape(raw),
             ObjectClass::TypedArray(_) => self.typed_array_shape(raw),
             ObjectClass::Function => self.function_shape(raw),
-            ObjectClass::Error | ObjectClass::DomException => self.error_shape(raw, level),
+            ObjectClass::Error | ObjectClass::DomException => self.error_shape(raw),
             ObjectClass::RegExp | ObjectClass::Date | ObjectClass::Boxed(_) => self.value_shape(raw),
-            _ => self.object_shape(raw, typed),
+            _ => self.object_shape(raw),
         }
     }
 
@@ -399,20 +425,11 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
                 if prefix == "Date " { text } else { format!("{prefix}{text}") }
             }
             _ => {
-                let ObjectClass::Boxed(boxed) = raw.kind else { return self.object_shape(raw, false) };
+                let ObjectClass::Boxed(boxed) = raw.kind else { return self.object_shape(raw) };
                 self.boxed(raw, boxed, &mut keys)
             }
         };
-        let alone = keys.is_empty().then(|| base.clone());
-        ObjectFormat {
-            base,
-            open: "{".to_owned(),
-            close: "}",
-            keys,
-            members: Members::None,
-            list: false,
-            alone,
-        }
+        ObjectFormat::with_base(base, keys)
     }
 
     fn boxed(&mut self, raw: &ObjectFacts<E::Value>, boxed: Boxed, keys: &mut Vec<E::Key>) -> String {

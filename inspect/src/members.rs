@@ -23,6 +23,11 @@ const TYPED_ARRAYS: [(&str, usize); 12] = [
     ("Float64Array", 8),
 ];
 
+/// Name and size of a typed array with this element type.
+pub(super) fn typed_array(element: u32) -> (&'static str, usize) {
+    TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("TypedArray", 1))
+}
+
 fn more(rest: usize, what: &str) -> String {
     format!("... {rest} more {what}{}", if rest > 1 { "s" } else { "" })
 }
@@ -36,17 +41,7 @@ impl<E: EngineValues> Formatter<'_, E> {
             prefix(raw, "Array", &format!("({length})"))
         };
         let keys = self.engine.keys_beside_elements(&raw.object, length);
-        let open = format!("{own}[");
-        let alone = (length == 0 && keys.is_empty()).then(|| format!("{open}]"));
-        ObjectFormat {
-            base: String::new(),
-            open,
-            close: "]",
-            keys,
-            members: Members::Array,
-            list: true,
-            alone,
-        }
+        ObjectFormat::list(format!("{own}["), keys, Members::Array, length == 0)
     }
 
     fn array_length(&self, array: &E::Value) -> usize {
@@ -55,8 +50,8 @@ impl<E: EngineValues> Formatter<'_, E> {
     }
 
     pub(super) fn typed_array_shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
-        let ObjectClass::TypedArray(element) = raw.kind else { return self.object_shape(raw, false) };
-        let (name, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("TypedArray", 1));
+        let ObjectClass::TypedArray(element) = raw.kind else { return self.object_shape(raw) };
+        let (name, size) = typed_array(element);
         let bytes = self.engine.typed_array_bytes(&raw.object, BUFFER_BYTES);
         if raw.constructor.as_deref() == Some("Buffer") && name == "Uint8Array" {
             let alone = Some(buffer_text(bytes));
@@ -73,16 +68,7 @@ impl<E: EngineValues> Formatter<'_, E> {
         let length = bytes.map_or(0, |(_, length)| length / size);
         let keys = self.engine.keys_beside_elements(&raw.object, length);
         let open = format!("{}[", prefix(raw, name, &format!("({length})")));
-        let alone = (length == 0 && keys.is_empty()).then(|| format!("{open}]"));
-        ObjectFormat {
-            base: String::new(),
-            open,
-            close: "]",
-            keys,
-            members: Members::TypedArray,
-            list: true,
-            alone,
-        }
+        ObjectFormat::list(open, keys, Members::TypedArray, length == 0)
     }
 
     pub(super) fn function_shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
@@ -91,16 +77,7 @@ impl<E: EngineValues> Formatter<'_, E> {
             FunctionKind::Class => self.class_base(raw),
             kind => self.function_base(raw, kind),
         };
-        let alone = keys.is_empty().then(|| base.clone());
-        ObjectFormat {
-            base,
-            open: "{".to_owned(),
-            close: "}",
-            keys,
-            members: Members::None,
-            list: false,
-            alone,
-        }
+        ObjectFormat::with_base(base, keys)
     }
 
     fn class_base(&mut self, raw: &ObjectFacts<E::Value>) -> String {
@@ -157,7 +134,7 @@ impl<E: EngineValues> Formatter<'_, E> {
     }
 
     /// The format of objects with braces.
-    pub(super) fn object_shape(&mut self, raw: &ObjectFacts<E::Value>, typed: bool) -> ObjectFormat<E::Key> {
+    pub(super) fn object_shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
         let mut keys = self.keys(&raw.object);
         let mut size = None;
         let (open, members) = match raw.kind {
@@ -205,7 +182,6 @@ impl<E: EngineValues> Formatter<'_, E> {
             }
             _ => (prefix(raw, "Object", ""), Members::None),
         };
-        let _ = typed;
         let empty = keys.is_empty() && (members == Members::None || size == Some(0));
         let alone = empty.then(|| format!("{open}{{}}"));
         ObjectFormat {
@@ -276,9 +252,13 @@ impl<E: EngineValues> Formatter<'_, E> {
 
     fn typed_elements(&mut self, raw: &ObjectFacts<E::Value>, entries: &mut Vec<String>) -> bool {
         let ObjectClass::TypedArray(element) = raw.kind else { return false };
-        let (_, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("", 1));
+        let (_, size) = typed_array(element);
         let length = self.engine.typed_array_bytes(&raw.object, 0).map_or(0, |(_, length)| length / size);
         for index in 0..length.min(self.rules.elements) {
+            if let Some(digits) = self.engine.bigint_element(&raw.object, index) {
+                entries.push(digits + "n");
+                continue;
+            }
             let Some(own) = self.engine.element(&raw.object, index) else { break };
             entries.push(self.property_value(&own.property, 0));
         }

@@ -18,6 +18,15 @@ const BROKERS_AT_A_TIME: u32 = 4;
 /// How long a stopped process is left stopped without a request that gets on: less than makes the supervisor replace it.
 const STOPPED: Duration = Duration::from_millis(200);
 
+/// The seeds to run: `VM_SYSTEM_CHAOS` of them (10), from `VM_SYSTEM_CHAOS_FROM` (1) on. Prints each.
+pub fn seeds() -> impl Iterator<Item = u64> {
+    let number = |name: &str, default: u64| {
+        std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+    };
+    let from = number("VM_SYSTEM_CHAOS_FROM", 1);
+    (from..from + number("VM_SYSTEM_CHAOS", 10)).inspect(|seed| println!("seed {seed}"))
+}
+
 /// What is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Strike {

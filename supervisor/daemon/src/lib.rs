@@ -28,6 +28,7 @@ mod lifeline;
 mod net;
 mod notify;
 mod prepare;
+mod pressure;
 mod rights;
 mod serve;
 mod shares;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use vm_system_tests::SeededRandom;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
-use vm_system_tests::killer::{Killer, Strike};
+use vm_system_tests::killer::{self, Killer, Strike};
 use vm_system_tests::place::{TestDir, User};
 
 /// Agents at a time.
@@ -40,10 +40,6 @@ const CHOICES: &[Strike] = &[
     Strike::Everything,
     Strike::Everything,
 ];
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
 
 fn options(random: &mut SeededRandom) -> DaemonOptions {
     // Warm workers or none; checkpoints while a program computes.
@@ -85,9 +81,5 @@ fn survive(seed: u64) {
 
 #[test]
 fn nothing_acknowledged_is_lost_and_nothing_happens_twice_whatever_is_killed() {
-    let from = number("VM_SYSTEM_CHAOS_FROM", 1);
-    for seed in from..from + number("VM_SYSTEM_CHAOS", 10) {
-        println!("seed {seed}");
-        survive(seed);
-    }
+    killer::seeds().for_each(survive);
 }

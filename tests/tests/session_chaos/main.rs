@@ -23,7 +23,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, SessionStatus, Settings};
 use vm_system_tests::SeededRandom;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
-use vm_system_tests::killer::{Killer, Strike};
+use vm_system_tests::killer::{self, Killer, Strike};
 use vm_system_tests::place::{TestDir, User};
 
 /// Drivers at a time.
@@ -49,10 +49,6 @@ const CHOICES: &[Strike] = &[
     Strike::Keeper,
     Strike::Everything,
 ];
-
-fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
 
 fn survive(seed: u64) {
     let mut random = SeededRandom::new(seed);
@@ -103,7 +99,9 @@ fn end(daemon: Daemon) {
     let Ok(Reply::Sessions(sessions)) = client.op(Op::SessionList(filter)) else { panic!("no list") };
     for session in sessions {
         match session.status {
-            SessionStatus::Ready | SessionStatus::Waiting => client.close(&session),
+            SessionStatus::Ready | SessionStatus::Waiting | SessionStatus::Suspended => {
+                client.close(&session)
+            }
             SessionStatus::Closed | SessionStatus::Crashed => {
                 assert!(session.close_reason.is_some() && session.closed_at.is_some(), "{session:?}");
             }
@@ -116,9 +114,5 @@ fn end(daemon: Daemon) {
 
 #[test]
 fn acknowledged_executions_happen_once_and_sessions_keep_their_state_whatever_is_killed() {
-    let from = number("VM_SYSTEM_CHAOS_FROM", 1);
-    for seed in from..from + number("VM_SYSTEM_CHAOS", 10) {
-        println!("seed {seed}");
-        survive(seed);
-    }
+    killer::seeds().for_each(survive);
 }

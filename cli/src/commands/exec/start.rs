@@ -86,15 +86,10 @@ async fn until_it_stops(
         let print = &mut |events: Vec<_>| output.events(&events);
         let op = Op::ExecStart(Box::new(new.clone()));
         let error = match backend.call_following(op, key.clone(), print).await {
-            Ok(Reply::Execution(execution)) => {
+            Ok(reply) => {
                 reconnect.reached();
-                return Ok(ExecutionStop::Ended(execution));
+                return stop_of(reply);
             }
-            Ok(Reply::Durable(DurableReply::Run(run))) => {
-                reconnect.reached();
-                return Ok(ExecutionStop::Waits(run));
-            }
-            Ok(other) => return Err(unexpected(&other)),
             Err(error) => error,
         };
         // A daemon that never responded is not waited for.
@@ -228,16 +223,12 @@ async fn resume(
     loop {
         let error = match events_to_a_stop(backend, id, output).await {
             Ok(()) => match backend.call_following(wait_for(id), None, &mut |_| Ok(())).await {
-                Ok(Reply::Execution(execution)) => {
+                Ok(reply) => {
                     reconnect.reached();
+                    let stop = stop_of(reply)?;
                     further(backend, &id.to_string(), output, |events| output.events(events)).await?;
-                    return Ok(ExecutionStop::Ended(execution));
+                    return Ok(stop);
                 }
-                Ok(Reply::Durable(DurableReply::Run(run))) => {
-                    reconnect.reached();
-                    return Ok(ExecutionStop::Waits(run));
-                }
-                Ok(other) => return Err(unexpected(&other)),
                 Err(error) => error,
             },
             Err(error) => error,
@@ -245,6 +236,15 @@ async fn resume(
         if !reconnect.again(&error).await {
             return Err(explain(error));
         }
+    }
+}
+
+/// Where the execution of a reply has come to.
+fn stop_of(reply: Reply) -> Result<ExecutionStop, CliError> {
+    match reply {
+        Reply::Execution(execution) => Ok(ExecutionStop::Ended(execution)),
+        Reply::Durable(DurableReply::Run(run)) => Ok(ExecutionStop::Waits(run)),
+        other => Err(unexpected(&other)),
     }
 }
 

@@ -107,16 +107,7 @@ impl SpawnHelper {
     pub fn start_agent(&self, uid: u32, channel: OwnedFd) -> io::Result<StartedAgent> {
         self.begin()?;
         let (responder, reply) = oneshot::channel();
-        let agent = {
-            let mut agents = lock(&self.0.agents);
-            if agents.lost {
-                return Err(lost());
-            }
-            agents.last += 1;
-            let agent = agents.last;
-            agents.starting.insert(agent, responder);
-            agent
-        };
+        let agent = self.next_agent(|agents, agent| agents.starting.insert(agent, responder))?;
         self.order(HelperRecord::StartAgent { agent, uid }, Some(channel));
         let reply = timeout(Duration::from_millis(FILES_AGENT_START_MS), reply);
         let Ok(reply) = tokio::runtime::Handle::current().block_on(reply) else {
@@ -139,22 +130,25 @@ impl SpawnHelper {
     pub async fn make_user_namespace(&self) -> io::Result<OwnedFd> {
         self.begin()?;
         let (responder, reply) = oneshot::channel();
-        let agent = {
-            let mut agents = lock(&self.0.agents);
-            if agents.lost {
-                return Err(lost());
-            }
-            agents.last += 1;
-            let agent = agents.last;
-            agents.making.insert(agent, responder);
-            agent
-        };
+        let agent = self.next_agent(|agents, agent| agents.making.insert(agent, responder))?;
         self.order(HelperRecord::MakeNamespace { agent }, None);
         let Ok(reply) = timeout(Duration::from_millis(FILES_AGENT_START_MS), reply).await else {
             lock(&self.0.agents).making.remove(&agent);
             return Err(io::ErrorKind::TimedOut.into());
         };
         reply.map_err(|_| lost())?
+    }
+
+    /// The number of the next request, after it was added to those that wait for a reply.
+    fn next_agent<T>(&self, add: impl FnOnce(&mut Agents, u64) -> T) -> io::Result<u64> {
+        let mut agents = lock(&self.0.agents);
+        if agents.lost {
+            return Err(lost());
+        }
+        agents.last += 1;
+        let agent = agents.last;
+        add(&mut agents, agent);
+        Ok(agent)
     }
 
     /// Starts the task, once.

@@ -1,12 +1,16 @@
 //! The database file and its log as the kernel sees them: whether their paths still name the files that are open. Never opens its content: closing a
 //! descriptor of it would drop SQLite's locks (`fcntl(2)`); one that only names a file (`O_PATH`) has none.
 
+use super::open;
 use super::recovery::beside;
 use crate::DatabaseFault;
+use rusqlite::Connection;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vm_system_record::StoreError;
 
 /// The file that was opened, whatever happens to its path.
 #[derive(Debug)]
@@ -31,6 +35,19 @@ impl DatabaseFile {
 
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A connection for queries to the file that the writer has open.
+    pub(super) fn reader(
+        &self,
+        busy_timeout: Duration,
+        failed: impl FnOnce(rusqlite::Error) -> StoreError,
+    ) -> Result<Connection, StoreError> {
+        let fault = || self.fault().map_or(Ok(()), |fault| Err(StoreError::Unavailable(fault.to_string())));
+        fault()?;
+        let connection = open::read_only(&self.path, busy_timeout);
+        fault()?;
+        connection.map_err(failed)
     }
 
     /// A connection that is opened now would make a new log beside the one that the others use.

@@ -3,7 +3,6 @@
 
 use super::database_file::DatabaseFile;
 use super::failure::store_error;
-use super::open;
 use rusqlite::{Connection, InterruptHandle};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -50,23 +49,16 @@ impl LongReads {
         if self.state().is_closed {
             return Err(StoreError::Closed);
         }
-        let read = LongRead { connection: self.connect()?, reads: self };
+        let read = LongRead {
+            connection: self.file.reader(self.busy_timeout, |error| store_error(&error))?,
+            reads: self,
+        };
         self.state().working = Some(read.connection.get_interrupt_handle());
         let result = read.go_on().and_then(|()| work(&read));
         let mut state = self.state();
         state.working = None;
         // An interrupted statement fails for this reason.
         if state.is_closed { Err(StoreError::Closed) } else { result }
-    }
-
-    /// A connection to the file that the writer has open.
-    fn connect(&self) -> Result<Connection, StoreError> {
-        let fault =
-            || self.file.fault().map_or(Ok(()), |fault| Err(StoreError::Unavailable(fault.to_string())));
-        fault()?;
-        let connection = open::read_only(self.file.path(), self.busy_timeout);
-        fault()?;
-        connection.map_err(|error| store_error(&error))
     }
 
     /// Interrupts what works, waits for its end, and refuses all others. Blocks.

@@ -2,7 +2,6 @@
 
 use super::database_file::DatabaseFile;
 use super::failure::is_damage;
-use super::open;
 use super::read::{self, ReadError};
 use super::read_turns::ReadTurns;
 use super::writer::WriterShared;
@@ -77,7 +76,7 @@ impl Readers {
                 return Ok(connection);
             }
             drop(pool);
-            let opened = self.connect();
+            let opened = self.file.reader(self.busy_timeout, |error| self.failed(error.into()));
             pool = self.pool();
             let error = match opened {
                 Ok(connection) => {
@@ -93,16 +92,6 @@ impl Readers {
                 pool = self.returned.wait(pool).unwrap_or_else(PoisonError::into_inner);
             }
         }
-    }
-
-    /// A connection to the file that the writer has open.
-    fn connect(&self) -> Result<Connection, StoreError> {
-        let fault =
-            || self.file.fault().map_or(Ok(()), |fault| Err(StoreError::Unavailable(fault.to_string())));
-        fault()?;
-        let connection = open::read_only(self.file.path(), self.busy_timeout);
-        fault()?;
-        connection.map_err(|error| self.failed(error.into()))
     }
 
     /// Damage is reported to health, too.
