@@ -1,10 +1,10 @@
 // Open files of `fs`: descriptors and `FileHandle`. The host has none. A descriptor is the path with a copy of the content, which is read
 // when it is first needed: what others write to the file later is not seen. What a descriptor writes is written at once. Also functions
-// that are made of others, and those that sessions do not have, which throw when they are called.
+// that are made of others.
 (function (_own, native, captured) {
   'use strict';
   const { ArrayBuffer, Buffer, Map, Math, Number, Object, Symbol, Uint8Array } = captured.globals;
-  const { argumentType, checks, error, unavailable } = captured.part('node_errors');
+  const { argumentType, checks, error } = captured.part('node_errors');
   const codes = captured.part('node_errno').numbers;
   const MOST = 1024;
   const numbers = { O_RDONLY: 0, O_WRONLY: 1, O_RDWR: 2, O_CREAT: 64, O_EXCL: 128, O_TRUNC: 512, O_APPEND: 1024 };
@@ -231,7 +231,5 @@
     for (const name of ['truncate', 'cp', 'opendir']) promises[name] = async (...args) => sync[name](...args);
     return { sync, promises, FileHandle, Dir };
   };
-  const why = 'the host has no such call';
-  const refused = (name) => { throw unavailable(`fs.${name}`, why); };
-  return { make, refused, numbers };
+  return { make };
 })
