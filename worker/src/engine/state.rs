@@ -26,7 +26,7 @@ pub(super) struct EngineState {
     pub(super) budget: ExecutionBudget,
     pub(super) collector: sys::Collector,
     /// Reports about promises, once a script uses values that follow asynchronous calls.
-    pub(super) promise_reports: sys::PromiseReports,
+    pub(super) promise_reports: super::platform::sys::PromiseReports,
     /// Memory limit in force (bytes).
     pub(super) heap_limit: Cell<usize>,
     /// Heap after the last collection that the engine started (bytes).

@@ -2,9 +2,8 @@
 //! Must not decide anything: no policy, no formatting, no limits.
 
 use super::host::Host;
-use rquickjs::{Context, Ctx, Error, Function, Object, Persistent, Result, Runtime, Value, qjs};
-use std::cell::{Cell, RefCell};
-use std::ffi::c_void;
+use rquickjs::{Context, Ctx, Error, Object, Result, Runtime, Value, qjs};
+use std::cell::Cell;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -376,65 +375,6 @@ pub(super) fn run_job(ctx: &Ctx<'_>) -> Option<bool> {
             0 => None,
             status => Some(status > 0),
         }
-    }
-}
-
-type ReportSlot = RefCell<Option<Persistent<Function<'static>>>>;
-
-/// Calls a function of JavaScript with each report of the engine about a promise.
-#[derive(Default)]
-pub(super) struct PromiseReports {
-    callback: Rc<ReportSlot>,
-    started: Cell<bool>,
-}
-
-impl PromiseReports {
-    /// From now on `callback(kind, promise)` is called with each report of this context's runtime; its result is ignored.
-    pub(super) fn start<'js>(&self, ctx: &Ctx<'js>, callback: Function<'js>) {
-        *self.callback.borrow_mut() = Some(Persistent::save(ctx, callback));
-        if self.started.replace(true) {
-            return;
-        }
-        // The runtime gets a count of the slot and never returns it: the pointer is valid for as long as the process lives.
-        let slot = Rc::into_raw(self.callback.clone());
-        // SAFETY: the runtime is alive; `report` takes exactly this kind of pointer, which stays valid.
-        unsafe {
-            let runtime = qjs::JS_GetRuntime(ctx.as_raw().as_ptr());
-            qjs::JS_SetPromiseHook(runtime, Some(report), slot.cast_mut().cast());
-        }
-    }
-
-    pub(super) fn is_started(&self) -> bool {
-        self.started.get()
-    }
-
-    /// Drops the callback; required before the runtime is dropped.
-    pub(super) fn clear(&self) {
-        self.callback.borrow_mut().take();
-    }
-}
-
-/// # Safety
-/// QuickJS calls it with its own live context and values; `slot` is the pointer of [`PromiseReports::start`].
-unsafe extern "C" fn report(
-    raw: *mut qjs::JSContext,
-    kind: qjs::JSPromiseHookType,
-    promise: qjs::JSValue,
-    _parent: qjs::JSValue,
-    slot: *mut c_void,
-) {
-    let Some(context) = NonNull::new(raw) else { return };
-    // SAFETY: see above; the value is borrowed, so it gets a count of its own.
-    let (slot, ctx, promise) = unsafe {
-        let ctx = Ctx::from_raw(context);
-        let promise = Value::from_raw(ctx.clone(), qjs::JS_DupValue(raw, promise));
-        (&*slot.cast::<ReportSlot>().cast_const(), ctx, promise)
-    };
-    let callback = slot.borrow().clone();
-    let Some(Ok(callback)) = callback.map(|callback| callback.restore(&ctx)) else { return };
-    if callback.call::<_, Value>((kind as u32, promise)).is_err() {
-        // Out of memory, or the execution was stopped, which its budget remembers.
-        drop(ctx.catch());
     }
 }
 

@@ -11,6 +11,7 @@ pub(super) mod node;
 mod node_async;
 mod node_crypto;
 mod node_zlib;
+pub(super) mod sys;
 mod url;
 
 use super::state::SharedState;
