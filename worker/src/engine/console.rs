@@ -101,13 +101,13 @@ pub(super) fn call<'js>(
     ctx: &Ctx<'js>,
     state: &SharedState,
     method: ConsoleMethod,
-    arguments: Vec<Value<'js>>,
+    arguments: &[Value<'js>],
 ) -> Result<()> {
     let inspector = Inspector::new(ctx, state);
     let most = text_limit(state);
     // Taken out, because inspecting may run functions of the prelude.
     let mut memory = state.console.take();
-    let output = vm_system_inspect::call(&inspector, &mut memory, method, &arguments, most);
+    let output = vm_system_inspect::call(&inspector, &mut memory, method, arguments, most);
     state.console.replace(memory);
     let Some(output) = output else { return Ok(()) };
     let level = match output.level {

@@ -35,6 +35,19 @@ fn a_value_follows_every_kind_of_await() {
     assert_eq!(lines.len(), 28, "{lines:?}");
 }
 
+/// A promise that others settle, with another value or with none.
+#[test]
+fn a_value_does_not_come_from_the_code_that_settles() {
+    let code = "let settle; const common = new Promise((resolve) => { settle = resolve });
+        let fail; const failing = new Promise((_, reject) => { fail = reject });
+        const waiters = ['a', 'b'].map((id) => als.run(id, async () => {
+            await common; log('first'); try { await failing } catch { log('second') } }));
+        als.run('other', () => setImmediate(() => { settle(); setImmediate(() => als.run('third', fail)) }));
+        await Promise.all(waiters); log('outside')";
+    let lines = printed(&format!("{STORE}{code}"));
+    assert_eq!(lines, ["first a", "first b", "second a", "second b", "outside undefined"]);
+}
+
 #[test]
 fn a_value_follows_callbacks() {
     let code = "als.run('x', () => {

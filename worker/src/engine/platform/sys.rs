@@ -60,7 +60,7 @@ unsafe extern "C" fn report(
     };
     let callback = slot.borrow().clone();
     let Some(Ok(callback)) = callback.map(|callback| callback.restore(&ctx)) else { return };
-    if callback.call::<_, Value>((kind as u32, promise)).is_err() {
+    if callback.call::<_, Value>((kind, promise)).is_err() {
         // Out of memory, or the execution was stopped, which its budget remembers.
         drop(ctx.catch());
     }
