@@ -173,8 +173,10 @@ async fn log_without_a_name_is_called_copied_only_when_it_is() {
     drop(reader);
     // The writer notices within seconds that the log has no name.
     let until = Instant::now() + Duration::from_mins(1);
+    let mut seq = 3;
     while fault() != missing(true) && Instant::now() < until {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        disk.store.apply(events(1, [seq])).await.expect("running");
+        seq += 1;
     }
     assert_eq!(fault(), missing(true));
     let hint = fault().expect("a fault").hint();
