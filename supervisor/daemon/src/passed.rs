@@ -61,7 +61,7 @@ impl PassedSockets {
                 }
                 (HTTP, Some(AddressFamily::Unix)) => passed.http_unix.push(socket.into()),
                 (HTTP, Some(AddressFamily::Inet | AddressFamily::Inet6)) => {
-                    passed.http_tcp.push(socket.into())
+                    passed.http_tcp.push(socket.into());
                 }
                 (CONTROL, found) => {
                     let wanted = "a listening Unix stream socket";

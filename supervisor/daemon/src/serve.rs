@@ -107,12 +107,11 @@ async fn serve_from(
         let own_uid = nix::unistd::geteuid().as_raw();
         let own_user = if config.is_service() { OwnUser::Service(own_uid) } else { OwnUser::Person(own_uid) };
         let peers = PeerPolicy::new(own_user, config.service_ids.uid, group);
-        let control = match passed.control {
-            Some(listener) => (None, ListeningSocket::passed(listener).map_err(DaemonError::Passed)?),
-            None => {
-                let (socket, listener) = ListeningSocket::bind(&config.socket, group)?;
-                (Some(socket), listener)
-            }
+        let control = if let Some(listener) = passed.control {
+            (None, ListeningSocket::passed(listener).map_err(DaemonError::Passed)?)
+        } else {
+            let (socket, listener) = ListeningSocket::bind(&config.socket, group)?;
+            (Some(socket), listener)
         };
         let passed_http = (passed.http_unix, passed.http_tcp);
         Ok::<_, DaemonError>((
