@@ -81,6 +81,14 @@ REASONS = {
     "createSessionCheckpoint": (*NOT_READY, "VALIDATION_ERROR: a checkpoint's name", FULL),
     "deleteSessionCheckpoint": NOT_READY,
     "rollbackSession": (*NOT_READY, FULL),
+    "suspendSession": NOT_READY,
+    "resumeSession": NOT_READY,
+    # Which inputs a session had, and whether it restores another one, is not described.
+    "restoreSession": (
+        WORKTREE, USER, OTHER_ENGINE, "CONFLICT", "VALIDATION_ERROR: there is no input", "VALIDATION_ERROR: input ",
+        "VALIDATION_ERROR: the record of",
+        "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", FULL,
+    ),
     "killSession": NOT_READY,
     "createTemplate": ("CONFLICT",),
     "deleteTemplate": (BUILT_IN,),

@@ -63,6 +63,16 @@ impl CliError {
         self
     }
 
+    /// Adds a hint behind the one of the supervisor.
+    #[must_use]
+    pub(crate) fn and_hint(self, hint: &str) -> Self {
+        let whole = match &self.hint {
+            Some(first) => format!("{first}\nhint: {hint}"),
+            None => hint.to_owned(),
+        };
+        self.with_hint(whole)
+    }
+
     /// Adds how a limit is raised, if the message is about it and there is no other hint.
     #[must_use]
     pub(crate) fn with_flag(self, limit: &str, flag: &str) -> Self {
@@ -78,7 +88,13 @@ impl CliError {
             io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => exit::USAGE,
             _ => exit::FAILED,
         };
-        Self::new(exit, format!("cannot read {path}: {error}"))
+        let failed = Self::new(exit, format!("cannot read {path}: {error}"));
+        match std::env::current_dir() {
+            Ok(folder) if error.kind() == io::ErrorKind::NotFound => {
+                failed.with_hint(format!("relative paths are looked up in {}", folder.display()))
+            }
+            _ => failed,
+        }
     }
 
     /// A file that the user named cannot be written.
@@ -118,7 +134,10 @@ impl CliError {
         if let Some(message) = &self.message {
             let _ = writeln!(stderr, "{} {}", style.error_label("error:"), escape::for_message(message));
         }
-        if let Some(hint) = &self.hint {
+        // A part of the source text, not what to do.
+        if let Some(source) = self.hint.as_ref().and_then(|hint| hint.strip_prefix('\n')) {
+            let _ = writeln!(stderr, "{}", escape::for_message(source));
+        } else if let Some(hint) = &self.hint {
             let _ = writeln!(
                 stderr,
                 "{} {}",
@@ -156,6 +175,9 @@ fn default_hint(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::SessionNotFound => "`vm-system session list` shows the sessions",
         ErrorCode::ExecutionNotFound => {
             "`vm-system program runs` shows the executions of programs, `vm-system exec list SESSION` a session's"
+        }
+        ErrorCode::FileNotFound => {
+            "paths are relative to the session's worktree, which `vm-system session get SESSION` shows"
         }
         ErrorCode::ProgramNotFound => "`vm-system program list` shows the programs",
         ErrorCode::TaskNotPending => "`vm-system task get EXECUTION` shows its status",

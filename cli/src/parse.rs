@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
+use vm_system_protocol::input::{not_json, read_json};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus};
@@ -44,7 +45,7 @@ pub(crate) fn json_object(text: &str) -> Result<JsonText, String> {
     match serde_json::from_str(text) {
         Ok(value @ serde_json::Value::Object(_)) => Ok(JsonText::from_value(&value)),
         Ok(_) => Err("must be a JSON object, such as {\"n\":3}".to_owned()),
-        Err(error) => Err(format!("not JSON: {error}")),
+        Err(error) => Err(not_json(&error)),
     }
 }
 
@@ -54,8 +55,7 @@ pub(crate) struct Variables(pub(crate) Vec<(String, String)>);
 
 /// A JSON object of strings.
 pub(crate) fn variables(text: &str) -> Result<Variables, String> {
-    let object: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
+    let object: serde_json::Map<String, serde_json::Value> = read_json("the value", text.as_bytes())?;
     let pairs = object.into_iter().map(|(name, value)| match value {
         serde_json::Value::String(value) => Ok((name, value)),
         _ => Err(format!("the value of `{name}` must be a string")),

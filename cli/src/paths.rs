@@ -148,7 +148,9 @@ pub(crate) fn worktree(folder: &Path, target: &DaemonTarget) -> Result<String, C
         if folder.is_relative() {
             let folder = folder.display();
             let message = format!("the worktree {folder} is a folder of the machine of {url}");
-            return Err(CliError::usage(message).with_hint("give its absolute path there"));
+            return Err(
+                CliError::usage(message).with_hint("give its absolute path there with --worktree-path")
+            );
         }
         Ok(folder.to_owned())
     } else {

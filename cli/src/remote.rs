@@ -60,6 +60,11 @@ impl Remote {
         Self { url, args, prepared: OnceCell::new() }
     }
 
+    /// Whether the text is a URL of a daemon.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        Address::parse(&self.url).map(drop)
+    }
+
     /// As it was given.
     pub(crate) fn url(&self) -> &str {
         &self.url

@@ -33,6 +33,7 @@ pub(crate) struct ScriptOutput {
     syntax_error: Cell<bool>,
     missing_file: Cell<bool>,
     refused_write: Cell<bool>,
+    other_hint: Cell<Option<&'static str>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,6 +54,7 @@ impl ScriptOutput {
             syntax_error: Cell::new(false),
             missing_file: Cell::new(false),
             refused_write: Cell::new(false),
+            other_hint: Cell::new(None),
         }
     }
 
@@ -79,6 +81,11 @@ impl ScriptOutput {
     /// Whether the script failed because it may change no file.
     pub(crate) fn has_refused_write(&self) -> bool {
         self.refused_write.get()
+    }
+
+    /// What to do about another failure of a script of `run`.
+    pub(crate) fn other_hint(&self) -> Option<&'static str> {
+        self.other_hint.get()
     }
 
     /// Sequence number of the last printed event.
@@ -144,6 +151,12 @@ impl ScriptOutput {
                         .any(|text| message.contains(text));
                 self.missing_file.set(is_missing);
                 self.refused_write.set(message.contains("(no path may be changed)"));
+                if message.contains("is not among the modules of this session's template") {
+                    self.other_hint.set(Some(
+                        "hint: scripts of `run` have the module `fs` only; `database` and `exec` are for sessions of a daemon, \
+                         whose template has them: `vm-system help templates`",
+                    ));
+                }
                 line(Stream::Stderr, &exception(message, stack))
             }
             EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),
@@ -167,6 +180,15 @@ impl ScriptOutput {
 
     /// Prints the error if no event showed it, and a warning if the execution is degraded; returns the exit code.
     pub(crate) fn end(&self, execution: &Execution) -> u8 {
+        match execution.error.as_ref().map(|error| error.code.as_str()) {
+            Some("WALL_LIMIT" | "CPU_LIMIT") => {
+                self.other_hint.set(Some("hint: `--timeout TIME` gives the script more time"));
+            }
+            Some("MEMORY_LIMIT") => {
+                self.other_hint.set(Some("hint: `--memory MIB` gives the script more memory"));
+            }
+            _ => {}
+        }
         if let Some(error) = &execution.error
             && !self.exception_shown.get()
             && error.code != EXIT

@@ -2,6 +2,7 @@
 //! connects to nothing.
 
 use crate::args::RemoteArgs;
+use crate::error::CliError;
 use crate::paths::Environment;
 use crate::remote::Remote;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,15 @@ impl DaemonTarget {
                 Self::Conflict(format!("{flag} is for a daemon behind a URL: give --server-url"))
             }
             None => Self::Sockets(environment.sockets_to_try(socket, state_dir)),
+        }
+    }
+
+    /// Whether the flags name a daemon; it need not be there.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        match self {
+            Self::Sockets(_) => Ok(()),
+            Self::Url(remote) => remote.check(),
+            Self::Conflict(why) => Err(CliError::usage(why.clone())),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Which addresses a request may connect to. Every address is checked after its name was resolved, and the connection is made to the
 //! address that was checked.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use vm_system_protocol::egress::AddressReach;
 
 /// An IPv4 network and what it is for.
@@ -67,6 +67,11 @@ pub fn refusal(address: IpAddr, reach: AddressReach) -> Option<&'static str> {
         }
         (Kind::Never, _) => Some("an unspecified, broadcast or multicast address, which no row reaches"),
     }
+}
+
+/// Whether this is a port of the daemon itself, over loopback.
+pub fn is_own(address: SocketAddr, own_ports: &[u16]) -> bool {
+    address.ip().to_canonical().is_loopback() && own_ports.contains(&address.port())
 }
 
 fn kind(address: IpAddr) -> Kind {

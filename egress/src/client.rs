@@ -21,6 +21,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
@@ -28,7 +29,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
-use vm_system_protocol::egress::AddressReach;
+use vm_system_protocol::egress::{AddressReach, EgressTerms};
 use vm_system_protocol::limits::{HTTP_CONNECT_MS, HTTP_HEADER_BYTES, HTTP_HEADERS};
 
 /// A connection without a request is closed after.
@@ -37,6 +38,13 @@ const POOL_IDLE: Duration = Duration::from_secs(15);
 const POOL_SIZE: usize = 32;
 /// Pools above which all are closed.
 const POOLS: usize = 256;
+/// Connections of an owner within one reach; above half of it, those without a request are closed.
+const POOL_CONNECTIONS: usize = 1_024;
+/// Connections of all owners; above half of it, all those without a request are closed. Fewer than the descriptors of a process, with
+/// the attempts to connect.
+const CONNECTIONS: usize = 2 * 4_096;
+/// Attempts to connect at a time for one connection.
+const ATTEMPTS: usize = 3;
 /// The next address of a name is tried beside the one before after.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
 /// What HTTP/1.1 reads ahead, which bounds the head of a response (bytes).
@@ -54,7 +62,15 @@ pub(crate) type OwnersClient = Client<Connector, RequestBody>;
 pub struct Clients {
     resolver: Arc<Resolver>,
     tls: TlsConnector,
-    pools: HashMap<(u64, AddressReach), OwnersClient>,
+    pools: HashMap<(u64, AddressReach), Pool>,
+    connections: Arc<Semaphore>,
+}
+
+/// The connections of one owner within one reach.
+struct Pool {
+    client: OwnersClient,
+    /// Those that it may have more.
+    connections: Arc<Semaphore>,
 }
 
 impl Clients {
@@ -64,31 +80,49 @@ impl Clients {
             .map_err(|error| format!("TLS: {error}"))?;
         let mut config = config.with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(Self { resolver, tls: TlsConnector::from(Arc::new(config)), pools: HashMap::new() })
+        Ok(Self {
+            resolver,
+            tls: TlsConnector::from(Arc::new(config)),
+            pools: HashMap::new(),
+            connections: Arc::new(Semaphore::new(CONNECTIONS)),
+        })
     }
 
     /// The client for the requests of one owner.
-    pub(crate) fn of(&mut self, owner: u64, reach: AddressReach) -> OwnersClient {
-        if self.pools.len() >= POOLS && !self.pools.contains_key(&(owner, reach)) {
-            // Requests under way keep theirs.
+    pub(crate) fn of(&mut self, terms: &EgressTerms) -> OwnersClient {
+        let key = (terms.owner, terms.reach);
+        let is_full = |left: &Semaphore, most: usize| left.available_permits() < most / 2;
+        // Without its client, a connection without a request is closed; requests under way keep theirs.
+        if is_full(&self.connections, CONNECTIONS)
+            || self.pools.len() >= POOLS && !self.pools.contains_key(&key)
+        {
             self.pools.clear();
         }
-        let (resolver, tls) = (&self.resolver, &self.tls);
-        let made = self.pools.entry((owner, reach)).or_insert_with(|| {
-            let connector = Connector { resolver: Arc::clone(resolver), tls: tls.clone(), reach };
-            Client::builder(TokioExecutor::new())
-                .timer(TokioTimer::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(POOL_IDLE)
-                .pool_max_idle_per_host(POOL_SIZE)
-                .http1_max_buf_size(READ_AHEAD_BYTES)
-                .http1_max_headers(HTTP_HEADERS)
-                .http2_max_header_list_size(HTTP_HEADER_BYTES as u32)
-                .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
-                .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-                .build(connector)
-        });
-        made.clone()
+        let connections = match self.pools.get(&key) {
+            Some(pool) if is_full(&pool.connections, POOL_CONNECTIONS) => Arc::clone(&pool.connections),
+            Some(pool) => return pool.client.clone(),
+            None => Arc::new(Semaphore::new(POOL_CONNECTIONS)),
+        };
+        let connector = Connector {
+            resolver: Arc::clone(&self.resolver),
+            tls: self.tls.clone(),
+            reach: terms.reach,
+            own_ports: terms.own_ports.clone().into(),
+            budgets: [Arc::clone(&connections), Arc::clone(&self.connections)],
+        };
+        let client = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE)
+            .pool_max_idle_per_host(POOL_SIZE)
+            .http1_max_buf_size(READ_AHEAD_BYTES)
+            .http1_max_headers(HTTP_HEADERS)
+            .http2_max_header_list_size(HTTP_HEADER_BYTES as u32)
+            .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .build(connector);
+        self.pools.insert(key, Pool { client: client.clone(), connections });
+        client
     }
 }
 
@@ -106,6 +140,9 @@ pub(crate) struct Connector {
     resolver: Arc<Resolver>,
     tls: TlsConnector,
     reach: AddressReach,
+    own_ports: Arc<[u16]>,
+    /// Of this owner, and of all.
+    budgets: [Arc<Semaphore>; 2],
 }
 
 trait ServerStream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -115,6 +152,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> ServerStream for T {}
 pub(crate) struct ServerConnection {
     io: TokioIo<Box<dyn ServerStream>>,
     http2: bool,
+    /// Its place in the budgets.
+    _places: [OwnedSemaphorePermit; 2],
 }
 
 impl Service<Uri> for Connector {
@@ -145,11 +184,18 @@ impl Connector {
         let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let addresses = self.addresses(host, port).await?;
+        let [own, all] = self.budgets.each_ref().map(|budget| Arc::clone(budget).acquire_owned());
+        let closed = |_| ExchangeFailure::new("ECANCELED", "given up");
+        let places = [own.await.map_err(closed)?, all.await.map_err(closed)?];
         let stream = first_connection(&addresses).await?;
         // Small pieces of requests are sent at once.
         let _ = stream.set_nodelay(true);
         if !is_tls {
-            return Ok(ServerConnection { io: TokioIo::new(Box::new(stream)), http2: false });
+            return Ok(ServerConnection {
+                io: TokioIo::new(Box::new(stream)),
+                http2: false,
+                _places: places,
+            });
         }
         let name = ServerName::try_from(host.to_owned()).map_err(|_| {
             ExchangeFailure::new("EPROTO", format!("TLS with {host}: not a name of a server"))
@@ -157,7 +203,7 @@ impl Connector {
         let stream = self.tls.connect(name, stream).await;
         let stream = stream.map_err(|error| ExchangeFailure::no_tls(host, &error))?;
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        Ok(ServerConnection { io: TokioIo::new(Box::new(stream)), http2 })
+        Ok(ServerConnection { io: TokioIo::new(Box::new(stream)), http2, _places: places })
     }
 
     /// The addresses of a host to which a request may connect.
@@ -171,8 +217,12 @@ impl Connector {
         let mut refused = None;
         let mut allowed = Vec::new();
         for address in found {
+            let found = SocketAddr::new(address, port);
             match address::refusal(address, self.reach) {
-                None => allowed.push(SocketAddr::new(address, port)),
+                None if address::is_own(found, &self.own_ports) => {
+                    refused = Some((address, "where this daemon listens on that port"));
+                }
+                None => allowed.push(found),
                 Some(why) => refused = Some((address, why)),
             }
         }
@@ -208,7 +258,7 @@ async fn first_connection(addresses: &[SocketAddr]) -> Result<TcpStream, Exchang
                 Some(Err(_)) => next = left.next(),
                 None => return Err(failure),
             },
-            () = sleep(NEXT_ADDRESS), if left.len() > 0 => next = left.next(),
+            () = sleep(NEXT_ADDRESS), if left.len() > 0 && attempts.len() < ATTEMPTS => next = left.next(),
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use vm_system_protocol::egress::{
     EgressRequest, EgressTerms, FromEgress, HttpHeader, HttpProgress, SECRET, SecretValue,
 };
-use vm_system_protocol::limits::{HTTP_HEADER_BYTES, HTTP_PIECE_BYTES};
+use vm_system_protocol::limits::{HTTP_HEADER_BYTES, HTTP_HEADERS, HTTP_PIECE_BYTES};
 
 /// Header fields about the connection, which is not the script's: they are left out.
 const OF_CONNECTION: &[&str] = &["connection", "keep-alive", "proxy-connection", "transfer-encoding"];
@@ -111,8 +111,11 @@ async fn exchange(
 fn head(response: &Response<Incoming>) -> Result<HttpProgress, ExchangeFailure> {
     let fields = response.headers();
     let bytes: usize = fields.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes > HTTP_HEADER_BYTES {
-        let message = format!("the header of the response is larger than {HTTP_HEADER_BYTES} bytes");
+    // HTTP/2 has no limit of fields of its own.
+    if bytes > HTTP_HEADER_BYTES || fields.len() > HTTP_HEADERS {
+        let message = format!(
+            "the header of the response has more than {HTTP_HEADER_BYTES} bytes or {HTTP_HEADERS} fields"
+        );
         return Err(ExchangeFailure::new("UND_ERR_HEADERS_OVERFLOW", message));
     }
     let header = |(name, value): (&HeaderName, &HeaderValue)| HttpHeader {
@@ -151,6 +154,7 @@ fn build(
     let mut built = Request::new(body(data, end, pieces, &terms, reports)?);
     *built.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| invalid("the method"))?;
     *built.uri_mut() = format!("{scheme}://{authority}{target}").parse().map_err(|_| invalid("the URL"))?;
+    let mut left = HTTP_HEADER_BYTES;
     for HttpHeader { name, value } in headers {
         let name =
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid("the name of a header field"))?;
@@ -172,7 +176,8 @@ fn build(
             // Its length is known, whatever the script says.
             continue;
         }
-        let value = with_secrets(&value, &terms.secrets)?;
+        let value = with_secrets(&value, &terms.secrets, left)?;
+        left = left.saturating_sub(value.len());
         let mut value =
             HeaderValue::from_bytes(&value).map_err(|_| invalid("the value of a header field"))?;
         value.set_sensitive(!terms.secrets.is_empty());
@@ -181,8 +186,8 @@ fn build(
     Ok(built)
 }
 
-/// The value with each `{secret:NAME}` replaced.
-fn with_secrets(value: &[u8], secrets: &[SecretValue]) -> Result<Vec<u8>, ExchangeFailure> {
+/// The value with each `{secret:NAME}` replaced, of at most so many bytes.
+fn with_secrets(value: &[u8], secrets: &[SecretValue], most: usize) -> Result<Vec<u8>, ExchangeFailure> {
     let Ok(text) = std::str::from_utf8(value) else { return Ok(value.to_vec()) };
     let mut parts = text.split(SECRET);
     let mut made = parts.next().unwrap_or_default().to_owned();
@@ -193,6 +198,11 @@ fn with_secrets(value: &[u8], secrets: &[SecretValue]) -> Result<Vec<u8>, Exchan
         let Some((secret, rest)) = found else {
             return Err(ExchangeFailure::denied("a header field names a secret that was not granted"));
         };
+        if made.len() + secret.value.len() + rest.len() > most {
+            let message =
+                format!("the header fields with their secrets have more than {HTTP_HEADER_BYTES} bytes");
+            return Err(ExchangeFailure::limit(message));
+        }
         made.push_str(&secret.value);
         made.push_str(rest);
     }
@@ -283,10 +293,11 @@ mod tests {
     #[test]
     fn secrets_are_put_into_values_and_others_are_refused() {
         let secrets = [SecretValue { name: "A".to_owned(), value: "x{secret:B}".to_owned() }];
-        let put = |value: &str| with_secrets(value.as_bytes(), &secrets);
+        let put = |value: &str| with_secrets(value.as_bytes(), &secrets, 100);
         assert_eq!(put("Bearer {secret:A}!").as_deref(), Ok(b"Bearer x{secret:B}!".as_slice()));
         assert_eq!(put("plain").as_deref(), Ok(b"plain".as_slice()));
         assert_eq!(put("{secret:B}").map_err(|failure| failure.code()), Err("ERR_NET_DENIED"));
         assert_eq!(put("{secret:A").map_err(|failure| failure.code()), Err("ERR_NET_DENIED"));
+        assert_eq!(put(&"{secret:A}".repeat(10)).map_err(|failure| failure.code()), Err("ERR_NET_LIMIT"));
     }
 }

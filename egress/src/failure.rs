@@ -90,6 +90,9 @@ impl ExchangeFailure {
                 if http.is_incomplete_message() || http.is_closed() || http.is_canceled() {
                     return Self::new("UND_ERR_SOCKET", "other side closed");
                 }
+                if http.is_parse_too_large() {
+                    return Self::new("HPE_HEADER_OVERFLOW", "the head of the response is too large");
+                }
                 if http.is_parse() {
                     return Self::new("HPE_INVALID_CONSTANT", format!("the response is not valid: {http}"));
                 }
@@ -107,6 +110,9 @@ impl From<ExchangeFailure> for HostError {
 }
 
 fn code_of(error: &io::Error) -> &'static str {
+    if [Some(nix::libc::EMFILE), Some(nix::libc::ENFILE)].contains(&error.raw_os_error()) {
+        return "EMFILE";
+    }
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "ECONNREFUSED",
         io::ErrorKind::ConnectionReset => "ECONNRESET",

@@ -149,7 +149,7 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                         let _ = out.send(FromEgress::Outdated);
                     }
                 }
-                let client = clients.of(request.terms.owner, request.terms.reach);
+                let client = clients.of(&request.terms);
                 let (pieces, receiver) = mpsc::channel(PIECES);
                 let credit = Arc::new(Semaphore::new(1));
                 let input = ExchangeInput { pieces: receiver, credit: Arc::clone(&credit) };

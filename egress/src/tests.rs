@@ -2,9 +2,11 @@
 
 use crate::client::{self, Clients, RequestBody};
 use crate::dns::{self, RecordType};
+use crate::exchange::{self, ExchangeInput, Reports};
 use crate::resolve::Resolver;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
+use hyper::header::HeaderValue;
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -13,11 +15,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::{TcpListener, UdpSocket};
+use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
-use vm_system_protocol::egress::AddressReach;
+use vm_system_protocol::egress::{AddressReach, EgressRequest, EgressTerms, FromEgress, HttpProgress};
+use vm_system_protocol::limits::HTTP_HEADERS;
 
 /// A server of DNS that answers the n-th query for an IPv4 address with the n-th list, the last one again and again.
 async fn dns_server(answers: &'static [&'static [[u8; 4]]]) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -53,6 +57,19 @@ fn clients(resolver: Resolver, roots: RootCertStore) -> Clients {
     Clients::new(Arc::new(resolver), roots).expect("TLS")
 }
 
+fn terms(reach: AddressReach) -> EgressTerms {
+    EgressTerms {
+        owner: 1,
+        reach,
+        own_ports: Vec::new(),
+        head_ms: 10_000,
+        timeout_ms: 10_000,
+        max_request_bytes: 1 << 20,
+        max_response_bytes: 1 << 20,
+        secrets: Vec::new(),
+    }
+}
+
 fn get(url: &str) -> Request<RequestBody> {
     let body = Full::new(Bytes::new()).map_err(|never: Infallible| match never {}).boxed_unsync();
     Request::get(url).body(body).expect("a request")
@@ -60,6 +77,11 @@ fn get(url: &str) -> Request<RequestBody> {
 
 /// A server of TLS for `localhost` with these protocols; its certificate.
 async fn tls_server(protocols: &[&[u8]]) -> (SocketAddr, RootCertStore) {
+    tls_server_with(protocols, 0).await
+}
+
+/// The same, with so many header fields of its own in each response.
+async fn tls_server_with(protocols: &[&[u8]], fields: usize) -> (SocketAddr, RootCertStore) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let certificate = made.cert.der().clone();
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -79,9 +101,13 @@ async fn tls_server(protocols: &[&[u8]]) -> (SocketAddr, RootCertStore) {
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                let respond = service_fn(|request: Request<hyper::body::Incoming>| async move {
+                let respond = service_fn(move |request: Request<hyper::body::Incoming>| async move {
                     let version = format!("{:?}", request.version());
-                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(version))))
+                    let mut response = Response::new(Full::new(Bytes::from(version)));
+                    for _ in 0..fields {
+                        response.headers_mut().append("x-a", HeaderValue::from_static("b"));
+                    }
+                    Ok::<_, Infallible>(response)
                 });
                 let io = TokioIo::new(stream);
                 if is_http2 {
@@ -106,7 +132,7 @@ async fn http2_is_used_where_the_server_has_it() {
         (&[b"http/1.1".as_slice()][..], Version::HTTP_11),
     ] {
         let (address, roots) = tls_server(protocols).await;
-        let client = clients(Resolver::of_servers(Vec::new()), roots).of(1, AddressReach::Private);
+        let client = clients(Resolver::of_servers(Vec::new()), roots).of(&terms(AddressReach::Private));
         let url = format!("https://localhost:{}/", address.port());
         let response = client::send(&client, get(&url)).await.expect("a response");
         assert_eq!(response.version(), version);
@@ -115,11 +141,57 @@ async fn http2_is_used_where_the_server_has_it() {
     }
 }
 
+/// A head that the supervisor would take for a violation of the protocol must never be reported.
+#[tokio::test]
+async fn too_many_header_fields_fail_one_exchange() {
+    for protocol in [b"h2".as_slice(), b"http/1.1"] {
+        let (address, roots) = tls_server_with(&[protocol], HTTP_HEADERS + 1).await;
+        let client = clients(Resolver::of_servers(Vec::new()), roots).of(&terms(AddressReach::Private));
+        let (out, mut progress) = mpsc::unbounded_channel();
+        let (_pieces, receiver) = mpsc::channel(1);
+        let request = EgressRequest {
+            method: "GET".to_owned(),
+            tls: true,
+            host: "localhost".to_owned(),
+            port: address.port(),
+            target: "/".to_owned(),
+            headers: Vec::new(),
+            data: Vec::new(),
+            end: true,
+            terms: terms(AddressReach::Private),
+        };
+        let input = ExchangeInput { pieces: receiver, credit: Arc::new(Semaphore::new(1)) };
+        exchange::run(client, request, input, Reports { exchange: 1, out }).await;
+        let last = progress.recv().await.expect("a report");
+        let FromEgress::Progress { progress: HttpProgress::Failed(error), .. } = last else {
+            panic!("{last:?}");
+        };
+        assert!(
+            ["UND_ERR_HEADERS_OVERFLOW", "HPE_HEADER_OVERFLOW"].contains(&error.code.as_str()),
+            "{error:?}"
+        );
+    }
+}
+
+/// The daemon would take such a request for one of its own user.
+#[tokio::test]
+async fn no_request_reaches_the_daemon_itself() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let own = EgressTerms { own_ports: vec![port], ..terms(AddressReach::Named) };
+    let mut clients = clients(Resolver::of_servers(Vec::new()), RootCertStore::empty());
+    for host in ["127.0.0.1", "127.1.2.3", "[::1]", "[::ffff:127.0.0.1]", "localhost"] {
+        let url = format!("http://{host}:{port}/");
+        let failure = client::send(&clients.of(&own), get(&url)).await.expect_err(&url);
+        assert_eq!(failure.code(), "ERR_NET_DENIED", "{url}: {failure}");
+    }
+}
+
 #[tokio::test]
 async fn certificates_are_verified() {
     let (address, roots) = tls_server(&[]).await;
     let code = async |roots: RootCertStore, host: &str| {
-        let client = clients(Resolver::of_servers(Vec::new()), roots).of(1, AddressReach::Private);
+        let client = clients(Resolver::of_servers(Vec::new()), roots).of(&terms(AddressReach::Private));
         let sent = client::send(&client, get(&format!("https://{host}:{}/", address.port()))).await;
         sent.map_or_else(|failure| failure.code(), |_| "let pass")
     };
@@ -138,14 +210,14 @@ async fn a_name_is_resolved_once_for_a_connection_and_its_next_answer_is_judged_
     let url = format!("http://rebound.test:{port}/");
     for count in 1..=2 {
         let failure =
-            client::send(&clients.of(1, AddressReach::Public), get(&url)).await.expect_err("refused");
+            client::send(&clients.of(&terms(AddressReach::Public)), get(&url)).await.expect_err("refused");
         assert_eq!(failure.code(), "ERR_NET_DENIED", "{failure}");
         assert_eq!(asked.load(Ordering::SeqCst), count, "one look-up for each connection");
     }
     let accepted = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept()).await;
     assert!(accepted.is_err(), "nothing has connected");
     // The same address is reached where a row allows it: the test would see a connection.
-    let client = clients.of(1, AddressReach::Private);
+    let client = clients.of(&terms(AddressReach::Private));
     let request = tokio::spawn(async move { client::send(&client, get(&url)).await.map(drop) });
     listener.accept().await.expect("a connection");
     request.abort();
@@ -157,7 +229,7 @@ async fn of_several_addresses_only_the_allowed_ones_are_used() {
     let port = listener.local_addr().expect("an address").port();
     let (server, _) = dns_server(&[&[[169, 254, 169, 254], [127, 0, 0, 1]]]).await;
     let mut clients = clients(Resolver::of_servers(vec![server]), RootCertStore::empty());
-    let client = clients.of(1, AddressReach::Private);
+    let client = clients.of(&terms(AddressReach::Private));
     let request = tokio::spawn(async move {
         client::send(&client, get(&format!("http://two.test:{port}/"))).await.map(drop)
     });
@@ -176,7 +248,8 @@ async fn errors_of_names_and_connections_have_the_codes_of_node() {
         (format!("http://{closed}/"), "ECONNREFUSED"),
         (format!("http://x..y:{}/", closed.port()), "ENOTFOUND"),
     ] {
-        let failure = client::send(&clients.of(1, AddressReach::Named), get(&url)).await.expect_err(&url);
+        let failure =
+            client::send(&clients.of(&terms(AddressReach::Named)), get(&url)).await.expect_err(&url);
         assert_eq!(failure.code(), code, "{failure}");
     }
     assert_eq!(dns::query(1, "x..y", RecordType::A), None);

@@ -8,6 +8,7 @@ use vm_system_core::durable::SubmittedAnswer;
 use vm_system_ops::{Caller, Ops, OpsOptions, VerbHandler, VerbRequest};
 use vm_system_protocol::control::{DoctorReport, ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_runtime::client_memory::ReplyMemory;
@@ -69,6 +70,31 @@ impl RuntimeApi for NoRuntime {
         _: Option<Arc<PolicySnapshot>>,
         _: Option<Follower>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        not_live()
+    }
+    fn suspend_session(&self, _: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        not_live()
+    }
+    fn resume_session(&self, _: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        not_live()
+    }
+    fn is_suspended(&self, _: SessionId) -> bool {
+        false
+    }
+    fn repeat_input(
+        &self,
+        _: SessionId,
+        _: Box<ExecuteRequest>,
+        _: Option<Arc<PolicySnapshot>>,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        not_live()
+    }
+    fn finish_restoration(
+        &self,
+        _: SessionId,
+        _: Option<String>,
+        _: JsonText,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
         not_live()
     }
     fn submit_answer(

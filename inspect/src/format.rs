@@ -1,6 +1,7 @@
 //! Owns the traversal of a value: prefix, entries, depth (Node's `formatValue` and `formatRaw`).
 
 use crate::layout::{Grouping, LineRules, reduce};
+use crate::members::typed_array;
 use crate::text::{escape, escape_symbol, is_identifier};
 use crate::values::{Boxed, EngineValues, ObjectClass, OwnKey, PROTOTYPES, Property, ValueType};
 use std::fmt::Write;
@@ -372,6 +373,8 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
         let builtin = match kind {
             ObjectClass::Generator => "Generator",
             ObjectClass::AsyncGenerator => "AsyncGenerator",
+            // Its tag is a getter of the prototype.
+            ObjectClass::TypedArray(element) => typed_array(element).0,
             ObjectClass::Namespace => return "Module".to_owned(),
             _ => "",
         };

@@ -23,6 +23,11 @@ const TYPED_ARRAYS: [(&str, usize); 12] = [
     ("Float64Array", 8),
 ];
 
+/// Name and size of a typed array with this element type.
+pub(super) fn typed_array(element: u32) -> (&'static str, usize) {
+    TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("TypedArray", 1))
+}
+
 fn more(rest: usize, what: &str) -> String {
     format!("... {rest} more {what}{}", if rest > 1 { "s" } else { "" })
 }
@@ -46,7 +51,7 @@ impl<E: EngineValues> Formatter<'_, E> {
 
     pub(super) fn typed_array_shape(&mut self, raw: &ObjectFacts<E::Value>) -> ObjectFormat<E::Key> {
         let ObjectClass::TypedArray(element) = raw.kind else { return self.object_shape(raw) };
-        let (name, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("TypedArray", 1));
+        let (name, size) = typed_array(element);
         let bytes = self.engine.typed_array_bytes(&raw.object, BUFFER_BYTES);
         if raw.constructor.as_deref() == Some("Buffer") && name == "Uint8Array" {
             let alone = Some(buffer_text(bytes));
@@ -247,9 +252,13 @@ impl<E: EngineValues> Formatter<'_, E> {
 
     fn typed_elements(&mut self, raw: &ObjectFacts<E::Value>, entries: &mut Vec<String>) -> bool {
         let ObjectClass::TypedArray(element) = raw.kind else { return false };
-        let (_, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("", 1));
+        let (_, size) = typed_array(element);
         let length = self.engine.typed_array_bytes(&raw.object, 0).map_or(0, |(_, length)| length / size);
         for index in 0..length.min(self.rules.elements) {
+            if let Some(digits) = self.engine.bigint_element(&raw.object, index) {
+                entries.push(digits + "n");
+                continue;
+            }
             let Some(own) = self.engine.element(&raw.object, index) else { break };
             entries.push(self.property_value(&own.property, 0));
         }

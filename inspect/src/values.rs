@@ -239,6 +239,10 @@ pub trait EngineValues {
     fn buffer_bytes(&self, buffer: &Self::Value, most: usize) -> Option<(Vec<u8>, usize)>;
     /// At most `most` bytes of a typed array, and its length in bytes.
     fn typed_array_bytes(&self, array: &Self::Value, most: usize) -> Option<(Vec<u8>, usize)>;
+    /// The text of a typed array's element that is a bigint, if a value of the engine cannot be made of it.
+    fn bigint_element(&self, _array: &Self::Value, _index: usize) -> Option<String> {
+        None
+    }
     /// `byteLength`, `byteOffset` and `buffer` of a `DataView`.
     fn data_view(&self, view: &Self::Value) -> Option<[Self::Value; 3]>;
 

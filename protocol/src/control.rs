@@ -11,6 +11,7 @@ mod durable;
 pub mod frame;
 mod op;
 mod reply;
+mod restoration;
 
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
 pub use database::{BackupInfo, CHECK_FINDINGS, CheckFinding, CheckReport};
@@ -23,6 +24,7 @@ pub use reply::{
     AuditRecord, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo, ModuleInfo,
     OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, SessionEventPage, TemplateName, ZygoteInfo,
 };
+pub use restoration::{GivenInput, NewRestoration};
 
 use crate::codec::{Decode, Encode};
 use crate::model::Event;

@@ -151,6 +151,8 @@ pub struct EgressTerms {
     /// Connections are shared by requests with the same number only.
     pub owner: u64,
     pub reach: AddressReach,
+    /// The daemon's own ports: no request reaches them over loopback, where the daemon would take it for one of its own user.
+    pub own_ports: Vec<u16>,
     /// Until the head of the response (milliseconds).
     pub head_ms: u32,
     /// Until the end of the response (milliseconds).

@@ -5,6 +5,7 @@
 //!
 //! Reading order:
 //! - [`ids`], [`time`], [`json`]: the leaf types
+//! - [`input`]: JSON of people and clients as values, with errors in plain words
 //! - [`limits`]: every cap of the system in one place, with its unit
 //! - [`codec`]: bytes ⇄ values; the only file that uses bincode
 //! - [`packet`]: one logical message ⇄ `SOCK_SEQPACKET` packets with a sequence number
@@ -22,6 +23,7 @@ pub mod egress;
 pub mod files_agent;
 pub mod hello;
 pub mod ids;
+pub mod input;
 pub mod json;
 pub mod keeper;
 pub mod limits;

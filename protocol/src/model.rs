@@ -14,9 +14,10 @@ pub use durable::{
     Variable,
 };
 pub use event::{ConsoleLevel, Event, EventPayload, HttpRecord, JsType, ResultValue, console_piece};
-pub use execution::{Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};
+pub use execution::{EXECUTION_CODES, Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};
 pub use session::{
-    Session, SessionCheckpoint, SessionEvent, SessionEventType, SessionInspection, SessionStatus,
+    InputDifference, RestorationStatus, Session, SessionCheckpoint, SessionEvent, SessionEventType,
+    SessionInspection, SessionRestoration, SessionStatus,
 };
 pub use settings::{Limits, OnCrash, Resolver, RuntimeSettings, Settings};
 pub use template::{Capability, CapabilityKind, Engine, StartupFile, StartupMode, Template, TemplateDetail};

@@ -110,6 +110,7 @@ fn current() -> Table {
         ExecutionKind,
         ExecutionStatus,
         SessionStatus,
+        RestorationStatus,
         OnCrash,
         Engine,
         CapabilityKind,

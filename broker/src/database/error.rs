@@ -44,6 +44,10 @@ pub(super) fn refused(code: &str, why: &str) -> HostError {
     HostError { code: code.to_owned(), message: format!("{code}: {why}") }
 }
 
+/// What the authorizer refuses ([`super::guard`]), for people.
+const WHY_NOT_AUTHORIZED: &str = ": refused in sessions are other database files (ATTACH, VACUUM), most pragmas, functions that load \
+                                  code, and virtual tables other than fts5 and rtree";
+
 /// An error of SQLite, or `ETIMEDOUT` if the deadline caused it.
 pub(super) fn from_sqlite(error: &Error, deadline: &StatementDeadline, terms: DatabaseTerms) -> HostError {
     if deadline.has_passed() {
@@ -62,5 +66,9 @@ pub(super) fn from_sqlite(error: &Error, deadline: &StatementDeadline, terms: Da
         Error::SqliteFailure(failure, None) => failure.to_string(),
         error => error.to_string(),
     };
-    refused(name, &message[..message.floor_char_boundary(MESSAGE_BYTES)])
+    let message = &message[..message.floor_char_boundary(MESSAGE_BYTES)];
+    if name == "SQLITE_AUTH" {
+        return refused(name, &format!("{message}{WHY_NOT_AUTHORIZED}"));
+    }
+    refused(name, message)
 }

@@ -62,6 +62,8 @@ pub struct Args {
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let target = context.target.clone();
+    // Now, and not at the agent's first call.
+    target.check()?;
     // A daemon behind a URL is started by its own operator.
     let may_start = !args.no_start && target.is_local();
     let starter = if may_start { Starter::new(context, args.idle_exit, args.sandbox)? } else { None };

@@ -72,7 +72,8 @@ async fn in_session(context: &Context, session: String) -> Result<u8, CliError> 
         }
         _ => None,
     };
-    if session.status != SessionStatus::Ready && pending.is_none() {
+    let is_idle = matches!(session.status, SessionStatus::Ready | SessionStatus::Suspended);
+    if !is_idle && pending.is_none() {
         let message = format!("session {} is {}", session.id, session.status);
         return Err(CliError::new(exit::FAILED, message)
             .with_hint("create a new one with `vm-system session create`"));
@@ -274,6 +275,6 @@ async fn is_usable(backend: &Backend, session: &str) -> bool {
     let op = Op::SessionGet { session: session.to_owned() };
     matches!(
         backend.call(op, None).await,
-        Ok(Reply::Session(session)) if matches!(session.status, SessionStatus::Ready | SessionStatus::Waiting)
+        Ok(Reply::Session(session)) if matches!(session.status, SessionStatus::Ready | SessionStatus::Waiting | SessionStatus::Suspended)
     )
 }

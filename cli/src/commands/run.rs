@@ -4,7 +4,7 @@
 //! script's exit code.
 
 pub(crate) mod embedded;
-mod source;
+pub(crate) mod source;
 mod stdin;
 
 use super::exec::start;
@@ -126,6 +126,9 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     // As `fs` takes paths from the worktree's root.
     settings.resolver.allow_absolute_repo_imports = true;
     let sent = script.clone().for_folder(&folder)?;
+    for name in args.allow_env.iter().filter(|name| std::env::var_os(name).is_none()) {
+        context.out.note(&format!("warning: --allow-env {name}: your environment has no such variable"));
+    }
     let grants = Grants::of(&args)?;
     let stdin = if script.is_stdin() { None } else { Some(stdin::of_this_process()?) };
     let own = tokio::select! {
@@ -150,6 +153,8 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
             context.out.note(&format!("hint: `--allow-write` lets the script change files in {folder}"));
         } else if code == exit::FAILED && output.has_missing_file() {
             context.out.note(&source::folder_hint(&folder, script.file().filter(|_| is_outside)));
+        } else if let Some(hint) = output.other_hint() {
+            context.out.note(hint);
         }
         Ok(code)
     }

@@ -38,7 +38,8 @@ pub struct Args {
     /// The HTTP API's socket [default: http.sock beside the control socket]
     #[arg(long, value_name = "PATH")]
     http_socket: Option<PathBuf>,
-    /// A TCP address for HTTP, such as 127.0.0.1:3210; addresses other than loopback need --tokens
+    /// A TCP address for HTTP, such as 127.0.0.1:3210; addresses other than loopback need --tokens (may be given several times)
+    /// [default: none]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<SocketAddr>,
     /// The file of tokens (mode 0600), as TOML
@@ -47,13 +48,13 @@ pub struct Args {
     /// The folder of a web UI, served at /
     #[arg(long, value_name = "DIR")]
     ui_dir: Option<PathBuf>,
-    /// What survives a power cut: `full`: everything acknowledged; `normal`: the last commits may be lost
+    /// What survives a power cut: `full`: everything acknowledged; `normal`: the last commits may be lost [default: full]
     #[arg(long, value_name = "MODE", value_enum)]
     durability: Option<DurabilityArg>,
     /// Start with a damaged write-ahead log: the records from the damage on are lost, and the log is kept beside the database
     #[arg(long)]
     accept_damage: bool,
-    /// The sandbox walls to set up
+    /// The sandbox walls to set up [default: full]
     #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
     /// A jail for each owner: a keeper, a user and a pid namespace of its own. More memory, and the first session is slower
@@ -69,7 +70,7 @@ pub struct Args {
     /// Started as root: also use worktrees as root, without capabilities. Whoever takes the daemon over can then change root's files
     #[arg(long)]
     root_files: bool,
-    /// Exit after this time without clients and executions
+    /// Exit after this time without clients and executions [default: never]
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u32>,
     /// Run in the background: return when clients can connect; the log is daemon.log in the state directory
@@ -269,6 +270,14 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     }
     config.keep_sessions = args.keep_sessions;
     config.idle_exit = args.idle_exit.map(|seconds| Duration::from_secs(u64::from(seconds)));
+    // The variable may be set for daemons of root.
+    let names_user =
+        args.user.as_ref().is_some_and(|user| std::env::var("VM_SYSTEM_USER").as_ref() != Ok(user));
+    if (names_user || args.root_files) && !nix::unistd::geteuid().is_root() && !args.background {
+        context
+            .out
+            .note("note: --user and --root-files have no effect: they are for a daemon that root starts");
+    }
     config.users.user = args.user.or(config.users.user);
     config.users.root_files |= args.root_files;
     config.keeper_per_owner |= args.keeper_per_owner;

@@ -9,6 +9,8 @@ mod get;
 mod inspect;
 mod kill;
 mod list;
+mod restore;
+mod suspend;
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -41,6 +43,15 @@ pub enum Command {
     Rollback(checkpoint::RollbackArgs),
     /// Give up a checkpoint
     DeleteCheckpoint(checkpoint::DeleteArgs),
+    /// Stop an idle session's worker until a request needs it
+    Suspend(SessionArg),
+    /// Let the worker of a suspended session run again
+    Resume(SessionArg),
+    /// Repeat the successful inputs of an ended session in a new one
+    #[command(after_long_help = restore::HELP)]
+    Restore(restore::Args),
+    /// Show how far the restoration in a new session is, or its result
+    Restoration(SessionArg),
 }
 
 /// A session.
@@ -65,5 +76,9 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Checkpoints(args) => checkpoint::list(context, args).await,
         Command::Rollback(args) => checkpoint::roll_back(context, args).await,
         Command::DeleteCheckpoint(args) => checkpoint::delete(context, args).await,
+        Command::Suspend(args) => suspend::suspend(context, args).await,
+        Command::Resume(args) => suspend::resume(context, args).await,
+        Command::Restore(args) => restore::run(context, args).await,
+        Command::Restoration(args) => restore::show(context, args).await,
     }
 }

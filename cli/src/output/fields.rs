@@ -8,8 +8,8 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::model::{
     Capability, CheckpointInfo, Event, Execution, Program, ProgramState, ProgramVersion, Run, Session,
-    SessionCheckpoint, SessionEvent, SessionInspection, StartupFile, Task, TaskStatus, Template,
-    TemplateDetail,
+    SessionCheckpoint, SessionEvent, SessionInspection, SessionRestoration, StartupFile, Task, TaskStatus,
+    Template, TemplateDetail,
 };
 
 /// Types that can be printed as rows.
@@ -75,11 +75,12 @@ records! {
     ProgramVersion: version source_hash format created_at;
     ProgramState: frames more_frames globals;
     SessionCheckpoint: number name created_at heap_bytes;
+    SessionRestoration: session restored_from status inputs repeated not_repeated different differences error;
     CheckpointInfo: seq at cause bytes;
     Task: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at;
     TaskStatus: execution_id name status task result error;
     AuditRecord: seq at owner door verb subject outcome;
-    Health: status;
+    Health: status memory;
     RuntimeSummary: active_sessions active_session_ids;
     RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started
         durability store_queue store_problem;

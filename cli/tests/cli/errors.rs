@@ -154,3 +154,71 @@ fn a_closed_stdout_is_no_error() {
         assert!(matches!(run.code, Some(0 | 141)), "{args:?}: {run:?}");
     }
 }
+
+#[test]
+fn errors_say_what_to_do() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.run(["template", "create", "--name", "t"]).ok();
+    env.file("typed.js", "function main() { const n: number = 1; return n }");
+    env.file("plan.md", "# A plan");
+    let add = "template add-capability t --kind fs --name write";
+    env.run(format!("{add} --enabled").split(' ')).ok();
+    for (args, hint) in [
+        ("template create --name t", "hint: choose another name"),
+        ("template update t", "hint: `vm-system"),
+        ("template update t --cpu-ms 99999999", "in [ceilings]"),
+        ("session get nobody-at-all", "which `vm-system"),
+        (
+            "session create --template-id t --worktree-path /nowhere",
+            "existing folder of the daemon's machine",
+        ),
+        ("program start typed.js", "hint: if it is TypeScript"),
+        ("program load plan.md", "hint: a plan in Markdown is loaded with --plan"),
+        ("program plan nowhere.md", "hint: relative paths are looked up in /"),
+        ("run nowhere.js", "hint: relative paths are looked up in /"),
+        ("run --timeout 100ms -e for(;;){}", "hint: `--timeout TIME`"),
+        ("run -e require('database')", "`database` and `exec` are for sessions of a daemon"),
+        ("run -e import.meta", "hint: `import.meta` is for modules"),
+        (add, "remove-capability"),
+    ] {
+        let out = env.run(args.split(' '));
+        let error = out.stderr;
+        assert!(error.contains(hint), "{args}: {error}");
+    }
+    // In plain words, with the field.
+    let config = ["--config", r#"{"paths":"x"}"#];
+    let error = env.run(add.split(' ').chain(config)).failed(2);
+    assert!(error.contains("`paths` must be a list, not the text \"x\""), "{error}");
+    env.file("bad.toml", "\nmax_sessions = \"many\"");
+    let error = env.run(["serve", "--state-dir", "other", "--config", "bad.toml"]).failed(2);
+    assert!(error.contains("line 2: `max_sessions` must be a whole number"), "{error}");
+    let error = env.run(["run", "--allow-env", "NOT_SET_ANYWHERE", "-e", "1"]).stderr;
+    assert!(error.contains("NOT_SET_ANYWHERE: your environment has no such variable"), "{error}");
+    // What an agent's host configures is checked at the start.
+    let error = env.run(["mcp", "--state-dir", "a", "--server-url", "unix:/x"]).failed(2);
+    assert!(error.contains("name two daemons"), "{error}");
+    env.run(["mcp", "--server-url", "nonsense"]).failed(2);
+}
+
+#[test]
+fn a_session_needs_no_more_than_a_template() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.run(["template", "create", "--name", "t"]).ok();
+    let made = env.run(["session", "create", "--template-id", "t", "--name", "s", "--output", "json"]).ok();
+    assert!(
+        made.contains("\"workspace_id\": \"default\"") && made.contains("\"base_commit_oid\": \"none\""),
+        "{made}"
+    );
+    let error = env.run(["session", "create", "--template-id", "t", "--name", "s"]).failed(1);
+    assert!(error.contains("CONFLICT") && error.contains("session close"), "{error}");
+    env.run(["session", "close", "s"]).ok();
+    env.run(["session", "create", "--template-id", "t", "--name", "s"]).ok();
+    env.file("ask.js", "function main() { return CC('?') }");
+    env.file("answers", "a\nb\nc\n");
+    let out = env.run(["program", "start", "ask.js", "--answers", "answers"]);
+    assert!(out.stderr.contains("2 of the file's answers were not used"), "{}", out.stderr);
+    let removed = env.run(["template", "remove-library", "t", "--name", "nosuch"]).ok();
+    assert!(removed.contains("Not among the template's libraries: nosuch"), "{removed}");
+}

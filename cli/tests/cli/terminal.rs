@@ -413,7 +413,10 @@ fn a_task_is_answered_by_its_id_with_and_without_waiting() {
     let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap();
     let run = json(env.run(["program", "start", "prompts.ts", "--output", "json"]).ok());
     let task = run["task"]["id"].as_str().unwrap();
-    assert_eq!(env.run(["task", "get", task]).ok(), "how many?\n");
+    // The prompt alone is the output.
+    let got = env.run(["task", "get", task]);
+    assert_eq!((got.code, got.stdout.as_str()), (Some(0), "how many?\n"));
+    assert!(got.stderr.starts_with("Schema of the answer: {"), "{}", got.stderr);
     // A JSON string is not a number; a typed answer is parsed as JSON.
     env.run(["task", "submit", task, "--json", "\"7\""]).failed(1);
     let answered = json(env.run(["task", "submit", task, "7", "--no-wait", "--output", "json"]).ok());

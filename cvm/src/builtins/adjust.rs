@@ -2,7 +2,9 @@
 //!
 //! Must not: depend on a particular builtin.
 
+use super::ids;
 use super::realm::Realm;
+use crate::heap::object::attr;
 use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Ret, Vm};
 
@@ -14,6 +16,20 @@ impl Realm {
             self.heap.obj(from).props.find(key).and_then(|slot| self.heap.obj(from).props.at(slot)).copied();
         if let Some(property) = found {
             self.put(to, name, property.value, property.flags);
+        }
+    }
+
+    /// Makes the members of a prototype enumerable, as WebIDL has it, unlike ECMA-262.
+    pub(super) fn show_members(&mut self, object: Id) {
+        let names: Vec<_> = self.heap.obj(object).props.iter().map(|p| (p.key, p.flags)).collect();
+        for (key, flags) in names {
+            let hidden = key == ids::key(ids::CONSTRUCTOR) || self.heap.key_is_symbol(key);
+            let props = &mut self.heap.obj_mut(object).props;
+            if let Some(slot) = props.find(key).filter(|_| !hidden)
+                && let Some(property) = props.at_mut(slot)
+            {
+                property.flags = flags | attr::E;
+            }
         }
     }
 

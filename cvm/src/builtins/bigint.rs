@@ -58,7 +58,7 @@ fn convert(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
 }
 
 /// `ToBigInt` of an argument, 7.1.13.
-fn to_bigint(vm: &mut Vm<'_>, call: &NativeCall, i: usize) -> Res<BigInt> {
+pub(super) fn to_bigint(vm: &mut Vm<'_>, call: &NativeCall, i: usize) -> Res<BigInt> {
     match vm.arg(call, i) {
         Value::Obj(_) => Err(Raise::Prim(call.at + i, 1)),
         Value::Big(id) => Ok(vm.st.heap.big(id)),

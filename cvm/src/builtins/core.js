@@ -164,7 +164,11 @@ function OwnKeys(o) { return $isProxy(o) ? ProxyOwnKeys(o) : $ownKeys(o); }
 function GetProto(o) { return $isProxy(o) ? ProxyGetProto(o) : $getProto(o); }
 function SetProto(o, p) { return $isProxy(o) ? ProxySetProto(o, p) : $setProto(o, p); }
 function GetOwn(o, key) { return $isProxy(o) ? ProxyGetOwn(o, key) : $getOwn(o, key); }
-function DefineOwn(o, key, d) { return $isProxy(o) ? ProxyDefine(o, key, d) : $defineOwn(o, key, d); }
+function DefineOwn(o, key, d) {
+  if ($isProxy(o)) return ProxyDefine(o, key, d);
+  const done = $defineOwn(o, key, d);
+  return done === undefined ? DefineElement(o, key, d) : done;
+}
 function DeleteKey(o, key) { return $isProxy(o) ? ProxyDelete(o, key) : $delete(o, key); }
 function IsExtensible(o) { return $isProxy(o) ? ProxyIsExtensible(o) : $isExtensible(o); }
 function PreventExtensions(o) { return $isProxy(o) ? ProxyPreventExtensions(o) : $preventExtensions(o); }
@@ -175,7 +179,9 @@ function HasOwn(o, key) {
 }
 
 function CreateDataOrThrow(o, key, value) {
-  if ($isProxy(o) ? !ProxyDefine(o, key, DataDescriptor(value)) : !$createData(o, key, value)) {
+  const done = $isProxy(o) ? ProxyDefine(o, key, DataDescriptor(value)) : $createData(o, key, value);
+  if (done === undefined) $putElement(o, key, value);
+  else if (!done) {
     $typeError("Cannot define property '" + $shown(key) + "'");
   }
 }

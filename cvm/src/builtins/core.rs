@@ -66,8 +66,7 @@ pub(super) const MODULE: Module = Module {
         }),
         ("preventExtensions", |vm, c| {
             let id = vm.arg_obj(&c, 0)?;
-            vm.prevent_extensions(id);
-            Ok(Value::Bool(true).into())
+            Ok(Value::Bool(vm.prevent_extensions(id)).into())
         }),
         ("includesKey", includes_key),
         ("boundTarget", |vm, c| {
@@ -153,11 +152,14 @@ fn push(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     Ok(Value::Undefined.into())
 }
 
-/// `CreateDataProperty` on anything but a proxy.
+/// `CreateDataProperty` on anything but a proxy; undefined if the value must be converted to an element of a typed array first.
 fn create_data(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let key = vm.arg_key(&c, 1)?;
     let value = vm.arg(&c, 2);
+    if vm.must_convert(id, key, value) {
+        return Ok(Value::Undefined.into());
+    }
     Ok(Value::Bool(vm.define_own(id, key, &Desc::data(value, attr::ALL))).into())
 }
 
@@ -225,7 +227,7 @@ pub(super) fn read_desc(vm: &Vm<'_>, d: Id) -> Desc {
     desc
 }
 
-/// `$defineOwn(object, key, descriptor)`
+/// `$defineOwn(object, key, descriptor)`; undefined if the value must be converted to an element of a typed array first.
 fn define_own(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let key = vm.arg_key(&c, 1)?;
@@ -240,6 +242,9 @@ fn define_own(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
         if n < 0.0 || n != f64::from(n as u32) {
             return Err(vm.range_error("Invalid array length"));
         }
+    }
+    if desc.value.is_some_and(|value| vm.must_convert(id, key, value)) {
+        return Ok(Value::Undefined.into());
     }
     Ok(Value::Bool(vm.define_own(id, key, &desc)).into())
 }

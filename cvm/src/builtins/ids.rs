@@ -90,6 +90,22 @@ ids! { OBJECTS, Object, FIRST_OBJECT,
     URL "%URL%" URL_PROTO "%URL.prototype%" URL_SEARCH_PARAMS "%URLSearchParams%"
     URL_SEARCH_PARAMS_PROTO "%URLSearchParams.prototype%" URL_SEARCH_PARAMS_ITERATOR_PROTO "%URLSearchParamsIteratorPrototype%"
     DOM_EXCEPTION "%DOMException%" DOM_EXCEPTION_PROTO "%DOMException.prototype%" CRYPTO "%crypto%"
+    ARRAY_BUFFER "%ArrayBuffer%" ARRAY_BUFFER_PROTO "%ArrayBuffer.prototype%" DATA_VIEW "%DataView%"
+    DATA_VIEW_PROTO "%DataView.prototype%" TYPED_ARRAY "%TypedArray%" TYPED_ARRAY_PROTO "%TypedArray.prototype%"
+    INT8_ARRAY "%Int8Array%" INT8_ARRAY_PROTO "%Int8Array.prototype%"
+    UINT8_ARRAY "%Uint8Array%" UINT8_ARRAY_PROTO "%Uint8Array.prototype%"
+    UINT8_CLAMPED_ARRAY "%Uint8ClampedArray%" UINT8_CLAMPED_ARRAY_PROTO "%Uint8ClampedArray.prototype%"
+    INT16_ARRAY "%Int16Array%" INT16_ARRAY_PROTO "%Int16Array.prototype%"
+    UINT16_ARRAY "%Uint16Array%" UINT16_ARRAY_PROTO "%Uint16Array.prototype%"
+    INT32_ARRAY "%Int32Array%" INT32_ARRAY_PROTO "%Int32Array.prototype%"
+    UINT32_ARRAY "%Uint32Array%" UINT32_ARRAY_PROTO "%Uint32Array.prototype%"
+    BIG_INT64_ARRAY "%BigInt64Array%" BIG_INT64_ARRAY_PROTO "%BigInt64Array.prototype%"
+    BIG_UINT64_ARRAY "%BigUint64Array%" BIG_UINT64_ARRAY_PROTO "%BigUint64Array.prototype%"
+    FLOAT16_ARRAY "%Float16Array%" FLOAT16_ARRAY_PROTO "%Float16Array.prototype%"
+    FLOAT32_ARRAY "%Float32Array%" FLOAT32_ARRAY_PROTO "%Float32Array.prototype%"
+    FLOAT64_ARRAY "%Float64Array%" FLOAT64_ARRAY_PROTO "%Float64Array.prototype%"
+    TEXT_ENCODER "%TextEncoder%" TEXT_ENCODER_PROTO "%TextEncoder.prototype%" TEXT_DECODER "%TextDecoder%"
+    TEXT_DECODER_PROTO "%TextDecoder.prototype%"
 }
 
 /// First cell after the fixed ones.

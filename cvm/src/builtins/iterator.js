@@ -10,7 +10,9 @@ const ArrayIteratorPrototype = {
     if (array === undefined) return $iterResult(undefined, true);
     const index = $recordGet(this, 1);
     const kind = $recordGet(this, 2);
-    const length = $toLength(array.length);
+    const elements = $elementCount(array);
+    if (elements < 0) OutOfBounds();
+    const length = elements === undefined ? $toLength(array.length) : elements;
     if (index >= length) {
       $recordSet(this, 0, undefined);
       return $iterResult(undefined, true);

@@ -10,6 +10,7 @@
 
 mod adjust;
 mod array;
+mod array_buffer;
 mod array_dense;
 mod array_methods;
 mod bigint;
@@ -17,9 +18,12 @@ mod boolean;
 pub(crate) mod collections;
 mod console;
 mod core;
+mod data_view;
 mod date;
 mod date_set;
 mod dispose;
+mod elements;
+mod encoding;
 mod error;
 mod function;
 pub(crate) mod generations;
@@ -46,6 +50,7 @@ mod string;
 mod string_make;
 mod symbol;
 mod table;
+mod typed_array;
 mod uri;
 mod web;
 

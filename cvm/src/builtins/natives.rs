@@ -142,6 +142,11 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::web::MODULE,
     &super::dispose::MODULE,
     &super::array_dense::MODULE,
+    &super::array_buffer::MODULE,
+    &super::data_view::MODULE,
+    &super::typed_array::MODULE,
+    &super::elements::MODULE,
+    &super::encoding::MODULE,
 ];
 
 struct Tables {

@@ -31,6 +31,15 @@ pub(super) const MODULE: Module = Module {
 /// `$setIntegrity(object, frozen)` of anything but a proxy.
 fn set_integrity(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
+    if vm
+        .st
+        .heap
+        .typed_array(Value::Obj(id))
+        .and_then(|view| vm.st.heap.count_of(view))
+        .is_some_and(|n| n > 0)
+    {
+        return Err(vm.type_error("Cannot seal or freeze a typed array with elements"));
+    }
     if vm.arg(&c, 1) == Value::Bool(true) {
         vm.freeze(id);
         return Ok(Value::Undefined.into());

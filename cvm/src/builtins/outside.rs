@@ -3,6 +3,7 @@
 
 use crate::heap::object::{ObjectKind, attr};
 use crate::pure::date::to_iso_string;
+use crate::pure::elements::ElementValue;
 use crate::pure::json::quote_readably;
 use crate::value::{Id, Key, Value};
 use crate::vm::Vm;
@@ -116,9 +117,25 @@ impl JsonExporter<'_, '_> {
         (found.flags & attr::ACCESSOR == 0).then_some(found.value)
     }
 
+    /// The elements of a typed array, each with its index as the key; false if there are none.
+    fn elements(&mut self, id: Id) -> Result<bool, NotExportable> {
+        let Some(view) = self.vm.st.heap.typed_array(Value::Obj(id)) else { return Ok(false) };
+        let count = self.vm.st.heap.count_of(view).unwrap_or(0);
+        for i in 0..count {
+            self.step()?;
+            let text = match self.vm.element_value(view, i) {
+                Some(ElementValue::Number(n)) if n.is_finite() => self.vm.plain_text(Value::num(n)),
+                Some(ElementValue::Integer(n)) => format!("\"{n}\""),
+                _ => "null".to_owned(),
+            };
+            self.plain(&format!("{}\"{i}\":{text}", if i > 0 { "," } else { "" }));
+        }
+        Ok(count > 0)
+    }
+
     fn properties(&mut self, id: Id, depth: usize) -> Result<(), NotExportable> {
         self.plain("{");
-        let mut first = true;
+        let mut first = !self.elements(id)?;
         for p in self.vm.st.heap.obj(id).props.iter() {
             self.step()?;
             let hidden = p.flags & attr::E == 0 || p.flags & attr::ACCESSOR != 0;

@@ -31,6 +31,7 @@ function GetWithReceiver(target, key, receiver) {
       if ("value" in d) return d.value;
       return d.get === undefined ? undefined : $call(d.get, receiver);
     }
+    if ($elementAt(at, key) === false) return undefined;
     at = $getProto(at);
   }
   return undefined;
@@ -41,6 +42,11 @@ function SetWithReceiver(target, key, value, receiver) {
   let d;
   while (at !== null) {
     if ($isProxy(at)) return ProxySet(at, key, value, receiver);
+    const element = $elementAt(at, key);
+    if (element !== undefined) {
+      if (at === receiver) { PutElement(at, key, value); return true; }
+      if (!element) return true;
+    }
     d = $getOwn(at, key);
     if (d !== undefined) break;
     at = $getProto(at);

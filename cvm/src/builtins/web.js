@@ -331,10 +331,21 @@ const WebFunctions = {
   structuredClone(value, options = undefined) {
     RequireArgument(arguments.length > 0, "value");
     const transfer = options === undefined || options === null ? undefined : options.transfer;
-    if (transfer !== undefined && ListFromIterable(transfer).length > 0) {
-      throw CodedTypeError("ERR_INVALID_TRANSFER_OBJECT", "Found invalid object in transferList");
+    const seen = $mapNew($$MAP_PROTO);
+    const moved = transfer === undefined ? [] : ListFromIterable(transfer);
+    for (let i = 0; i < moved.length; i++) {
+      const length = $bufferLength(moved[i]);
+      if (length === undefined) throw CodedTypeError("ERR_INVALID_TRANSFER_OBJECT", "Found invalid object in transferList");
+      if (length < 0) CloneRefused(moved[i]);
+      if ($tableHas(seen, moved[i])) throw MakeException($$DOM_EXCEPTION, "Transfer list contains duplicate ArrayBuffer", "DataCloneError");
+      $tableSet(seen, moved[i], $bufferNew($$ARRAY_BUFFER_PROTO, 0, undefined));
     }
-    return CloneOf(value, $mapNew($$MAP_PROTO));
+    const clone = CloneOf(value, seen);
+    for (let i = 0; i < moved.length; i++) {
+      if ($bufferLength(moved[i]) < 0) CloneRefused(moved[i]);
+      $bufferMove(moved[i], $tableGet(seen, moved[i]));
+    }
+    return clone;
   },
 };
 
@@ -343,7 +354,8 @@ function CloneRefused(value) {
   throw MakeException($$DOM_EXCEPTION, shown + " could not be cloned.", "DataCloneError");
 }
 
-// Kinds as `$cloneKind` numbers them: 0 a value without parts, 1 copied by `$cloneLeaf`, 2 array, 3 map, 4 set, 5 error, 6 plain, 7 refused.
+// Kinds as `$cloneKind` numbers them: 0 a value without parts, 1 copied by `$cloneLeaf`, 2 array, 3 map, 4 set, 5 error, 6 plain, 7 refused,
+// 8 buffer, 9 view.
 function CloneOf(from, seen) {
   const kind = $cloneKind(from);
   if (kind === 0) return from;
@@ -355,6 +367,8 @@ function CloneOf(from, seen) {
     return leaf;
   }
   if (kind === 5) return CloneOfError(from, seen);
+  if (kind === 8) return CloneOfBuffer(from, seen);
+  if (kind === 9) return CloneOfView(from, seen);
   if (kind === 3 || kind === 4) return CloneOfCollection(from, seen, kind === 3);
   const to = kind === 2 ? [] : {};
   $tableSet(seen, from, to);
@@ -363,6 +377,26 @@ function CloneOf(from, seen) {
   for (let i = 0; i < keys.length; i++) {
     if ($ownEnumerable(from, keys[i])) $createData(to, keys[i], CloneOf(from[keys[i]], seen));
   }
+  return to;
+}
+
+function CloneOfBuffer(from, seen) {
+  const length = $bufferLength(from);
+  if (length < 0) CloneRefused(from);
+  const to = $bufferNew($$ARRAY_BUFFER_PROTO, length, $bufferMax(from));
+  $tableSet(seen, from, to);
+  $bytesCopy(to, 0, from, 0, length);
+  return to;
+}
+
+function CloneOfView(from, seen) {
+  const count = $viewCount(from);
+  if (count < 0) CloneRefused(from);
+  const buffer = CloneOf($viewBuffer(from), seen);
+  const type = $elementType(from);
+  const proto = type === undefined ? $$DATA_VIEW_PROTO : $elementProto(type);
+  const to = $viewNew(type === undefined ? -1 : type, proto, buffer, $viewOffset(from), $viewTracks(from) ? undefined : count);
+  $tableSet(seen, from, to);
   return to;
 }
 

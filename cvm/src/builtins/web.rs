@@ -4,7 +4,7 @@
 use super::ids;
 use super::math::next_random;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, method};
-use crate::heap::object::{ObjectKind, attr};
+use crate::heap::object::ObjectKind;
 use crate::heap::text::Text;
 use crate::value::{Id, Value};
 use crate::vm::{NativeCall, Res, Ret, Vm};
@@ -79,18 +79,8 @@ pub(super) const MODULE: Module = Module {
         ] {
             r.tag(object, tag);
         }
-        // As WebIDL has it, unlike ECMA-262: attributes and operations are enumerable.
         for object in [ids::URL_PROTO, ids::URL_SEARCH_PARAMS_PROTO] {
-            let names: Vec<_> = r.heap.obj(object).props.iter().map(|p| (p.key, p.flags)).collect();
-            for (key, flags) in names {
-                let hidden = key == ids::key(ids::CONSTRUCTOR) || r.heap.key_is_symbol(key);
-                let props = &mut r.heap.obj_mut(object).props;
-                if let Some(slot) = props.find(key).filter(|_| !hidden)
-                    && let Some(property) = props.at_mut(slot)
-                {
-                    property.flags = flags | attr::E;
-                }
-            }
+            r.show_members(object);
         }
     },
     ..EMPTY
@@ -212,6 +202,8 @@ fn clone_kind(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
             ObjectKind::Set(_) => 4,
             ObjectKind::Error => 5,
             ObjectKind::Plain | ObjectKind::Arguments(_) => 6,
+            ObjectKind::Buffer(_) => 8,
+            ObjectKind::View(_) => 9,
             _ => 7,
         },
         _ => 0,

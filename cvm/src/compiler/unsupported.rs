@@ -17,31 +17,15 @@ use oxc_syntax::scope::ScopeFlags;
 use std::collections::HashSet;
 
 const STRINGS: &str = "a program's code is known when it is loaded";
-const BYTES: &str = "programs have no typed arrays; keep numbers in arrays and text in strings";
+const SHARED: &str = "a program has one thread; use `ArrayBuffer`";
 const TIMERS: &str = "programs have no timers; give `CC` the option `timeout_ms`";
 
 /// Global names of other JavaScript environments, with the reason why cvm does not have them.
 const NAMES: &[(&str, &str)] = &[
     ("eval", STRINGS),
-    ("ArrayBuffer", BYTES),
-    ("SharedArrayBuffer", BYTES),
-    ("DataView", BYTES),
-    ("Atomics", BYTES),
-    ("Int8Array", BYTES),
-    ("Uint8Array", BYTES),
-    ("Uint8ClampedArray", BYTES),
-    ("Int16Array", BYTES),
-    ("Uint16Array", BYTES),
-    ("Int32Array", BYTES),
-    ("Uint32Array", BYTES),
-    ("BigInt64Array", BYTES),
-    ("BigUint64Array", BYTES),
-    ("Float16Array", BYTES),
-    ("Float32Array", BYTES),
-    ("Float64Array", BYTES),
-    ("Buffer", BYTES),
-    ("TextEncoder", BYTES),
-    ("TextDecoder", BYTES),
+    ("SharedArrayBuffer", SHARED),
+    ("Atomics", SHARED),
+    ("Buffer", "use `Uint8Array`, `TextEncoder` and `TextDecoder`"),
     ("Intl", "programs have no locales"),
     ("Temporal", "use `Date`"),
     ("ShadowRealm", STRINGS),

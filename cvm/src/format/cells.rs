@@ -4,10 +4,11 @@
 use super::FormatError;
 use super::codec::{ByteReader, ByteWriter};
 use crate::heap::object::{
-    Array, Code, Coroutine, EntryTable, Func, Object, ObjectKind, Promise, Prop, Props,
+    Array, ByteBuffer, ByteView, Code, Coroutine, EntryTable, Func, Object, ObjectKind, Promise, Prop, Props,
 };
 use crate::heap::text::Buf;
 use crate::heap::{Cell, PART_ITEMS, PART_TEXT, StrCell, SymCell};
+use crate::pure::elements::ElementType;
 use crate::value::{Id, Key, Value};
 use num_bigint::BigInt;
 
@@ -22,6 +23,8 @@ const CHUNK_TEXT: usize = PART_TEXT;
 const INLINE_ITEMS: usize = 32;
 /// The same for bytes of text.
 const INLINE_TEXT: usize = 256;
+/// The element type's number in a stored `DataView`.
+const DATA_VIEW: u8 = 255;
 /// A base object with more new properties than this is written whole.
 const MOST_NEW_PROPS: usize = 128;
 
@@ -336,6 +339,20 @@ fn write_kind(w: &mut ByteWriter, kind: &ObjectKind, extensible: bool, chunks: &
             w.value(p.1);
             w.u8(u8::from(p.2) | u8::from(p.3) << 1);
         }
+        ObjectKind::Buffer(b) => {
+            w.u8(flag | 0x10);
+            w.u8(u8::from(b.detached));
+            w.num(b.max.map_or(0, |max| max + 1));
+            text(w, &b.bytes, chunks);
+            return b.bytes.len() > INLINE_TEXT;
+        }
+        ObjectKind::View(view) => {
+            w.u8(flag | 0x11);
+            w.u8(view.element.map_or(DATA_VIEW, |element| element as u8));
+            w.id(view.buffer);
+            w.num(view.offset);
+            w.num(view.length.map_or(0, |length| length + 1));
+        }
     }
     false
 }
@@ -468,6 +485,26 @@ fn read_kind(r: &mut ByteReader<'_>, source: &dyn ChunkSource) -> Res<(ObjectKin
             let (target, handler, bits) = (r.value()?, r.value()?, r.u8()?);
             ObjectKind::Proxy(Box::new((target, handler, bits & 1 != 0, bits & 2 != 0)))
         }
+        16 => {
+            let detached = r.bool()?;
+            let max = r.num()?.checked_sub(1);
+            let bytes = read_text(r, source)?;
+            if (detached && !bytes.is_empty()) || max.is_some_and(|max| (bytes.len() as u64) > max) {
+                return Err(FormatError::Invalid("buffer"));
+            }
+            ObjectKind::Buffer(Box::new(ByteBuffer { bytes, max, detached }))
+        }
+        17 => {
+            let element = match r.u8()? {
+                DATA_VIEW => None,
+                number => Some(
+                    ElementType::of_number(usize::from(number))
+                        .ok_or(FormatError::Invalid("element type"))?,
+                ),
+            };
+            let (buffer, offset, length) = (r.id()?, r.num()?, r.num()?.checked_sub(1));
+            ObjectKind::View(Box::new(ByteView { element, buffer, offset, length }))
+        }
         _ => return Err(FormatError::Invalid("kind")),
     };
     Ok((kind, tag & 0x80 == 0))
@@ -549,6 +586,7 @@ fn object_references(o: &Object, each: &mut impl FnMut(Value)) {
             each(p.0);
             each(p.1);
         }
-        ObjectKind::Plain | ObjectKind::Error | ObjectKind::Date(_) => {}
+        ObjectKind::View(view) => each(Value::Obj(view.buffer)),
+        ObjectKind::Plain | ObjectKind::Error | ObjectKind::Date(_) | ObjectKind::Buffer(_) => {}
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{FormatError, VmPage};
 use crate::heap::Cell;
-use crate::heap::object::{Array, Object, ObjectKind, Prop, attr};
+use crate::heap::object::{Array, ByteBuffer, ByteView, Object, ObjectKind, Prop, attr};
 use crate::program::CompiledProgram;
 use crate::state::{Back, PendingJob, StateConfig, VmState};
 use crate::value::{Id, Key, Value};
@@ -49,6 +49,19 @@ const CASES: &[Case] = &[
         s.heap.bytes = 0;
     }),
     ("a checkpoint that cannot be counted up", |s| s.checkpoint = u64::MAX - 2),
+    ("a view of an object that is no buffer", |s| {
+        let buffer = plain(s);
+        let view = ByteView { element: None, buffer, offset: 0, length: Some(1) };
+        s.result = Value::Obj(s.heap.new_object(Id::NONE, ObjectKind::View(Box::new(view))));
+    }),
+    ("a buffer that is longer than its limit", |s| {
+        let buffer = ByteBuffer { bytes: vec![1; 9], max: Some(8), detached: false };
+        s.result = Value::Obj(s.heap.new_object(Id::NONE, ObjectKind::Buffer(Box::new(buffer))));
+    }),
+    ("a detached buffer with bytes", |s| {
+        let buffer = ByteBuffer { bytes: vec![1], max: None, detached: true };
+        s.result = Value::Obj(s.heap.new_object(Id::NONE, ObjectKind::Buffer(Box::new(buffer))));
+    }),
     ("its own prototype", |s| {
         let id = plain(s);
         s.heap.obj_mut(id).proto = id;

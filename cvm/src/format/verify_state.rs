@@ -146,6 +146,10 @@ impl Verifier<'_> {
             ObjectKind::Map(t) | ObjectKind::Set(t) | ObjectKind::Weak(t) if t.next > MOST_ENTRIES => {
                 fail("entry numbers")
             }
+            ObjectKind::View(view) => match self.kind(view.buffer)? {
+                Cell::Obj(o) if matches!(o.kind, ObjectKind::Buffer(_)) => Ok(()),
+                _ => fail("view"),
+            },
             ObjectKind::Coroutine(c) => self.coroutine(c),
             ObjectKind::Promise(p) if p.state > 2 => fail("promise"),
             _ => Ok(()),

@@ -73,7 +73,8 @@ impl Marks {
             }
             ObjectKind::Record(_, slots) => self.values(slots),
             ObjectKind::Proxy(p) => self.values(&[p.0, p.1]),
-            ObjectKind::Plain | ObjectKind::Error | ObjectKind::Date(_) => {}
+            ObjectKind::View(view) => self.id(view.buffer),
+            ObjectKind::Plain | ObjectKind::Error | ObjectKind::Date(_) | ObjectKind::Buffer(_) => {}
         }
     }
 

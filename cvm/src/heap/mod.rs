@@ -4,6 +4,7 @@
 //! returns an inert substitute instead of a panic, because ids may be those of a hostile state.
 
 pub(crate) mod base;
+pub(crate) mod bytes;
 pub(crate) mod gc;
 pub(crate) mod object;
 pub(crate) mod spare;
@@ -198,6 +199,8 @@ impl Heap {
                         ObjectKind::Promise(p) => p.reactions.len() * 48 + 64,
                         ObjectKind::Record(_, slots) => slots.len() * 16 + 24,
                         ObjectKind::RegExp(..) => 64,
+                        ObjectKind::Buffer(b) => b.bytes.len() + 48,
+                        ObjectKind::View(_) => 48,
                         _ => 0,
                     }
             }
@@ -241,9 +244,14 @@ impl Heap {
         self.touch_part(id, item / PART_ITEMS);
     }
 
-    /// As [`Heap::touch`] for bytes of a text.
+    /// As [`Heap::touch`] for bytes of a text or of a buffer.
     fn touch_text(&mut self, id: Id, bytes: std::ops::Range<usize>) {
-        for part in bytes.start / PART_TEXT..bytes.end.div_ceil(PART_TEXT) {
+        let parts = bytes.start / PART_TEXT..bytes.end.div_ceil(PART_TEXT);
+        if parts.len() > MOST_PARTS {
+            self.touch(id);
+            return;
+        }
+        for part in parts {
             self.touch_part(id, part);
         }
     }

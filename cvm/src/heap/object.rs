@@ -2,6 +2,7 @@
 //!
 //! Owns: [`Object`], [`Props`], [`ObjectKind`]. Must not: access other cells, run code or account memory.
 
+use crate::pure::elements::ElementType;
 use crate::value::{Id, Key, Value};
 use std::collections::HashMap;
 
@@ -195,6 +196,49 @@ pub(crate) struct EntryTable {
     pub next: u64,
 }
 
+/// The bytes of an `ArrayBuffer`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ByteBuffer {
+    /// `[[ArrayBufferData]]`, none when detached
+    pub bytes: Vec<u8>,
+    /// `[[ArrayBufferMaxByteLength]]` of a resizable one
+    pub max: Option<u64>,
+    /// Transferred: it has no bytes any more
+    pub detached: bool,
+}
+
+/// A typed array, or a `DataView`.
+#[derive(Clone, Debug)]
+pub(crate) struct ByteView {
+    /// Type of the elements; none for a `DataView`
+    pub element: Option<ElementType>,
+    /// `[[ViewedArrayBuffer]]`
+    pub buffer: Id,
+    /// `[[ByteOffset]]`
+    pub offset: u64,
+    /// Elements, or bytes of a `DataView`; none if the length follows the buffer's
+    pub length: Option<u64>,
+}
+
+impl ByteView {
+    /// Bytes of an element.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        self.element.map_or(1, ElementType::size)
+    }
+
+    /// Number of elements (bytes for a `DataView`) over a buffer with this many bytes; none if the view is out of its bounds.
+    #[inline]
+    pub(crate) fn count(&self, bytes: usize) -> Option<usize> {
+        let rest = (bytes as u64).checked_sub(self.offset)?;
+        let fits = rest / self.size() as u64;
+        match self.length {
+            None => Some(fits as usize),
+            Some(length) => (length <= fits).then_some(length as usize),
+        }
+    }
+}
+
 /// Internal slots by kind of object.
 #[derive(Clone, Debug)]
 pub(crate) enum ObjectKind {
@@ -230,6 +274,10 @@ pub(crate) enum ObjectKind {
     Record(u32, Vec<Value>),
     /// Proxy: target, handler (null when revoked); callable, constructor
     Proxy(Box<(Value, Value, bool, bool)>),
+    /// `ArrayBuffer`
+    Buffer(Box<ByteBuffer>),
+    /// Integer-indexed exotic object, or a `DataView`
+    View(Box<ByteView>),
 }
 
 /// A promise's internal slots.

@@ -113,6 +113,37 @@ pub(crate) fn f16round(value: f64) -> f64 {
     ((magnitude / unit).round_ties_even() * unit).copysign(value)
 }
 
+/// The binary16 form of the nearest value; NaN has one form.
+pub(crate) fn f16_bits(value: f64) -> u16 {
+    if value.is_nan() {
+        return 0x7e00;
+    }
+    let rounded = f16round(value);
+    let bits = rounded.to_bits();
+    let sign = (bits >> 48) as u16 & 0x8000;
+    let exponent = ((bits >> 52) & 0x7ff) as i32 - 1023;
+    sign | if rounded.is_infinite() {
+        0x7c00
+    } else if exponent < -14 {
+        // Units of 2^-24.
+        (rounded.abs() * 16_777_216.0) as u16
+    } else {
+        ((exponent + 15) as u16) << 10 | (bits >> 42) as u16 & 0x3ff
+    }
+}
+
+/// The value of a binary16 form.
+pub(crate) fn f16_value(bits: u16) -> f64 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let magnitude = match exponent {
+        0 => fraction / 16_777_216.0,
+        0x1f if fraction == 0.0 => f64::INFINITY,
+        0x1f => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+    };
+    if bits & 0x8000 == 0 { magnitude } else { -magnitude }
+}
+
 /// `Math.round`, ECMA-262 21.3.2.28: ties go up, −0 is kept.
 pub(crate) fn round(value: f64) -> f64 {
     if !value.is_finite() || value.abs() >= 4_503_599_627_370_496.0 {

@@ -10,9 +10,11 @@
     reason = "a complete set of leaf functions, not all of which are used yet"
 )]
 
+pub(crate) mod base64;
 pub(crate) mod bigint_text;
 pub(crate) mod case;
 pub(crate) mod date;
+pub(crate) mod elements;
 pub(crate) mod english;
 pub(crate) mod escape;
 pub(crate) mod json;

@@ -26,7 +26,7 @@ impl Desc {
         Desc { value: Some(value), get: None, set: None, flags, mask: attr::ALL }
     }
 
-    fn is_accessor(&self) -> bool {
+    pub(super) fn is_accessor(&self) -> bool {
         self.get.is_some() || self.set.is_some()
     }
 
@@ -38,6 +38,9 @@ impl Desc {
 impl Vm<'_> {
     /// Defines an own property of anything but a proxy; false when refused.
     pub(crate) fn define_own(&mut self, id: Id, key: Key, desc: &Desc) -> bool {
+        if let Some(index) = self.typed_key(id, key) {
+            return self.define_element(id, index, desc);
+        }
         let is_array = matches!(self.st.heap.obj(id).kind, ObjectKind::Array(_));
         if is_array && key == LENGTH {
             return self.define_length(id, desc);
@@ -169,14 +172,41 @@ impl Vm<'_> {
         self.set_array_length(id, len)
     }
 
-    /// `[[PreventExtensions]]` of anything but a proxy.
-    pub(crate) fn prevent_extensions(&mut self, id: Id) {
+    /// A key from 2^31 - 1 on is a string, but may still be an array index.
+    pub(super) fn large_index_added(&mut self, id: Id, key: Key) {
+        if let Some(i) = self.large_index(key)
+            && let ObjectKind::Array(a) = &mut self.st.heap.obj_mut(id).kind
+        {
+            a.len = a.len.max(i + 1);
+        }
+    }
+
+    /// Array index of a string key above the range of index keys.
+    pub(crate) fn large_index(&self, key: Key) -> Option<u32> {
+        let cell = key.as_cell()?;
+        if self.st.heap.symbol(cell).is_some() {
+            return None;
+        }
+        let text = self.st.heap.str(cell);
+        if text.len() != 10 {
+            return None;
+        }
+        let n: u64 = text.to_utf8().parse().ok()?;
+        (n > u64::from(Key::MAX_INDEX) && n < u64::from(u32::MAX)).then_some(n as u32)
+    }
+
+    /// `[[PreventExtensions]]` of anything but a proxy; false for a typed array that may get more elements.
+    pub(crate) fn prevent_extensions(&mut self, id: Id) -> bool {
+        if self.may_grow(id) {
+            return false;
+        }
         if let ObjectKind::Function(f) = &self.st.heap.obj(id).kind
             && f.lazy
         {
             self.materialise(id);
         }
         self.st.heap.obj_mut(id).extensible = false;
+        true
     }
 
     /// `[[SetPrototypeOf]]` of anything but a proxy; false for a cycle or when not extensible.

@@ -17,6 +17,7 @@ pub(crate) mod convert;
 pub(crate) mod coroutine;
 pub(crate) mod define;
 pub(crate) mod driver;
+pub(crate) mod elements;
 pub(crate) mod errors;
 mod hints;
 pub(crate) mod inspect;

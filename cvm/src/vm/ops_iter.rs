@@ -20,18 +20,25 @@ impl Vm<'_> {
         }
     }
 
-    /// a -> a a, or array marker and a jump if the difference is not observable.
-    pub(crate) fn op_iter_fast(&mut self, target: u32) {
-        let value = self.peek(0);
+    /// Whether the value is an array of which an iterator yields the elements and has no other effects.
+    pub(crate) fn iterates_plainly(&self, value: Value) -> bool {
         if let Value::Obj(id) = value
             && let object = self.st.heap.obj(id)
             && matches!(object.kind, ObjectKind::Array(_))
             && object.proto == ids::ARRAY_PROTO
             && object.props.find(ids::key(ids::SYM_ITERATOR)).is_none()
-            && self.pristine(ids::ARRAY_PROTO, ids::SYM_ITERATOR, ids::ARRAY_VALUES)
-            && self.pristine(ids::ARRAY_ITERATOR_PROTO, ids::NEXT, ids::ARRAY_ITERATOR_NEXT)
-            && self.own(ids::ARRAY_ITERATOR_PROTO, ids::key(ids::RETURN)).is_none()
         {
+            return self.pristine(ids::ARRAY_PROTO, ids::SYM_ITERATOR, ids::ARRAY_VALUES)
+                && self.pristine(ids::ARRAY_ITERATOR_PROTO, ids::NEXT, ids::ARRAY_ITERATOR_NEXT)
+                && self.own(ids::ARRAY_ITERATOR_PROTO, ids::key(ids::RETURN)).is_none();
+        }
+        false
+    }
+
+    /// a -> a a, or array marker and a jump if the difference is not observable.
+    pub(crate) fn op_iter_fast(&mut self, target: u32) {
+        let value = self.peek(0);
+        if self.iterates_plainly(value) {
             let slots = vec![value, Value::Int(0)];
             let cursor = self.st.heap.new_object(Id::NONE, ObjectKind::Record(ARRAY_ITERATOR, slots));
             self.replace_top(1, Value::Obj(cursor));

@@ -180,6 +180,15 @@ impl Vm<'_> {
                 self.push(value);
                 self.call(1, Back::Discard)
             }
+            PropertyWrite::Convert(array) => {
+                let key = self.st.heap.key_value(key);
+                self.replace_top(n, value);
+                self.push(Value::Obj(array));
+                self.push(key);
+                self.push(value);
+                let template = self.pre("PutElement");
+                self.call_pre(template, 3, Back::Discard)
+            }
             PropertyWrite::Proxy(proxy) => {
                 let key = self.st.heap.key_value(key);
                 self.replace_top(n, value);

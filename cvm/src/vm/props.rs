@@ -32,6 +32,8 @@ pub(crate) enum PropertyWrite {
     Setter(Value),
     /// Call this proxy's trap
     Proxy(Id),
+    /// Convert the value, which may run user code or fail, and store it in this typed array
+    Convert(Id),
     /// Refused, for this reason
     Refused(&'static str),
 }
@@ -92,6 +94,11 @@ impl Vm<'_> {
                     }
                 } else if key == LENGTH {
                     return Some(OwnProperty { value: Value::count(text.len()), flags: 0 });
+                }
+            }
+            ObjectKind::View(view) if view.element.is_some() => {
+                if let Some(index) = self.numeric_key(key) {
+                    return self.element(view, index?).map(|value| OwnProperty { value, flags: attr::ALL });
                 }
             }
             _ => {}
@@ -164,13 +171,16 @@ impl Vm<'_> {
         Value::Obj(self.st.heap.new_object(proto, ObjectKind::Function(Box::new(func))))
     }
 
-    /// A property's value, for strings with a unit above 255 too.
+    /// A property's value that needs a new cell: a string's unit above 255, an element that is a bigint.
     fn string_index(&mut self, id: Id, key: Key) -> Value {
         if let (ObjectKind::Primitive(Value::Str(text)), Some(i)) =
             (&self.st.heap.obj(id).kind, key.as_index())
         {
             let text = *text;
             return self.char_at(text, i as usize);
+        }
+        if let Some(i) = key.as_index() {
+            return self.big_element(id, i as usize);
         }
         Value::Undefined
     }
@@ -205,6 +215,9 @@ impl Vm<'_> {
             let object = self.st.heap.obj(at);
             if let ObjectKind::Proxy(_) = object.kind {
                 return PropertyRead::Proxy(at);
+            }
+            if self.ends_lookup(object, key) {
+                return PropertyRead::Value(Value::Undefined);
             }
             if object.proto == Id::NONE {
                 return PropertyRead::Value(Value::Undefined);
@@ -255,6 +268,15 @@ impl Vm<'_> {
         let mut at = start;
         for _ in 0..100_000 {
             self.materialise_for(at, key);
+            if let Some(index) = self.typed_key(at, key) {
+                if receiver == Value::Obj(at) {
+                    return self.put_element(at, index, value);
+                }
+                if !self.has_element(at, index) {
+                    return PropertyWrite::Done;
+                }
+                break;
+            }
             if let Some(own) = self.own(at, key) {
                 if own.flags & attr::ACCESSOR != 0 {
                     let (_, setter) = self.st.heap.pair(own.value);
@@ -286,6 +308,13 @@ impl Vm<'_> {
         };
         if matches!(self.st.heap.obj(target).kind, ObjectKind::Proxy(_)) {
             return PropertyWrite::Proxy(target);
+        }
+        if let Some(index) = self.typed_key(target, key) {
+            return if self.has_element(target, index) {
+                self.put_element(target, index, value)
+            } else {
+                PropertyWrite::Refused("there is no such element")
+            };
         }
         match self.get_own(target, key) {
             Some(own) if own.flags & attr::ACCESSOR != 0 => PropertyWrite::Refused("it is an accessor"),
@@ -383,29 +412,6 @@ impl Vm<'_> {
         true
     }
 
-    /// A key from 2^31 - 1 on is a string, but may still be an array index.
-    fn large_index_added(&mut self, id: Id, key: Key) {
-        if let Some(i) = self.large_index(key)
-            && let ObjectKind::Array(a) = &mut self.st.heap.obj_mut(id).kind
-        {
-            a.len = a.len.max(i + 1);
-        }
-    }
-
-    /// Array index of a string key above the range of index keys.
-    pub(crate) fn large_index(&self, key: Key) -> Option<u32> {
-        let cell = key.as_cell()?;
-        if self.st.heap.symbol(cell).is_some() {
-            return None;
-        }
-        let text = self.st.heap.str(cell);
-        if text.len() != 10 {
-            return None;
-        }
-        let n: u64 = text.to_utf8().parse().ok()?;
-        (n > u64::from(Key::MAX_INDEX) && n < u64::from(u32::MAX)).then_some(n as u32)
-    }
-
     /// Sets an array's length; false when an element stays that cannot be deleted.
     pub(crate) fn set_array_length(&mut self, id: Id, len: u32) -> bool {
         let heap = &self.st.heap;
@@ -450,7 +456,7 @@ impl Vm<'_> {
             self.materialise(id);
         }
         let Some(own) = self.own(id, key) else { return true };
-        if own.flags & attr::C == 0 {
+        if own.flags & attr::C == 0 || self.typed_key(id, key).is_some() {
             return false;
         }
         let object = self.st.heap.obj_mut(id);
@@ -477,6 +483,9 @@ impl Vm<'_> {
             let object = self.st.heap.obj(at);
             if let ObjectKind::Proxy(_) = object.kind {
                 return Err(at);
+            }
+            if self.ends_lookup(object, key) {
+                return Ok(false);
             }
             if object.proto == Id::NONE {
                 return Ok(false);
@@ -514,6 +523,10 @@ impl Vm<'_> {
                 let n = self.st.heap.str(*text).len();
                 indices.extend((0..n as u32).map(|i| (i, Key::index(i))));
                 strings.push(LENGTH);
+            }
+            ObjectKind::View(view) if view.element.is_some() => {
+                let n = self.st.heap.count_of(view).unwrap_or(0).min(Key::MAX_INDEX as usize);
+                indices.extend((0..n as u32).map(|i| (i, Key::index(i))));
             }
             _ => {}
         }

@@ -400,12 +400,20 @@ impl Vm<'_> {
                             stack[sp - 1] = v;
                             continue 'next;
                         }
+                        if let (array @ Value::Obj(_), Value::Int(i)) = (stack[sp - 2], stack[sp - 1])
+                            && let Some(v) = self.number_element(array, i)
+                        {
+                            sp -= 1;
+                            stack[sp - 1] = v;
+                            continue 'next;
+                        }
                         break 'slow;
                     }
                     Opcode::SetElem => {
                         if let (Value::Obj(id), Value::Int(i)) = (stack[sp - 3], stack[sp - 2]) {
                             let value = stack[sp - 1];
-                            if self.set_dense(id, i as usize, value) {
+                            if self.set_dense(id, i as usize, value) || self.set_number_element(id, i, value)
+                            {
                                 sp -= 2;
                                 stack[sp - 1] = value;
                                 continue 'next;

@@ -168,6 +168,10 @@ impl EngineValues for Vm<'_> {
             ObjectKind::Record(SET_ITERATOR, _) => ObjectClass::SetIterator,
             ObjectKind::Record(..) => ObjectClass::Plain,
             ObjectKind::Proxy(_) => ObjectClass::Proxy,
+            ObjectKind::Buffer(_) => ObjectClass::ArrayBuffer,
+            ObjectKind::View(view) => {
+                view.element.map_or(ObjectClass::DataView, |element| ObjectClass::TypedArray(element as u32))
+            }
         }
     }
 
@@ -363,16 +367,27 @@ impl EngineValues for Vm<'_> {
         }
     }
 
-    fn buffer_bytes(&self, _buffer: &Value, _most: usize) -> Option<(Vec<u8>, usize)> {
-        None
+    fn buffer_bytes(&self, buffer: &Value, most: usize) -> Option<(Vec<u8>, usize)> {
+        let buffer = self.st.heap.buffer(buffer.as_obj()?).filter(|buffer| !buffer.detached)?;
+        let bytes = buffer.bytes.as_slice();
+        Some((bytes.get(..most).unwrap_or(bytes).to_vec(), bytes.len()))
     }
 
-    fn typed_array_bytes(&self, _array: &Value, _most: usize) -> Option<(Vec<u8>, usize)> {
-        None
+    fn typed_array_bytes(&self, array: &Value, most: usize) -> Option<(Vec<u8>, usize)> {
+        let view = self.st.heap.typed_array(*array)?;
+        let range = self.st.heap.range_of(view, 0, self.st.heap.count_of(view)?)?;
+        let bytes = self.st.heap.bytes_at(view.buffer, range)?;
+        Some((bytes.get(..most).unwrap_or(bytes).to_vec(), bytes.len()))
     }
 
-    fn data_view(&self, _view: &Value) -> Option<[Value; 3]> {
-        None
+    fn bigint_element(&self, array: &Value, index: usize) -> Option<String> {
+        self.big_element_text(*array, index)
+    }
+
+    fn data_view(&self, view: &Value) -> Option<[Value; 3]> {
+        let view = self.st.heap.view(*view)?;
+        let count = self.st.heap.count_of(view)?;
+        Some([Value::count(count), Value::num(view.offset as f64), Value::Obj(view.buffer)])
     }
 
     fn json(&self, value: &Value) -> Option<String> {

@@ -141,6 +141,10 @@ function main() {
 
 /// Programs that pause in complex states, the program above first.
 pub(crate) const PAUSING: &[&str] = &[
+    "const b = new ArrayBuffer(700, { maxByteLength: 4000 }), u = new Uint8Array(b), w = new Uint16Array(b, 4, 8), v = new DataView(b, 2), \
+     g = new BigInt64Array([1n, -5n]), d = new TextDecoder(); d.decode(u.fill(226, 9), { stream: true }); CC('bytes'); b.resize(900); \
+     u.set(w, 3); u.sort(); v.setFloat64(1, 2.5); for (const x of g) u[1] += Number(x); console.log(u, w, v, g, d.decode(w), u.slice(1, 5), \
+     u.indexOf(7), structuredClone(w), u.toSorted((x, y) => y - x), w.join(), u.subarray(1).reverse(), b.transfer(5), new Float32Array(u));",
     RICH,
     include_str!("../golden/async.js"),
     include_str!("../golden/finally.js"),

@@ -149,6 +149,10 @@ pub enum DurableOp {
     },
     /// Counts of programs and executions. The reply is [`DurableReply::Counts`].
     Counts,
+    /// Give up an import that is not complete: its file is dropped at once. The reply is [`DurableReply::Importing`].
+    ImportDrop {
+        import: String,
+    },
 }
 
 /// Counts of the caller's programs and executions; of all owners' for an administrator.

@@ -1,7 +1,7 @@
 //! The verbs. References to templates, sessions and executions are text: a whole id, a unique prefix of one, or a name
 //! if there is one; the supervisor resolves them among the objects that the caller may see.
 
-use super::DurableOp;
+use super::{DurableOp, NewRestoration};
 use crate::codec::{Decode, Encode};
 use crate::json::JsonText;
 use crate::model::{
@@ -226,6 +226,24 @@ pub enum Op {
     },
     /// Check the control database. The reply is [`Reply::Checked`](super::Reply). Administrators only.
     DatabaseCheck,
+    /// Stop an idle session's worker until a request needs it. The reply is [`Reply::Session`](super::Reply).
+    SessionSuspend {
+        session: String,
+    },
+    /// Let the worker of a suspended session run again. The reply is [`Reply::Session`](super::Reply).
+    SessionResume {
+        session: String,
+    },
+    /// Repeat the inputs of an ended session in a new one. The reply is [`Reply::Restoration`](super::Reply).
+    SessionRestore(Box<NewRestoration>),
+    /// How far the restoration in a session is. The reply is [`Reply::Restoration`](super::Reply).
+    SessionRestoration {
+        /// The new session.
+        session: String,
+        /// While this many inputs were repeated and no more, wait for the next one, for at most
+        /// [`SESSION_EVENTS_WAIT_MS`](crate::limits::SESSION_EVENTS_WAIT_MS); absent: reply at once.
+        wait_after: Option<u64>,
+    },
 }
 
 impl Op {

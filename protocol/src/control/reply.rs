@@ -5,8 +5,8 @@ use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
 use crate::model::{
-    Capability, Event, Execution, Session, SessionCheckpoint, SessionEvent, SessionInspection, StartupFile,
-    Template, TemplateDetail,
+    Capability, Event, Execution, Session, SessionCheckpoint, SessionEvent, SessionInspection,
+    SessionRestoration, StartupFile, Template, TemplateDetail,
 };
 use crate::time::Timestamp;
 use serde::Serialize;
@@ -64,6 +64,7 @@ pub enum Reply {
     BackupPart(Vec<u8>),
     Checked(Box<CheckReport>),
     SessionEvents(SessionEventPage),
+    Restoration(Box<SessionRestoration>),
 }
 
 /// A part of the events of a session.
@@ -135,11 +136,13 @@ pub struct ModuleInfo {
     pub description: String,
 }
 
-/// `{"status":"ok"}`.
+/// `{"status":"ok","memory":"normal"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct Health {
     /// `ok`.
     pub status: String,
+    /// `normal`; `high`: idle sessions are suspended; `critical`: nothing new is begun.
+    pub memory: String,
 }
 
 /// The live sessions.
@@ -232,10 +235,10 @@ pub struct HostFinding {
 
 /// Declares the error codes with their text, HTTP status and CLI exit code.
 macro_rules! error_codes {
-    ($($(#[$doc:meta])* $member:ident = $text:literal, $http:literal, $exit:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $member:ident = $text:literal, $http:literal, $exit:literal;)+) => {
         /// Stable identifier of an error (`rest.md`, Common).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
-        pub enum ErrorCode { $($(#[$doc])* $member),+ }
+        pub enum ErrorCode { $($(#[doc = $doc])+ $member),+ }
 
         impl ErrorCode {
             /// All codes.
@@ -243,6 +246,10 @@ macro_rules! error_codes {
             /// The text that clients match on.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$member => $text),+ }
+            }
+            /// A sentence for the reference.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$member => concat!($($doc),+)),+ }
             }
             /// HTTP status.
             pub const fn http_status(self) -> u16 {
@@ -257,9 +264,9 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    /// Missing or invalid field, bad id, unknown enum value.
+    /// A field is missing or invalid, a text is not an id, a value is none of those that are possible.
     ValidationError = "VALIDATION_ERROR", 400, 2;
-    /// Malformed request.
+    /// The request is malformed: it has no JSON object, or an unknown field or parameter.
     InvalidRequest = "INVALID_REQUEST", 400, 2;
     /// No such template.
     TemplateNotFound = "TEMPLATE_NOT_FOUND", 404, 1;
@@ -273,11 +280,11 @@ error_codes! {
     LibraryNotFound = "LIBRARY_NOT_FOUND", 404, 1;
     /// No such object of any other kind.
     NotFound = "NOT_FOUND", 404, 1;
-    /// The name is taken.
+    /// The name is in use, or the object has ended or is too large for the change.
     Conflict = "CONFLICT", 409, 1;
     /// The session is starting, crashed or closed.
     SessionNotReady = "SESSION_NOT_READY", 409, 1;
-    /// Another execution runs or waits.
+    /// Another execution of the session runs or waits; try again when it has ended.
     SessionBusy = "SESSION_BUSY", 409, 75;
     /// An absolute path, `..`, a symlink that leaves the worktree, NUL, or a blank path.
     InvalidPath = "INVALID_PATH", 422, 1;
@@ -287,7 +294,7 @@ error_codes! {
     StartupModeUnsupported = "STARTUP_MODE_UNSUPPORTED", 422, 1;
     /// A startup file failed; `details.session_id`.
     StartupFailed = "STARTUP_FAILED", 422, 1;
-    /// The verb does not fit the engine.
+    /// Sessions or programs of this engine cannot do this.
     EngineUnsupported = "ENGINE_UNSUPPORTED", 422, 1;
     /// The same idempotency key with another request.
     IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 409, 1;
@@ -297,11 +304,11 @@ error_codes! {
     LibraryCorrupt = "LIBRARY_CORRUPT", 422, 1;
     /// Not a host module.
     ModuleNotAllowed = "MODULE_NOT_ALLOWED", 422, 1;
-    /// Settings outside the operator's ceilings.
+    /// A limit is over the operator's ceiling; `details.ceiling`.
     LimitNotAllowed = "LIMIT_NOT_ALLOWED", 422, 1;
-    /// Too many sessions, too little memory, too fast.
+    /// Too many sessions, too little memory, or too many requests; try again later.
     CapacityExceeded = "CAPACITY_EXCEEDED", 503, 75;
-    /// The store cannot write.
+    /// The store cannot write, or the owner's quota is used up.
     StorageUnavailable = "STORAGE_UNAVAILABLE", 503, 75;
     /// The worktree is outside the operator's roots, or the caller lacks the right.
     NotPermitted = "NOT_PERMITTED", 403, 77;

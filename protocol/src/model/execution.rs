@@ -90,13 +90,38 @@ impl Execution {
 /// Why an execution did not end `ok`.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct ExecutionError {
-    /// `EXCEPTION`, `SYNTAX_ERROR`, `CPU_LIMIT`, `WALL_LIMIT`, `MEMORY_LIMIT`, `OUTPUT_LIMIT_EXCEEDED`, `CANCELLED`,
-    /// `WORKER_DIED`; `INCOMPLETE` while the state of a branch is being copied.
+    /// One of [`EXECUTION_CODES`].
     pub code: String,
     pub message: String,
     /// For `WORKER_DIED`: text of [`CloseReason`](crate::reason::CloseReason).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// The codes of executions that did not end `ok`, with their meaning.
+pub const EXECUTION_CODES: &[(&str, &str)] = &[
+    ("CANCELLED", "Ended on request, with its session, or by a signal."),
+    ("CPU_LIMIT", "It used more CPU time than `cpu_ms`."),
+    ("EXCEPTION", "The code threw an exception that it did not catch, or a promise was rejected."),
+    ("EXIT", "The code called `process.exit` with another number than 0."),
+    ("HOST_RESTART", "The daemon or the machine was restarted while it ran."),
+    ("INCOMPLETE", "The state of a branch is still being copied."),
+    ("MEMORY_LIMIT", "It used more memory than `mem_mb`, or its state is larger than `max_state_mb`."),
+    ("OUTPUT_LIMIT_EXCEEDED", "It had more output or events than `max_output_kb` or `max_events`."),
+    ("STACK_LIMIT", "A program had more nested calls than `max_stack_depth`."),
+    ("STEP_LIMIT", "A program executed more instructions than `max_steps`."),
+    ("STORAGE_LIMIT", "Its stored states would have exceeded the quota of its owner or of the execution."),
+    ("SYNTAX_ERROR", "The code could not be compiled."),
+    ("WALL_LIMIT", "It took longer than `wall_ms`."),
+    ("WORKER_DIED", "The worker process exited; `reason` says why."),
+];
+
+impl ExecutionError {
+    /// An error with one of the [`EXECUTION_CODES`].
+    pub fn new(code: &str, message: impl Into<String>) -> Self {
+        debug_assert!(EXECUTION_CODES.iter().any(|(known, _)| *known == code), "{code} is not documented");
+        Self { code: code.to_owned(), message: message.into(), reason: None }
+    }
 }
 
 /// The usage of an execution.

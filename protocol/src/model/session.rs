@@ -20,6 +20,8 @@ text_enum! {
         Closed = "closed",
         /// Only sessions of programs: there is no process; the program waits for an answer, or for a free worker.
         Waiting = "waiting",
+        /// Ready, and its worker is stopped until a request needs it.
+        Suspended = "suspended",
     }
 }
 
@@ -84,6 +86,58 @@ pub struct SessionCheckpoint {
 }
 
 text_enum! {
+    /// `running → done | failed | cancelled`.
+    RestorationStatus {
+        /// Inputs are being repeated; the new session's status is `starting`.
+        Running = "running",
+        /// The new session is ready.
+        Done = "done",
+        /// The new session has ended; `error` has the reason.
+        Failed = "failed",
+        /// The new session was closed before all inputs were repeated.
+        Cancelled = "cancelled",
+    }
+}
+
+/// The restoration of an ended session: a new session in which its inputs are repeated.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct SessionRestoration {
+    /// The new session.
+    pub session: Session,
+    /// The ended one.
+    pub restored_from: SessionId,
+    pub status: RestorationStatus,
+    /// Inputs to be repeated: those that ended `ok`.
+    pub inputs: u64,
+    /// Inputs that were repeated so far.
+    pub repeated: u64,
+    /// Inputs that are not repeated, because they did not end `ok`.
+    pub not_repeated: u64,
+    /// Inputs with another result than before.
+    pub different: u64,
+    /// The first of them.
+    pub differences: Vec<InputDifference>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A repeated input with another result than before.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct InputDifference {
+    /// The number of the input, from 1.
+    pub input: u64,
+    /// The execution in the ended session.
+    pub execution_id: ExecutionId,
+    /// Its repetition.
+    pub repeated_as: ExecutionId,
+    /// The result before, shortened.
+    pub before: String,
+    /// The result or the error now, shortened.
+    pub now: String,
+}
+
+text_enum! {
     /// What happened to a session.
     SessionEventType {
         /// It exists from now on; `other_session_id`: it is a fork of that session.
@@ -105,6 +159,10 @@ text_enum! {
         Checkpointed = "checkpointed",
         /// It continues with another worker, from a frozen copy. `detail`: `checkpoint` and its number, or why its worker ended.
         RolledBack = "rolled_back",
+        /// Its worker is stopped until a request needs it.
+        Suspended = "suspended",
+        /// Its worker runs again.
+        Resumed = "resumed",
         /// `detail`: the closing reason.
         Closed = "closed",
         /// `detail`: the closing reason and what is known.

@@ -187,6 +187,7 @@ text_enums!(
     ExecutionStatus,
     SessionStatus,
     SessionEventType,
+    RestorationStatus,
     OnCrash,
     Engine,
     CapabilityKind,

@@ -16,7 +16,7 @@ structs! {
     HttpHeader { name, value }
     ExchangeProgress { exchange, progress }
     EgressRequest { method, tls, host, port, target, headers, data, end, terms }
-    EgressTerms { owner, reach, head_ms, timeout_ms, max_request_bytes, max_response_bytes, secrets }
+    EgressTerms { owner, reach, own_ports, head_ms, timeout_ms, max_request_bytes, max_response_bytes, secrets }
     SecretValue { name, value }
     HttpRecord { method, origin, path, status, error, sent, received, ms }
     PackageFile { path, source }
@@ -58,6 +58,12 @@ structs! {
         cap_eff, namespaces, rlimits, running_execution, heartbeat_age_ms, adopted, generation, next_cull_at,
     }
     SessionCheckpoint { number, name, created_at, heap_bytes }
+    SessionRestoration {
+        session, restored_from, status, inputs, repeated, not_repeated, different, differences, error,
+    }
+    InputDifference { input, execution_id, repeated_as, before, now }
+    NewRestoration { session, repeat_effects, inputs, wait }
+    GivenInput { input, args, env, argv, source }
     Template { id, name, engine, is_active, exposed_modules, libraries, created_at, updated_at, built_in }
     TemplateDetail { template, settings, capabilities, startup_files }
     Capability { id, vm_id, kind, name, enabled, config }
@@ -98,7 +104,7 @@ structs! {
     Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }
     Stop { cause, cpu_us, heap_bytes }
     HostCall { name, args }
-    Health { status }
+    Health { status, memory }
     RuntimeSummary { active_sessions, active_session_ids }
     SandboxLayer { name, in_force, required, detail }
     ZygoteInfo { engine, libraries, pid, forks }
@@ -203,6 +209,7 @@ enums! {
         CurrentSet { client, execution },
         PlanCheck(plan), PlanLoad { name, plan, done },
         Prompts { executions, bytes }, Counts,
+        ImportDrop { import },
     }
     GivenAnswer { Typed(text), Json(json) }
     ArchiveKind { Program, Execution }
@@ -248,6 +255,7 @@ enums! {
         SessionDeleteCheckpoint { session, checkpoint }, SessionRollback { session, checkpoint },
         BackupBegin, BackupPart { backup, at }, BackupEnd { backup },
         SessionEvents { session, after_seq, limit, wait }, DatabaseCheck,
+        SessionSuspend { session }, SessionResume { session }, SessionRestore(new), SessionRestoration { session, wait_after },
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
@@ -256,7 +264,7 @@ enums! {
         Modules(modules), Capability(capability), StartupFile(file), TemplateName(name), Libraries(libraries),
         Library(library), LibraryChecks(checks), Audit(records), Durable(reply),
         Checkpoint(checkpoint), Checkpoints(checkpoints),
-        Backup(info), BackupPart(bytes), Checked(report), SessionEvents(page),
+        Backup(info), BackupPart(bytes), Checked(report), SessionEvents(page), Restoration(restoration),
     }
 }
 

@@ -6,6 +6,8 @@
 pub mod control;
 mod keep_alive;
 pub mod mcp;
+mod operator_file;
 pub mod rest;
 
 pub use keep_alive::keep_alive;
+pub use operator_file::read_toml;

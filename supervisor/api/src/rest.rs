@@ -32,6 +32,7 @@ mod parts;
 mod programs;
 mod representation;
 mod request;
+mod restorations;
 mod routes;
 mod runtime;
 mod server;

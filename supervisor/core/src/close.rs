@@ -121,6 +121,7 @@ impl SessionMachine {
                 self.give_up_restoring(cause.reason(), now, out);
             }
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
+                self.wake(now, out);
                 self.ending.closing = Some(cause);
                 self.phase = Phase::Closing;
                 self.timers =
@@ -192,6 +193,7 @@ impl SessionMachine {
         if !self.has_worker() {
             return;
         }
+        self.forget_suspension();
         let reason = self.close_reason_of(exit_status);
         if self.rolls_back_after(&reason, now) {
             return self.roll_back_after(reason, now, out);

@@ -51,7 +51,7 @@ impl CrashRecord<'_> {
 }
 
 /// The session's facts with one more, which replaces an earlier one of this name; invalid facts are replaced.
-pub(super) fn with_fact(runtime_meta: &JsonText, name: &str, fact: &serde_json::Value) -> JsonText {
+pub fn with_fact(runtime_meta: &JsonText, name: &str, fact: &serde_json::Value) -> JsonText {
     let mut facts = match runtime_meta.to_value() {
         Some(serde_json::Value::Object(facts)) => facts,
         _ => serde_json::Map::new(),

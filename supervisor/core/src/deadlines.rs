@@ -31,8 +31,14 @@ impl SessionMachine {
     /// When the next [`SessionInput::Tick`](super::SessionInput::Tick) is due (`mono_ms`); `None`: no deadline is set.
     pub fn deadline(&self) -> Option<u64> {
         let timers = &self.timers;
-        let session =
-            [timers.ttl_at, timers.idle_at, timers.phase_at, timers.hang_up_at, self.ledger.retry_at()];
+        let session = [
+            timers.ttl_at,
+            timers.idle_at,
+            timers.suspend_at,
+            timers.phase_at,
+            timers.hang_up_at,
+            self.ledger.retry_at(),
+        ];
         let execution = self.execution_deadlines().into_iter().chain([self.unrecorded_deadline()]);
         session.into_iter().chain(execution).flatten().min()
     }
@@ -87,6 +93,10 @@ impl SessionMachine {
         if due(self.timers.idle_at) {
             self.timers.idle_at = None;
             self.begin_close(CloseCause::Idle, now, out);
+        }
+        if due(self.timers.suspend_at) {
+            self.timers.suspend_at = None;
+            self.suspend(None, now, out);
         }
         self.tick_execution(now, out);
         self.tick_unrecorded(now, out);

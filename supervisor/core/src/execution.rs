@@ -10,6 +10,7 @@ use crate::source_format::run_file_format;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vm_system_policy::{EffectivePolicy, HostUsage};
+use vm_system_protocol::control::{INTERACTIVE_INPUT, TYPESCRIPT_INPUT};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
@@ -18,7 +19,7 @@ use vm_system_protocol::model::{
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Execute, ToWorker, WorkerEvent};
-use vm_system_record::{TaskRow, Write};
+use vm_system_record::{RepeatFacts, TaskRow, Write};
 
 /// Events of one execution that are kept for its reply (bytes); more are read from the store.
 const COLLECT_BYTES: u64 = 1024 * 1024;
@@ -170,6 +171,8 @@ pub(super) struct Running {
     pub(super) usage: HostUsage,
     pub(super) output: OutputCounters,
     pub(super) tasks: ExecutionTasks,
+    /// Stored for a repetition of its input.
+    pub(super) facts: RepeatFacts,
     started: Now,
     /// Time since its start before this supervisor has taken it over (milliseconds).
     earlier_ms: u64,
@@ -221,6 +224,7 @@ impl Running {
             usage: HostUsage::default(),
             output,
             tasks: ExecutionTasks::default(),
+            facts: RepeatFacts::default(),
             started: now,
             earlier_ms: 0,
         }
@@ -323,10 +327,21 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        // An adopted worker may run an execution that the store does not have.
-        if let Some(refusal) = self.refuses_idle_request() {
-            return Self::reply(token, Err(refusal), out);
+        match self.refuses_idle_request() {
+            Some(refusal) => Self::reply(token, Err(refusal), out),
+            None => self.accept_job(token, request, policy, now, out),
         }
+    }
+
+    /// A request that no rule about its session refuses.
+    pub(super) fn accept_job(
+        &mut self,
+        token: Token,
+        request: Box<ExecuteRequest>,
+        policy: Arc<EffectivePolicy>,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
         if let Some(error) = self.ledger.refuses_more() {
             return Self::reply(token, Err(Refusal::Storage(error)), out);
         }
@@ -416,6 +431,7 @@ impl SessionMachine {
             let refusal = Refusal::SourceTooLarge { size_bytes: text.len() as u64, limit_kb };
             return self.abandon(&job, refusal, now, out);
         }
+        let facts = facts_of(&job.request, &file_name);
         let (token, request) = (job.token, &mut job.request);
         let is_repl = request.kind == ExecutionKind::Repl;
         let record = Arc::new(Execution {
@@ -438,6 +454,10 @@ impl SessionMachine {
         let (at_start, at_end) = if request.wait { (None, token) } else { (token, None) };
         let mut running = Running::new(&job, at_end, Arc::clone(&record), now);
         let mut batch = vec![Write::ExecutionStarted { name: None, execution: Arc::clone(&record) }];
+        running.facts = facts;
+        if !running.facts.is_empty() {
+            batch.push(Write::ExecutionFacts { id: running.id(), facts: running.facts });
+        }
         let mut pending = Pending {
             execution: Some(running.id()),
             mark: Mark::Started { token: at_start, record },
@@ -487,6 +507,9 @@ impl SessionMachine {
             (Some(reason), _, _) => format!("it is {} ({reason})", self.record.status),
             (None, Some(verdict), _) => format!("it is being ended ({verdict})"),
             (None, None, Some(_)) => "it is closing".to_owned(),
+            (None, None, None) if self.is_restoration => {
+                "inputs of the session that it restores are being repeated".to_owned()
+            }
             (None, None, None) if self.generation() > 1 || self.phase == Phase::Restoring => {
                 "it is being rolled back".to_owned()
             }
@@ -503,6 +526,27 @@ fn merged(granted: &[(String, String)], given: Vec<(String, String)>) -> Vec<(St
     let mut all: BTreeMap<String, String> = granted.iter().cloned().collect();
     all.extend(given);
     all.into_iter().collect()
+}
+
+/// What the record of a request does not have.
+fn facts_of(request: &ExecuteRequest, file_name: &str) -> RepeatFacts {
+    let mut facts = RepeatFacts::default();
+    if !request.argv.is_empty() {
+        facts.add(RepeatFacts::ARGV);
+    }
+    match (request.kind, &request.source) {
+        (ExecutionKind::Repl, _) if file_name == INTERACTIVE_INPUT => {
+            facts.add(RepeatFacts::INTERACTIVE);
+        }
+        (ExecutionKind::Repl, _) if file_name == TYPESCRIPT_INPUT => {
+            facts.add(RepeatFacts::TYPESCRIPT);
+        }
+        (ExecutionKind::RunFile, Source::Text { .. }) => {
+            facts.add(RepeatFacts::SENT_SOURCE);
+        }
+        _ => {}
+    }
+    facts
 }
 
 /// The name of a source in messages.

@@ -26,8 +26,7 @@ pub(super) struct ExecutionOutcome {
 
 impl ExecutionOutcome {
     fn error(status: ExecutionStatus, code: &str, message: impl Into<String>) -> Self {
-        let error = ExecutionError { code: code.to_owned(), message: message.into(), reason: None };
-        Self { status, error: Some(error) }
+        Self { status, error: Some(ExecutionError::new(code, message)) }
     }
 
     /// The result of an execution that this machine stopped.

@@ -217,6 +217,30 @@ pub enum SessionInput {
         /// The rights of this run.
         policy: Arc<EffectivePolicy>,
     },
+    /// An input of the session that this one restores.
+    Repeat {
+        /// The caller that gets the reply.
+        token: Token,
+        request: Box<ExecuteRequest>,
+        /// The rights of this run.
+        policy: Arc<EffectivePolicy>,
+    },
+    /// All inputs were repeated.
+    FinishRestoration {
+        /// The caller that gets the reply when the session is ready.
+        token: Token,
+        /// The session's name from now on.
+        name: Option<String>,
+        /// What is recorded about the restoration.
+        facts: JsonText,
+    },
+    /// Stop the worker of an idle session until a request needs it.
+    Suspend {
+        /// The caller that gets the reply; `None`: the supervisor does it, if the session is idle.
+        token: Option<Token>,
+    },
+    /// A client's request to let the worker run again.
+    Resume { token: Token },
     /// A client's request for forks of this session.
     Fork {
         /// The caller that gets the reply when all forks have their workers, or one failed.
@@ -309,6 +333,23 @@ pub enum SessionInput {
     WorkerUsage(ProcessUsage),
     /// The worker has exited; all its messages were delivered before.
     Exited(WorkerExitStatus),
+}
+
+impl SessionInput {
+    /// Whether the worker of a suspended session must run for it.
+    pub(super) const fn needs_worker(&self) -> bool {
+        matches!(
+            self,
+            Self::Execute { .. }
+                | Self::Repeat { .. }
+                | Self::FinishRestoration { .. }
+                | Self::Resume { .. }
+                | Self::Fork { .. }
+                | Self::Checkpoint { .. }
+                | Self::Rollback { .. }
+                | Self::Kill { .. }
+        )
+    }
 }
 
 /// An effect for the owner task to carry out.

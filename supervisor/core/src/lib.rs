@@ -22,7 +22,6 @@
 //! - Any state → `Ended`: the worker exited. [`exit::judge`] derives the closing reason from the verdict and the wait status.
 //! - `Ended` is left only when the end is committed: after an error of the store it is retried with back-off.
 //! - The session is recorded as `closed` if its end was requested, as `crashed` if not.
-//!
 //! # An execution
 //! ```text
 //!  Loading ──▶ Running ──▶ ok | error | timeout | cancelled
@@ -37,11 +36,9 @@
 //! - The start is written before dispatch and not awaited; the end is one awaited commit, after which the caller gets its
 //!   reply, followers see the last events, and the worker's messages may be acknowledged. So an adopted worker may have executions
 //!   that the store does not have ([`adoption`]).
-//!
 //! # Forks and rollbacks
 //! The worker of an idle session forks; each child becomes the worker of a new session with a machine of its own ([`fork`]), or a
 //! frozen copy, a fork of which replaces the worker later ([`rollback`]). The session is busy meanwhile.
-//!
 //! # The worker is hostile
 //! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.
 
@@ -58,16 +55,20 @@ mod input;
 mod machine;
 mod messages;
 mod pending_task;
+pub mod pressure;
 mod record;
+mod restoration;
 mod rollback;
 mod source_format;
 mod start;
+mod suspension;
 
 #[cfg(test)]
 mod simulation;
 #[cfg(test)]
 mod tests;
 
+pub use crash::with_fact;
 pub use exit::{WorkerExitStatus, signal_name};
 pub use input::{
     ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,

@@ -53,6 +53,8 @@ pub(super) struct SessionTimers {
     pub(super) ttl_at: Option<u64>,
     /// The idle timeout.
     pub(super) idle_at: Option<u64>,
+    /// The suspension of an idle session.
+    pub(super) suspend_at: Option<u64>,
     /// Set-up, exit after `Shutdown`, or exit after SIGKILL, depending on the phase.
     pub(super) phase_at: Option<u64>,
     /// The worker has closed its end of the channel, but has not exited.
@@ -68,6 +70,14 @@ pub(super) struct Lifetime {
     pub(super) idle_ms: Option<u64>,
     /// The end of the total (`mono_ms`).
     pub(super) ends_at: Option<u64>,
+}
+
+/// Whether the session's worker is stopped, and when it will be.
+#[derive(Debug, Default)]
+pub(super) struct Suspension {
+    pub(super) is_suspended: bool,
+    /// Time without a request (milliseconds).
+    pub(super) after_ms: Option<u64>,
 }
 
 /// The worker's side of the channel.
@@ -167,6 +177,9 @@ pub struct SessionMachine {
     pub(super) ledger: Ledger,
     /// Use of host modules by the session's executions, since this supervisor started or adopted it.
     pub(super) host_usage: SessionUsage,
+    /// Inputs of another session are being repeated in it (`restoration`).
+    pub(super) is_restoration: bool,
+    pub(super) suspension: Suspension,
     adopted: bool,
 }
 
@@ -207,8 +220,15 @@ impl SessionMachine {
             copies,
             ledger: Ledger::default(),
             host_usage: SessionUsage::default(),
+            is_restoration: false,
+            suspension: Suspension::default(),
             adopted: false,
         }
+    }
+
+    /// A session in which the inputs of another one are repeated before it is ready.
+    pub fn restoration(spec: SessionSpec) -> Self {
+        Self { is_restoration: true, ..Self::new(spec) }
     }
 
     /// A ready session with a worker that outlived the previous supervisor. The worker gets a request to send its messages above
@@ -257,13 +277,22 @@ impl SessionMachine {
 
     /// Handles one input and appends the actions, in order.
     pub fn step(&mut self, input: SessionInput, now: Now, out: &mut Vec<SessionAction>) {
+        if input.needs_worker() {
+            self.wake(now, out);
+        }
         match input {
+            SessionInput::Suspend { token } => self.suspend(token, now, out),
+            SessionInput::Resume { token } => self.resume(token, now, out),
             SessionInput::Create { token } => self.create(token, now, out),
             SessionInput::Spawned => self.spawned(now, out),
             SessionInput::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
             SessionInput::LibraryFailed(failure) => self.library_failed(failure, now, out),
             SessionInput::Execute { token, request, policy } => {
                 self.execute(token, request, policy, now, out);
+            }
+            SessionInput::Repeat { token, request, policy } => self.repeat(token, request, policy, now, out),
+            SessionInput::FinishRestoration { token, name, facts } => {
+                self.finish_restoration(token, name, &facts, now, out);
             }
             SessionInput::Fork { token, count } => self.fork(token, count, now, out),
             SessionInput::Checkpoint { token, name } => self.checkpoint(token, name, now, out),
@@ -365,6 +394,7 @@ impl SessionMachine {
     pub(super) fn rest(&mut self, now: Now) {
         let is_idle = self.ending.closing.is_none() && self.peer.unrecorded.is_none();
         self.timers.idle_at = self.lifetime.idle_ms.filter(|_| is_idle).map(|idle| now.mono_ms + idle);
+        self.timers.suspend_at = if is_idle { self.suspends_at(now) } else { None };
     }
 
     pub(super) fn close_reason_of(&self, exit_status: WorkerExitStatus) -> CloseReason {

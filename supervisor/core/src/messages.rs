@@ -9,13 +9,13 @@ use super::record::Pending;
 use std::sync::Arc;
 use vm_system_policy::{Denial, judge};
 use vm_system_protocol::broker::{DatabaseReply, FsReply, SqlValue};
-use vm_system_protocol::egress::{ExchangeProgress, HttpProgress, HttpReply};
+use vm_system_protocol::egress::{ExchangeProgress, HttpCall, HttpProgress, HttpReply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, EVENT_TEXT_BYTES};
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, HttpRecord};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{FromWorker, HostError, HostReply, HostRequest, ToWorker, WorkerEvent};
-use vm_system_record::Write;
+use vm_system_record::{RepeatFacts, Write};
 
 /// Events that a worker may send above `max_events`: the ones that report why it ended.
 const EVENTS_SLACK: u64 = 16;
@@ -169,7 +169,7 @@ impl SessionMachine {
         if !on_wall_clock {
             running.wall.pause(now);
         }
-        let module = module_of(&request);
+        let (module, effect) = (module_of(&request), effect_of(&request));
         running.host = Some(HostWait { call, seq, since: now.mono_ms, module, on_wall_clock });
         let policy = Arc::clone(&running.policy);
         let stopped = running.stopping.stop.is_some();
@@ -184,13 +184,17 @@ impl SessionMachine {
             request => request,
         };
         if let Some(why) = interrupted {
+            self.note_effect(effect, out);
             return self.answer_call(call, HostReply::Failed(host_error("EHOSTRESTART", why)), now, out);
         }
         let judged = judge(&policy, request, &mut running.usage, &mut session_usage);
         let denied = judged.map_err(|denial| (running.usage.denied(denial.module, denial.name), denial));
         self.host_usage = session_usage;
         match denied {
-            Ok(permit) => out.push(SessionAction::HostCall { call, execution, permit, policy }),
+            Ok(permit) => {
+                self.note_effect(effect, out);
+                out.push(SessionAction::HostCall { call, execution, permit, policy });
+            }
             Err((reported, Denial { module, name, error })) => {
                 if reported {
                     let message = format!("denied: {module}.{name}: {}", error.message);
@@ -199,6 +203,18 @@ impl SessionMachine {
                 self.answer_call(call, HostReply::Failed(error), now, out);
             }
         }
+    }
+
+    /// Stores that the running execution changes something outside of its session, once for each kind of effect.
+    fn note_effect(&mut self, effect: RepeatFacts, out: &mut Vec<SessionAction>) {
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        let facts = running.facts.add(effect);
+        if facts.is_empty() {
+            return;
+        }
+        let id = running.id();
+        let pending = Pending { execution: Some(id), ..Pending::default() };
+        self.persist(pending, vec![Write::ExecutionFacts { id, facts }], false, out);
     }
 
     /// Why a call is not carried out after an adoption, although the policy may permit it.
@@ -315,6 +331,22 @@ fn module_of(request: &HostRequest) -> Option<&'static str> {
         HostRequest::Database(_) => Some("database"),
         HostRequest::Exec(_) => Some("exec"),
         HostRequest::Http(_) => Some("http"),
+    }
+}
+
+/// The effect that a call has outside of the session, if it is permitted.
+fn effect_of(request: &HostRequest) -> RepeatFacts {
+    match request {
+        HostRequest::Fs(request) if request.changes_files() => RepeatFacts::FILES,
+        HostRequest::Exec(_) => RepeatFacts::EXEC,
+        // What its SQL does is not known here.
+        HostRequest::Database(_) => RepeatFacts::DATABASE,
+        HostRequest::Http(HttpCall::Open { request, .. })
+            if !["GET", "HEAD", "OPTIONS"].contains(&request.method.as_str()) =>
+        {
+            RepeatFacts::HTTP
+        }
+        _ => RepeatFacts::default(),
     }
 }
 

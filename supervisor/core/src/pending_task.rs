@@ -192,7 +192,7 @@ impl SessionMachine {
         &mut self,
         (token, wait): (Token, bool),
         execution: ExecutionId,
-        (task, answer): (Option<TaskId>, &SubmittedAnswer),
+        (task, given): (Option<TaskId>, &SubmittedAnswer),
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
@@ -208,7 +208,7 @@ impl SessionMachine {
         let Some(pending) = running.tasks.pending.as_mut().filter(fits) else {
             return Self::reply(token, Err(Refusal::Task(DurableRefusal::NotPending)), out);
         };
-        let Some(checked) = answer.for_task(&pending.row) else {
+        let Some(checked) = given.for_task(&pending.row) else {
             return Self::reply(token, Err(Refusal::Task(DurableRefusal::NotPending)), out);
         };
         match checked {
@@ -216,7 +216,11 @@ impl SessionMachine {
                 if wait {
                     running.token = Some(token);
                 }
-                let batch = self.go_on_with(TaskOutcome::Answered, answer, now, out);
+                let outcome = match given {
+                    SubmittedAnswer::Recorded { outcome, .. } => *outcome,
+                    _ => TaskOutcome::Answered,
+                };
+                let batch = self.go_on_with(outcome, answer, now, out);
                 let mark = match &self.current {
                     Some(Current::Running(running)) if !wait => {
                         let executed = Executed { record: Arc::clone(&running.record), events: None };

@@ -83,6 +83,10 @@ pub(super) enum Mark {
     RolledBack {
         token: Option<Token>,
     },
+    /// The session is ready: all inputs of another one were repeated.
+    Restored {
+        token: Token,
+    },
     /// A retry of the first owed write.
     Retry,
 }
@@ -240,6 +244,10 @@ impl SessionMachine {
             Mark::Refused { token, why } => Self::reply(token, Err(Refusal::Task(why)), out),
             Mark::Checkpoints { token, reply, .. } => Self::reply(token, Ok(reply), out),
             Mark::Restoring => self.restoring_stored(now, out),
+            Mark::Restored { token } => {
+                let session = SessionReply::Session(Box::new(self.record.clone()));
+                Self::reply(token, Ok(session), out);
+            }
             Mark::RolledBack { token } => {
                 if let Some(token) = token {
                     let session = SessionReply::Session(Box::new(self.record.clone()));
@@ -327,6 +335,11 @@ impl SessionMachine {
                     Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
                 }
                 let why = format!("the end of its rollback could not be stored: {error}");
+                self.condemn(CloseReason::SpawnFailed(why), now, out);
+            }
+            Mark::Restored { token } => {
+                Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+                let why = format!("the end of its restoration could not be stored: {error}");
                 self.condemn(CloseReason::SpawnFailed(why), now, out);
             }
             Mark::SessionEnded => {

@@ -158,13 +158,13 @@ impl SessionMachine {
 
     /// Whether a job needs a guard copy first.
     pub(super) fn lacks_guard(&self) -> bool {
-        self.copies.on_crash == OnCrash::Rollback && !self.copies.has_guard
+        self.copies.on_crash == OnCrash::Rollback && !self.copies.has_guard && !self.is_restoration
     }
 
     /// No execution runs, and the state may have changed.
     pub(super) fn rest_changed(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         self.rest(now);
-        if self.copies.on_crash != OnCrash::Rollback || self.phase != Phase::Ready {
+        if self.copies.on_crash != OnCrash::Rollback || self.phase != Phase::Ready || self.is_restoration {
             return;
         }
         if std::mem::take(&mut self.copies.has_guard) {
@@ -205,9 +205,10 @@ impl SessionMachine {
 
     /// Why a request that needs an idle session is refused.
     pub(super) fn refuses_idle_request(&self) -> Option<Refusal> {
-        if self.phase != Phase::Ready || self.ending.verdict.is_some() {
+        if self.phase != Phase::Ready || self.ending.verdict.is_some() || self.is_restoration {
             return Some(Refusal::NotReady(self.not_ready_because()));
         }
+        // An adopted worker may run an execution that the store does not have.
         (self.current.is_some() || self.is_taking_over()).then_some(Refusal::Busy)
     }
 
@@ -359,6 +360,7 @@ impl SessionMachine {
 
     fn begin_restoring(&mut self, now: Now) {
         self.phase = Phase::Restoring;
+        self.forget_suspension();
         self.record.status = SessionStatus::Starting;
         self.timers = SessionTimers { ttl_at: self.lifetime.ends_at, ..SessionTimers::default() };
         self.timers.ttl_at = self.timers.ttl_at.map(|at| at.max(now.mono_ms));

@@ -104,6 +104,9 @@ impl SessionMachine {
             let policy = Arc::clone(&self.creation.startup_policy);
             return self.begin(ExecutionJob { token: None, request: Box::new(request), policy }, now, out);
         }
+        if self.is_restoration {
+            return self.await_inputs(now, out);
+        }
         self.phase = Phase::Ready;
         self.record.status = SessionStatus::Ready;
         let pending = Pending { mark: Mark::SessionReady, ..Pending::default() };

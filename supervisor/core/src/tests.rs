@@ -3,7 +3,9 @@
 mod adoption;
 mod ends;
 mod executions;
+mod restoration;
 mod rollback;
+mod suspension;
 mod tasks;
 mod violations;
 
@@ -19,14 +21,14 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, HELLO_MS, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, OnCrash,
-    ResultValue, Session, SessionStatus, Settings,
+    ResultValue, Session, SessionEventType, SessionStatus, Settings,
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{
     Done, FromWorker, HostReply, HostRequest, Outcome, SourceFormat, Start, ToWorker, Usage, WorkerEvent,
 };
-use vm_system_record::{Owner, PolicySnapshot, Write};
+use vm_system_record::{Owner, PolicySnapshot, RepeatFacts, Write};
 
 const EXECUTION: ExecutionId = ExecutionId::from_bytes([7; 16]);
 
@@ -47,6 +49,8 @@ struct Bench {
     /// Forks that were ordered.
     forks: Vec<u64>,
     dropped: Vec<CopyId>,
+    /// Signals that the worker got.
+    signals: Vec<i32>,
 }
 
 fn rights(change: impl FnOnce(&mut Snapshot)) -> Arc<EffectivePolicy> {
@@ -116,6 +120,7 @@ impl Bench {
             host_calls: 0,
             forks: Vec::new(),
             dropped: Vec::new(),
+            signals: Vec::new(),
         }
     }
 
@@ -148,25 +153,9 @@ impl Bench {
     }
 
     fn execute_as(&mut self, token: u64, id: ExecutionId) {
-        let request = ExecuteRequest {
-            id,
-            kind: ExecutionKind::Repl,
-            source: Source::Text {
-                text: "1 + 2".to_owned(),
-                file_name: "repl".to_owned(),
-                format: Some(SourceFormat::Script),
-            },
-            args: JsonText::empty_object(),
-            env: Vec::new(),
-            argv: Vec::new(),
-            recorded_args: JsonText::empty_object(),
-            recorded_env: JsonText::empty_object(),
-            wait: true,
-            collect_events: true,
-        };
         self.input(SessionInput::Execute {
             token: Token(token),
-            request: Box::new(request),
+            request: Box::new(request(id)),
             policy: Arc::clone(&self.policy),
         });
     }
@@ -194,6 +183,7 @@ impl Bench {
                     SessionAction::HostCall { .. } => self.host_calls += 1,
                     SessionAction::Fork { order } => self.forks.push(order),
                     SessionAction::DropCopy { copy } => self.dropped.push(copy),
+                    SessionAction::Signal(signal) => self.signals.push(signal),
                     _ => {}
                 }
             }
@@ -259,6 +249,25 @@ impl Bench {
             _ => None,
         });
         events.flatten().collect()
+    }
+}
+
+fn request(id: ExecutionId) -> ExecuteRequest {
+    ExecuteRequest {
+        id,
+        kind: ExecutionKind::Repl,
+        source: Source::Text {
+            text: "1 + 2".to_owned(),
+            file_name: "repl".to_owned(),
+            format: Some(SourceFormat::Script),
+        },
+        args: JsonText::empty_object(),
+        env: Vec::new(),
+        argv: Vec::new(),
+        recorded_args: JsonText::empty_object(),
+        recorded_env: JsonText::empty_object(),
+        wait: true,
+        collect_events: true,
     }
 }
 

@@ -16,7 +16,7 @@ use vm_system_runtime::egress::EgressConfig;
 use vm_system_runtime::script_input::ScriptInput;
 use vm_system_runtime::workspaces::{WorkspaceLimits, Workspaces};
 use vm_system_runtime::worktree::Roots;
-use vm_system_runtime::{DurableConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
+use vm_system_runtime::{DurableConfig, PressureConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
 use vm_system_sandbox::beneath;
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{KeptJail, SpawnConfig};
@@ -46,6 +46,9 @@ pub(super) struct Parts {
     pub(super) worktrees_confined: bool,
     pub(super) worktree_clients: WorktreeClients,
     pub(super) shares: ShareConfig,
+    /// See [`RuntimeConfig`].
+    pub(super) suspend_after: Option<Duration>,
+    pub(super) pressure: PressureConfig,
     pub(super) durable: DurableConfig,
     pub(super) ceilings: Limits,
     /// The folder of the workspaces' databases; none: databases are in memory only.
@@ -54,6 +57,8 @@ pub(super) struct Parts {
     pub(super) operator: Operator,
     /// The socket at which a service manager starts egress processes; none: the supervisor starts one.
     pub(super) egress_socket: Option<PathBuf>,
+    /// TCP ports of the REST API.
+    pub(super) own_ports: Vec<u16>,
     /// Cancelled by the verb that stops the supervisor.
     pub(super) stop: CancellationToken,
     /// The standard input of scripts.
@@ -75,12 +80,15 @@ impl Assembly {
             worktrees_confined,
             worktree_clients,
             shares,
+            suspend_after,
+            pressure,
             durable,
             ceilings,
             workspaces,
             workspace_limits,
             operator,
             egress_socket,
+            own_ports,
             stop,
             stdin,
         } = parts;
@@ -100,6 +108,7 @@ impl Assembly {
         let egress = EgressConfig {
             service_ids: spawn.service_ids,
             socket: egress_socket,
+            own_ports,
             exchanges: shares.http_exchanges,
             ..EgressConfig::default()
         };
@@ -114,6 +123,8 @@ impl Assembly {
             workspaces: Workspaces::new(workspaces, workspace_limits),
             operator,
             sessions: shares.sessions,
+            suspend_after,
+            pressure,
             file_calls: shares.file_calls,
             durable,
             stdin,

@@ -137,9 +137,10 @@ pub(super) fn groups(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vm_system_api::read_toml;
 
     fn config(text: &str) -> Result<CgroupConfig, String> {
-        let file: CgroupsFile = toml::from_str(text).map_err(|error| error.to_string())?;
+        let file: CgroupsFile = read_toml(text)?;
         file.check()?;
         let mut config = CgroupConfig::default();
         file.apply(&mut config);

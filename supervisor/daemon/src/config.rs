@@ -6,25 +6,30 @@ use super::databases::DatabasesFile;
 pub use super::http_settings::HttpConfig;
 use super::http_settings::HttpFile;
 use super::net::operator_rule;
+use super::pressure::PressureFile;
 use super::shares::{ShareConfig, ShareFile, SharesFile};
 use super::users::UserConfig;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vm_system_api::read_toml;
 use vm_system_ops::OpsOptions;
 use vm_system_policy::{Operator, is_command_name};
 use vm_system_protocol::model::Limits;
 use vm_system_record::Retention;
-use vm_system_runtime::DurableConfig;
 use vm_system_runtime::workspaces::WorkspaceLimits;
 use vm_system_runtime::worktree::RootSettings;
+use vm_system_runtime::{DurableConfig, PressureConfig};
 use vm_system_sandbox::namespaces::is_root;
 use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
 use vm_system_store::Durability;
 
 /// The runtime folder of the system's daemon.
 pub const SYSTEM_RUNTIME: &str = "/run/vm-system";
+
+/// An idle session is suspended after this time, unless the operator sets another one.
+const SUSPEND_AFTER: Duration = Duration::from_mins(5);
 
 /// Settings of a daemon.
 #[derive(Debug, Clone)]
@@ -63,6 +68,10 @@ pub struct Config {
     pub workspaces: WorkspaceLimits,
     /// The cgroups of owners.
     pub cgroups: CgroupConfig,
+    /// An idle session is suspended after this time; none: only under memory pressure and on request.
+    pub suspend_after: Option<Duration>,
+    /// What happens when memory is short.
+    pub pressure: PressureConfig,
     /// Executions of durable programs.
     pub durable: DurableConfig,
     /// Upper bounds of the limits of templates.
@@ -106,6 +115,8 @@ impl Config {
             shares: ShareConfig::default(),
             workspaces: WorkspaceLimits::default(),
             cgroups: CgroupConfig::default(),
+            suspend_after: Some(SUSPEND_AFTER),
+            pressure: PressureConfig::default(),
             durable: DurableConfig::default(),
             ceilings: OpsOptions::default().ceilings,
             operator: Operator::default(),
@@ -146,6 +157,10 @@ impl Config {
         file.shares.apply(&mut self.shares);
         file.databases.apply(&mut self.workspaces);
         file.cgroups.apply(&mut self.cgroups);
+        if let Some(after_s) = file.suspend_after_s {
+            self.suspend_after = (after_s > 0).then(|| seconds(after_s));
+        }
+        file.memory_pressure.apply(&mut self.pressure);
         file.durable.unwrap_or_default().apply(&mut self.durable);
         file.ceilings.unwrap_or_default().apply(&mut self.ceilings);
         set(&mut self.keeper_grace, file.keeper_grace_s.map(seconds));
@@ -233,6 +248,8 @@ pub struct ConfigFile {
     max_uid: Option<u32>,
     root_files: Option<bool>,
     agent_sockets: Option<PathBuf>,
+    suspend_after_s: Option<u32>,
+    memory_pressure: PressureFile,
     keeper_grace_s: Option<u32>,
     drain_s: Option<u32>,
     stop_s: Option<u32>,
@@ -399,7 +416,7 @@ impl ConfigFile {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        let file: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let file: Self = read_toml(text)?;
         let roots = file.worktree_root.iter().map(|root| &root.path);
         match file.worktree_roots.iter().flatten().chain(roots).find(|root| !root.is_absolute()) {
             Some(root) => Err(format!("worktree_roots must be absolute, `{}` is not", root.display())),
@@ -426,6 +443,7 @@ impl ConfigFile {
                 }
                 file.shares.check(file.max_sessions)?;
                 file.databases.check()?;
+                file.memory_pressure.check()?;
                 file.cgroups.check()?;
                 file.http.iter().try_for_each(HttpFile::check).map(|()| file)
             }

@@ -17,7 +17,7 @@ use vm_system_runtime::script_input::ScriptInput;
 use vm_system_runtime::shares::ShareLimits;
 use vm_system_runtime::workspaces::WorkspaceLimits;
 use vm_system_runtime::worktree::Roots;
-use vm_system_runtime::{FollowedBatch, Follower, WorktreeClients};
+use vm_system_runtime::{FollowedBatch, Follower, PressureConfig, WorktreeClients};
 use vm_system_spawn::libraries::LibraryStore;
 use vm_system_spawn::{SandboxMode, SpawnConfig};
 use vm_system_store::OpenError;
@@ -53,12 +53,15 @@ impl Embedded {
                 vm_system_runtime::worktree::WorktreeClient::Administrator
             }),
             shares: ShareConfig { sessions: ShareLimits::of(SESSIONS), ..ShareConfig::default() },
+            suspend_after: None,
+            pressure: PressureConfig::off(),
             durable: vm_system_runtime::DurableConfig::default(),
             ceilings: no_ceilings(),
             workspaces: None,
             workspace_limits: WorkspaceLimits::default(),
             operator,
             egress_socket: None,
+            own_ports: Vec::new(),
             stop: CancellationToken::new(),
             stdin,
         };

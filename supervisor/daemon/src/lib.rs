@@ -29,6 +29,7 @@ mod net;
 mod notify;
 mod passed;
 mod prepare;
+mod pressure;
 mod reload;
 mod rights;
 mod serve;

@@ -4,7 +4,7 @@
 //! ```toml
 //! [[secret]]
 //! name = "GITHUB"                       # letters, digits, `_`, `-`
-//! hosts = ["https://api.github.com"]    # patterns as in rows of kind `net`
+//! hosts = ["https://api.github.com"]    # patterns as in rows of kind `net`, each with a host's name; https unless one says http://
 //! value = "ghp_…"
 //! ```
 //!
@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use vm_system_api::read_toml;
 use vm_system_policy::{NetLimits, NetPattern, NetRule, Secret};
 use vm_system_protocol::egress::SecretValue;
 
@@ -71,8 +72,9 @@ pub fn read_secrets(path: &Path) -> Result<BTreeMap<String, Secret>, String> {
 }
 
 fn parse_secrets(text: &str) -> Result<BTreeMap<String, Secret>, String> {
-    // The parser's message quotes lines, which have values.
-    let file: SecretsFile = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+    // Without the value that was found: it may be a secret.
+    let file: SecretsFile =
+        read_toml(text).map_err(|why| why.split(", not ").next().unwrap_or_default().to_owned())?;
     let mut secrets = BTreeMap::new();
     for SecretEntry { name, hosts, value } in file.secret {
         let is_name =
@@ -89,13 +91,8 @@ fn parse_secrets(text: &str) -> Result<BTreeMap<String, Secret>, String> {
         if hosts.is_empty() {
             return Err(format!("{name} has no hosts: list those that may get it"));
         }
-        if let Some(host) = hosts
-            .iter()
-            .find(|host| host.starts_with('*') || host.contains("://*/") || host.ends_with("://*"))
-        {
-            return Err(format!("{name}: {host:?} binds it to hosts that nobody knows: name them"));
-        }
-        let hosts = hosts.iter().map(|host| NetPattern::parse(host)).collect::<Result<Vec<_>, _>>()?;
+        let hosts = hosts.iter().map(|host| NetPattern::of_secret(host)).collect::<Result<Vec<_>, _>>();
+        let hosts = hosts.map_err(|error| format!("{name}: {error}"))?;
         let value = SecretValue { name: name.clone(), value };
         if secrets.insert(name.clone(), Secret { value, hosts }).is_some() {
             return Err(format!("{name} is there twice"));
@@ -117,6 +114,8 @@ mod tests {
             (good.replace("\"A\"", "\"A B\""), "name"),
             (good.replace("https://a.test", "*"), "nobody"),
             (good.replace("https://a.test", "https://*"), "nobody"),
+            (good.replace("https://a.test", "https://*:443"), "nobody"),
+            (good.replace("https://a.test", "https://*.test"), "nobody"),
             (good.replace("[\"https://a.test\"]", "[]"), "hosts"),
             (good.replace("hunter2", "hunter2\\n"), "printable"),
             (good.replace("value", "valeu"), "unknown"),

@@ -131,6 +131,7 @@ async fn serve_from(
     let hands_over = succession.lifeline.is_some();
     let mut reload = Reload::new(&config, Arc::clone(&http.options.tokens), roots.clone());
     let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), stop.clone());
+    let parts = Parts { own_ports: http.listeners.ports(), ..parts };
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     if let Err(error) = rights::restrict_calls() {
         assembly.end_sessions(config.stop).await;
@@ -307,12 +308,15 @@ fn parts(
         roots,
         worktree_clients,
         shares: config.shares.clone(),
+        suspend_after: config.suspend_after,
+        pressure: config.pressure.clone(),
         durable: config.durable.clone(),
         ceilings: config.ceilings.clone(),
         workspaces: Some(config.state_dir.join("workspaces")),
         workspace_limits: config.workspaces,
         operator: config.operator.clone(),
         egress_socket: config.egress_socket.clone(),
+        own_ports: Vec::new(),
         stop,
         // A session has no terminal and no pipe of its client.
         stdin: None,

@@ -138,9 +138,10 @@ impl ShareFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vm_system_api::read_toml;
 
     fn shares(text: &str) -> Result<ShareConfig, String> {
-        let file: SharesFile = toml::from_str(text).map_err(|error| error.to_string())?;
+        let file: SharesFile = read_toml(text)?;
         file.check(None)?;
         let mut shares = ShareConfig::default();
         file.apply(&mut shares);
@@ -167,7 +168,7 @@ mod tests {
     fn errors_name_the_table() {
         assert!(shares("[streams]\nmost = 0").unwrap_err().contains("[shares.streams]"));
         assert!(shares("[strems]\nmost = 1").unwrap_err().contains("strems"));
-        let sessions: SharesFile = toml::from_str("[sessions]\nmost = 2").unwrap();
+        let sessions: SharesFile = read_toml("[sessions]\nmost = 2").unwrap();
         assert!(sessions.check(Some(2)).unwrap_err().contains("max_sessions"));
         assert_eq!(sessions.check(None), Ok(()));
     }

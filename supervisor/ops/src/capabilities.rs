@@ -2,7 +2,7 @@
 
 use super::errors::{invalid, not_found, stored};
 use super::{Ops, VerbCall, now, template_size};
-use vm_system_policy::read_row;
+use vm_system_policy::{CapabilityRow, MAX_NET_PATTERNS, read_row};
 use vm_system_protocol::control::{ErrorCode, NewCapability, OpError, Reply};
 use vm_system_protocol::ids::CapabilityId;
 use vm_system_protocol::json::JsonText;
@@ -26,12 +26,19 @@ impl Ops {
         let name = name(new.kind, &new.name)?;
         let config = config(&new.config)?;
         // A mistyped right would have no effect: rows without a meaning are not stored.
-        read_row(new.kind, &name, &config)
+        let row = read_row(new.kind, &name, &config)
             .map_err(|error| invalid(error.message.clone()).with_hint(error.hint))?;
         let _deciding = self.deciding.lock().await;
         let detail = self.template(call, template).await?.detail;
         if detail.capabilities.len() >= ROWS {
             return Err(invalid(format!("a template has at most {ROWS} capabilities")));
+        }
+        let patterns = net_patterns(Some(row)) + detail.capabilities.iter().map(patterns_of).sum::<usize>();
+        if patterns > MAX_NET_PATTERNS {
+            let message = format!(
+                "the rows of kind net of a template have at most {MAX_NET_PATTERNS} patterns together"
+            );
+            return Err(invalid(message).with_hint("use *.NAME, or another template"));
         }
         template_size::check_added(&detail, name.len() + config.as_str().len() + template_size::ROW_BYTES)?;
         self.check_quota(call)?;
@@ -65,6 +72,22 @@ impl Ops {
         let write = Write::CapabilityRemove { template, id: capability.id, at: now() };
         self.part_changed(call, template, write).await?;
         Ok(Reply::Capability(Box::new(capability)))
+    }
+}
+
+/// The patterns of a stored row.
+fn patterns_of(row: &Capability) -> usize {
+    if row.kind == CapabilityKind::Net {
+        net_patterns(read_row(row.kind, &row.name, &row.config).ok())
+    } else {
+        0
+    }
+}
+
+fn net_patterns(row: Option<CapabilityRow>) -> usize {
+    match row {
+        Some(CapabilityRow::Net(rule)) => rule.patterns.len(),
+        _ => 0,
     }
 }
 
@@ -102,7 +125,9 @@ fn taken(error: StoreError, capability: &Capability) -> OpError {
             format!("the template has a capability of kind {kind} called {name:?} already"),
         )
         .with_details(&serde_json::json!({ "kind": kind, "name": name }))
-        .with_hint("remove it first"),
+        .with_hint(
+            "to change a row, remove it and add it again: `vm-system template remove-capability TEMPLATE ID`",
+        ),
         other => stored(other),
     }
 }

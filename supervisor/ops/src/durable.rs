@@ -59,7 +59,9 @@ pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
         DurableOp::Export { reference, .. } => ("program export", Reads, reference),
         // An import stores nothing before its end.
         DurableOp::ImportBegin(_) => ("program import", Reads, ""),
-        DurableOp::ImportPart { import, .. } => ("program import", Reads, import),
+        DurableOp::ImportPart { import, .. } | DurableOp::ImportDrop { import } => {
+            ("program import", Reads, import)
+        }
         DurableOp::ImportEnd { import } => ("program import", Changes, import),
         DurableOp::RunDelete { execution } => ("program forget", Changes, execution),
         DurableOp::CurrentGet { client } => ("program current", Reads, client),
@@ -76,6 +78,7 @@ pub(super) fn reads_much(op: &DurableOp) -> bool {
             | DurableOp::CheckpointList { .. }
             | DurableOp::ImportBegin(_)
             | DurableOp::ImportPart { .. }
+            | DurableOp::ImportDrop { .. }
             | DurableOp::CurrentGet { .. }
     ) && facts(op).1 == Reads
 }
@@ -115,6 +118,7 @@ impl Ops {
             DurableOp::ImportBegin(new) => self.import_begin(call, *new),
             DurableOp::ImportPart { import, at, bytes } => self.import_part(call, &import, at, bytes).await,
             DurableOp::ImportEnd { import } => self.import_end(call, &import).await,
+            DurableOp::ImportDrop { import } => Ok(self.import_drop(call, &import)),
             DurableOp::RunDelete { execution } => self.run_delete(call, &execution).await,
             DurableOp::CurrentGet { client } => self.current_get(call, &client).await,
             DurableOp::CurrentSet { client, execution } => self.current_set(call, &client, &execution).await,

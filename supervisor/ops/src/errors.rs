@@ -12,8 +12,9 @@ pub(super) fn invalid(message: impl Into<String>) -> OpError {
 pub(super) fn not_found(entity: Entity, reference: &str) -> OpError {
     let error = OpError::new(missing(entity), format!("there is no {entity} {reference:?}"));
     let short = reference.chars().filter(|digit| *digit != '-').count() < PREFIX_MIN;
-    if short && reference.chars().all(|digit| digit == '-' || digit.is_ascii_hexdigit()) {
-        return error.with_hint("is it a shortened id? its first 4 characters are needed");
+    let is_hex = reference.chars().all(|digit| digit == '-' || digit.is_ascii_hexdigit());
+    if short && is_hex && reference.contains(|digit: char| digit.is_ascii_hexdigit()) {
+        return error.with_hint("if it is a shortened id: at least its first 4 characters are needed");
     }
     error
 }

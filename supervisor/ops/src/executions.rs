@@ -290,10 +290,7 @@ fn check_body(new: &NewExecution) -> Result<Value, OpError> {
     let args =
         new.args.to_value().filter(Value::is_object).ok_or_else(|| invalid("args is not an object"))?;
     check_env(&new.env)?;
-    let argv_bytes: usize = new.argv.iter().map(String::len).sum();
-    if new.argv.len() > ARGS_COUNT || argv_bytes > ARGS_BYTES {
-        return Err(invalid("argv is too long"));
-    }
+    check_argv(&new.argv)?;
     Ok(args)
 }
 
@@ -315,6 +312,27 @@ fn source(new: &mut NewExecution) -> Result<Source, OpError> {
             Err(error) => Err(OpError::new(ErrorCode::InvalidPath, error.to_string())),
         },
     }
+}
+
+/// Checks what a repeated input gets.
+pub(super) fn check_inputs(
+    args: &vm_system_protocol::json::JsonText,
+    env: &[(String, String)],
+    argv: &[String],
+) -> Result<(), OpError> {
+    if args.as_str().len() > ARGS_BYTES {
+        return Err(invalid(format!("args has more than {ARGS_BYTES} bytes")));
+    }
+    check_env(env)?;
+    check_argv(argv)
+}
+
+fn check_argv(argv: &[String]) -> Result<(), OpError> {
+    let bytes: usize = argv.iter().map(String::len).sum();
+    if argv.len() > ARGS_COUNT || bytes > ARGS_BYTES {
+        return Err(invalid("argv is too long"));
+    }
+    Ok(())
 }
 
 /// Checks the start parameters of a program.

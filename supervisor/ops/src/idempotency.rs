@@ -219,6 +219,9 @@ impl Ops {
                 let row = self.store.session(&scope, SessionId::from_bytes(subject)).await.map_err(stored)?;
                 row.map(|row| Reply::Session(Box::new(row.session)))
             }
+            Op::SessionRestore(new) => {
+                self.restoration_made(&scope, SessionId::from_bytes(subject), new.wait).await?
+            }
             Op::SessionFork { count, .. } => self.forks_made(&scope, subject, *count).await?,
             Op::ExecStart(new) => {
                 let id = ExecutionId::from_bytes(subject);

@@ -14,6 +14,7 @@
 //! - [`settings`], [`modules`], [`redact`]: the settings of a template and their bounds, known modules, what is never recorded
 //! - [`idempotency`]: a repeated request gets the first response
 //! - [`session_events`]: the events of a session's life
+//! - [`restorations`]: ended sessions, whose inputs are repeated in new ones
 //! - [`backups`]: copies of the control database, and its check
 //! - [`audit`]: changes and refusals, with their principals
 //! - [`policies`]: the current templates, without a query of the store for each execution
@@ -36,6 +37,7 @@ mod policies;
 mod redact;
 mod request;
 mod resolve;
+mod restorations;
 mod runtime;
 mod session_events;
 mod sessions;

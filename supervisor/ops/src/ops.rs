@@ -4,6 +4,8 @@ use crate::backups::Backups;
 use crate::idempotency::InFlight;
 use crate::libraries::InstalledLibraries;
 use crate::policies::Policies;
+use crate::restorations::Restorations;
+use crate::sessions::SessionNames;
 use crate::verbs::{self, Effect, VerbFacts};
 use crate::{ApiRefusal, Caller, VerbHandler, VerbRequest, audit, durable, errors, settings};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +53,8 @@ pub struct Ops {
     pub(crate) store: StoreHandle,
     pub(crate) runtime: Arc<dyn RuntimeApi>,
     pub(crate) options: OpsOptions,
-    pub(crate) policies: Policies,
+    pub(crate) policies: Arc<Policies>,
+    pub(crate) restorations: Restorations,
     /// The built-in template has a row.
     pub(crate) built_in_row: tokio::sync::OnceCell<()>,
     pub(crate) in_flight: InFlight,
@@ -61,6 +64,7 @@ pub struct Ops {
     /// Held while a verb reads, decides and writes: serializes changes of templates and installations.
     pub(crate) deciding: tokio::sync::Mutex<()>,
     pub(crate) imports: Arc<durable::Imports>,
+    pub(crate) session_names: SessionNames,
     pub(crate) backups: Arc<Backups>,
     pub(crate) checks: Arc<durable::CheckThreads>,
     pub(crate) stop: CancellationToken,
@@ -98,7 +102,8 @@ impl Ops {
             store,
             runtime,
             options,
-            policies,
+            policies: Arc::new(policies),
+            restorations: Restorations::default(),
             built_in_row: tokio::sync::OnceCell::new(),
             in_flight: InFlight::default(),
             refusals: audit::Budget::default(),
@@ -106,6 +111,7 @@ impl Ops {
             installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
             imports: Arc::default(),
+            session_names: SessionNames::default(),
             backups: Arc::default(),
             checks: Arc::default(),
             stop,

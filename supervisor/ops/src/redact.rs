@@ -42,6 +42,28 @@ fn redact(value: &mut Value) -> bool {
     }
 }
 
+/// Adds the paths of redacted values: `args.a.secret`.
+pub(super) fn find_redacted(path: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = format!("{path}.{name}");
+                if is_secret(name) && value == REDACTED {
+                    found.push(path);
+                } else {
+                    find_redacted(&path, value, found);
+                }
+            }
+        }
+        Value::Array(values) => {
+            for (at, value) in values.iter().enumerate() {
+                find_redacted(&format!("{path}[{at}]"), value, found);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// The recorded form of `env`: an object.
 pub(super) fn env(env: &[(String, String)]) -> JsonText {
     let shown = |(name, value): &(String, String)| {
@@ -69,6 +91,11 @@ mod tests {
             recorded(r#"{"a":[{"clientSecret":{"x":1}}],"SECRET":7,"n":3}"#),
             r#"{"SECRET":"[redacted]","a":[{"clientSecret":"[redacted]"}],"n":3}"#
         );
+        let redacted =
+            serde_json::json!({ "a": [{ "secret": "[redacted]" }], "secret": "x", "b": "[redacted]" });
+        let mut found = Vec::new();
+        super::find_redacted("args", &redacted, &mut found);
+        assert_eq!(found, ["args.a[0].secret"]);
         let variables = [("MY_SECRET".to_owned(), "x".to_owned()), ("HOME".to_owned(), "/h".to_owned())];
         assert_eq!(env(&variables).as_str(), r#"{"HOME":"/h","MY_SECRET":"[redacted]"}"#);
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_protocol::control::OpError;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
-use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::model::{Session, SessionStatus};
 use vm_system_record::{Entity, ExecutionRow, IdKind, Page, SessionQuery, SessionRow, TemplateRow};
 
 /// Shortest prefix of an id (hexadecimal digits).
@@ -90,25 +90,34 @@ impl Ops {
         }
     }
 
-    /// Sessions may share a name: it means the live one, else the only one.
+    /// A name means the live session with it, else the newest one that has ended.
     async fn session_by_name(&self, call: &VerbCall<'_>, name: &str) -> Result<Option<SessionId>, OpError> {
-        let scope = call.caller.own();
-        let some = Page::first(CANDIDATES + 1);
-        let mut found = Vec::new();
-        for status in [Some(SessionStatus::Ready), Some(SessionStatus::Starting), None] {
-            if status.is_none() && !found.is_empty() {
-                break;
-            }
-            let named = SessionQuery { status, name: Some(name.to_owned()), ..SessionQuery::default() };
-            let rows = self.store.sessions(&scope, named, some).await.map_err(stored)?;
-            found.extend(rows.into_iter().map(|row| *row.session.id.as_bytes()));
-        }
-        one_of(
-            &found,
+        let named = self.named(call, name).await?;
+        let live: Vec<_> =
+            named.iter().filter(|session| is_live(session)).map(|session| *session.id.as_bytes()).collect();
+        // There are several in a database from before names were unique.
+        let live = one_of(
+            &live,
             || format!("{name:?} is the name of more than one session"),
             "give the id: `vm-system session list` shows it",
-        )
-        .map(|id| id.map(SessionId::from_bytes))
+        )?;
+        Ok(live.map(SessionId::from_bytes).or_else(|| named.first().map(|session| session.id)))
+    }
+
+    /// The live session of the caller with a name.
+    pub(super) async fn live_named(
+        &self,
+        call: &VerbCall<'_>,
+        name: &str,
+    ) -> Result<Option<SessionId>, OpError> {
+        Ok(self.named(call, name).await?.iter().find(|session| is_live(session)).map(|session| session.id))
+    }
+
+    /// The caller's newest sessions with a name. The live one is the newest, because none is created while one is live.
+    async fn named(&self, call: &VerbCall<'_>, name: &str) -> Result<Vec<Session>, OpError> {
+        let named = SessionQuery { name: Some(name.to_owned()), ..SessionQuery::default() };
+        let newest = self.store.sessions(&call.caller.own(), named, Page::first(CANDIDATES + 1)).await;
+        Ok(newest.map_err(stored)?.into_iter().map(|row| row.session).collect())
     }
 
     pub(super) async fn session(&self, call: &VerbCall<'_>, reference: &str) -> Result<SessionRow, OpError> {
@@ -148,7 +157,7 @@ impl Ops {
         Ok(row)
     }
 
-    /// The error for an unknown reference: with what may have been meant; else administrators get a hint on names.
+    /// The error for an unknown reference: with what may have been meant, or where names and ids are listed.
     pub(super) async fn unknown(&self, call: &VerbCall<'_>, entity: Entity, reference: &str) -> OpError {
         let error = not_found(entity, reference);
         if error.hint.is_some() {
@@ -157,10 +166,21 @@ impl Ops {
         if let Some(similar) = self.similar(call, entity, reference).await {
             return error.with_hint(format!("did you mean {similar:?}?"));
         }
-        if !call.caller.admin || prefix(reference).is_some() {
-            return error;
+        let (kind, list) = match entity {
+            Entity::Template => ("templates", "`vm-system template list`"),
+            Entity::Session => ("sessions", "`vm-system session list`"),
+            Entity::Program => ("programs", "`vm-system program list`"),
+            Entity::Execution => (
+                "executions",
+                "`vm-system program runs`, or `vm-system exec list SESSION` for those of a session,",
+            ),
+            _ => return error,
+        };
+        if prefix(reference).is_some() {
+            return error.with_hint(format!("{list} shows your {kind} with their ids"));
         }
-        error.with_hint("names are looked up among your own; what belongs to others has only its id here")
+        let others = if call.caller.admin { "; what others own is named by its id" } else { "" };
+        error.with_hint(format!("names are looked up among your own {kind}, which {list} shows{others}"))
     }
 
     /// A name or an id of the caller's own objects that is like the reference.
@@ -200,6 +220,10 @@ impl Ops {
         let many = || format!("{reference:?} is a prefix of more than one {entity} id");
         one_of(&found, many, "give more characters of the id")
     }
+}
+
+fn is_live(session: &Session) -> bool {
+    matches!(session.status, SessionStatus::Ready | SessionStatus::Starting)
 }
 
 /// Objects of the caller among which a similar name or id is looked for.

@@ -21,7 +21,10 @@ impl Ops {
                 "the spawn helper has exited: worktrees cannot be opened".to_owned(),
             )
             .with_hint("restart the daemon; its log has the time of the exit")),
-            None => Ok(Reply::Health(Health { status: "ok".to_owned() })),
+            None => Ok(Reply::Health(Health {
+                status: "ok".to_owned(),
+                memory: facts.memory.as_str().to_owned(),
+            })),
             Some(why) => Err(OpError::new(
                 ErrorCode::SandboxUnavailable,
                 format!("no worker can be started at this moment: {why}"),

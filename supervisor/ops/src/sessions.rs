@@ -5,12 +5,12 @@ use super::{LIST_ROWS, Ops, VerbCall, fitting, libraries};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm_system_core::{LibraryFailure, LibraryProblem, Refusal};
 use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_protocol::model::{Engine, Session, SessionStatus};
-use vm_system_record::{Cursor, Entity, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
+use vm_system_record::{Cursor, Entity, Owner, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
 use vm_system_runtime::{CreateSession, RuntimeError};
 
 /// Longest label of a session (bytes).
@@ -20,7 +20,58 @@ const NAME_CHARS: usize = 200;
 /// Longest path (bytes); the kernel's own limit.
 const PATH_BYTES: usize = 4_096;
 
+/// Names of sessions that are being created.
+#[derive(Debug, Default)]
+pub(crate) struct SessionNames(Mutex<HashSet<(Owner, String)>>);
+
+impl SessionNames {
+    fn lock(&self) -> MutexGuard<'_, HashSet<(Owner, String)>> {
+        // Nothing under this lock can panic half-way through a change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The name, unless another request has it; returned when the value is dropped.
+    fn reserve(&self, owner: &Owner, name: &str) -> Option<ReservedName<'_>> {
+        let name = (owner.clone(), name.to_owned());
+        let is_free = self.lock().insert(name.clone());
+        // Not made otherwise: its end would give the name of the other request away.
+        is_free.then(|| ReservedName { names: self, name })
+    }
+}
+
+/// A name that no other session gets while this one is being created.
+struct ReservedName<'a> {
+    names: &'a SessionNames,
+    name: (Owner, String),
+}
+
+impl Drop for ReservedName<'_> {
+    fn drop(&mut self) {
+        self.names.lock().remove(&self.name);
+    }
+}
+
 impl Ops {
+    /// A name is unique among the live sessions of an owner.
+    async fn free_name(&self, call: &VerbCall<'_>, name: &str) -> Result<ReservedName<'_>, OpError> {
+        let taken = |id: Option<SessionId>| {
+            let error = OpError::new(
+                ErrorCode::Conflict,
+                format!("{name:?} is the name of another session that has not ended"),
+            )
+            .with_hint("choose another name, or close the session first: `vm-system session close NAME`");
+            match id {
+                Some(id) => error.with_details(&serde_json::json!({ "session_id": id })),
+                None => error,
+            }
+        };
+        let reserved = self.session_names.reserve(&call.caller.owner, name).ok_or_else(|| taken(None))?;
+        match self.live_named(call, name).await? {
+            Some(id) => Err(taken(Some(id))),
+            None => Ok(reserved),
+        }
+    }
+
     pub(super) async fn session_create(
         &self,
         call: &VerbCall<'_>,
@@ -54,6 +105,10 @@ impl Ops {
             .with_hint("create sessions from templates with engine quickjs"));
         }
         self.check_quota(call)?;
+        let _reserved = match &name {
+            Some(name) => Some(self.free_name(call, name).await?),
+            None => None,
+        };
         let id = SessionId::from_uuid(call.subject);
         let mut runtime = template.policy.settings.runtime.clone();
         shorten("ttl_s", &mut runtime.ttl_s, ttl_s)?;
@@ -77,6 +132,7 @@ impl Ops {
             worktree_path: PathBuf::from(worktree_path),
             as_user,
             libraries: self.libraries_of(&detail.template.libraries).await?,
+            restores: None,
         };
         self.policies.made(id, detail.template.id);
         let result = self.runtime.create_session(request).await.map_err(|error| creation_failed(error, id));
@@ -98,7 +154,9 @@ impl Ops {
             None => None,
         };
         let page = super::page(filter.page, LIST_ROWS)?;
-        let durable = filter.engine == Some(Engine::Cvm);
+        // Only sessions of programs wait.
+        let waiting = filter.status == Some(SessionStatus::Waiting) && filter.engine.is_none();
+        let durable = waiting || filter.engine == Some(Engine::Cvm);
         let query = SessionQuery {
             status: filter.status,
             template,
@@ -124,7 +182,7 @@ impl Ops {
         if query.durable && wanted == Some(SessionStatus::Ready) {
             return self.living(&scope, &query, page, live).await;
         }
-        if wanted == Some(SessionStatus::Waiting) {
+        if matches!(wanted, Some(SessionStatus::Waiting | SessionStatus::Suspended)) {
             query.status = Some(SessionStatus::Ready);
         }
         let (mut found, most) = (Vec::new(), page.limit as usize);
@@ -133,7 +191,7 @@ impl Ops {
             let rows = self.store.sessions(&scope, query.clone(), piece).await.map_err(stored)?;
             let more = rows.len() >= piece.limit as usize;
             piece.after = rows.last().map(|row| place(&row.session));
-            let sessions = rows.into_iter().map(|row| current_status(row.session, &live));
+            let sessions = rows.into_iter().map(|row| self.current(row.session, &live));
             found.extend(sessions.filter(|session| wanted.is_none_or(|status| session.status == status)));
             if !more || found.len() >= most {
                 found.truncate(most);
@@ -185,7 +243,8 @@ impl Ops {
 
     pub(super) async fn session_get(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let row = self.session(call, session).await?;
-        Ok(Reply::Session(Box::new(current_status(row.session, &self.live_programs()))))
+        let session = self.current(row.session, &self.live_programs());
+        Ok(Reply::Session(Box::new(self.with_restorability(session).await?)))
     }
 
     pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
@@ -198,6 +257,36 @@ impl Ops {
         // The session had ended before: closing is idempotent. A program's session ends with its execution.
         self.close_program(call, id).await?;
         self.session_get(call, &id.to_string()).await
+    }
+
+    pub(super) async fn session_suspend(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = match self.runtime.suspend_session(id).await {
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            result => result.map_err(OpError::from),
+        };
+        self.audit(call, id, &result).await;
+        result.map(|session| Reply::Session(Box::new(session)))
+    }
+
+    pub(super) async fn session_resume(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = match self.runtime.resume_session(id).await {
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            result => result.map_err(OpError::from),
+        };
+        self.audit(call, id, &result).await;
+        result.map(|session| Reply::Session(Box::new(session)))
+    }
+
+    /// A session with its current status: the stored one shows neither whether a program has a process nor whether a session is
+    /// suspended.
+    fn current(&self, session: Session, live_programs: &HashSet<SessionId>) -> Session {
+        let mut session = current_status(session, live_programs);
+        if session.status == SessionStatus::Ready && self.runtime.is_suspended(session.id) {
+            session.status = SessionStatus::Suspended;
+        }
+        session
     }
 
     pub(super) async fn session_inspect(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
@@ -257,7 +346,12 @@ pub(super) fn not_ready(row: &SessionRow) -> OpError {
     let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     OpError::new(ErrorCode::SessionNotReady, format!("session {} is {}{reason}", session.id, session.status))
         .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))
-        .with_hint("create a new session")
+        .with_hint(match session.status {
+            SessionStatus::Closed | SessionStatus::Crashed if session.engine != Engine::Cvm => {
+                "create a new session; `session get` shows whether this one can be restored"
+            }
+            _ => "create a new session",
+        })
 }
 
 /// The position of a session in a list.
@@ -334,7 +428,7 @@ pub(super) fn worktree(path: &str) -> Result<(), OpError> {
 }
 
 /// A failed start leaves a row: adds its id to the error.
-fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
+pub(super) fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
     let library = match &error {
         RuntimeError::Refused(Refusal::Library(failure)) => Some(failure.clone()),
         RuntimeError::Refused(Refusal::StartupFailed(_) | Refusal::SpawnFailed(_)) => None,

@@ -5,7 +5,9 @@ use super::errors::invalid;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_protocol::input::read_value;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Limits, OnCrash, Resolver, Settings};
 use vm_system_runtime::worktree::clean_relative;
@@ -111,7 +113,10 @@ fn section<T: Serialize + DeserializeOwned + Default + Clone>(
             merged.insert(field, value)
         };
     }
-    serde_json::from_value(Value::Object(merged)).map_err(|error| malformed(format!("{name}: {error}")))
+    // Inside an object of the section's name, which is then a part of the path that errors name.
+    let mut section: HashMap<String, T> =
+        read_value("settings", serde_json::json!({ name: merged })).map_err(malformed)?;
+    section.remove(name).ok_or_else(|| OpError::new(ErrorCode::Internal, "settings have no JSON form"))
 }
 
 fn malformed(what: impl Into<String>) -> OpError {
@@ -174,6 +179,7 @@ fn over(field: &str, value: u64, ceiling: u64) -> OpError {
         format!("limits.{field} = {shown} is over the operator's ceiling of {ceiling}"),
     )
     .with_details(&serde_json::json!({ "field": field, "value": value, "ceiling": ceiling }))
+    .with_hint(format!("the operator may raise `{field}` in [ceilings] of the daemon's --config"))
 }
 
 fn resolver(resolver: &Resolver) -> Result<(), OpError> {

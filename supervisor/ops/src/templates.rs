@@ -249,6 +249,7 @@ fn taken(error: StoreError, name: &str) -> OpError {
         StoreError::Rejected(Rejection::Conflict(Entity::Template)) => {
             OpError::new(ErrorCode::Conflict, format!("a template named {name:?} exists already"))
                 .with_details(&serde_json::json!({ "name": name }))
+                .with_hint("choose another name, or change that one: `vm-system template update NAME`")
         }
         other => stored(other),
     }

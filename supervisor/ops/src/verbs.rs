@@ -58,6 +58,10 @@ pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
         Op::SessionDeleteCheckpoint { session, .. } => ("session delete-checkpoint", Changes, session),
         Op::SessionRollback { session, .. } => ("session rollback", Changes, session),
         Op::SessionEvents { session, .. } => ("session events", Reads, session),
+        Op::SessionSuspend { session } => ("session suspend", Changes, session),
+        Op::SessionResume { session } => ("session resume", Changes, session),
+        Op::SessionRestore(new) => ("session restore", Changes, &new.session),
+        Op::SessionRestoration { session, .. } => ("session restoration", Reads, session),
         Op::ExecStart(new) => ("exec start", Changes, &new.session),
         Op::ExecList { session, .. } => ("exec list", Reads, session),
         Op::ExecGet { execution } => ("exec get", Reads, execution),
@@ -153,6 +157,12 @@ impl Ops {
             }
             Op::SessionRollback { session, checkpoint } => {
                 Box::pin(self.session_rollback(call, &session, checkpoint)).await
+            }
+            Op::SessionSuspend { session } => Box::pin(self.session_suspend(call, &session)).await,
+            Op::SessionResume { session } => Box::pin(self.session_resume(call, &session)).await,
+            Op::SessionRestore(new) => Box::pin(self.session_restore(call, *new)).await,
+            Op::SessionRestoration { session, wait_after } => {
+                Box::pin(self.session_restoration(call, &session, wait_after)).await
             }
             Op::SessionEvents { session, after_seq, limit, wait } => {
                 Box::pin(self.session_events(call, &session, (after_seq, limit), wait)).await

@@ -1,7 +1,7 @@
 //! The effective policy: the intersection of the session's copy of its template, the current template, and the operator's
 //! limits. Enforces nothing.
 
-use super::net::{NetRights, NetRule, Secret};
+use super::net::{MAX_NET_PATTERNS, NetRights, NetRule, Secret};
 use super::paths::PathRules;
 use super::rights::{DatabaseRights, ExecRights, FsRights, both};
 use super::row::{CapabilityRow, read_row};
@@ -147,14 +147,19 @@ impl Rights {
         rights
     }
 
-    /// All enabled rows of kind `net` together; those that are not valid grant nothing.
+    /// All enabled rows of kind `net` together; those that are not valid, and those with too many patterns, grant nothing.
     fn settle_net(&mut self, rows: &[Capability]) {
         let enabled = rows.iter().filter(|row| row.kind == CapabilityKind::Net && row.enabled);
         let rules = enabled.filter_map(|row| match read_row(row.kind, &row.name, &row.config) {
             Ok(CapabilityRow::Net(rule)) => Some(rule),
             _ => None,
         });
-        let rules: Vec<NetRule> = rules.collect();
+        let mut patterns = 0;
+        let within = rules.filter(|rule| {
+            patterns += rule.patterns.len();
+            patterns <= MAX_NET_PATTERNS
+        });
+        let rules: Vec<NetRule> = within.collect();
         self.net = (!rules.is_empty()).then(|| NetRights::of(rules));
     }
 

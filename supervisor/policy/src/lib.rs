@@ -23,7 +23,7 @@ mod row;
 mod usage;
 
 pub use effective::{EffectivePolicy, Operator, Snapshot, effective};
-pub use net::{AllowedRequest, NetLimits, NetPattern, NetRights, NetRule, Secret};
+pub use net::{AllowedRequest, MAX_NET_PATTERNS, NetLimits, NetPattern, NetRights, NetRule, Secret};
 pub use permit::{Denial, HttpPermit, Permit, judge};
 pub use rights::{DatabaseRights, ExecRights, FsRights};
 pub use row::{CapabilityRow, MODULES, NO_HTTP, RowError, is_command_name, read_row};

@@ -14,8 +14,12 @@ use vm_system_protocol::limits::{
 };
 use vm_system_protocol::worker::HostError;
 
-/// Most patterns of a row.
-pub(super) const MAX_NET_PATTERNS: usize = 256;
+/// Most patterns of all rows of a template: each request is compared with them.
+pub const MAX_NET_PATTERNS: usize = 256;
+/// Most methods and secrets of a row, and the longest name of a secret (bytes).
+pub(super) const MAX_NET_METHODS: usize = 16;
+pub(super) const MAX_NET_SECRETS: usize = 64;
+pub(super) const SECRET_NAME_BYTES: usize = 64;
 /// Longest pattern (bytes).
 const PATTERN_BYTES: usize = 2_048;
 
@@ -99,7 +103,7 @@ impl NetPattern {
         Ok(Self { tls, host, port, prefix })
     }
 
-    fn covers(&self, url: &NetUrl) -> bool {
+    pub(super) fn covers(&self, url: &NetUrl) -> bool {
         self.tls.is_none_or(|tls| tls == url.tls)
             && self.covers_host(&url.host)
             && match self.port {
@@ -124,6 +128,16 @@ impl NetPattern {
             (HostPattern::Address(IpAddr::V6(address)), Host::Ipv6(host)) => address == host,
             _ => false,
         }
+    }
+
+    /// A pattern of the hosts that may get a secret: `https` unless it says `http://`; every host is named.
+    pub fn of_secret(text: &str) -> Result<Self, String> {
+        let mut pattern = Self::parse(text)?;
+        if matches!(pattern.host, HostPattern::Any | HostPattern::Below(_)) {
+            return Err(format!("{text:?} binds it to hosts that nobody knows: name them"));
+        }
+        pattern.tls.get_or_insert(true);
+        Ok(pattern)
     }
 
     fn reach(&self, private: bool) -> AddressReach {
@@ -228,10 +242,19 @@ pub struct NetRights {
 }
 
 /// What the lists allow to one URL and method.
-struct Granted {
+struct Granted<'a> {
     reach: AddressReach,
-    secrets: Option<BTreeSet<String>>,
     limits: NetLimits,
+    /// Of each list, the rules that cover the request.
+    rules: Vec<Vec<&'a NetRule>>,
+}
+
+impl Granted<'_> {
+    /// Whether each list has a rule that names a secret.
+    fn has_secret(&self, name: &str) -> bool {
+        let names = |rule: &&NetRule| rule.secrets.as_ref().is_none_or(|names| names.contains(name));
+        self.rules.iter().all(|rules| rules.iter().any(names))
+    }
 }
 
 impl NetRights {
@@ -250,54 +273,54 @@ impl NetRights {
         self
     }
 
-    /// Within the operator's list.
+    /// Within the operator's list, which comes first: where it allows nothing, no other one is looked at.
     pub(super) fn within(mut self, rules: &[NetRule], secrets: &BTreeMap<String, Secret>) -> Self {
-        self.lists.push(rules.to_vec());
+        self.lists.insert(0, rules.to_vec());
         self.secrets.clone_from(secrets);
         self
     }
 
-    fn granted(&self, url: &NetUrl, method: &str) -> Option<Granted> {
-        let mut granted: Option<Granted> = None;
+    fn granted(&self, url: &NetUrl, method: &str) -> Option<Granted<'_>> {
+        let mut granted: Option<Granted<'_>> = None;
         for list in &self.lists {
-            let here = allowed_by(list, url, method)?;
+            let (reach, limits, rules) = allowed_by(list, url, method)?;
             granted = Some(match granted {
-                None => here,
-                Some(before) => before.and(here),
+                None => Granted { reach, limits, rules: vec![rules] },
+                Some(mut before) => {
+                    before.rules.push(rules);
+                    Granted {
+                        reach: if width(before.reach) <= width(reach) { before.reach } else { reach },
+                        limits: before.limits.each(&limits, u64::min),
+                        rules: before.rules,
+                    }
+                }
             });
         }
         granted
     }
 }
 
-/// What the rules of one list that cover a request allow together.
-fn allowed_by(list: &[NetRule], url: &NetUrl, method: &str) -> Option<Granted> {
-    let mut all: Option<Granted> = None;
+/// The rules of one list that cover a request, and the reach and limits that they allow together.
+fn allowed_by<'a>(
+    list: &'a [NetRule],
+    url: &NetUrl,
+    method: &str,
+) -> Option<(AddressReach, NetLimits, Vec<&'a NetRule>)> {
+    let mut all: Option<(AddressReach, NetLimits, Vec<&NetRule>)> = None;
     for rule in list.iter().filter(|rule| rule.methods.is_empty() || rule.methods.contains(method)) {
-        for pattern in rule.patterns.iter().filter(|pattern| pattern.covers(url)) {
-            let reach = pattern.reach(rule.private);
-            all = Some(match all {
-                None => Granted { reach, secrets: rule.secrets.clone(), limits: rule.limits },
-                Some(before) => Granted {
-                    reach: wider(before.reach, reach),
-                    secrets: before.secrets.zip(rule.secrets.clone()).map(|(a, b)| &a | &b),
-                    limits: before.limits.each(&rule.limits, u64::max),
-                },
-            });
+        // All patterns of a rule that cover one host have the same reach.
+        let Some(pattern) = rule.patterns.iter().find(|pattern| pattern.covers(url)) else { continue };
+        let reach = pattern.reach(rule.private);
+        match &mut all {
+            None => all = Some((reach, rule.limits, vec![rule])),
+            Some((widest, limits, rules)) => {
+                *widest = wider(*widest, reach);
+                *limits = limits.each(&rule.limits, u64::max);
+                rules.push(rule);
+            }
         }
     }
     all
-}
-
-impl Granted {
-    fn and(self, other: Self) -> Self {
-        let secrets = match (self.secrets, other.secrets) {
-            (Some(a), Some(b)) => Some(&a & &b),
-            (a, b) => a.or(b),
-        };
-        let reach = if width(self.reach) <= width(other.reach) { self.reach } else { other.reach };
-        Self { reach, secrets, limits: self.limits.each(&other.limits, u64::min) }
-    }
 }
 
 const fn width(reach: AddressReach) -> u8 {
@@ -313,7 +336,7 @@ fn wider(a: AddressReach, b: AddressReach) -> AddressReach {
 }
 
 /// The parts of a URL that matter.
-struct NetUrl {
+pub(super) struct NetUrl {
     tls: bool,
     host: Host<String>,
     port: u16,
@@ -322,7 +345,7 @@ struct NetUrl {
 }
 
 impl NetUrl {
-    fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         if text.len() > HTTP_URL_BYTES {
             return Err(format!("the URL has more than {HTTP_URL_BYTES} bytes"));
         }
@@ -406,8 +429,7 @@ pub(super) fn decide(
         if secrets.iter().any(|secret| secret.name == name) {
             continue;
         }
-        let is_granted = granted.secrets.as_ref().is_none_or(|names| names.contains(name));
-        let secret = rights.and_then(|rights| rights.secrets.get(name)).filter(|_| is_granted);
+        let secret = rights.and_then(|rights| rights.secrets.get(name)).filter(|_| granted.has_secret(name));
         let bound = secret.filter(|secret| secret.hosts.iter().any(|pattern| pattern.covers(&url)));
         let Some(secret) = bound else {
             let name: String = name.chars().take(100).collect();
@@ -418,6 +440,9 @@ pub(super) fn decide(
             ));
         };
         secrets.push(secret.value.clone());
+        if secrets.iter().map(|secret| secret.value.len()).sum::<usize>() > HTTP_HEADER_BYTES {
+            return Err(invalid(format!("the secrets have more than {HTTP_HEADER_BYTES} bytes together")));
+        }
     }
     let limits = granted.limits;
     let host = match &url.host {
@@ -428,6 +453,7 @@ pub(super) fn decide(
     let target = url.query.as_ref().map_or_else(|| url.path.clone(), |query| format!("{}?{query}", url.path));
     let terms = EgressTerms {
         owner: 0,
+        own_ports: Vec::new(),
         reach: granted.reach,
         head_ms: limits.headers_ms,
         timeout_ms: limits.timeout_ms,

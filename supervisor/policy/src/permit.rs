@@ -116,6 +116,8 @@ pub fn judge(
 /// The name of requests over the network among the modules, and of one call.
 const HTTP: &str = "http";
 const FETCH: &str = "fetch";
+/// Refused requests of one execution above which no further one is compared with the rows.
+const DENIED_REQUESTS: u64 = 1_000;
 
 fn http(policy: &EffectivePolicy, call: HttpCall, usage: &mut HostUsage) -> Result<HttpPermit, HostError> {
     if !matches!(call, HttpCall::Open { .. }) && usage.module(HTTP).calls == 0 {
@@ -126,6 +128,10 @@ fn http(policy: &EffectivePolicy, call: HttpCall, usage: &mut HostUsage) -> Resu
     let too_many = || error("ERR_INVALID_ARG_VALUE", "a piece or a list of exchanges is too large");
     Ok(match call {
         HttpCall::Open { exchange, request } => {
+            if usage.module(HTTP).denied >= DENIED_REQUESTS {
+                let message = format!("more than {DENIED_REQUESTS} requests of this execution were refused");
+                return Err(HostError { code: "ERR_NET_LIMIT".to_owned(), message });
+            }
             let allowed = net::decide(policy.net.as_ref(), policy.refusal(HTTP), request)?;
             let limit = |what: String| HostError { code: "ERR_NET_LIMIT".to_owned(), message: what };
             let (most, most_bytes) = (allowed.max_requests, allowed.max_total_bytes);

@@ -2,13 +2,17 @@
 //! refused when a row is added; an invalid stored row grants nothing.
 
 use super::globals;
-use super::net::{MAX_NET_PATTERNS, NetLimits, NetPattern, NetRule};
+use super::net::{
+    MAX_NET_METHODS, MAX_NET_PATTERNS, MAX_NET_SECRETS, NetLimits, NetPattern, NetRule, SECRET_NAME_BYTES,
+};
 use super::paths::{MAX_PATTERNS, PathRules, Pattern};
 use super::rights::{DatabaseRights, ExecRights, FsRights};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
+use vm_system_protocol::input::read_json;
 use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::HTTP_METHOD_BYTES;
 use vm_system_protocol::model::CapabilityKind;
 
 /// Host modules that templates may name.
@@ -94,8 +98,12 @@ pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<C
         CapabilityKind::Env => {
             let Variable { value } = parse(config, "value")?;
             let sane = |text: &str| !text.contains('\0');
-            if name.is_empty() || name.len() > NAME_BYTES || name.contains('=') || !sane(name) {
-                return wrong(format!("{name:?} is not the name of a variable"), "a name contains no =");
+            let is_name = |char: char| !(char == '=' || char.is_whitespace() || char.is_control());
+            if name.is_empty() || name.len() > NAME_BYTES || !name.chars().all(is_name) {
+                return wrong(
+                    format!("{name:?} is not the name of a variable"),
+                    "a name contains no = and no space",
+                );
             }
             if value.as_ref().is_some_and(|value| value.len() > VALUE_BYTES || !sane(value)) {
                 return wrong(
@@ -184,8 +192,8 @@ fn parse<T: DeserializeOwned>(config: &JsonText, keys: &str) -> Result<T, RowErr
     if !config.as_str().trim_start().starts_with('{') {
         return wrong("config is not an object", format!("keys: {keys}"));
     }
-    serde_json::from_str(config.as_str()).map_err(|error| RowError {
-        message: format!("config: {error}"),
+    read_json("the config", config.as_str().as_bytes()).map_err(|why| RowError {
+        message: format!("config: {why}"),
         hint: if keys == "none" { "this row has no config".to_owned() } else { format!("keys: {keys}") },
     })
 }
@@ -311,10 +319,7 @@ fn net_config(config: &JsonText) -> Result<NetRule, RowError> {
     let given: NetConfig = parse(config, keys)?;
     let usual = NetLimits::default();
     if given.allow.len() > MAX_NET_PATTERNS {
-        return wrong(
-            format!("config.allow has more than {MAX_NET_PATTERNS} patterns"),
-            "use *.NAME, or more rows",
-        );
+        return wrong(format!("config.allow has more than {MAX_NET_PATTERNS} patterns"), "use *.NAME");
     }
     let patterns = given.allow.iter().map(|text| NetPattern::parse(text)).collect::<Result<Vec<_>, _>>();
     let patterns = patterns.map_err(|what| RowError {
@@ -330,8 +335,28 @@ fn net_config(config: &JsonText) -> Result<NetRule, RowError> {
             "methods are like \"GET\"; none: all of them",
         );
     }
+    if given.methods.len() > MAX_NET_METHODS
+        || given.methods.iter().any(|method| method.len() > HTTP_METHOD_BYTES)
+    {
+        return wrong(
+            format!(
+                "config.methods has more than {MAX_NET_METHODS} methods, or one of more than {HTTP_METHOD_BYTES} bytes"
+            ),
+            "none: all methods",
+        );
+    }
+    if given.secrets.len() > MAX_NET_SECRETS
+        || given.secrets.iter().any(|name| name.len() > SECRET_NAME_BYTES)
+    {
+        return wrong(
+            format!(
+                "config.secrets has more than {MAX_NET_SECRETS} names, or one of more than {SECRET_NAME_BYTES} bytes"
+            ),
+            "use another row for further secrets",
+        );
+    }
     let limits = NetLimits {
-        max_requests: small("max_requests", given.max_requests, usual.max_requests, 1_000_000)?,
+        max_requests: small("max_requests", given.max_requests, usual.max_requests, 100_000)?,
         concurrency: small("concurrency", given.concurrency, usual.concurrency, usual.concurrency)?,
         max_request_bytes: kibibytes(
             "max_request_kb",

@@ -16,7 +16,9 @@ pub(super) const LOADS: u32 = 10_000;
 #[derive(Debug, Clone, Default)]
 pub struct HostUsage {
     modules: BTreeMap<&'static str, ModuleUsage>,
+    /// Calls that the policy denied, and those that the kernel or SQLite refused: the ones hide no events of the others.
     denials: u64,
+    refusals: u64,
     loads: u32,
 }
 
@@ -62,8 +64,8 @@ impl HostUsage {
     /// Counts a call that the walls refused; returns whether it gets an event of its own.
     pub fn refused(&mut self, module: &'static str) -> bool {
         self.module(module).denied += 1;
-        self.denials += 1;
-        self.denials <= DENIALS_REPORTED
+        self.refusals += 1;
+        self.refusals <= DENIALS_REPORTED
     }
 
     pub(super) fn passed(&mut self, module: &'static str, name: &'static str, bytes_out: u64) {

@@ -1,5 +1,6 @@
 //! The possible writes, as enums. Knows nothing of how rows are stored.
 
+use super::repeat::RepeatFacts;
 use super::rows::{
     AuditEntry, Checkpoint, KeyClaim, LibraryRow, NewProgramVersion, Owner, PolicySnapshot, RecordedWorktree,
     TaskOutcome, TaskRow,
@@ -116,6 +117,14 @@ pub enum Write {
         /// Message for users.
         last_error: Option<String>,
     },
+    /// `starting → ready`: all inputs of another session were repeated in it.
+    SessionRestored {
+        id: SessionId,
+        /// The name of the other session.
+        name: Option<String>,
+        /// A JSON object.
+        runtime_meta: JsonText,
+    },
     /// Replaces the free-form metadata of a session.
     SessionMeta {
         id: SessionId,
@@ -142,6 +151,8 @@ pub enum Write {
         /// `running` or `waiting`.
         status: ExecutionStatus,
     },
+    /// Adds facts to an execution.
+    ExecutionFacts { id: ExecutionId, facts: RepeatFacts },
     /// The end: status, `ended_at`, result, error, metrics and `degraded` of this record (`degraded` is never reset).
     ExecutionEnded(Arc<Execution>),
     /// A write of this execution was lost.
@@ -274,7 +285,7 @@ impl Write {
     fn execution(&self) -> Option<ExecutionId> {
         match self {
             Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => Some(execution.id),
-            Self::ExecutionStatus { id, .. } => Some(*id),
+            Self::ExecutionStatus { id, .. } | Self::ExecutionFacts { id, .. } => Some(*id),
             Self::Events(events) => events.first().map(|event| event.execution_id),
             _ => None,
         }
@@ -284,9 +295,10 @@ impl Write {
     pub fn sessions(&self) -> impl Iterator<Item = SessionId> + use<> {
         let (one, parent) = match self {
             Self::SessionInsert { session, .. } => (Some(session.id), parent_of(session)),
-            Self::SessionReady { id } | Self::SessionRestoring { id, .. } | Self::SessionEnd { id, .. } => {
-                (Some(*id), None)
-            }
+            Self::SessionReady { id }
+            | Self::SessionRestoring { id, .. }
+            | Self::SessionRestored { id, .. }
+            | Self::SessionEnd { id, .. } => (Some(*id), None),
             Self::SessionEvent { session, .. } => (Some(*session), None),
             Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => {
                 (Some(execution.session_id), None)
@@ -302,6 +314,7 @@ impl Write {
             Self::ExecutionStarted { execution: of, .. } | Self::ExecutionEnded(of) => of.id == execution,
             Self::ExecutionStatus { id, .. }
             | Self::ExecutionDegraded { id }
+            | Self::ExecutionFacts { id, .. }
             | Self::ExecutionUnname { id }
             | Self::RunProgress { id, .. }
             | Self::RunDelete { id }

@@ -2,6 +2,7 @@
 //! audit entries. Knows nothing of tables or statements.
 
 use crate::batch::Write;
+use crate::repeat::RepeatFacts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -126,6 +127,8 @@ pub struct ExecutionRow {
     pub name: Option<String>,
     /// The execution; `events` is none.
     pub execution: Execution,
+    /// What a repetition of its input needs.
+    pub facts: RepeatFacts,
 }
 
 /// A ready session of an earlier supervisor: what another one needs to take its worker over.
@@ -426,6 +429,9 @@ pub struct KeyRow {
     pub reply: Option<Vec<u8>>,
 }
 
+/// The part of a path that a line of the audit log has; the event of the execution has more (bytes).
+const AUDIT_PATH_BYTES: usize = 200;
+
 /// The line of the audit log about an HTTP request that has ended.
 pub fn http_audit(owner: &Owner, session: SessionId, at: Timestamp, record: &HttpRecord) -> Write {
     let HttpRecord { method, origin, path, status, error, sent, received, ms } = record;
@@ -435,7 +441,10 @@ pub fn http_audit(owner: &Owner, session: SessionId, at: Timestamp, record: &Htt
         owner: owner.clone(),
         door: "session".to_owned(),
         verb: "http".to_owned(),
-        subject: format!("{session} {method} {origin}{path} sent={sent} received={received} ms={ms}"),
+        subject: format!(
+            "{session} {method} {origin}{} sent={sent} received={received} ms={ms}",
+            &path[..path.floor_char_boundary(AUDIT_PATH_BYTES)]
+        ),
         outcome,
     }))
 }

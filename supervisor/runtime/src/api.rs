@@ -1,6 +1,7 @@
 //! Requests of the runtime's callers, and its errors.
 
 use super::failed_starts::TooManyFailedStarts;
+use super::pressure::PressureConfig;
 use super::task::FilesError;
 use crate::brokers::BrokerConfig;
 use crate::egress::EgressConfig;
@@ -11,12 +12,13 @@ use crate::worktree::{Roots, WorktreeClient, WorktreeError};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use vm_system_core::durable::DurableRefusal;
 use vm_system_core::{LibraryProblem, LoadFailure, Refusal, SpawnFault};
 use vm_system_policy::Operator;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::ids::{SessionId, TemplateId};
-use vm_system_record::{Owner, PolicySnapshot, StoreError};
+use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, StoreError};
 use vm_system_spawn::KeptJail;
 use vm_system_spawn::{LibrarySet, SHORTAGE_HINT, SpawnConfig};
 
@@ -43,6 +45,10 @@ pub struct RuntimeConfig {
     pub operator: Operator,
     /// Live sessions at a time.
     pub sessions: ShareLimits,
+    /// An idle session is suspended after this time; none: only under memory pressure and on request.
+    pub suspend_after: Option<Duration>,
+    /// What happens when memory is short.
+    pub pressure: PressureConfig,
     /// Work on files of worktrees that is done at a time.
     pub file_calls: ShareLimits,
     /// Executions of durable programs.
@@ -96,6 +102,16 @@ pub struct CreateSession {
     pub as_user: Option<String>,
     /// The current libraries of its template.
     pub libraries: Libraries,
+    /// The ended session whose inputs are repeated in it before it is ready.
+    pub restores: Option<RestoredSession>,
+}
+
+/// What a session that restores another one has from it.
+#[derive(Debug, Clone)]
+pub struct RestoredSession {
+    pub id: SessionId,
+    /// Its worktree, which is opened again; absent in sessions of early versions, whose path is opened.
+    pub worktree: Option<Arc<RecordedWorktree>>,
 }
 
 /// The libraries of a new session.
@@ -122,6 +138,9 @@ pub enum RuntimeError {
     /// The limit of something that is counted is reached.
     #[error(transparent)]
     Full(#[from] ShareRefusal),
+    /// Memory is short: nothing that needs another process is begun.
+    #[error("memory is short on this machine: nothing new is begun until there is more")]
+    MemoryPressure,
     /// A file system did not respond.
     #[error("{0}")]
     Late(String),
@@ -161,7 +180,9 @@ impl RuntimeError {
                 | WorktreeError::Unreadable(_)
                 | WorktreeError::Worktree(_) => ErrorCode::ValidationError,
             },
-            Self::Full(_) | Self::Late(_) | Self::FailedStarts(_) => ErrorCode::CapacityExceeded,
+            Self::Full(_) | Self::MemoryPressure | Self::Late(_) | Self::FailedStarts(_) => {
+                ErrorCode::CapacityExceeded
+            }
             Self::Duplicate => ErrorCode::Conflict,
             Self::ShuttingDown => ErrorCode::ShuttingDown,
             Self::Store(_) => ErrorCode::StorageUnavailable,
@@ -183,6 +204,9 @@ impl RuntimeError {
             }
             Self::Worktree(WorktreeError::Unavailable(_))
             | Self::Refused(Refusal::Load(LoadFailure::Unavailable(_))) => Some(SHORTAGE_HINT),
+            Self::MemoryPressure => Some(
+                "try again later, or close sessions; `ops health` shows the state of the memory, the operator's limits are in [memory_pressure]",
+            ),
             Self::Late(_) => {
                 Some("is a mount beneath the worktree's root stuck (FUSE, a server that is gone)?")
             }
@@ -197,6 +221,14 @@ impl RuntimeError {
             Self::Worktree(WorktreeError::RootRemoved(_)) => {
                 Some("configure the root again, or start anew with a folder beneath another root")
             }
+            Self::Worktree(WorktreeError::Worktree(why)) if why.starts_with("there is no user") => {
+                Some("a user of the daemon's machine, by name or number")
+            }
+            Self::Worktree(WorktreeError::Worktree(_)) => {
+                Some("a worktree is an existing folder of the daemon's machine")
+            }
+            // What the message says of the user is the reason, not the folder.
+            Self::Worktree(WorktreeError::NotPermitted(why)) if why.contains("uid ") => None,
             Self::Worktree(WorktreeError::NotPermitted(_)) => Some(
                 "a daemon of root uses a folder with the rights of the client's user (or of --as-user); a token without `uid`, and \
                  users of any other daemon, name folders beneath a [[worktree_root]] whose `owners` list them; the path has \

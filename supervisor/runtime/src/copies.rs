@@ -196,6 +196,7 @@ impl Runtime {
         name: Option<String>,
     ) -> Result<SessionCheckpoint, RuntimeError> {
         let live = self.live(session)?;
+        self.shared().pressure.admit()?;
         let share = self.share_of(&live)?;
         match self.request(&live, |responder| Command::Checkpoint { name, share, responder }).await? {
             SessionReply::Checkpoint(checkpoint) => Ok(*checkpoint),

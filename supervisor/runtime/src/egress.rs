@@ -41,6 +41,8 @@ pub struct EgressConfig {
     pub start_deadline: Duration,
     /// Exchanges of all sessions at a time.
     pub exchanges: ShareLimits,
+    /// Where the daemon listens itself.
+    pub own_ports: Vec<u16>,
 }
 
 impl Default for EgressConfig {
@@ -51,6 +53,7 @@ impl Default for EgressConfig {
             socket: None,
             start_deadline: Duration::from_millis(EGRESS_START_MS),
             exchanges: ShareLimits::of(HTTP_EXCHANGES_OF_ALL),
+            own_ports: Vec::new(),
         }
     }
 }

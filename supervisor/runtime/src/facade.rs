@@ -11,7 +11,7 @@ use super::registry::{AdmissionError, LiveSession, Registry};
 use super::session_task::SessionTask;
 use super::specs::{spec, timestamp};
 use super::task::{Command, RuntimeContext, SessionResponder, spawn_failure};
-use super::{adoption, doctor, followers};
+use super::{adoption, doctor, followers, pressure};
 use crate::brokers::Brokers;
 use crate::egress::Egress;
 use crate::shares::{Share, Shares};
@@ -26,6 +26,7 @@ use vm_system_core::durable::{DurableRefusal, SubmittedAnswer};
 use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionReply, Source};
 use vm_system_protocol::control::{DoctorReport, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
 use vm_system_spawn::helper::SpawnHelper;
@@ -116,16 +117,22 @@ impl Runtime {
             worktree_clients: config.worktree_clients,
             operator: config.operator,
             started: Instant::now(),
+            suspend_after: config.suspend_after,
+            pressure: Arc::default(),
             files: Shares::new("file calls", "file_calls", config.file_calls),
             budget: super::memory::MemoryBudget::new(),
             failed_starts: super::failed_starts::FailedStarts::default(),
             stdin: config.stdin,
         };
         let shared = Arc::new(shared);
+        let watch =
+            pressure::watch(config.pressure, Arc::clone(&shared.pressure), Arc::clone(&shared.registry));
         let durables = Durables::start(Arc::clone(&shared), config.durable);
         let sessions = Shares::new("sessions", "sessions", config.sessions);
         let runtime = Self(Arc::new(Inner { shared, durables, sessions, tasks: TaskTracker::new() }));
         runtime.continue_sessions(rows, workers).await;
+        // Ends with the runtime.
+        tokio::spawn(watch);
         Ok(runtime)
     }
 
@@ -267,15 +274,23 @@ impl RuntimeApi for Runtime {
             if shared.registry.is_stopping() {
                 return Err(RuntimeError::ShuttingDown);
             }
+            shared.pressure.admit()?;
             shared.failed_starts.check(&request.owner, request.template_id)?;
             let CreateSession { worktree_path, as_user, .. } = request.clone();
-            let worktree = shared.open_worktree(worktree_path, &request.owner, as_user).await?;
+            let recorded = request.restores.as_ref().and_then(|restored| restored.worktree.as_ref());
+            let worktree = match recorded {
+                Some(recorded) => shared.reopen_worktree(recorded, &request.owner).await?,
+                None => shared.open_worktree(worktree_path, &request.owner, as_user).await?,
+            };
             let (commands, inbox) = commands();
             let CreateSession { id, owner, policy, libraries, .. } = request.clone();
             let live = Arc::new(LiveSession::new(id, owner, commands, policy, &shared.registry.policies));
             self.admit(&live)?;
-            let machine =
-                SessionMachine::new(spec(&request, &worktree, &live.policy(None, &shared.operator)));
+            let spec = spec(&request, &worktree, &live.policy(None, &shared.operator));
+            let machine = match &request.restores {
+                Some(_) => SessionMachine::restoration(spec),
+                None => SessionMachine::new(spec),
+            };
             let task = SessionTask::new(machine, (shared, &live), inbox, worktree, libraries);
             self.0.tasks.spawn(task.run());
             match self.request(&live, |responder| Command::Create { responder }).await {
@@ -437,6 +452,36 @@ impl RuntimeApi for Runtime {
         })
     }
 
+    fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(self.suspend(id))
+    }
+
+    fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(self.resume(id))
+    }
+
+    fn is_suspended(&self, id: SessionId) -> bool {
+        self.0.shared.registry.get(id).is_some_and(|live| live.suspended.load(Ordering::Relaxed))
+    }
+
+    fn repeat_input(
+        &self,
+        session: SessionId,
+        request: Box<ExecuteRequest>,
+        template: Option<Arc<PolicySnapshot>>,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        Box::pin(self.repeat(session, request, template))
+    }
+
+    fn finish_restoration(
+        &self,
+        session: SessionId,
+        name: Option<String>,
+        facts: JsonText,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(self.finish(session, name, facts))
+    }
+
     fn submit_answer(
         &self,
         execution: ExecutionId,
@@ -500,6 +545,7 @@ impl RuntimeApi for Runtime {
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
             problem: jails.problem(),
+            memory: self.0.shared.pressure.level(),
             helper_is_lost: self.helper().is_some_and(SpawnHelper::is_lost),
             sandbox: doctor::layers(&jail, jails.config(), self.helper(), Some(&self.0.shared.egress)),
             zygotes: jail.zygotes().into_iter().map(info).collect(),

@@ -208,6 +208,7 @@ impl Runtime {
         parent: &Arc<LiveSession>,
         ids: Vec<SessionId>,
     ) -> Result<Vec<Session>, RuntimeError> {
+        self.shared().pressure.admit()?;
         let reserved = self.reserve(parent, &ids)?;
         let (made, mut workers) = mpsc::channel(ids.len().max(1));
         let forked = self.request(parent, |responder| Command::Fork { children: ids, made, responder }).await;

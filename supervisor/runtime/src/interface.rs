@@ -5,8 +5,10 @@ use super::{CreateSession, Durables, Follower, ForkSession, RuntimeError};
 use std::sync::Arc;
 use vm_system_core::ExecuteRequest;
 use vm_system_core::durable::SubmittedAnswer;
+use vm_system_core::pressure::PressureLevel;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_spawn::Library;
@@ -22,6 +24,8 @@ pub struct RuntimeFacts {
     pub zygotes: Vec<ZygoteInfo>,
     /// Why no worker can be started at this moment.
     pub problem: Option<String>,
+    /// How short memory is.
+    pub memory: PressureLevel,
     /// The process that starts files agents has exited, and only a restart of the daemon starts it again.
     pub helper_is_lost: bool,
     /// Sessions created since the start, without those of programs.
@@ -76,6 +80,26 @@ pub trait RuntimeApi: Send + Sync {
         template: Option<Arc<PolicySnapshot>>,
         follower: Option<Follower>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
+    /// Stops an idle session's worker until a request needs it; resolves when that is recorded or refused.
+    fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>>;
+    /// Lets the worker of a session run again; no error if it does.
+    fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>>;
+    /// Whether the worker of a live session is stopped.
+    fn is_suspended(&self, id: SessionId) -> bool;
+    /// Repeats an input of the session that this one restores; resolves at its end, or when it waits for an answer.
+    fn repeat_input(
+        &self,
+        session: SessionId,
+        request: Box<ExecuteRequest>,
+        template: Option<Arc<PolicySnapshot>>,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
+    /// All inputs were repeated: gives the session its name, and records these facts. Resolves when it is `ready`.
+    fn finish_restoration(
+        &self,
+        session: SessionId,
+        name: Option<String>,
+        facts: JsonText,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>>;
     /// Submits an answer to the task of a session's execution; the record, without events, as of its next pause or its end, or
     /// (without `wait`) as soon as the answer is stored.
     fn submit_answer(

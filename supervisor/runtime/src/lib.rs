@@ -47,8 +47,10 @@ mod link;
 mod memory;
 mod outbox;
 mod owner_jails;
+mod pressure;
 mod recent_failures;
 mod registry;
+mod restoration;
 pub mod script_input;
 mod session_task;
 pub mod shares;
@@ -58,10 +60,13 @@ pub mod workspaces;
 pub mod worktree;
 mod writes;
 
-pub use api::{CreateSession, Libraries, OWNER_GONE_HINT, RuntimeConfig, RuntimeError, WorktreeClients};
+pub use api::{
+    CreateSession, Libraries, OWNER_GONE_HINT, RestoredSession, RuntimeConfig, RuntimeError, WorktreeClients,
+};
 pub use doctor::examine_host;
 pub use durable::{CompiledSource, DurableConfig, Durables, RunIdentity, StartProgram};
 pub use facade::{Runtime, StartError};
 pub use follow::{FOLLOWED_BYTES, FOLLOWED_EVENTS, FollowedBatch, Follower, FollowerClosed, follower};
 pub use fork::ForkSession;
 pub use interface::{RuntimeApi, RuntimeFacts};
+pub use pressure::PressureConfig;

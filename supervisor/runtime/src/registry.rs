@@ -25,6 +25,8 @@ pub(super) struct LiveSession {
     pub(super) commands: mpsc::Sender<Command>,
     /// The worker's pid on the host; 0 while there is none.
     pub(super) pid: AtomicU32,
+    /// Its worker is stopped until a request needs it.
+    pub(super) suspended: AtomicBool,
     snapshot: Arc<PolicySnapshot>,
     cached: Mutex<Option<Cached>>,
     policies: Arc<SharedPolicies>,
@@ -45,8 +47,9 @@ impl LiveSession {
         snapshot: Arc<PolicySnapshot>,
         policies: &Arc<SharedPolicies>,
     ) -> Self {
-        let (pid, cached, policies) = (AtomicU32::new(0), Mutex::new(None), Arc::clone(policies));
-        Self { id, owner, commands, pid, snapshot, cached, policies }
+        let (pid, suspended) = (AtomicU32::new(0), AtomicBool::new(false));
+        let (cached, policies) = (Mutex::new(None), Arc::clone(policies));
+        Self { id, owner, commands, pid, suspended, snapshot, cached, policies }
     }
 
     /// The entry of a session that is forked from this one: the same owner, the same rights.
@@ -227,6 +230,10 @@ impl Registry {
 
     pub(super) fn get(&self, id: SessionId) -> Option<Arc<LiveSession>> {
         lock(&self.sessions).get(&id).map(|(live, _)| Arc::clone(live))
+    }
+
+    pub(super) fn live(&self) -> Vec<Arc<LiveSession>> {
+        lock(&self.sessions).values().map(|(live, _)| Arc::clone(live)).collect()
     }
 
     /// Sorted.

@@ -124,6 +124,11 @@ impl SessionTask {
         worktree: Worktree,
         libraries: Libraries,
     ) -> Self {
+        let clock = Clock::new(shared.started);
+        let mut machine = machine;
+        let suspend_after =
+            shared.suspend_after.map(|after| u64::try_from(after.as_millis()).unwrap_or(u64::MAX));
+        machine.suspend_after(suspend_after, clock.now());
         let worker = SessionWorker {
             libraries,
             spawning: None,
@@ -154,7 +159,7 @@ impl SessionTask {
             early_answers: Vec::new(),
             early_requests: VecDeque::new(),
             taking_over: None,
-            clock: Clock::new(shared.started),
+            clock,
         }
     }
 
@@ -179,6 +184,8 @@ impl SessionTask {
         task.clock = clock;
         task.worker.jail = Some(jail);
         if let Some(handle) = handle {
+            // The earlier supervisor may have suspended it. It fails if it has exited.
+            let _ = handle.process.signal(libc::SIGCONT);
             task.connect(handle);
         }
         for action in actions {
@@ -302,6 +309,7 @@ impl SessionTask {
                     self.clock.sample_cpu(&link.process);
                 }
                 self.machine.step(input, self.clock.now(), actions);
+                self.live.suspended.store(self.machine.is_suspended(), Ordering::Relaxed);
                 if self.machine.is_released() {
                     // Before the replies: a caller that gets the end of a session must not find it live.
                     self.shared.registry.remove(self.live.id);
@@ -356,6 +364,16 @@ impl SessionTask {
                 }
                 Input::Execute { token: self.callers.add(responder), request, policy }
             }
+            Command::Suspend { responder } => {
+                Input::Suspend { token: responder.map(|responder| self.callers.add(responder)) }
+            }
+            Command::Resume { responder } => Input::Resume { token: self.callers.add(responder) },
+            Command::Repeat { request, policy, responder } => {
+                Input::Repeat { token: self.callers.add(responder), request, policy }
+            }
+            Command::FinishRestoration { name, facts, responder } => {
+                Input::FinishRestoration { token: self.callers.add(responder), name, facts }
+            }
             Command::Submit { .. } if self.machine.is_catching_up() => {
                 return self.early_answers.push(command);
             }
@@ -390,7 +408,7 @@ impl SessionTask {
     fn facts(&self) -> Facts {
         let link = self.worker.link.as_ref();
         Facts {
-            status: self.machine.record().status,
+            status: self.machine.shown_record().status,
             process: link.map(|link| link.process.clone()),
             running: self.machine.running(),
             heap_bytes: self.machine.heap_bytes(),

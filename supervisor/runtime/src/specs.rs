@@ -40,7 +40,9 @@ pub(super) fn spec(
         closed_at: None,
         last_error: None,
         close_reason: None,
-        runtime_meta: JsonText::empty_object(),
+        runtime_meta: request.restores.as_ref().map_or_else(JsonText::empty_object, |restored| {
+            JsonText::from_value(&serde_json::json!({ "restored_from": restored.id }))
+        }),
         engine: Engine::Quickjs,
         execution_id: None,
     };

@@ -8,6 +8,7 @@ use super::fork::ForkedWorker;
 use super::inspect::Facts;
 use super::memory::MemoryBudget;
 use super::owner_jails::OwnerJails;
+use super::pressure::MemoryPressure;
 use super::registry::Registry;
 use crate::brokers::Brokers;
 use crate::egress::Egress;
@@ -28,6 +29,7 @@ use vm_system_core::{
 };
 use vm_system_policy::{EffectivePolicy, Operator};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::FILE_CALL_MS;
 use vm_system_protocol::model::{Event, SessionCheckpoint};
 use vm_system_record::{Owner, RecordedWorktree};
@@ -47,6 +49,9 @@ pub(super) struct RuntimeContext {
     pub(super) workspaces: Workspaces,
     pub(super) operator: Operator,
     pub(super) started: Instant,
+    /// See [`RuntimeConfig`](super::api::RuntimeConfig).
+    pub(super) suspend_after: Option<Duration>,
+    pub(super) pressure: Arc<MemoryPressure>,
     /// Work on files of worktrees that is done at a time.
     pub(super) files: Arc<Shares>,
     pub(super) budget: MemoryBudget,
@@ -201,6 +206,23 @@ pub(super) enum Command {
         follower: Option<mpsc::Sender<Arc<[Event]>>>,
         responder: SessionResponder,
     },
+    Suspend {
+        /// None: the supervisor does it, if the session is idle.
+        responder: Option<SessionResponder>,
+    },
+    Resume {
+        responder: SessionResponder,
+    },
+    Repeat {
+        request: Box<ExecuteRequest>,
+        policy: Arc<EffectivePolicy>,
+        responder: SessionResponder,
+    },
+    FinishRestoration {
+        name: Option<String>,
+        facts: JsonText,
+        responder: SessionResponder,
+    },
     Submit {
         execution: ExecutionId,
         task: Option<TaskId>,
@@ -236,7 +258,11 @@ impl Command {
     pub(super) const fn needs_idle_session(&self) -> bool {
         matches!(
             self,
-            Self::Fork { .. } | Self::Checkpoint { .. } | Self::Rollback { .. } | Self::Execute { .. }
+            Self::Fork { .. }
+                | Self::Checkpoint { .. }
+                | Self::Rollback { .. }
+                | Self::Execute { .. }
+                | Self::Suspend { responder: Some(_) }
         )
     }
 }

@@ -66,9 +66,9 @@ const HEAP_BYTES: u64 = 768 << 20;
 /// The host of test262's `INTERPRETING.md`, as far as one realm and one thread allow. Harness files use some globals in functions
 /// that many tests never call; reading a global as a property of `globalThis` makes the compiler accept its uses.
 const HOST: &str = "var print = (text) => console.log(String(text)); \
-var $262 = { global: globalThis, gc() {}, evalScript() { throw new SyntaxError('evalScript is not supported'); }, \
+var $262 = { global: globalThis, gc() {}, detachArrayBuffer(buffer) { if (!buffer.detached) buffer.transfer(); }, evalScript() { throw new SyntaxError('evalScript is not supported'); }, \
 agent: { start() { throw new SyntaxError('agents are not supported'); } } }; \
-void globalThis.Temporal; void globalThis.queueMicrotask;\n";
+void globalThis.Temporal; void globalThis.queueMicrotask; void globalThis.SharedArrayBuffer; void globalThis.Atomics;\n";
 
 impl Engine for Cvm {
     fn run(&self, prelude: &str, source: &str) -> ScriptRun {

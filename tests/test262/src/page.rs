@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const STRINGS: &str = "code from strings";
 const USING: &str = "`using`";
 const TAIL: &str = "tail calls";
-const BYTES: &str = "typed arrays";
+const BYTES: &str = "shared memory";
 const REALM: &str = "ShadowRealm";
 const DECORATORS: &str = "decorators";
 const EMOJI: &str = "emoji sequences";
@@ -30,7 +30,7 @@ const CAUSES: &[(&str, &str)] = &[
         TAIL,
         "Calls in tail position keep their caller's frame, so that stacks show it; endless recursion ends at the depth limit.",
     ),
-    (BYTES, "Tests of other features that also use a typed array or an `ArrayBuffer`."),
+    (BYTES, "Tests of other features that also use a `SharedArrayBuffer`."),
     (REALM, "`ShadowRealm` is code from strings in another realm."),
     (DECORATORS, "Decorators and `accessor` fields: refused at load."),
     (
@@ -65,12 +65,7 @@ fn cause(path: &str, message: &str) -> &'static str {
         USING
     } else if name.starts_with("tco") {
         TAIL
-    } else if in_message(&[
-        "typed arrays",
-        "Array is not defined",
-        "ArrayBuffer is not defined",
-        "DataView is not defined",
-    ]) {
+    } else if in_message(&["`SharedArrayBuffer`", "SharedArrayBuffer is not defined"]) {
         BYTES
     } else if in_message(&["Code generation from strings", "`Function(…)`", "`eval`", "could not obtain %"])
         || path.starts_with("built-ins/Function/S")
@@ -177,7 +172,11 @@ mod tests {
                 "code from strings",
             ),
             ("built-ins/DisposableStack/length.js", "ReferenceError", "`using`"),
-            ("built-ins/Object/seal/seal-x.js", "ReferenceError: Uint8Array is not defined", "typed arrays"),
+            (
+                "built-ins/Object/seal/x.js",
+                "ReferenceError: SharedArrayBuffer is not defined",
+                "shared memory",
+            ),
             ("built-ins/Number/x.js", "something else", "details"),
         ] {
             assert_eq!(cause(path, message), expected, "{path}");

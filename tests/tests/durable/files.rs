@@ -51,7 +51,7 @@ fn an_exported_execution_continues_in_another_daemon() {
     // The imported execution brought its program, so the program's name is in use.
     assert!(other.cli(&["program", "import", &file]).fails(1).contains("CONFLICT"));
     let out = other.cli(&["program", "import", &file, "--name", "again"]).ok();
-    assert!(out.starts_with("Imported program: again with 1 versions (ID: "), "{out}");
+    assert!(out.starts_with("Imported program: again with 1 version (ID: "), "{out}");
     let run = client.run_op(DurableOp::ProgramStart(Box::new(NewRun {
         program: "again".to_owned(),
         ..NewRun::default()

@@ -251,8 +251,10 @@ mod cases {
         let (server, other) = (Server::start(), Server::start());
         let place = TestDir::new(user);
         let file = place.path("secrets.toml");
-        let text =
-            format!("[[secret]]\nname = \"KEY\"\nhosts = [\"{}\"]\nvalue = \"hunter2\"\n", server.address);
+        let text = format!(
+            "[[secret]]\nname = \"KEY\"\nhosts = [\"http://{}\"]\nvalue = \"hunter2\"\n",
+            server.address
+        );
         std::fs::write(&file, text).expect("written");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("mode");
         if user == User::Unprivileged {

@@ -157,3 +157,42 @@ fn branches_name_the_execution_with_the_earlier_output() {
         assert!(text(&output).contains(old.as_str().expect("an id")), "{output}");
     }
 }
+
+#[test]
+fn tasks_of_sessions_are_listed_and_sessions_have_their_names() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &["--worktree", &home.place.worktree().to_string_lossy()]);
+    let session = agent.data("session_create", json!({ "name": "s" }));
+    assert_eq!(session["name"], "s");
+    let again = agent.tool("session_create", json!({ "name": "s" }));
+    assert_eq!(again["_meta"]["vm-system/error"]["code"], "CONFLICT", "{again}");
+    let pending = agent.data("session_eval", json!({ "sessionId": "s", "code": "CC('sess?')" }));
+    agent.text("load", json!({ "programId": "p", "source": "function main() { return CC('prog?'); }" }));
+    agent.text("start", json!({ "programId": "p", "executionId": "e" }));
+    for arguments in [json!({}), json!({ "status": "waiting" })] {
+        let listed = agent.data("list_executions", arguments);
+        let expected = json!([{
+            "executionId": pending["executionId"], "sessionId": session["sessionId"], "prompt": "sess?",
+        }]);
+        assert_eq!(listed["sessionTasks"], expected, "{listed}");
+        assert_eq!(listed["executions"].as_array().map(Vec::len), Some(1), "{listed}");
+    }
+    let ended = agent.data("list_executions", json!({ "status": "ok" }));
+    assert_eq!(ended.get("sessionTasks"), None, "{ended}");
+    // A wrong argument gets an error in plain words.
+    let wrong = agent.tool("session_eval", json!({ "sessionId": 1, "code": "1" }));
+    assert!(text(&wrong).contains("`sessionId` must be a text, not 1"), "{wrong}");
+    agent.close();
+}
+
+#[test]
+fn an_exception_of_a_session_has_its_place() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &["--worktree", &home.place.worktree().to_string_lossy()]);
+    agent.data("session_create", json!({ "name": "s" }));
+    let failed = agent.tool("session_eval", json!({ "sessionId": "s", "code": "\nnull.x" }));
+    assert!(text(&failed).contains("Error: TypeError: ") && text(&failed).contains("at repl:2:"), "{failed}");
+    let failed = agent.tool("session_eval", json!({ "sessionId": "s", "code": "throw new Error('mine')" }));
+    assert!(text(&failed).starts_with("Error: mine\n"), "{failed}");
+    agent.close();
+}

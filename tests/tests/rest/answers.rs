@@ -1,9 +1,11 @@
 //! The form of responses: refusals on a keep-alive connection, parts of lists, entity tags, compression, `OPTIONS`.
 
 use serde_json::json;
+use std::time::{Duration, Instant};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{TestDir, User};
+use vm_system_tests::watch::until;
 
 const TEMPLATES: &str = "/api/v1/templates";
 
@@ -110,6 +112,38 @@ fn a_refused_import_occupies_nothing() {
         assert_eq!(import("q", "k"), 201, "the same request again");
     }
     assert_eq!(import("r", "l"), 201);
+    daemon.stop();
+}
+
+#[test]
+fn an_import_whose_client_has_gone_occupies_nothing() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    assert_eq!(http.post("/api/v1/programs", &json!({ "name": "p", "source": "1" })).status, 201);
+    let file = http.get("/api/v1/programs/p/export").text();
+    let fields = [("content-type", "application/json")];
+    let whole = http.request_bytes("POST", "/api/v1/imports/program?name=q", &fields, Some(&file));
+    // Each over a connection of its own: a refused one may be closed before its body was read.
+    let import = || {
+        let mut http = daemon.http();
+        http.send(&whole);
+        http.response(false).expect("a response").status
+    };
+    let half = whole[..whole.len() - 10].to_vec();
+    // As many as an owner may import at a time. One that is refused occupies no place: then another one follows.
+    let mut clients = Vec::new();
+    let mut is_full = || {
+        let mut client = daemon.http();
+        client.send(&half);
+        clients.push(client);
+        import() == 503
+    };
+    until(&mut is_full, || "the imports have not begun".to_owned());
+    drop(clients);
+    // Earlier than idle imports are given up.
+    let gone = Instant::now();
+    until(|| import() != 503, || "the places are not free".to_owned());
+    assert!(gone.elapsed() < Duration::from_secs(45), "{:?}", gone.elapsed());
     daemon.stop();
 }
 

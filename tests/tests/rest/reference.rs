@@ -5,9 +5,13 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use vm_system_protocol::control::ErrorCode;
+use vm_system_protocol::model::EXECUTION_CODES;
 
 /// Codes that only the REST API has.
-const OF_REST: &[(&str, u16)] = &[("METHOD_NOT_ALLOWED", 405), ("UNAUTHORIZED", 401)];
+const OF_REST: &[(u16, &str, &str)] = &[
+    (405, "METHOD_NOT_ALLOWED", "The route has no such method; the field `Allow` lists those that it has."),
+    (401, "UNAUTHORIZED", "A token is missing or not one of the daemon's."),
+];
 
 fn docs(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs")).join(name)
@@ -81,12 +85,21 @@ fn objects(document: &Value) -> String {
     out
 }
 
+/// The table of the codes of refused requests.
 fn codes() -> String {
-    let mut all: Vec<(u16, &str)> =
-        ErrorCode::ALL.iter().map(|code| (code.http_status(), code.as_str())).collect();
-    all.extend(OF_REST.iter().map(|(code, status)| (*status, *code)));
+    let known = |code: &ErrorCode| (code.http_status(), code.as_str(), code.meaning().trim());
+    let mut all: Vec<(u16, &str, &str)> = ErrorCode::ALL.iter().map(known).collect();
+    all.extend_from_slice(OF_REST);
     all.sort_unstable();
-    all.iter().fold(String::new(), |out, (status, code)| out + &format!("- {status} `{code}`\n"))
+    let head = "| status | code | meaning |\n|---|---|---|\n".to_owned();
+    all.iter()
+        .fold(head, |out, (status, code, meaning)| out + &format!("| {status} | `{code}` | {meaning} |\n"))
+}
+
+/// The table of the codes of executions.
+fn execution_codes() -> String {
+    let head = "| code | meaning |\n|---|---|\n".to_owned();
+    EXECUTION_CODES.iter().fold(head, |out, (code, meaning)| out + &format!("| `{code}` | {meaning} |\n"))
 }
 
 /// Replaces the text between the two marks of a part.
@@ -106,6 +119,7 @@ fn the_reference_has_every_route_every_object_and_every_code() {
     let current = with(&text, "routes", &routes(&document));
     let current = with(&current, "objects", &objects(&document));
     let current = with(&current, "codes", &codes());
+    let current = with(&current, "execution codes", &execution_codes());
     if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
         std::fs::write(&path, &current).expect("written");
         return;

@@ -21,7 +21,9 @@ use vm_system_runtime::egress::EgressConfig;
 use vm_system_runtime::shares::ShareLimits;
 use vm_system_runtime::workspaces::Workspaces;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
-use vm_system_runtime::{CreateSession, Libraries, Runtime, RuntimeApi, RuntimeConfig, RuntimeError};
+use vm_system_runtime::{
+    CreateSession, Libraries, PressureConfig, Runtime, RuntimeApi, RuntimeConfig, RuntimeError,
+};
 use vm_system_spawn::{LibrarySet, SpawnConfig};
 use vm_system_store::{Faults, StoreHandle, open_temporary};
 use vm_system_tests::records;
@@ -70,6 +72,8 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         workspaces: Workspaces::default(),
         operator: Operator::default(),
         sessions: ShareLimits::of(SESSIONS),
+        suspend_after: None,
+        pressure: PressureConfig::off(),
         file_calls: ShareLimits::of(FILE_CALLS),
         durable: vm_system_runtime::DurableConfig::default(),
         stdin: None,
@@ -97,6 +101,7 @@ impl World {
             worktree_path: self.worktree.path().to_owned(),
             as_user: None,
             libraries: Libraries::Installed(LibrarySet::default()),
+            restores: None,
         }
     }
 

@@ -346,7 +346,7 @@ impl<'a> Driver<'a> {
     fn compare(&mut self, known: &Known) {
         let record = self.record(&known.session);
         match record.status {
-            SessionStatus::Ready | SessionStatus::Waiting => {
+            SessionStatus::Ready | SessionStatus::Waiting | SessionStatus::Suspended => {
                 self.totals.alive += 1;
                 self.compare_state(known);
             }

@@ -99,7 +99,9 @@ fn end(daemon: Daemon) {
     let Ok(Reply::Sessions(sessions)) = client.op(Op::SessionList(filter)) else { panic!("no list") };
     for session in sessions {
         match session.status {
-            SessionStatus::Ready | SessionStatus::Waiting => client.close(&session),
+            SessionStatus::Ready | SessionStatus::Waiting | SessionStatus::Suspended => {
+                client.close(&session)
+            }
             SessionStatus::Closed | SessionStatus::Crashed => {
                 assert!(session.close_reason.is_some() && session.closed_at.is_some(), "{session:?}");
             }

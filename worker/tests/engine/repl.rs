@@ -184,3 +184,28 @@ fn a_class_sees_itself_during_its_definition_and_after_its_name_was_reassigned()
     );
     assert_eq!(engine.value("class Next {}\n[1, 2].length"), "2");
 }
+
+#[test]
+fn using_at_the_top_level_is_refused_by_name_and_works_below_it() {
+    let mut engine = Engine::new();
+    for source in
+        ["using r = null", "let a = 1; using r = null", "await using r = null", "await 1; using r = null"]
+    {
+        let (message, _) = engine.exception(source);
+        let expected =
+            "SyntaxError: `using` is not allowed at the top level of a script: put it into a block";
+        assert!(message.starts_with(expected), "{source}: {message}");
+    }
+    engine.value("var over = 0; { using r = { [Symbol.dispose]() { over = 1 } }; }");
+    assert_eq!(engine.value("over"), "1");
+    assert_eq!(engine.value("const using = 2; using + 1"), "3");
+}
+
+#[test]
+fn calls_of_fs_that_there_are_not_are_refused_by_name() {
+    let mut engine = Engine::new();
+    let (message, _) = engine.exception("require('fs').symlinkSync('a', 'b')");
+    assert!(message.contains("fs.symlinkSync is not available in sessions"), "{message}");
+    let (message, _) = engine.exception("await require('fs/promises').open('a')");
+    assert!(message.contains("fs.promises.open is not available in sessions"), "{message}");
+}

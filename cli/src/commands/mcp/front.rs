@@ -5,6 +5,7 @@ use super::files::Files;
 use super::workspace::Workspace;
 use crate::client::{CallError, Connection};
 use crate::error::{CliError, exit};
+use crate::hints::with_options;
 use crate::on_demand::{self, Starter};
 use crate::reconnect::Reconnect;
 use crate::target::DaemonTarget;
@@ -139,7 +140,7 @@ fn op_error(error: &CliError) -> OpError {
         _ => ErrorCode::Internal,
     };
     let message = match error.hint() {
-        Some(hint) => format!("{error} ({hint})"),
+        Some(hint) => format!("{error} ({})", with_options(hint)),
         None => error.to_string(),
     };
     OpError::new(code, message)

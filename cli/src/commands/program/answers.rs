@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::path::Path;
 use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::input::not_json;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::Task;
 
@@ -43,10 +44,9 @@ impl Answers {
                 values.into_iter().map(|value| GivenAnswer::Json(JsonText::from_value(&value))).collect()
             }
             Err(error) if text.trim_start().starts_with('[') && !text.lines().next().is_some_and(is_json) => {
-                return Err(CliError::usage(format!("{}: not a JSON array: {error}", path.display()))
-                    .with_hint(
-                        "to answer with a text that begins with `[`, put it into a JSON array, as \"[…\"",
-                    ));
+                return Err(CliError::usage(format!("{}: {}", path.display(), not_json(&error))).with_hint(
+                    "to answer with a text that begins with `[`, put it into a JSON array, as \"[…\"",
+                ));
             }
             Err(_) => text.lines().map(|line| GivenAnswer::Typed(line.to_owned())).collect(),
         };
@@ -75,6 +75,16 @@ impl Answers {
         match self {
             Self::Terminal(interrupts) => interrupts.next().await,
             Self::None | Self::File(_) => std::future::pending().await,
+        }
+    }
+
+    /// Says how many answers of a file nobody needed.
+    pub(super) fn note_unused(&self, context: &Context) {
+        if let Self::File(left) = self {
+            let count = left.len();
+            context
+                .out
+                .note(&format!("note: the program has ended, {count} of the file's answers were not used"));
         }
     }
 

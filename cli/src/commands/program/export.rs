@@ -18,7 +18,7 @@ pub struct Args {
     /// Export an execution that waits or has ended, with its states, tasks and output
     #[arg(long)]
     execution: bool,
-    /// Write to this file, readable only by you [default: stdout]
+    /// Write to this file, readable only by you; one that exists is replaced [default: stdout]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }

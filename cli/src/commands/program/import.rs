@@ -53,23 +53,19 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let reply = call(context, DurableOp::ImportBegin(Box::new(new)), None).await?;
     let import = expect_reply!(reply, DurableReply::Importing(import) => import);
-    let mut at = 0;
-    loop {
-        let mut bytes = Vec::new();
-        let mut part = file.by_ref().take(PART_BYTES as u64);
-        part.read_to_end(&mut bytes).map_err(|error| CliError::file(&args.file, &error))?;
-        if bytes.is_empty() {
-            break;
-        }
-        let next = at + bytes.len() as u64;
-        call(context, DurableOp::ImportPart { import: import.clone(), at, bytes }, None).await?;
-        at = next;
+    if let Err(error) = send(context, &import, &mut *file, &args.file).await {
+        // The file of an error of the supervisor is dropped already.
+        let _ = call(context, DurableOp::ImportDrop { import }, None).await;
+        return Err(error);
     }
     match call(context, DurableOp::ImportEnd { import }, args.idempotency.idempotency_key).await? {
         DurableReply::Program(program) => {
             let line = format!(
-                "Imported program: {} with {} versions (ID: {})",
-                program.name, program.version, program.id
+                "Imported program: {} with {} version{} (ID: {})",
+                program.name,
+                program.version,
+                if program.version == 1 { "" } else { "s" },
+                program.id
             );
             context.out.done(&program, &line, &program.id.to_string())?;
         }
@@ -79,4 +75,19 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         other => return Err(unexpected(&other)),
     }
     Ok(exit::OK)
+}
+
+async fn send(context: &Context, import: &str, file: &mut dyn Read, name: &str) -> Result<(), CliError> {
+    let mut at = 0;
+    loop {
+        let mut bytes = Vec::new();
+        let mut part = (&mut *file).take(PART_BYTES as u64);
+        part.read_to_end(&mut bytes).map_err(|error| CliError::file(name, &error))?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let next = at + bytes.len() as u64;
+        call(context, DurableOp::ImportPart { import: import.to_owned(), at, bytes }, None).await?;
+        at = next;
+    }
 }

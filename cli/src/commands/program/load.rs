@@ -2,11 +2,12 @@
 
 use super::{call, plan};
 use crate::args::IdempotencyArgs;
+use crate::commands::run::source::looks_typed;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::read::{read_file, read_stdin};
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, Reply};
 use vm_system_protocol::model::Program;
 
 /// Arguments of `program load`.
@@ -81,7 +82,18 @@ async fn load(
         Some("js" | "mjs" | "cjs") => Some(false),
         _ => None,
     };
-    loaded(call(context, DurableOp::ProgramLoad { name, source, typescript }, key).await?)
+    let is_plan = path.extension().is_some_and(|extension| extension == "md");
+    let is_typed = typescript == Some(false) && looks_typed(&source);
+    match call(context, DurableOp::ProgramLoad { name, source, typescript }, key).await {
+        Ok(reply) => loaded(reply),
+        Err(error) if error.to_string().contains(ErrorCode::CompileError.as_str()) && is_plan => {
+            Err(error.and_hint("a plan in Markdown is loaded with --plan"))
+        }
+        Err(error) if error.to_string().contains(ErrorCode::CompileError.as_str()) && is_typed => {
+            Err(error.and_hint("if it is TypeScript, give the file the extension .ts"))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn loaded(reply: DurableReply) -> Result<Box<Program>, CliError> {

@@ -85,5 +85,5 @@ fn read(plan: &Path, file: &Path, most: usize) -> Result<Option<String>, CliErro
 }
 
 fn missing(file: &str) -> CliError {
-    CliError::file(file, &std::io::ErrorKind::NotFound.into())
+    CliError::file(file, &std::io::Error::from_raw_os_error(nix::libc::ENOENT))
 }

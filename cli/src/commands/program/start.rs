@@ -132,6 +132,9 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
             Err(error) => return Err(error),
         }
     }
+    if answers.may_be_more() && run.execution.status.is_final() {
+        answers.note_unused(context);
+    }
     if run.execution.status.is_final() && context.out.is_table() && !context.out.quiet {
         if let Some(result) = run.execution.result_json().filter(|json| *json != "null") {
             context.out.write(&format!("{result}\n"))?;

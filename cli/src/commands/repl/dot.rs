@@ -22,7 +22,7 @@ pub(super) enum Dot {
 }
 
 const HELP: &str = "\
-.answer TEXT  answer the question (CC) that is pending; so does a line at its prompt
+.answer TEXT  answer the task (CC) that is pending; so does a line at its prompt
 .cancel       cancel the execution that waits for the answer
 .editor       type or paste several lines; Ctrl-D runs them
 .exit         leave (so does Ctrl-D)
@@ -62,7 +62,7 @@ impl Dot {
             Self::Help => context.out.write(HELP)?,
             Self::Exit => {}
             Self::Answer(_) | Self::Cancel => {
-                CliError::usage("no question is pending").print(context.out.style);
+                CliError::usage("no task is pending").print(context.out.style);
             }
             Self::Save(file) => match input.write_inputs(Path::new(&file)) {
                 Ok(count) => context.out.note(&format!("wrote {count} inputs to {file}")),

@@ -95,10 +95,10 @@ impl Script {
                 }
             });
         }
-        let is_typed = has_line_of(&text, &["interface ", "type ", "enum ", "declare "])
-            || [": number", ": string", ": boolean", ": any", ": unknown", ": void", " as "]
-                .iter()
-                .any(|word| text.contains(word));
+        if is_script && text.contains("import.meta") {
+            return Some("hint: `import.meta` is for modules: run a .mjs file");
+        }
+        let is_typed = looks_typed(&text);
         match file {
             None if is_typed && !self.typescript => Some("hint: if it is TypeScript, give --ts"),
             Some(_) if is_typed && is_script => {
@@ -153,6 +153,14 @@ impl Script {
             }
         }
     }
+}
+
+/// Whether a text has words that TypeScript has and JavaScript has not.
+pub(crate) fn looks_typed(text: &str) -> bool {
+    has_line_of(text, &["interface ", "type ", "enum ", "declare "])
+        || [": number", ": string", ": boolean", ": any", ": unknown", ": void", " as "]
+            .iter()
+            .any(|word| text.contains(word))
 }
 
 /// Whether a line begins with one of these words.

@@ -3,7 +3,7 @@
 use crate::args::IdempotencyArgs;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use vm_system_protocol::control::{NewSession, Op, Reply};
 
 /// Arguments of `session create`.
@@ -13,18 +13,18 @@ pub struct Args {
     #[arg(long, value_name = "TEMPLATE")]
     template_id: String,
     /// The workspace, any name: your sessions with the same one share its database files
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", default_value = "default")]
     workspace_id: String,
     /// The commit of the worktree, any text: it is only recorded
-    #[arg(long, value_name = "OID")]
+    #[arg(long, value_name = "OID", default_value = "none")]
     base_commit: String,
-    /// The folder whose files the session may read
+    /// The folder whose files the session may use if its template has the module `fs` [default: the current folder]
     #[arg(long, value_name = "DIR")]
-    worktree_path: PathBuf,
+    worktree_path: Option<PathBuf>,
     /// For administrators: use the folder with the rights of this user (name or number) instead of your own
     #[arg(long, value_name = "USER")]
     as_user: Option<String>,
-    /// A name for people
+    /// A name, of no other of your sessions that has not ended
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// End the session this long after its creation (seconds); at most the template's value
@@ -38,7 +38,8 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let worktree_path = crate::paths::worktree(&args.worktree_path, &context.target)?;
+    let folder = args.worktree_path.as_deref().unwrap_or(Path::new("."));
+    let worktree_path = crate::paths::worktree(folder, &context.target)?;
     let op = Op::SessionCreate(Box::new(NewSession {
         template: args.template_id,
         workspace_id: args.workspace_id,

@@ -11,7 +11,7 @@ use vm_system_protocol::model::{Engine, Session, SessionStatus};
 /// Arguments of `session list`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Only sessions with this status
+    /// Only sessions with this status; `waiting`: of programs, whose sessions wait without a process
     #[arg(long, value_name = "STATUS", value_parser = parse::session_status())]
     status: Option<SessionStatus>,
     /// Only sessions of this template
@@ -40,7 +40,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let sessions = args.list.collect(part).await?;
     context.out.list(&sessions, "No sessions.", || {
-        if args.engine == Some(Engine::Cvm) {
+        if args.engine == Some(Engine::Cvm) || args.status == Some(SessionStatus::Waiting) {
             return of_programs(&sessions);
         }
         let mut rows = Rows::new(["ID", "NAME", "STATUS", "WORKSPACE", "CREATED", "REASON", "WORKTREE"]);

@@ -21,6 +21,12 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let shown = context.out.is_table() && status.error.is_some();
     let stack = if shown { step::stack_of(context, status.execution_id).await? } else { String::new() };
     context.out.result(&status, || text(&status, &stack))?;
+    if let Some(schema) = status.task.as_ref().and_then(|task| task.schema.as_ref())
+        && context.out.is_table()
+    {
+        // The prompt alone is the output.
+        context.out.note(&format!("Schema of the answer: {}", escape::for_message(schema.as_str())));
+    }
     Ok(exit::OK)
 }
 

@@ -27,9 +27,15 @@ pub(super) async fn add(context: &Context, args: LibraryChange) -> Result<u8, Cl
 
 pub(super) async fn remove(context: &Context, args: LibraryChange) -> Result<u8, CliError> {
     let LibraryChange { template, name } = args;
+    let before = detail(context, template.clone()).await?.template.libraries;
     let reply = context.call(Op::TemplateRemoveLibrary { template, name }).await?;
     let removed = expect_reply!(reply, Reply::TemplateName(removed) => removed);
-    context.out.done(&removed, &format!("Removed library: {}", removed.name), &removed.name)?;
+    let line = if before.contains(&removed.name) {
+        format!("Removed library: {}", removed.name)
+    } else {
+        format!("Not among the template's libraries: {}", removed.name)
+    };
+    context.out.done(&removed, &line, &removed.name)?;
     Ok(exit::OK)
 }
 

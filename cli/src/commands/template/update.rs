@@ -9,6 +9,9 @@ use vm_system_protocol::json::JsonText;
 
 /// Arguments of `template update`.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "A setting that is not given stays as it is: the defaults above are those of a new template."
+)]
 pub struct Args {
     /// Id, unique beginning of an id, or name
     #[arg(value_name = "TEMPLATE")]
@@ -21,6 +24,10 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    if args.name.is_none() && args.settings.patch().is_none() {
+        return Err(CliError::usage("nothing to change: give --name or a setting")
+            .with_hint("`vm-system template update --help` lists the settings"));
+    }
     let settings = args.settings.patch().map(|patch| JsonText::from_value(&patch));
     let change = TemplateChange { name: args.name, settings };
     let template = args.template;

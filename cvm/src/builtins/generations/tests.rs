@@ -118,7 +118,29 @@ fn rust_files(dir: &Path, list: &mut Vec<PathBuf>) {
 
 /// Functions of the prelude that Rust code names and older generations do not have, because only natives and opcodes that
 /// came after them, and constructors of later realms, name these.
-const LATER: &[&str] = &["DOMException_", "URLSearchParams_", "URL_"];
+const LATER: &[&str] = &[
+    "ArrayBuffer_",
+    "BigInt64Array_",
+    "BigUint64Array_",
+    "DOMException_",
+    "DataView_",
+    "Float16Array_",
+    "Float32Array_",
+    "Float64Array_",
+    "Int16Array_",
+    "Int32Array_",
+    "Int8Array_",
+    "PutElement",
+    "TextDecoder_",
+    "TextEncoder_",
+    "TypedArray_",
+    "URLSearchParams_",
+    "URL_",
+    "Uint16Array_",
+    "Uint32Array_",
+    "Uint8Array_",
+    "Uint8ClampedArray_",
+];
 
 #[test]
 fn what_the_engine_calls_in_the_prelude_is_in_every_generation() {

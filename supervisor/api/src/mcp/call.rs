@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::time::{Instant, interval};
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, Reply};
+use vm_system_protocol::input::read_value;
 use vm_system_protocol::model::Run;
 
 /// The interval of progress notifications of a long call.
@@ -31,8 +32,8 @@ pub(super) struct ToolCall<'a> {
 impl ToolCall<'_> {
     /// The arguments, parsed as the tool's input type.
     pub(super) fn input<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
-        serde_json::from_value(Value::Object(self.arguments.clone()))
-            .map_err(|error| ToolError::invalid(format!("invalid arguments: {error}")))
+        read_value("the object of the arguments", Value::Object(self.arguments.clone()))
+            .map_err(|why| ToolError::invalid(format!("invalid arguments: {why}")))
     }
 
     /// Whether the result is a task of the protocol's extension: the call requests one and the client declares the extension.

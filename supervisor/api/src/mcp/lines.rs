@@ -15,6 +15,7 @@ use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use vm_system_protocol::input::not_json;
 
 /// Longest message (bytes): the largest answer to a task, escaped.
 const LINE_BYTES: usize = 16 << 20;
@@ -96,9 +97,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> LineTransport
         if text.is_empty() {
             return Ok(None);
         }
-        let value: Value = serde_json::from_slice(text).map_err(|error| {
-            ErrorMessage::new(None, ErrorData::parse_error(format!("not JSON: {error}"), None))
-        })?;
+        let value: Value = serde_json::from_slice(text)
+            .map_err(|error| ErrorMessage::new(None, ErrorData::parse_error(not_json(&error), None)))?;
         let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
         let invalid = |why: String| ErrorMessage::new(id.clone(), ErrorData::invalid_request(why, None));
         if value.is_array() {

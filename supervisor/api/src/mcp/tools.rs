@@ -3,6 +3,8 @@
 mod executions;
 mod plans;
 mod programs;
+mod restorations;
+mod session_tasks;
 mod sessions;
 mod states;
 mod tasks;
@@ -109,6 +111,7 @@ pub(super) static TOOLS: LazyLock<Vec<ToolRow>> = LazyLock::new(|| {
     rows.extend(tasks::rows());
     rows.extend(states::rows());
     rows.extend(sessions::rows());
+    rows.extend(restorations::rows());
     rows
 });
 

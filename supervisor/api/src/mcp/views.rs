@@ -12,6 +12,8 @@ use vm_system_protocol::model::{
 
 /// Longest prompt in a response (bytes).
 const PROMPT_BYTES: usize = 128 * 1024;
+/// Most lines of a stack in a response.
+const PLACES: usize = 20;
 /// Longest result in a response (bytes of JSON).
 pub(super) const RESULT_BYTES: usize = 128 * 1024;
 /// Longest value of a variable in a response (bytes).
@@ -327,6 +329,9 @@ pub(super) fn stack(state: &ProgramState) -> Vec<String> {
 pub(super) struct SessionView {
     /// Id of the session
     session_id: String,
+    /// Its name, if it has one
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     /// The template from which it was created
     template_id: String,
     /// starting, ready, crashed, closed; or waiting: a program's session that has no process now
@@ -363,6 +368,7 @@ impl SessionView {
         let meta = session.runtime_meta.to_value();
         Self {
             session_id: session.id.to_string(),
+            name: session.name.clone(),
             template_id: session.template_id.to_string(),
             status: session.status,
             engine: (session.engine == Engine::Cvm).then_some(session.engine),
@@ -383,6 +389,16 @@ pub(super) fn line(event: &Event) -> Option<&str> {
         EventPayload::Console { text, .. }
         | EventPayload::Stdout { text }
         | EventPayload::Stderr { text } => Some(text),
+        _ => None,
+    }
+}
+
+/// The lines of an exception's stack that are places in the code.
+pub(super) fn places_of(event: &Event) -> Option<impl Iterator<Item = &str>> {
+    match &event.payload {
+        EventPayload::Exception { stack, .. } => {
+            Some(stack.lines().filter(|line| line.trim_start().starts_with("at ")).take(PLACES))
+        }
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use vm_system_protocol::control::{
-    ArchiveKind, DurableOp, DurableReply, ExportCursor, ExportPart, NewImport, PART_BYTES, Reply,
+    ArchiveKind, DurableOp, DurableReply, ExportCursor, ExportPart, NewImport, Op, PART_BYTES, Reply,
 };
 use vm_system_runtime::shares::Share;
 
@@ -166,11 +166,27 @@ impl Upload {
     }
 }
 
+/// An import that has begun. Unless it is complete, it is given up when this is dropped: with an error, or because the client has
+/// gone. Otherwise it would occupy a place of its owner until it is idle for long.
+struct Incomplete<'a> {
+    request: &'a RestRequest,
+    import: Option<String>,
+}
+
+impl Drop for Incomplete<'_> {
+    fn drop(&mut self) {
+        if let Some(import) = self.import.take() {
+            self.request.afterwards(Op::Durable(DurableOp::ImportDrop { import }));
+        }
+    }
+}
+
 async fn import(request: RestRequest, new: NewImport, mut upload: Upload) -> RestResult {
     let import = match durable(&request, DurableOp::ImportBegin(Box::new(new))).await? {
         DurableReply::Importing(import) => import,
         other => return Err(unexpected(&Reply::Durable(other))),
     };
+    let mut incomplete = Incomplete { request: &request, import: Some(import.clone()) };
     let mut at = 0;
     loop {
         let piece = upload.piece().await?;
@@ -183,5 +199,7 @@ async fn import(request: RestRequest, new: NewImport, mut upload: Upload) -> Res
             at += bytes.len() as u64;
         }
     }
+    // From here on the verb has the file, to its end.
+    incomplete.import = None;
     created(&durable(&request, DurableOp::ImportEnd { import }).await?)
 }

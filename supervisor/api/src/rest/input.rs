@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use std::str::FromStr;
 use std::sync::Arc;
 use tokio::time::timeout;
+use vm_system_protocol::input::read_json;
 use vm_system_protocol::json::JsonText;
 
 /// Most parameters of a query.
@@ -121,8 +122,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RestError> {
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(RestError::request(StatusCode::BAD_REQUEST, "the body is not a JSON object"));
     }
-    serde_json::from_slice(bytes)
-        .map_err(|error| RestError::request(StatusCode::BAD_REQUEST, format!("invalid body: {error}")))
+    read_json("the body", bytes)
+        .map_err(|why| RestError::request(StatusCode::BAD_REQUEST, format!("invalid body: {why}")))
 }
 
 /// A JSON object of a body as compact text, in the client's order and with the client's digits.
@@ -212,7 +213,9 @@ pub(super) fn required(field: &str, value: Option<String>) -> Result<String, Res
 pub(super) fn id(field: &str, text: &str) -> Result<String, RestError> {
     match uuid::Uuid::try_parse(text) {
         Ok(id) if text.len() == 36 => Ok(id.hyphenated().to_string()),
-        _ => Err(RestError::invalid(format!("{field} is not an id (a UUID)"))),
+        _ => Err(RestError::invalid(format!(
+            "{field} is not an id (a UUID): names are not accepted here, lists show the ids"
+        ))),
     }
 }
 

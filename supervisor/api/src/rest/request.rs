@@ -70,6 +70,20 @@ impl RestRequest {
         joined(self.start(op, None).await)
     }
 
+    /// Runs a verb that puts things in order when the request has failed or its client has gone; nobody waits for its reply.
+    pub(super) fn afterwards(&self, op: Op) {
+        let memory = RequestMemory::new(&self.app.state.memory, self.caller.holder());
+        let request = VerbRequest {
+            caller: self.caller.clone(),
+            idempotency_key: None,
+            op,
+            events: None,
+            memory: memory.reply,
+        };
+        let verbs = Arc::clone(&self.app.verbs);
+        self.app.state.requests.spawn(async move { drop(verbs.handle(request).await) });
+    }
+
     /// A part of a streamed response with its reservation. What is left of that of the verbs so far is given back.
     pub(super) fn reserved_part(&self, bytes: Bytes) -> Result<Bytes, RestError> {
         let share = self.memory.reply.settle(bytes.len()).map_err(OpError::from)?;

@@ -2,8 +2,8 @@
 
 use super::envelope::RestError;
 use super::{
-    App, PREFIX, archives, durable, executions, openapi, parts, programs, runtime, sessions, templates,
-    upgrade,
+    App, PREFIX, archives, durable, executions, openapi, parts, programs, restorations, runtime, sessions,
+    templates, upgrade,
 };
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
@@ -80,6 +80,10 @@ pub(super) fn table() -> Table {
         .with(POST, "/sessions/{session_id}/checkpoints", sessions::checkpoint)
         .with(DELETE, "/sessions/{session_id}/checkpoints/{checkpoint}", sessions::delete_checkpoint)
         .with(POST, "/sessions/{session_id}/rollback", sessions::rollback)
+        .with(POST, "/sessions/{session_id}/suspend", sessions::suspend)
+        .with(POST, "/sessions/{session_id}/resume", sessions::resume)
+        .with(POST, "/sessions/{session_id}/restore", restorations::restore)
+        .with(GET, "/sessions/{session_id}/restoration", restorations::get)
         .with(GET, "/control", upgrade::begin)
         .with(POST, "/executions/repl", executions::repl)
         .with(POST, "/executions/run-file", executions::run_file)

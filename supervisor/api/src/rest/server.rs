@@ -30,6 +30,13 @@ pub struct Listeners {
     pub tcp: Vec<TcpListener>,
 }
 
+impl Listeners {
+    /// The TCP ports.
+    pub fn ports(&self) -> Vec<u16> {
+        self.tcp.iter().filter_map(|listener| Some(listener.local_addr().ok()?.port())).collect()
+    }
+}
+
 /// Serves until [`ServerState::hang_up`].
 pub async fn serve(
     listeners: Listeners,

@@ -208,6 +208,16 @@ pub(super) async fn rollback(
     ok(&request.op(Op::SessionRollback { session, checkpoint: body.checkpoint }).await?)
 }
 
+/// Stop the worker of an idle session until a request needs it.
+pub(super) async fn suspend(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+    ok(&request.op(Op::SessionSuspend { session: id("session_id", &session)? }).await?)
+}
+
+/// Let the worker of a suspended session run again.
+pub(super) async fn resume(request: RestRequest, PathSegments(session): PathSegments<String>) -> RestResult {
+    ok(&request.op(Op::SessionResume { session: id("session_id", &session)? }).await?)
+}
+
 /// Events of a session's life, in order; as a live stream with `Accept: text/event-stream`.
 pub(super) async fn events(
     request: RestRequest,

@@ -11,6 +11,7 @@
 //! The file belongs to the supervisor's user (or to root, readable by the supervisor's group), and no other user may read it. Tokens are long random texts, so a
 //! plain hash is enough. The file is read again at SIGHUP; an invalid file changes nothing.
 
+use crate::operator_file::read_toml;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -246,7 +247,7 @@ fn read(path: &Path) -> Result<Vec<Token>, TokenError> {
 }
 
 fn parse(text: &str) -> Result<Vec<Token>, String> {
-    let file: BookFile = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    let file: BookFile = read_toml(text)?;
     let mut hashes = HashSet::new();
     let mut tokens = Vec::with_capacity(file.token.len());
     for TokenEntry { name, role, sha256, uid } in file.token {

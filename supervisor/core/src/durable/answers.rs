@@ -8,6 +8,7 @@ use crate::{Now, Token};
 use serde_json::Value;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::TaskId;
+use vm_system_protocol::input::not_json;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_protocol::time::Timestamp;
@@ -204,6 +205,8 @@ pub enum SubmittedAnswer {
     Unchecked(GivenAnswer),
     /// For this task: the answer as it is stored, or the reason why it does not fit.
     Checked { task: TaskId, result: Result<String, String> },
+    /// How the same task of another session ended, and its answer or error as stored.
+    Recorded { task: TaskId, outcome: TaskOutcome, answer: String },
 }
 
 impl SubmittedAnswer {
@@ -218,6 +221,7 @@ impl SubmittedAnswer {
         match self {
             Self::Unchecked(given) => row.schema.is_none().then(|| as_stored(None, given)),
             Self::Checked { task, result } => (*task == row.id).then(|| result.clone()),
+            Self::Recorded { task, answer, .. } => (*task == row.id).then(|| Ok(answer.clone())),
         }
     }
 }
@@ -229,7 +233,7 @@ fn as_stored(schema: Option<&Schema>, answer: &GivenAnswer) -> Result<String, St
         (GivenAnswer::Typed(text), Some(schema)) => typed(text, schema),
         (GivenAnswer::Json(json), schema) => {
             let value = serde_json::from_str::<Value>(json.as_str());
-            let value = value.map_err(|error| format!("it is not JSON: {error}"))?;
+            let value = value.map_err(|error| not_json(&error))?;
             match (schema, value) {
                 (None, Value::String(text)) => Ok(text),
                 (None, _) => Ok(json.as_str().trim().to_owned()),
@@ -253,7 +257,7 @@ fn typed(answer: &str, schema: &Schema) -> Result<String, String> {
             Ok(()) => Ok(value.to_string()),
             Err(why) => bare().and_then(Result::ok).ok_or(why),
         },
-        Err(error) => bare().unwrap_or_else(|| Err(format!("it is not JSON: {error}"))),
+        Err(error) => bare().unwrap_or_else(|| Err(not_json(&error))),
     }
 }
 

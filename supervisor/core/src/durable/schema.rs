@@ -15,6 +15,7 @@ use patterns::{CompiledPattern, PatternCount};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::sync::OnceLock;
+use vm_system_protocol::input::not_json;
 
 /// Deepest nesting of a schema, as in the parser.
 const DEPTH: usize = 128;
@@ -68,7 +69,7 @@ impl Schema {
 
     /// A schema for validations; on error the reason why it cannot be used.
     pub fn new(text: &str) -> Result<Self, String> {
-        let root: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        let root: Value = serde_json::from_str(text).map_err(|error| not_json(&error))?;
         let Check { found, count, .. } = Check::of(&root)?;
         let bytes = text.len().saturating_mul(VALUE_BYTES).saturating_add(count.compiled_bytes());
         Ok(Self {

@@ -291,11 +291,8 @@ impl DurableMachine {
         actions: &mut Vec<Action>,
     ) {
         self.record.status = status;
-        self.record.error = failure.map(|(code, message, reason)| ExecutionError {
-            code: code.to_owned(),
-            message: message.to_owned(),
-            reason,
-        });
+        self.record.error = failure
+            .map(|(code, message, reason)| ExecutionError { reason, ..ExecutionError::new(code, message) });
         self.refuse_setter(&DurableRefusal::Ended, actions);
         if let Some((token, ..)) = self.requests.set.take() {
             actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });

@@ -39,7 +39,12 @@ pub(super) struct Checks {
     cancelled: BTreeSet<ExecutionId>,
     /// The worker's flag was set since the last dispatch.
     interrupted: bool,
+    /// The worker is stopped.
+    stopped: bool,
 }
+
+const SIGCONT: i32 = 18;
+const SIGSTOP: i32 = 19;
 
 impl Checks {
     pub(super) fn requested(&mut self, token: u64) {
@@ -53,6 +58,8 @@ impl Checks {
         self.last_write = 0;
         self.host_call = None;
         self.forking = false;
+        // Whoever takes it over lets it run.
+        self.stopped = false;
         self.copies.clear();
         self.cancelled.clear();
         self.next_seq.clear();
@@ -92,6 +99,21 @@ impl Checks {
             return Err("more than a reply after Release".to_owned());
         }
         match action {
+            SessionAction::Send(ToWorker::Execute(_) | ToWorker::Shutdown) | SessionAction::Fork { .. }
+                if self.stopped =>
+            {
+                Err("an order for a stopped worker".to_owned())
+            }
+            SessionAction::Signal(SIGSTOP) if self.dispatched.is_some() || self.forking || self.killed => {
+                Err("a worker was stopped that is busy or was killed".to_owned())
+            }
+            SessionAction::Signal(signal @ (SIGSTOP | SIGCONT)) => {
+                let stops = *signal == SIGSTOP;
+                if std::mem::replace(&mut self.stopped, stops) == stops {
+                    return Err("a worker was stopped or continued twice".to_owned());
+                }
+                Ok(())
+            }
             SessionAction::Send(message) => self.send(message, database),
             SessionAction::Interrupt if self.dispatched.is_none() && !self.runs_another => {
                 Err("Interrupt while nothing runs".to_owned())
@@ -131,6 +153,7 @@ impl Checks {
             }
             SessionAction::ForkCopy { .. } => {
                 (self.restoring, self.interrupted, self.runs_another) = (true, false, false);
+                self.stopped = false;
                 Ok(())
             }
             SessionAction::ForksOver if std::mem::take(&mut self.forking) => Ok(()),

@@ -79,8 +79,9 @@ impl Database {
                 self.worker_seq = 0;
                 self.let_go_seq = 0;
             }
+            Write::SessionRestored { .. } => self.session = Some(SessionStatus::Ready),
             // Facts for clients; no input depends on them.
-            Write::SessionMeta { .. } | Write::SessionEvent { .. } => {}
+            Write::SessionMeta { .. } | Write::SessionEvent { .. } | Write::ExecutionFacts { .. } => {}
             Write::SessionEnd { status, .. } => self.session = Some(status),
             Write::ExecutionStarted { execution: record, .. } => {
                 let last_ts = record.started_at;

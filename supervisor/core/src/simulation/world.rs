@@ -434,7 +434,7 @@ impl World {
             return self.deliver_worker_message();
         }
         let token = self.token();
-        let input = match self.rng.below(70) {
+        let input = match self.rng.below(74) {
             0 => SessionInput::Close { token, cause: CloseCause::Request },
             1 => SessionInput::Kill { token, signal: if self.rng.one_in(2) { 9 } else { 15 } },
             2..=7 => {
@@ -452,6 +452,8 @@ impl World {
                 let checkpoint = self.rng.one_in(4).then(|| self.rng.below(6).to_string());
                 SessionInput::Rollback { token, checkpoint }
             }
+            70..=72 => SessionInput::Suspend { token: Some(token) },
+            73 => SessionInput::Resume { token },
             26..=30 => SessionInput::Fork { token, count: self.rng.below(3) as u32 + 1 },
             _ => {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };

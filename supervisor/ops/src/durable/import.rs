@@ -19,6 +19,7 @@ use uuid::Uuid;
 use vm_system_protocol::codec;
 use vm_system_protocol::control::{ArchiveKind, DurableReply, ErrorCode, NewImport, OpError, PART_BYTES};
 use vm_system_protocol::durable::CODE_BYTES;
+use vm_system_protocol::input::read_json;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Event;
 use vm_system_record::{Owner, TaskOutcome};
@@ -34,14 +35,43 @@ const RECORD_BYTES: usize = 256;
 /// Files that are being received.
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
-    staged: Mutex<HashMap<Uuid, Staged>>,
+    staged: Mutex<HashMap<Uuid, Place>>,
     budget: ImportBudget,
+}
+
+/// One file in the table.
+#[derive(Debug)]
+struct Place {
+    owner: Owner,
+    /// None while a request uses the file.
+    staged: Option<Staged>,
+}
+
+/// The place in the table of a file that a request uses. Unless the file is put back, it is removed from the table.
+struct InUse<'a> {
+    imports: &'a Imports,
+    id: Uuid,
+}
+
+impl InUse<'_> {
+    /// The file is continued by a later request, if it was not given up meanwhile.
+    fn put_back(self, staged: Staged) {
+        if let Some(place) = self.imports.lock().get_mut(&self.id) {
+            place.staged = Some(staged);
+        }
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        drop(self.imports.lock().remove(&self.id));
+    }
 }
 
 /// A file that is being received.
 #[derive(Debug)]
 pub(super) struct Staged {
-    owner: Owner,
     pub(super) new: NewImport,
     pub(super) reader: Reader,
     came: u64,
@@ -50,45 +80,49 @@ pub(super) struct Staged {
 }
 
 impl Imports {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Staged>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Place>> {
         // Nothing under this lock can panic half-way through a change.
         self.staged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a file out of the table: no other request can continue it meanwhile.
-    fn take(&self, caller: &Caller, import: &str) -> Result<(Uuid, Staged), OpError> {
+    fn take(&self, caller: &Caller, import: &str) -> Result<(InUse<'_>, Staged), OpError> {
         let missing = || {
             OpError::new(ErrorCode::NotFound, "there is no such import under way")
                 .with_hint("files without further parts for a minute are dropped: start again")
         };
         let id = Uuid::try_parse(import).map_err(|_| missing())?;
-        let mut staged = self.lock();
-        if staged.get(&id).is_none_or(|staged| staged.owner != caller.owner) {
-            return Err(missing());
-        }
-        staged.remove(&id).map(|staged| (id, staged)).ok_or_else(missing)
+        let mut all = self.lock();
+        let place = all.get_mut(&id).filter(|place| place.owner == caller.owner).ok_or_else(missing)?;
+        let staged = place.staged.take().ok_or_else(missing)?;
+        Ok((InUse { imports: self, id }, staged))
     }
 
     /// Identifies repeated imports: a hash of the file and of the import's options.
     pub(crate) fn fingerprint(&self, caller: &Caller, import: &str) -> Result<[u8; 32], OpError> {
-        let (id, staged) = self.take(caller, import)?;
+        let (in_use, staged) = self.take(caller, import)?;
         let new = codec::encode(&staged.new, CONTROL_FRAME_BYTES).map_err(|error| invalid(error.to_string()));
         let mut hash = Sha256::new_with_prefix(b"import");
         hash.update(staged.reader.chain.hash);
-        self.lock().insert(id, staged);
+        in_use.put_back(staged);
         hash.update(new?);
         Ok(hash.finalize().into())
     }
 
-    /// Drops a file that is not used, if it is still there.
+    /// Drops a file, if it is still there.
     pub(crate) fn forget(&self, caller: &Caller, import: &str) {
-        drop(self.take(caller, import));
+        let Ok(id) = Uuid::try_parse(import) else { return };
+        let mut all = self.lock();
+        if all.get(&id).is_some_and(|place| place.owner == caller.owner) {
+            all.remove(&id);
+        }
     }
 
     /// Drops idle files; returns how many are left.
     fn forget_idle(&self) -> usize {
         let mut staged = self.lock();
-        staged.retain(|_, staged| staged.touched.elapsed() < IDLE);
+        let is_idle = |staged: &Staged| staged.touched.elapsed() >= IDLE;
+        staged.retain(|_, place| !place.staged.as_ref().is_some_and(is_idle));
         staged.len()
     }
 }
@@ -98,7 +132,6 @@ impl Ops {
         self.check_quota(call)?;
         self.imports.forget_idle();
         let staged = Staged {
-            owner: call.caller.owner.clone(),
             new,
             reader: Reader::new(self.options.ceilings.max_source_kb as usize * 1024),
             came: 0,
@@ -107,7 +140,7 @@ impl Ops {
         };
         let alone = {
             let mut all = self.imports.lock();
-            all.insert(call.subject, staged);
+            all.insert(call.subject, Place { owner: call.caller.owner.clone(), staged: Some(staged) });
             all.len() == 1
         };
         if alone {
@@ -124,7 +157,7 @@ impl Ops {
         at: u64,
         bytes: Vec<u8>,
     ) -> Result<DurableReply, OpError> {
-        let (id, mut staged) = self.imports.take(call.caller, import)?;
+        let (in_use, mut staged) = self.imports.take(call.caller, import)?;
         if staged.came != at || bytes.len() > PART_BYTES {
             return Err(invalid(format!("parts of at most {PART_BYTES} bytes must come in order")));
         }
@@ -134,8 +167,14 @@ impl Ops {
         let mut staged = self.checks.blocking(&call.caller.holder(), feed).await??;
         staged.touched = Instant::now();
         staged.reservation.resize(staged.reader.decoded_bytes + staged.reader.rest.capacity())?;
-        self.imports.lock().insert(id, staged);
+        in_use.put_back(staged);
         Ok(DurableReply::Importing(import.to_owned()))
+    }
+
+    /// Returns the memory of a file that nobody continues; a part that is being read is the last one.
+    pub(super) fn import_drop(&self, call: &VerbCall<'_>, import: &str) -> DurableReply {
+        self.imports.forget(call.caller, import);
+        DurableReply::Importing(import.to_owned())
     }
 
     pub(super) async fn import_end(
@@ -143,7 +182,9 @@ impl Ops {
         call: &VerbCall<'_>,
         import: &str,
     ) -> Result<DurableReply, OpError> {
-        let (_, staged) = self.imports.take(call.caller, import)?;
+        let (in_use, staged) = self.imports.take(call.caller, import)?;
+        // No other request continues it.
+        drop(in_use);
         // The file counts until it is stored.
         let Staged { new, reader, reservation: _reservation, .. } = staged;
         let file = self.checks.blocking(&call.caller.holder(), move || reader.whole()).await??;
@@ -274,7 +315,7 @@ impl Reader {
     }
 
     fn record(&mut self, line: &[u8]) -> Result<(), String> {
-        let record: ArchiveRecord = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let record: ArchiveRecord = read_json("the record", line)?;
         let (rank, once) = rank(&record);
         if rank < self.rank
             || (once && rank == self.rank && rank > 0)

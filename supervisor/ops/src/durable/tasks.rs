@@ -120,6 +120,7 @@ impl Ops {
         let task = match task {
             Some(task) => Some(task.trim().parse::<TaskId>().map_err(|_| {
                 OpError::new(ErrorCode::ValidationError, format!("{task:?} is not the id of a task"))
+                    .with_hint("`vm-system task list` shows the ids of the pending tasks")
             })?),
             None => None,
         };

@@ -211,9 +211,7 @@ impl Work {
         let tag = self.tag;
         let marker = if tag == "red" { "- test:" } else { "- action:" };
         for (line, text) in &self.unparseable {
-            problems.add(*line, || {
-                format!("Block \"{id}\" has unparseable line in {tag} at line {line}: \"{text}\"")
-            });
+            problems.add(*line, || format!("Block \"{id}\" has unparseable line in {tag}: \"{text}\""));
         }
         if self.items.is_empty() {
             problems.add(self.line, || format!("Block \"{id}\" has <{tag}> but no \"{marker}\" lines"));
@@ -228,7 +226,7 @@ impl FoundBlock {
         if id.len() > BLOCK_ID_BYTES {
             problems.add(*first_line, || format!("Block id \"{id}…\" has more than {BLOCK_ID_BYTES} bytes"));
         } else if !is_block_id(id) {
-            problems.add(*first_line, || format!("Block id \"{id}\" must be NN-kebab-case format"));
+            problems.add(*first_line, || format!("Block id \"{id}\" must be two digits, a hyphen and lower-case words with hyphens, such as \"01-read-files\""));
         }
         if !self.closed {
             problems.add(*first_line, || format!("Block \"{id}\" never closed with </block>"));

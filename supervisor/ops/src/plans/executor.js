@@ -117,8 +117,23 @@ function walk(block) {
   finish(block);
 }
 
+// The blocks that `PLAN_DONE` names.
+function named(text) {
+  let ids;
+  try {
+    ids = JSON.parse(text);
+  } catch (error) {
+    ids = undefined;
+  }
+  if (!Array.isArray(ids)) throw new TypeError('PLAN_DONE must be a JSON list of the ids of blocks, such as ["01-first"]');
+  for (const id of ids) {
+    if (!PLAN.blocks.some((block) => block.id === id)) console.warn(`PLAN_DONE: the plan has no block ${id}`);
+  }
+  return ids;
+}
+
 function main() {
-  const before = new Set(env.PLAN_DONE === undefined ? DONE : JSON.parse(env.PLAN_DONE));
+  const before = new Set(env.PLAN_DONE === undefined ? DONE : named(env.PLAN_DONE));
   for (const block of PLAN.blocks) {
     if (before.has(block.id)) {
       done.push(block.id);

@@ -129,12 +129,12 @@ done
 ";
     let errors = "Plan validation failed:
 line 1: <mission> tag is empty
-line 2: Block id \"1-x\" must be NN-kebab-case format
+line 2: Block id \"1-x\" must be two digits, a hyphen and lower-case words with hyphens, such as \"01-read-files\"
 line 2: Block \"1-x\" missing <red> or <actions> tag
 line 2: Block \"1-x\" missing <success> tag
 line 3: Block \"1-x\" has empty <intro> tag
 line 5: Block \"02-a\" missing <intro> tag
-line 8: Block \"02-a\" has unparseable line in red at line 8: \"nonsense\"
+line 8: Block \"02-a\" has unparseable line in red: \"nonsense\"
 line 10: Block \"02-a\" has <success> but no \"- [ ]\" items
 line 14: Block \"02-a\" never closed with </block>
 line 14: Duplicate block id \"02-a\"

@@ -81,6 +81,7 @@ impl Fake {
             worktree_path,
             as_user: _,
             libraries: _,
+            restores,
         } = request;
         let mut session = Session {
             id,
@@ -90,7 +91,7 @@ impl Fake {
             workspace_id,
             base_commit_oid,
             worktree_path: worktree_path.display().to_string(),
-            status: SessionStatus::Ready,
+            status: if restores.is_some() { SessionStatus::Starting } else { SessionStatus::Ready },
             created_at: Timestamp(1),
             closed_at: None,
             last_error: None,
@@ -308,6 +309,39 @@ impl RuntimeApi for Fake {
         follower: Option<Follower>,
     ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(self.run(session, *request, template, follower))
+    }
+    fn suspend_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
+    }
+    fn resume_session(&self, id: SessionId) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        let live = self.live(id);
+        Box::pin(async move { live.and(Err(RuntimeError::Internal("not simulated".to_owned()))) })
+    }
+    fn is_suspended(&self, _id: SessionId) -> bool {
+        false
+    }
+    fn repeat_input(
+        &self,
+        session: SessionId,
+        request: Box<ExecuteRequest>,
+        template: Option<Arc<PolicySnapshot>>,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        Box::pin(self.run(session, *request, template, None))
+    }
+    fn finish_restoration(
+        &self,
+        session: SessionId,
+        name: Option<String>,
+        facts: JsonText,
+    ) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(async move {
+            self.live(session)?;
+            let write = Write::SessionRestored { id: session, name, runtime_meta: facts };
+            self.store.apply(write).await.map_err(RuntimeError::Store)?;
+            let row = self.store.session(&vm_system_record::Scope::All, session).await;
+            Ok(row.map_err(RuntimeError::Store)?.ok_or(RuntimeError::NotLive)?.session)
+        })
     }
     fn submit_answer(
         &self,

@@ -110,11 +110,23 @@ async fn session_is_found_by_its_name_the_live_one_first() {
     assert_eq!(found("build").await, Ok(first.clone()), "the only one, though it has ended");
     let second = make().await;
     assert_eq!(found("build").await, Ok(second.clone()));
-    let third = make().await;
-    let error = found("build").await.expect_err("two are live");
-    assert_eq!(error.code, ErrorCode::ValidationError);
-    assert!(error.message.contains(&second) && error.message.contains(&third), "{}", error.message);
-    assert!(!error.message.contains(&first), "{}", error.message);
+    let again = NewSession { name: Some("build".to_owned()), ..new_session(&template) };
+    let error = bench.request(Op::SessionCreate(Box::new(again.clone()))).await.expect_err("one is live");
+    assert_eq!(error.code, ErrorCode::Conflict);
+    assert!(error.hint.is_some_and(|hint| hint.contains("session close")), "a hint");
+    let details = error.details.and_then(|details| details.to_value()).expect("details");
+    assert_eq!(details["session_id"], second.as_str());
+    assert_eq!(found("build").await, Ok(second.clone()), "as before");
+    // Of two requests at the same time one gets the name.
+    bench.request(Op::SessionClose { session: second.clone() }).await.expect("live");
+    let create = || Op::SessionCreate(Box::new(again.clone()));
+    let (one, other) = tokio::join!(bench.request(create()), bench.request(create()));
+    assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+    let third = found("build").await.expect("the live one");
+    bench.request(Op::SessionClose { session: third.clone() }).await.expect("live");
+    assert_eq!(found("build").await, Ok(third), "of those that have ended the newest");
+    let theirs = bench.ops.call(&bob(), create(), None, None).await;
+    assert!(!matches!(theirs, Err(error) if error.code == ErrorCode::Conflict), "names of others are theirs");
 }
 
 #[tokio::test]
@@ -125,7 +137,7 @@ async fn name_means_a_row_of_the_callers_own_for_administrators_too() {
     let request = async |op| bench.ops.call(&admin(), op, None, None).await;
     let error = request(get("backup")).await.expect_err("it is Alice's");
     assert_eq!(error.code, ErrorCode::TemplateNotFound);
-    assert!(error.hint.is_some_and(|hint| hint.contains("has only its id here")), "a hint");
+    assert!(error.hint.is_some_and(|hint| hint.contains("what others own is named by its id")), "a hint");
     assert!(request(get(&theirs)).await.is_ok(), "by its id");
     assert!(request(get(&theirs[..35])).await.is_ok(), "by the beginning of its id");
     request(template("backup")).await.expect("a name of the administrator's own");

@@ -6,7 +6,10 @@ use vm_system_protocol::control::{ErrorCode, Health, ListPage, Op, Reply};
 #[tokio::test]
 async fn health_doctor_and_information_reply() {
     let bench = OpsBench::new();
-    assert_eq!(bench.request(Op::Health).await, Ok(Reply::Health(Health { status: "ok".to_owned() })));
+    assert_eq!(
+        bench.request(Op::Health).await,
+        Ok(Reply::Health(Health { status: "ok".to_owned(), memory: "normal".to_owned() }))
+    );
     bench.faults.set(Some("the disk is full"));
     let sick = bench.request(Op::Health).await.expect_err("it cannot write");
     assert_eq!(sick.code, ErrorCode::StorageUnavailable);

@@ -244,3 +244,42 @@ fn requests_of_one_execution_are_counted() {
     };
     assert_eq!([open(), open(), open()], [Ok(()), Ok(()), Err("ERR_NET_LIMIT".to_owned())]);
 }
+
+/// The time of a decision is bounded, whatever rows a template has.
+#[test]
+fn rows_with_too_many_patterns_grant_nothing_and_refusals_are_counted() {
+    let pattern = |count: usize| format!(r#"{{"allow":[{}]}}"#, vec![r#""a.test""#; count].join(","));
+    let session = with_rows(&[&pattern(250), &pattern(7), r#"{"allow":["b.test"]}"#]);
+    let policy = super::super::effective(&session, None, &wide_operator());
+    assert!(decide(&policy, request("GET", "http://a.test/")).is_ok());
+    assert_eq!(decide(&policy, request("GET", "http://b.test/")), Err("ERR_NET_DENIED".to_owned()));
+    let (mut usage, mut session) = (HostUsage::default(), SessionUsage::default());
+    let mut code = || {
+        let call = HttpCall::Open { exchange: 1, request: request("GET", "http://b.test/") };
+        let denial = judge(&policy, HostRequest::Http(call), &mut usage, &mut session).expect_err("refused");
+        usage.denied(denial.module, denial.name);
+        denial.error.code
+    };
+    assert!((0..1_000).all(|_| code() == "ERR_NET_DENIED"));
+    assert_eq!(code(), "ERR_NET_LIMIT");
+    for config in [
+        format!(r#"{{"allow":["a"],"secrets":["{}"]}}"#, "x".repeat(65)),
+        format!(r#"{{"allow":["a"],"secrets":[{}]}}"#, vec![r#""x""#; 65].join(",")),
+        format!(r#"{{"allow":["a"],"methods":[{}]}}"#, vec![r#""X""#; 17].join(",")),
+    ] {
+        let config = JsonText::from_untrusted(config);
+        assert!(crate::read_row(CapabilityKind::Net, "a", &config).is_err());
+    }
+}
+
+#[test]
+fn a_secret_goes_to_named_hosts_by_https_unless_http_is_written() {
+    let covers = |pattern: &str, url: &str| {
+        NetPattern::of_secret(pattern).expect(pattern).covers(&crate::net::NetUrl::parse(url).expect(url))
+    };
+    assert!(covers("a.test", "https://a.test/") && !covers("a.test", "http://a.test/"));
+    assert!(covers("http://a.test", "http://a.test/"));
+    for bad in ["*", "https://*", "https://*:443", "*.a.test", "https://*.a.test/x"] {
+        assert!(NetPattern::of_secret(bad).is_err(), "{bad}");
+    }
+}

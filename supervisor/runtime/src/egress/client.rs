@@ -135,7 +135,10 @@ async fn open(
     let share = egress.0.exchanges.take(holder);
     let share = share.map_err(|refusal| limit(format!("{refusal}; {}", refusal.hint())))?;
     let process = egress.process().await?;
+    // Before it is known as an exchange: a process that reads slowly is not sent more than this.
+    let turn = process.turn().await;
     request.terms.owner = egress.number_of(holder);
+    request.terms.own_ports.clone_from(&egress.0.config.own_ports);
     let record = HttpRecord {
         method: request.method.clone(),
         origin,
@@ -160,7 +163,7 @@ async fn open(
         share,
     };
     state.under_way.insert(exchange, begun);
-    process.send(ToEgress::Open { exchange: number, request: Box::new(request) });
+    process.open(number, request, turn);
     Ok(HttpReply::Done)
 }
 

@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use vm_system_protocol::codec;
-use vm_system_protocol::egress::{FromEgress, HttpProgress, ToEgress};
+use vm_system_protocol::egress::{EgressRequest, FromEgress, HttpProgress, ToEgress};
 use vm_system_protocol::limits::EGRESS_MESSAGE_BYTES;
 use vm_system_protocol::worker::HostError;
 use vm_system_spawn::child::ChildProcess;
@@ -22,13 +22,21 @@ use vm_system_spawn::egress::{connect_to_egress, start_egress};
 /// What is read from the channel at a time (bytes).
 const READ_BYTES: usize = 128 * 1024;
 
+/// Requests that wait to be written at a time.
+const OPENINGS: usize = 64;
+
 /// A process that was started. When it is dropped, with the last exchange, its channel is closed and it exits.
 #[derive(Debug)]
 pub(super) struct EgressProcess {
-    orders: mpsc::UnboundedSender<ToEgress>,
+    orders: mpsc::UnboundedSender<QueuedOrder>,
+    /// Requests that may wait to be written.
+    openings: Arc<Semaphore>,
     routes: Arc<Routes>,
     pid: Option<u32>,
 }
+
+/// A message to the process, with the turn of a request, which ends when it is written.
+type QueuedOrder = (ToEgress, Option<OwnedSemaphorePermit>);
 
 /// Which session an exchange belongs to.
 #[derive(Debug, Default)]
@@ -129,7 +137,7 @@ impl EgressProcess {
         let (orders, outgoing) = mpsc::unbounded_channel();
         let routes = Arc::new(Routes::default());
         inner.tasks.spawn(run(Arc::clone(inner), Arc::clone(&routes), (reader, writer), outgoing, child));
-        Ok(Arc::new(Self { orders, routes, pid }))
+        Ok(Arc::new(Self { orders, openings: Arc::new(Semaphore::new(OPENINGS)), routes, pid }))
     }
 
     pub(super) fn pid(&self) -> Option<u32> {
@@ -162,9 +170,19 @@ impl EgressProcess {
         self.routes.lock().exchanges.remove(&number);
     }
 
+    /// Waits until few requests are ahead of the next one.
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        // It is never closed.
+        Arc::clone(&self.openings).acquire_owned().await.ok()
+    }
+
+    pub(super) fn open(&self, exchange: u64, request: EgressRequest, turn: Option<OwnedSemaphorePermit>) {
+        let _ = self.orders.send((ToEgress::Open { exchange, request: Box::new(request) }, turn));
+    }
+
     /// Does not wait: each exchange has at most one piece under way.
     pub(super) fn send(&self, order: ToEgress) {
-        let _ = self.orders.send(order);
+        let _ = self.orders.send((order, None));
     }
 }
 
@@ -188,11 +206,11 @@ async fn run(
     inner: Arc<Inner>,
     routes: Arc<Routes>,
     (mut reader, mut writer): (OwnedReadHalf, OwnedWriteHalf),
-    mut orders: mpsc::UnboundedReceiver<ToEgress>,
+    mut orders: mpsc::UnboundedReceiver<QueuedOrder>,
     child: Option<ChildProcess>,
 ) {
     let writing = async {
-        while let Some(order) = orders.recv().await {
+        while let Some((order, _turn)) = orders.recv().await {
             if let Err(error) = write(&mut writer, &order).await {
                 return format!("its channel failed: {error}");
             }

@@ -114,6 +114,9 @@ fn apply_one(
             sessions::end(c, *id, *status, *at, reason, last_error.as_deref())
         }
         Write::SessionRestoring { id, at, detail } => sessions::restoring(c, *id, *at, detail),
+        Write::SessionRestored { id, name, runtime_meta } => {
+            sessions::restored(c, *id, name.as_deref(), runtime_meta)
+        }
         Write::SessionEvent { session, kind, at, detail } => {
             sessions::event(c, *session, *kind, *at, detail.as_deref())
         }
@@ -130,6 +133,7 @@ fn apply_one(
         // Written together with its start: one row.
         Write::ExecutionEnded(execution) if ends.of(execution.id).is_some() => Ok(1),
         Write::ExecutionEnded(execution) => executions::end(c, execution),
+        Write::ExecutionFacts { id, facts } => executions::add_facts(c, *id, *facts),
         Write::ExecutionDegraded { id } => executions::degraded(c, *id),
         Write::Events(events) => executions::events(c, events),
         Write::HostRestart { at, alive } => sessions::host_restart(c, *at, alive),

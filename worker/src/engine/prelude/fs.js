@@ -278,6 +278,15 @@
     native.callAdd(callback, error ? [error] : [null, value]);
   };
 
+  const missing = [
+    ['files are read and written as a whole, or with createReadStream and createWriteStream',
+      ['open', 'close', 'fstat', 'ftruncate', 'fsync', 'truncate', 'opendir']],
+    ['sessions make no links', ['link', 'symlink', 'readlink']],
+    ['owners, modes and times of files are not changed', ['chmod', 'chown', 'lchown', 'utimes', 'lutimes']],
+    ['folders are copied with readdir and copyFile', ['cp']],
+    ['files are not watched', ['watch', 'watchFile', 'unwatchFile']],
+  ];
+
   const make = () => {
     const fs = {};
     const promises = {};
@@ -320,6 +329,16 @@
     }
     fs.Stats = Stats;
     fs.Dirent = Dirent;
+    // Calls of Node that there are not: refused by name when they are made.
+    for (let i = 0; i < missing.length; i++) {
+      const [why, names] = missing[i];
+      for (let j = 0; j < names.length; j++) {
+        const refused = (name) => ({ [name]() { throw captured.part('node_errors').unavailable(`fs.${name}`, why); } }[name]);
+        fs[names[j]] = refused(names[j]);
+        fs[`${names[j]}Sync`] = refused(`${names[j]}Sync`);
+        promises[names[j]] = { async [names[j]]() { throw captured.part('node_errors').unavailable(`fs.promises.${names[j]}`, why); } }[names[j]];
+      }
+    }
     return fs;
   };
   let fs;

@@ -101,11 +101,26 @@ fn transform<'a>(
     // there; such a text is parsed as a script, in which `await` is allowed only in functions.
     let parse = |source_type| {
         let parsed = Parser::new(&allocator, text, source_type).parse();
-        (!parsed.panicked && !parsed.diagnostics.has_errors()).then_some(parsed.program)
+        if !parsed.panicked && !parsed.diagnostics.has_errors() {
+            return Ok(Some(parsed.program));
+        }
+        match SourceError::first(parsed.diagnostics.errors(), text) {
+            Some(error) if error.message == USING_IN_A_SCRIPT => {
+                Err(SourceError { message: NO_USING.to_owned(), ..error })
+            }
+            _ => Ok(None),
+        }
     };
-    let as_module = if found.awaits { parse(SourceType::mjs()) } else { None };
-    let Some(program) = as_module.or_else(|| parse(SourceType::script())) else { return Ok(None) };
-    let program = &program;
+    let as_module = if found.awaits { parse(SourceType::mjs())? } else { None };
+    let program = match as_module {
+        Some(program) => Some(program),
+        None => parse(SourceType::script())?,
+    };
+    let Some(program) = &program else { return Ok(None) };
+    if let Some(using) = program.body.iter().find_map(disposing) {
+        let (line, column) = place(text, using.span.start as usize);
+        return Err(SourceError { message: NO_USING.to_owned(), line, column });
+    }
     if program.body.iter().any(|statement| statement.as_module_declaration().is_some()) {
         return Ok(None);
     }
@@ -123,6 +138,26 @@ fn transform<'a>(
     let awaits = found.awaits && program.source_type.is_module() && awaits_at_top(program);
     let (text, map) = edits.apply(text);
     Ok(Some(Prepared { text, map, declared, awaits }))
+}
+
+/// The parser's message for `using` at the top level of a script.
+const USING_IN_A_SCRIPT: &str = "'using' declarations are not allowed at the top level of a script";
+/// A script has no end at which its resources could be disposed of: its names live as long as the session.
+const NO_USING: &str = "`using` is not allowed at the top level of a script: put it into a block or a function, or into a module";
+
+/// A declaration with `using` or `await using`.
+fn disposing<'a, 'b>(statement: &'b Statement<'a>) -> Option<&'b VariableDeclaration<'a>> {
+    match statement {
+        Statement::VariableDeclaration(declaration)
+            if matches!(
+                declaration.kind,
+                VariableDeclarationKind::Using | VariableDeclarationKind::AwaitUsing
+            ) =>
+        {
+            Some(declaration)
+        }
+        _ => None,
+    }
 }
 
 /// Turns one top-level declaration into a `var`.

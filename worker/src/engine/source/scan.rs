@@ -5,7 +5,7 @@ use std::collections::HashSet;
 /// The relevant words that occur anywhere in a text, strings and comments included.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) struct Words {
-    /// `let`, `const` or `class`.
+    /// `let`, `const`, `class` or `using`.
     pub(in crate::engine) declares: bool,
     /// `await`.
     pub(in crate::engine) awaits: bool,
@@ -93,7 +93,7 @@ pub(in crate::engine) fn words(text: &str, names: &HashSet<String>) -> Words {
         }
         depth.see_word(&bytes[start..at]);
         match &bytes[start..at] {
-            b"let" | b"const" | b"class" => found.declares = true,
+            b"let" | b"const" | b"class" | b"using" => found.declares = true,
             b"await" => found.awaits = true,
             word if !names.is_empty() => {
                 found.names |= std::str::from_utf8(word).is_ok_and(|word| names.contains(word));
@@ -121,7 +121,9 @@ mod tests {
     #[test]
     fn declarations_awaits_braces_and_known_constants_need_it() {
         let names = HashSet::from(["limit".to_owned()]);
-        for text in ["let a", "const\tb=1", "class C{}", "await p", " {a:1}", "limit++", "x;limit=3"] {
+        for text in
+            ["let a", "const\tb=1", "class C{}", "await p", " {a:1}", "using r=x", "limit++", "x;limit=3"]
+        {
             assert!(words(text, &names).need_parsing(), "{text}");
         }
     }

@@ -8,6 +8,7 @@ use axum::http::{Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde_json::Value;
+use vm_system_protocol::input::not_json;
 use vm_system_runtime::shares::ShareRefusal;
 
 /// Longest text of the service that is forwarded (bytes).
@@ -85,7 +86,7 @@ where
 /// The error for a body that is not a message, with the texts of [`lines`](super::super::lines).
 fn unreadable(body: &[u8], why: &str) -> ErrorData {
     match serde_json::from_slice::<Value>(body) {
-        Err(error) => ErrorData::parse_error(format!("not JSON: {error}"), None),
+        Err(error) => ErrorData::parse_error(not_json(&error), None),
         Ok(Value::Array(_)) => {
             ErrorData::invalid_request("batches are not supported: send one message per request", None)
         }

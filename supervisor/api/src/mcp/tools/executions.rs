@@ -1,6 +1,7 @@
 //! Tools for executions: start, state, output.
 
 use super::programs::{Deletion, ask_first, confirmed};
+use super::session_tasks::{ListedSessionTask, session_tasks};
 use super::{Effect, ToolResult, ToolRow, ToolSet};
 use crate::mcp::call::ToolCall;
 use crate::mcp::outcome;
@@ -10,6 +11,7 @@ use crate::mcp::views::{self, ExecutionView, TaskStatusView, TaskView, VariableV
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListCursor, ListPage, NewRun, Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
@@ -66,7 +68,7 @@ pub(super) fn rows() -> Vec<ToolRow> {
             name: "list_executions",
             title: "List executions",
             description: "Executions of programs, newest first (at most 200), each with its pending task; which is the \
-                current one.",
+                current one. Also the pending tasks of sessions.",
             input: schema::input::<List>,
             output: schema::output::<ExecutionList>,
             effect: Effect::Reads,
@@ -313,6 +315,9 @@ struct ExecutionList {
     /// True: there may be more, older ones
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<bool>,
+    /// Executions of sessions that wait for the answer to a task; only without programId, and with no status or `waiting`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_tasks: Option<Vec<ListedSessionTask>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -346,7 +351,10 @@ struct Summary {
 
 async fn list(call: &ToolCall<'_>) -> ToolResult {
     let List { program_id, status } = call.input()?;
+    let with_sessions =
+        program_id.is_none() && status.is_none_or(|status| status == ExecutionStatus::Waiting);
     let (runs, truncated) = runs(call, program_id, status).await?;
+    let session_tasks = if with_sessions { session_tasks(call, &runs).await? } else { Vec::new() };
     let current = call.current().await?.map(|run| run.execution.id);
     let prompts = prompts(call, &runs).await?;
     let listed = runs.iter().map(|run| ListedExecution {
@@ -359,8 +367,19 @@ async fn list(call: &ToolCall<'_>) -> ToolResult {
         is_current: current == Some(run.execution.id),
         summary: Summary { current_prompt: prompts.get(&run.execution.id).cloned() },
     });
-    let data = ExecutionList { executions: listed.collect(), truncated: truncated.then_some(true) };
-    let text = serde_json::to_string_pretty(&json!(data.executions)).unwrap_or_default();
+    let data = ExecutionList {
+        executions: listed.collect(),
+        truncated: truncated.then_some(true),
+        session_tasks: (!session_tasks.is_empty()).then_some(session_tasks),
+    };
+    let mut text = serde_json::to_string_pretty(&json!(data.executions)).unwrap_or_default();
+    for task in data.session_tasks.iter().flatten() {
+        let _ = write!(
+            text,
+            "\nTask of session {}: submitTask executionId={}: {}",
+            task.session_id, task.execution_id, task.prompt
+        );
+    }
     let output = ToolOutput::new(text, &data);
     Ok(if truncated { output.and("[truncated: there may be more, older executions]") } else { output })
 }

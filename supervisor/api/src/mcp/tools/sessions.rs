@@ -343,7 +343,11 @@ fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
         add(&format!("Waiting for an answer (submitTask executionId={id}): {prompt}"));
     }
     if let Some(error) = &execution.error {
-        add(&format!("Error: {}", error.message));
+        let label = if error.message.starts_with("Error: ") { "" } else { "Error: " };
+        add(&format!("{label}{}", error.message));
+        for place in events.iter().rev().find_map(views::places_of).into_iter().flatten() {
+            add(place);
+        }
     }
     let data = EvaluationView {
         session_id: execution.session_id.to_string(),
@@ -389,7 +393,7 @@ async fn inspect(call: &ToolCall<'_>) -> ToolResult {
     let Which { session_id } = call.input()?;
     let session = one(call, Op::SessionGet { session: session_id }).await?;
     let mut data = InspectionView { session: SessionView::of(&session), inspection: None };
-    if session.status == SessionStatus::Ready {
+    if matches!(session.status, SessionStatus::Ready | SessionStatus::Suspended) {
         match call.perform(Op::SessionInspect { session: session.id.to_string() }).await? {
             Reply::Inspection(inspection) => data.inspection = Some(*inspection),
             other => return Err(ToolError::unexpected(&other)),
@@ -493,7 +497,7 @@ async fn close(call: &ToolCall<'_>) -> ToolResult {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct List {
     /// Only sessions with this status
-    #[schemars(with = "Option<String>", extend("enum" = ["starting", "ready", "crashed", "closed", "waiting"]))]
+    #[schemars(with = "Option<String>", extend("enum" = ["starting", "ready", "crashed", "closed", "waiting", "suspended"]))]
     status: Option<SessionStatus>,
     /// Only sessions of this engine (default quickjs)
     #[schemars(with = "Option<String>", extend("enum" = ["quickjs", "cvm"]))]

@@ -327,9 +327,9 @@ pub(super) fn runs(
     let found = |row: &Row<'_>| {
         Ok(RunRow {
             row: executions::execution(row)?,
-            program: ProgramId::from_bytes(row.get(25)?),
-            version: small(row, 26, "program run")?,
-            program_name: if row.get(28)? { row.get(27)? } else { None },
+            program: ProgramId::from_bytes(row.get(26)?),
+            version: small(row, 27, "program run")?,
+            program_name: if row.get(29)? { row.get(28)? } else { None },
         })
     };
     if execution.is_some() { select.rows(c, found) } else { select.readable_rows(c, run_weight, found) }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, Metrics, ResultValue};
-use vm_system_record::{ExecutionRow, Owner, Page, RunningExecutionRow, Scope, weight_of_event};
+use vm_system_record::{ExecutionRow, Owner, Page, RepeatFacts, RunningExecutionRow, Scope, weight_of_event};
 
 /// The type and the preview of a session's result are in its value event, which is one of the last events.
 pub(super) const COLUMNS: &str =
@@ -15,8 +15,11 @@ pub(super) const COLUMNS: &str =
     CASE WHEN status = 'ok' AND kind <> 'program' THEN (SELECT label FROM events WHERE execution = executions.id
         AND seq > executions.events - 4 AND type = 'value' ORDER BY seq DESC LIMIT 1) END,
     CASE WHEN status = 'ok' AND kind <> 'program' THEN (SELECT text FROM events WHERE execution = executions.id
-        AND seq > executions.events - 4 AND type = 'value' ORDER BY seq DESC LIMIT 1) END
+        AND seq > executions.events - 4 AND type = 'value' ORDER BY seq DESC LIMIT 1) END, facts
     FROM executions";
+
+/// The place of `facts`, behind the columns that are read for lists of programs, too.
+const FACTS: usize = 25;
 
 pub(super) fn by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Option<ExecutionRow>> {
     let mut select = Select::new(COLUMNS);
@@ -126,6 +129,7 @@ pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
             degraded: row.get(6)?,
             events: None,
         },
+        facts: RepeatFacts::from_bits(row.get(FACTS)?),
     })
 }
 

@@ -40,6 +40,8 @@ impl<'a> Ends<'a> {
                 | Write::SessionInsert { .. }
                 | Write::SessionReady { .. }
                 | Write::SessionRestoring { .. }
+                | Write::SessionRestored { .. }
+                | Write::ExecutionFacts { .. }
                 | Write::SessionMeta { .. }
                 | Write::KeyClaim(_)
                 | Write::KeyResponse { .. }

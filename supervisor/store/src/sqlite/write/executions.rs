@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use std::borrow::Cow;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics, ResultValue};
-use vm_system_record::{Entity, StoreError};
+use vm_system_record::{Entity, RepeatFacts, StoreError};
 
 /// `end`: the same record, or the final one if the execution ends in the same commit.
 pub(super) fn start(
@@ -22,9 +22,9 @@ pub(super) fn start(
         c,
         "INSERT INTO executions (id, session, owner, name, kind, status, degraded, input, path, args, env, started_at,
              ended_at, result, error_code, error_message, error_reason, duration_ms, cpu_ms, host_wait_ms, events,
-             output_bytes, heap_peak_bytes)
+             output_bytes, heap_peak_bytes, facts)
          VALUES (?1, ?2, (SELECT owner FROM sessions WHERE id = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
-             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, 0)",
         params![
             execution.id.as_bytes(),
             execution.session_id.as_bytes(),
@@ -161,6 +161,17 @@ pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, SqliteFa
         ],
     )?;
     if rows == 0 { Err(missing_or_finished(c, execution.id)) } else { Ok(rows) }
+}
+
+pub(super) fn add_facts(c: &Connection, id: ExecutionId, facts: RepeatFacts) -> Result<u64, SqliteFailure> {
+    match run(
+        c,
+        "UPDATE executions SET facts = facts | ?2 WHERE id = ?1",
+        params![id.as_bytes(), facts.bits()],
+    )? {
+        0 => Err(StoreError::missing(Entity::Execution).into()),
+        rows => Ok(rows),
+    }
 }
 
 pub(super) fn degraded(c: &Connection, id: ExecutionId) -> Result<u64, SqliteFailure> {

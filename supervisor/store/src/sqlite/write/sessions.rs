@@ -82,6 +82,20 @@ pub(super) fn ready(c: &Connection, id: SessionId) -> Result<u64, SqliteFailure>
     }
 }
 
+pub(super) fn restored(
+    c: &Connection,
+    id: SessionId,
+    name: Option<&str>,
+    runtime_meta: &JsonText,
+) -> Result<u64, SqliteFailure> {
+    let sql = "UPDATE sessions SET status = 'ready', name = ?2, runtime_meta = ?3
+         WHERE id = ?1 AND status = 'starting'";
+    match run(c, sql, params![id.as_bytes(), name, runtime_meta.as_str()])? {
+        0 => Err(missing_or_finished(c, id)),
+        rows => Ok(rows),
+    }
+}
+
 pub(super) fn restoring(
     c: &Connection,
     id: SessionId,

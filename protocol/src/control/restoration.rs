@@ -1,0 +1,85 @@
+//! The request to restore a session, and its inputs as JSON, which all clients write in the same form. No I/O.
+
+use crate::codec::{Decode, Encode};
+use crate::json::JsonText;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The options of a restoration.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NewRestoration {
+    /// The ended session.
+    pub session: String,
+    /// Repeat inputs that had effects outside of the session, too.
+    pub repeat_effects: bool,
+    /// What the record of inputs does not have.
+    pub inputs: Vec<GivenInput>,
+    /// Reply when the new session is ready (true), or as soon as its startup files have run.
+    pub wait: bool,
+}
+
+/// What the record of an input does not have: values that were redacted, arguments, the text of a sent file.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct GivenInput {
+    /// The number of the input, from 1.
+    pub input: u64,
+    /// Merged into the recorded `args` (an object; JSON merge patch, RFC 7396).
+    pub args: Option<JsonText>,
+    /// Variables that replace those of the same name.
+    pub env: Vec<(String, String)>,
+    pub argv: Option<Vec<String>>,
+    /// The text of a file that the client had sent.
+    pub source: Option<String>,
+}
+
+/// A [`GivenInput`] as clients write it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    input: u64,
+    args: Option<Map<String, Value>>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    argv: Option<Vec<String>>,
+    source: Option<String>,
+}
+
+impl GivenInput {
+    /// Reads a list (`[{"input": 1, "env": {"A": "b"}}]`); the error says what is wrong with which element.
+    pub fn list(json: Value) -> Result<Vec<Self>, String> {
+        let Value::Array(list) = json else {
+            return Err("inputs is no list: [{\"input\": 1, \"env\": {\"NAME\": \"value\"}}]".to_owned());
+        };
+        let read = |(at, element): (usize, Value)| {
+            let written: Written =
+                serde_json::from_value(element).map_err(|error| format!("inputs[{at}]: {error}"))?;
+            Ok(Self {
+                input: written.input,
+                args: written.args.map(|args| JsonText::from_value(&Value::Object(args))),
+                env: written.env.into_iter().collect(),
+                argv: written.argv,
+                source: written.source,
+            })
+        };
+        list.into_iter().enumerate().map(read).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GivenInput;
+    use serde_json::json;
+
+    #[test]
+    fn inputs_are_read_with_their_parts_and_errors_name_the_element() {
+        let given = GivenInput::list(json!([{ "input": 2, "args": { "a": 1 }, "env": { "B": "c" } }]));
+        let given = given.expect("a list").remove(0);
+        assert_eq!((given.input, given.env), (2, vec![("B".to_owned(), "c".to_owned())]));
+        assert_eq!(given.args.expect("args").as_str(), r#"{"a":1}"#);
+        assert!(GivenInput::list(json!({})).expect_err("no list").starts_with("inputs is no list"));
+        let wrong = GivenInput::list(json!([{ "input": 1 }, { "input": 2, "envs": {} }]))
+            .expect_err("a typing error");
+        assert!(wrong.starts_with("inputs[1]: unknown field `envs`"), "{wrong}");
+    }
+}

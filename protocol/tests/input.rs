@@ -1,0 +1,149 @@
+//! Errors of texts that clients and operators write: the field and what it must be, without a word of the serde libraries.
+
+use serde::Deserialize;
+use serde_json::Value;
+use vm_system_protocol::input::{read_json, read_value};
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Mode {
+    Full,
+    NoUserns,
+    None,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "only read")]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    #[serde(default)]
+    paths: Vec<String>,
+    #[serde(default)]
+    most: Option<u32>,
+    #[serde(default)]
+    on: bool,
+    #[serde(default)]
+    mode: Option<Mode>,
+    #[serde(default)]
+    share: f64,
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[expect(dead_code, reason = "only read")]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default)]
+    rules: Vec<Rule>,
+    #[serde(default)]
+    env: std::collections::BTreeMap<String, String>,
+    #[serde(default)]
+    pair: Option<(u8, u8)>,
+}
+
+fn why(text: &str) -> String {
+    let text_error = read_json::<Document>("the body", text.as_bytes()).map(drop).expect_err(text);
+    // A value that was parsed before has the same errors.
+    if let Ok(value) = serde_json::from_str::<Value>(text)
+        && !text.contains("\"name\":\"a\",\"name\"")
+    {
+        let value_error = read_value::<Document>("the body", value).map(drop).expect_err(text);
+        assert_eq!(text_error, value_error);
+    }
+    text_error
+}
+
+#[test]
+fn errors_name_the_field_and_what_it_must_be() {
+    let cases = [
+        (
+            "{\"rules\":[{\"name\":\"a\",\"paths\":\"x\"}]}",
+            "`rules[0].paths` must be a list, not the text \"x\"",
+        ),
+        ("{\"rules\":{}}", "`rules` must be a list, not an object"),
+        ("{\"rules\":[1]}", "`rules[0]` must be an object, not 1"),
+        ("{\"rules\":[{\"name\":null}]}", "`rules[0].name` must be a text, not null"),
+        ("{\"rules\":[{\"name\":[]}]}", "`rules[0].name` must be a text, not a list"),
+        (
+            "{\"rules\":[{\"name\":\"a\",\"most\":-1}]}",
+            "`rules[0].most` must be a whole number from 0 to 4294967295, not -1",
+        ),
+        (
+            "{\"rules\":[{\"name\":\"a\",\"most\":1.5}]}",
+            "`rules[0].most` must be a whole number from 0 to 4294967295, not 1.5",
+        ),
+        (
+            "{\"rules\":[{\"name\":\"a\",\"on\":\"yes\"}]}",
+            "`rules[0].on` must be true or false, not the text \"yes\"",
+        ),
+        ("{\"rules\":[{\"name\":\"a\",\"share\":true}]}", "`rules[0].share` must be a number, not true"),
+        (
+            "{\"rules\":[{\"name\":\"a\",\"mode\":\"part\"}]}",
+            "`rules[0].mode` must be `full`, `no-userns` or `none`, not `part`",
+        ),
+        ("{\"rules\":[{}]}", "`rules[0].name` is missing"),
+        ("{\"rule\":[]}", "there is no field `rule`; a field is `rules`, `env` or `pair`"),
+        (
+            "{\"rules\":[{\"nam\":1}]}",
+            "there is no field `rules[0].nam`; a field is `paths`, `most`, `on`, `mode`, `share` or `name`",
+        ),
+        ("{\"rules\":[{\"name\":\"a\",\"name\":\"b\"}]}", "`rules[0].name` is given twice"),
+        ("{\"env\":{\"A\":1}}", "`env.A` must be a text, not 1"),
+        ("{\"env\":{\"A\":{\"expected\":\", expected x\"}}}", "`env.A` must be a text, not an object"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(why(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn texts_that_are_not_json_say_where() {
+    let cases = [
+        (
+            "{\"rules\":",
+            "the body is not JSON: it ends too early (is a bracket, a brace or a quotation mark missing?) (line 1, column 9)",
+        ),
+        (
+            "{rules:[]}",
+            "the body is not JSON: a name in double quotation marks was expected here (line 1, column 2)",
+        ),
+        (
+            "{\"rules\":[],}",
+            "the body is not JSON: there is a comma after the last element (line 1, column 13)",
+        ),
+        (
+            "{\"rules\":x}",
+            "the body is not JSON: a value was expected here; texts need double quotation marks (line 1, column 10)",
+        ),
+        ("{} {}", "the body is not JSON: there is more text after its end (line 1, column 4)"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(why(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn no_word_of_the_libraries_is_left() {
+    let texts = [
+        "{\"rules\":[{\"name\":\"a\",\"paths\":3}]}",
+        "{\"pair\":[1]}",
+        "{\"pair\":7}",
+        "[1]",
+        "3",
+        "\"\\x\"",
+        "nul",
+    ];
+    for text in texts {
+        let why = why(text);
+        for word in ["sequence", "variant", "map", "EOF", "struct", "invalid type", "string", "tuple", "u32"]
+        {
+            assert!(!why.contains(word), "{text}: {why}");
+        }
+    }
+}
+
+#[test]
+fn long_values_are_cut() {
+    let long = format!("{{\"rules\":\"{}\"}}", "é".repeat(500));
+    assert!(why(&long).chars().count() < 140, "{}", why(&long));
+}

@@ -1,0 +1,62 @@
+//! The pending tasks of sessions, as a part of `list_executions`.
+
+use crate::mcp::call::ToolCall;
+use crate::mcp::output::{ToolError, shortened};
+use crate::mcp::schema::{JsonSchema, schemars};
+use serde::Serialize;
+use std::collections::HashSet;
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::Run;
+
+/// Pending tasks among which those of sessions are looked for.
+const LISTED: u32 = 200;
+/// Most tasks of sessions in a list.
+const SESSION_TASKS: usize = 50;
+/// Longest prompt in a list (bytes).
+const PROMPT_BYTES: usize = 1_000;
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ListedSessionTask {
+    /// Id of the execution, for submitTask
+    pub(super) execution_id: String,
+    /// Id of the session
+    pub(super) session_id: String,
+    /// The prompt, cut if it is long
+    pub(super) prompt: String,
+}
+
+/// The pending tasks of sessions, oldest first; the listed executions of programs have theirs.
+pub(super) async fn session_tasks(
+    call: &ToolCall<'_>,
+    runs: &[Run],
+) -> Result<Vec<ListedSessionTask>, ToolError> {
+    let page = ListPage { limit: Some(LISTED), after: None };
+    let tasks = match call.durable(DurableOp::TaskList(page)).await? {
+        DurableReply::Tasks(tasks) => tasks,
+        other => return Err(ToolError::unexpected(&other)),
+    };
+    let listed: HashSet<ExecutionId> = runs.iter().map(|run| run.execution.id).collect();
+    let mut found = Vec::new();
+    for task in tasks.iter().filter(|task| !listed.contains(&task.execution_id)).take(SESSION_TASKS) {
+        let execution = task.execution_id.to_string();
+        match call.run(DurableOp::RunGet { execution: execution.clone() }).await {
+            // One of a program that is not listed.
+            Ok(_) => continue,
+            Err(ToolError::Reported { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        match call.perform(Op::ExecGet { execution: execution.clone() }).await {
+            Ok(Reply::Execution(of_session)) => found.push(ListedSessionTask {
+                execution_id: execution,
+                session_id: of_session.session_id.to_string(),
+                prompt: shortened(&task.prompt, PROMPT_BYTES).unwrap_or(&task.prompt).to_owned(),
+            }),
+            // Deleted meanwhile.
+            Ok(_) | Err(ToolError::Reported { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,50 @@
+//! Routes of restorations.
+
+use super::envelope::{RestError, RestResult, created, ok};
+use super::input::{OptionalJsonBody, PathSegments, QueryParams, id};
+use super::request::{RestRequest, unexpected};
+use serde::Deserialize;
+use serde_json::Value;
+use vm_system_protocol::control::{GivenInput, NewRestoration, Op, Reply};
+
+/// What the record of a session's inputs does not have.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RestoreBody {
+    /// Repeat inputs that had effects outside of the session, too.
+    repeat_effects: Option<bool>,
+    /// Redacted values, arguments and sent texts, by the numbers of their inputs.
+    inputs: Option<Value>,
+}
+
+/// Repeat the successful inputs of an ended session in a new one.
+pub(super) async fn restore(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+    params: QueryParams,
+    OptionalJsonBody(body): OptionalJsonBody<RestoreBody>,
+) -> RestResult {
+    let new = NewRestoration {
+        session: id("session_id", &session)?,
+        repeat_effects: body.repeat_effects.unwrap_or(false),
+        inputs: body.inputs.map_or(Ok(Vec::new()), GivenInput::list).map_err(RestError::invalid)?,
+        wait: params.flag("wait", true)?,
+    };
+    match request.op(Op::SessionRestore(Box::new(new))).await? {
+        Reply::Restoration(restoration) => created(&restoration),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// How far the restoration in a new session is, or its result.
+pub(super) async fn get(
+    request: RestRequest,
+    PathSegments(session): PathSegments<String>,
+    params: QueryParams,
+) -> RestResult {
+    let wait_after = params.number("wait_after", 0)?;
+    match request.op(Op::SessionRestoration { session: id("session_id", &session)?, wait_after }).await? {
+        Reply::Restoration(restoration) => ok(&restoration),
+        other => Err(unexpected(&other)),
+    }
+}

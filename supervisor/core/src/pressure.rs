@@ -1,0 +1,144 @@
+//! What memory pressure means: readings of the kernel become a level. Pure; the readings and what follows are the runtime's.
+//!
+//! At `High` idle sessions are suspended, at `Critical` nothing new is begun, so that the kernel need not kill. A level is left only
+//! when the readings are clearly better than those with which it is entered.
+
+/// A reading of the kernel; absent parts cannot be read on this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryReading {
+    /// `MemAvailable` (MiB).
+    pub available_mb: Option<u64>,
+    /// `full avg10` of the pressure stall information: the part of the last 10 s in which nothing ran for lack of memory (hundredths of
+    /// a percent).
+    pub stalled: Option<u32>,
+}
+
+/// Where the levels begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PressureLimits {
+    /// Less memory is `High` (MiB).
+    pub suspend_below_mb: u64,
+    /// Less memory is `Critical` (MiB).
+    pub refuse_below_mb: u64,
+    /// A longer stall is `High` (percent); 0: stalls do not count.
+    pub suspend_stalled_percent: u32,
+    /// A longer stall is `Critical` (percent); 0: stalls do not count.
+    pub refuse_stalled_percent: u32,
+}
+
+/// How short memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum PressureLevel {
+    #[default]
+    Normal,
+    High,
+    Critical,
+}
+
+impl PressureLevel {
+    /// The text form.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+
+    /// The level after a reading. Without any reading it is `Normal`: nothing is refused on a guess.
+    #[must_use]
+    pub fn after(self, reading: MemoryReading, limits: &PressureLimits) -> Self {
+        [Self::Critical, Self::High]
+            .into_iter()
+            .find(|level| level.applies(reading, limits, self >= *level))
+            .unwrap_or(Self::Normal)
+    }
+
+    /// Whether a reading is of this level. One that holds is left with a quarter more memory and half the stalls.
+    fn applies(self, reading: MemoryReading, limits: &PressureLimits, holds: bool) -> bool {
+        let (below_mb, percent) = match self {
+            Self::Normal => return true,
+            Self::High => (limits.suspend_below_mb, limits.suspend_stalled_percent),
+            Self::Critical => (limits.refuse_below_mb, limits.refuse_stalled_percent),
+        };
+        let below_mb = if holds { below_mb.saturating_add(below_mb / 4) } else { below_mb };
+        let stalled = percent.saturating_mul(if holds { 50 } else { 100 });
+        reading.available_mb.is_some_and(|available| available < below_mb)
+            || (percent > 0 && reading.stalled.is_some_and(|now| now >= stalled))
+    }
+}
+
+/// `MemTotal` and `MemAvailable` of `/proc/meminfo` (MiB).
+pub fn parse_meminfo(text: &str) -> (Option<u64>, Option<u64>) {
+    let field = |name: &str| {
+        let rest = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        let kib: u64 = rest.split_whitespace().next()?.parse().ok()?;
+        Some(kib / 1_024)
+    };
+    (field("MemTotal"), field("MemAvailable"))
+}
+
+/// `full avg10` of a file of pressure stall information (hundredths of a percent).
+pub fn parse_stalled(text: &str) -> Option<u32> {
+    let full = text.lines().find_map(|line| line.strip_prefix("full "))?;
+    let avg10 = full.split_whitespace().find_map(|field| field.strip_prefix("avg10="))?;
+    let (whole, part) = avg10.split_once('.').unwrap_or((avg10, ""));
+    let whole: u32 = whole.parse().ok()?;
+    let part: u32 = format!("{part:0<2}").get(..2)?.parse().ok()?;
+    whole.checked_mul(100)?.checked_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: PressureLimits = PressureLimits {
+        suspend_below_mb: 1_000,
+        refuse_below_mb: 400,
+        suspend_stalled_percent: 10,
+        refuse_stalled_percent: 30,
+    };
+
+    fn reading(available_mb: u64, stalled: u32) -> MemoryReading {
+        MemoryReading { available_mb: Some(available_mb), stalled: Some(stalled) }
+    }
+
+    #[test]
+    fn the_worse_reading_decides_and_none_is_normal() {
+        let level = |available, stalled| PressureLevel::Normal.after(reading(available, stalled), &LIMITS);
+        assert_eq!(level(1_000, 0), PressureLevel::Normal);
+        assert_eq!(level(999, 0), PressureLevel::High);
+        assert_eq!(level(399, 0), PressureLevel::Critical);
+        assert_eq!(level(5_000, 1_000), PressureLevel::High);
+        assert_eq!(level(5_000, 3_000), PressureLevel::Critical);
+        assert_eq!(PressureLevel::Critical.after(MemoryReading::default(), &LIMITS), PressureLevel::Normal);
+        let without_stalls =
+            PressureLimits { suspend_stalled_percent: 0, refuse_stalled_percent: 0, ..LIMITS };
+        assert_eq!(
+            PressureLevel::Normal.after(reading(5_000, 9_000), &without_stalls),
+            PressureLevel::Normal
+        );
+    }
+
+    #[test]
+    fn a_level_is_left_later_than_it_is_entered() {
+        assert_eq!(PressureLevel::Critical.after(reading(450, 0), &LIMITS), PressureLevel::Critical);
+        assert_eq!(PressureLevel::Critical.after(reading(500, 0), &LIMITS), PressureLevel::High);
+        assert_eq!(PressureLevel::High.after(reading(450, 0), &LIMITS), PressureLevel::High);
+        assert_eq!(PressureLevel::High.after(reading(1_200, 600), &LIMITS), PressureLevel::High);
+        assert_eq!(PressureLevel::High.after(reading(1_250, 499), &LIMITS), PressureLevel::Normal);
+    }
+
+    #[test]
+    fn the_files_of_the_kernel_are_read_and_others_are_not() {
+        let meminfo = "MemTotal:       24576000 kB\nMemFree: 1 kB\nMemAvailable:    2048000 kB\n";
+        assert_eq!(parse_meminfo(meminfo), (Some(24_000), Some(2_000)));
+        assert_eq!(parse_meminfo("nothing"), (None, None));
+        let pressure =
+            "some avg10=12.50 avg60=1 avg300=0.00 total=1\nfull avg10=3.07 avg60=0.00 avg300=0 total=1\n";
+        assert_eq!(parse_stalled(pressure), Some(307));
+        assert_eq!(parse_stalled("full avg10=100 total=1"), Some(10_000));
+        assert_eq!(parse_stalled("some avg10=1.00"), None);
+        assert_eq!(parse_stalled("full avg10=x"), None);
+    }
+}

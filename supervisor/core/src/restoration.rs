@@ -1,0 +1,70 @@
+//! A session that restores an ended one: the inputs of the other one are repeated in it, one after the other, by a caller. Which
+//! inputs, and whether their results are the same, is not decided here.
+//!
+//! Until the last one its row says `starting` and has no name, so that a supervisor that starts in between ends the session, and it
+//! accepts nothing but these inputs. It has no guard copy: its worker's exit ends the restoration.
+
+use super::crash::with_fact;
+use super::input::{ExecuteRequest, Now, Refusal, SessionAction, SessionReply, Token};
+use super::machine::{Phase, SessionMachine};
+use super::record::{Mark, Pending};
+use std::sync::Arc;
+use vm_system_policy::EffectivePolicy;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::SessionStatus;
+use vm_system_record::Write;
+
+impl SessionMachine {
+    /// Its worker is set up and the startup files have run: inputs can be repeated.
+    pub(super) fn await_inputs(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+        self.phase = Phase::Ready;
+        if let Some(token) = self.creation.creator.take() {
+            Self::reply(token, Ok(SessionReply::Session(Box::new(self.record.clone()))), out);
+        }
+        self.rest(now);
+    }
+
+    pub(super) fn repeat(
+        &mut self,
+        token: Token,
+        request: Box<ExecuteRequest>,
+        policy: Arc<EffectivePolicy>,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
+        match self.refuses_repetition() {
+            Some(refusal) => Self::reply(token, Err(refusal), out),
+            None => self.accept_job(token, request, policy, now, out),
+        }
+    }
+
+    pub(super) fn finish_restoration(
+        &mut self,
+        token: Token,
+        name: Option<String>,
+        facts: &JsonText,
+        now: Now,
+        out: &mut Vec<SessionAction>,
+    ) {
+        if let Some(refusal) = self.refuses_repetition() {
+            return Self::reply(token, Err(refusal), out);
+        }
+        self.is_restoration = false;
+        self.record.status = SessionStatus::Ready;
+        self.record.name.clone_from(&name);
+        let facts = facts.to_value().unwrap_or_default();
+        self.record.runtime_meta = with_fact(&self.record.runtime_meta, "restored", &facts);
+        let runtime_meta = self.record.runtime_meta.clone();
+        let write = Write::SessionRestored { id: self.id(), name, runtime_meta };
+        let pending = Pending { mark: Mark::Restored { token }, ..Pending::default() };
+        self.persist(pending, vec![write], true, out);
+        self.rest_changed(now, out);
+    }
+
+    fn refuses_repetition(&self) -> Option<Refusal> {
+        if !self.is_restoration || self.phase != Phase::Ready || self.ending.verdict.is_some() {
+            return Some(Refusal::NotReady(self.not_ready_because()));
+        }
+        self.current.is_some().then_some(Refusal::Busy)
+    }
+}
