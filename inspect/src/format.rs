@@ -422,7 +422,7 @@ impl<'a, E: EngineValues> Formatter<'a, E> {
             ObjectClass::Date => {
                 let prefix = prefix(raw, "Date", "");
                 let text = self.date(&raw.object);
-                if prefix == "Date " || keys.is_empty() { text } else { format!("{prefix}{text}") }
+                if prefix == "Date " { text } else { format!("{prefix}{text}") }
             }
             _ => {
                 let ObjectClass::Boxed(boxed) = raw.kind else { return self.object_shape(raw) };

@@ -3,7 +3,8 @@
 use super::budget::now;
 use super::inspect::Inspector;
 use super::state::SharedState;
-use rquickjs::{Ctx, Result, Value};
+use super::sys;
+use rquickjs::{Ctx, Function, Result, Value};
 use std::collections::HashMap;
 use vm_system_inspect::{ConsoleMemory, ConsoleMethod, OutputLevel};
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, console_piece};
@@ -58,6 +59,41 @@ impl ConsoleMemory for ConsoleState {
         let started = if end { self.timers.remove(label) } else { self.timers.get(label).copied() };
         started.map(|started| now().saturating_sub(started))
     }
+}
+
+/// The arguments of a call, with the texts of those that have a method `util.inspect.custom`. Such a value itself is shown by its
+/// method; values in it are not, and neither are those of a format: the inspector runs no code of a script.
+pub(super) fn customized<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    method: ConsoleMethod,
+    mut arguments: Vec<Value<'js>>,
+) -> Result<Vec<Value<'js>>> {
+    let is_format = arguments
+        .first()
+        .and_then(Value::as_string)
+        .is_some_and(|text| sys::string_utf16(text).is_none_or(|units| units.contains(&u16::from(b'%'))));
+    if is_format || !matches!(method, ConsoleMethod::Write(_)) || !arguments.iter().any(Value::is_object) {
+        return Ok(arguments);
+    }
+    let Some(captured) = state.captured(ctx) else { return Ok(arguments) };
+    let key: Value = captured.get("customInspect")?;
+    let inspector = Inspector::new(ctx, state);
+    let mut first = None;
+    for (index, argument) in arguments.iter_mut().enumerate() {
+        let Some(object) = argument.as_object().filter(|object| inspector.has_method(object, &key)) else {
+            continue;
+        };
+        let show: Function = captured.get("inspectCustom")?;
+        *argument = show.call((object.clone(),))?;
+        first = first.or(Some(index));
+    }
+    if first == Some(0) {
+        // The text of the first value is no format.
+        let format = rquickjs::String::from_str(ctx.clone(), "%s")?.into_value();
+        arguments.insert(0, format);
+    }
+    Ok(arguments)
 }
 
 /// A call of a method.

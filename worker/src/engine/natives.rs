@@ -158,7 +158,12 @@ pub(super) fn install_console<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Resul
     for method in vm_system_inspect::METHODS {
         let shared = state.clone();
         let call = move |ctx: Ctx<'js>, arguments: Rest<Value<'js>>| {
-            console::call(&ctx, &shared, method.1, &arguments.0)
+            console::call(
+                &ctx,
+                &shared,
+                method.1,
+                &console::customized(&ctx, &shared, method.1, arguments.0)?,
+            )
         };
         console.set(method.0, Function::new(ctx.clone(), call)?.with_name(method.0)?)?;
     }

@@ -25,6 +25,8 @@ pub(super) struct EngineState {
     pub(super) host: HostSlot,
     pub(super) budget: ExecutionBudget,
     pub(super) collector: sys::Collector,
+    /// Reports about promises, once a script uses values that follow asynchronous calls.
+    pub(super) promise_reports: super::platform::sys::PromiseReports,
     /// Memory limit in force (bytes).
     pub(super) heap_limit: Cell<usize>,
     /// Heap after the last collection that the engine started (bytes).
@@ -156,6 +158,7 @@ impl EngineState {
     pub(super) fn clear(&self) {
         self.timers.borrow_mut().clear();
         self.rejections.borrow_mut().clear();
+        self.promise_reports.clear();
         self.http.borrow_mut().clear();
         self.modules.borrow_mut().clear();
         *self.libraries.borrow_mut() = super::library::LibraryTable::default();

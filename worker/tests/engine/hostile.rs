@@ -36,7 +36,8 @@ var hostile = [
   Object.assign(Object('text'), { toString: count }),
   Object.assign(Promise.resolve(1), { then: count }),
   Object.assign(new Uint8Array(2), { toString: count }),
-  { [Symbol.for('nodejs.util.inspect.custom')]: count, inspect: count },
+  { get [Symbol.for('nodejs.util.inspect.custom')]() { return count() }, inspect: count },
+  Object.create(new Proxy({ [Symbol.for('nodejs.util.inspect.custom')]: count }, traps)),
   new (class { static [Symbol.hasInstance]() { return count() } })(),
   Object.create({ constructor: Object.defineProperty(function () {}, 'prototype', { value: new Proxy({}, traps) }) }),
 ];";
@@ -61,6 +62,34 @@ fn inspecting_hostile_values_runs_none_of_their_code() {
             assert_eq!(engine.value("calls"), "0", "{source}: {:?}", done.events);
         }
     }
+}
+
+/// Only `console` calls a value's own method, and only for its arguments, outside of formats.
+#[test]
+fn a_method_for_inspection_is_called_for_arguments_of_the_console_alone() {
+    let mut engine = Engine::new();
+    engine.value(
+        "globalThis.calls = 0; class Custom { [Symbol.for('nodejs.util.inspect.custom')]() { calls++; return '50% custom' } }; \
+         globalThis.custom = new Custom(); 0",
+    );
+    for silent in
+        ["custom", "[custom]", "console.log([custom])", "console.log('%o', custom)", "console.dir(custom)"]
+    {
+        let done = engine.repl(silent);
+        assert_eq!(done.outcome, Outcome::Ok, "{silent}: {:?}", done.events);
+        assert_eq!(engine.value("calls"), "0", "{silent}: {:?}", done.events);
+    }
+    for (code, expected) in [
+        ("console.log(custom, 1, 'x')", "50% custom 1 x"),
+        ("console.log('a', custom)", "a 50% custom"),
+        ("console.error(Object.create(custom), '%s')", "50% custom %s"),
+    ] {
+        assert_eq!(engine.logs(code), [expected], "{code}");
+    }
+    let (message, _) = engine.exception(
+        "console.log({ [Symbol.for('nodejs.util.inspect.custom')]() { throw new Error('of the method') } })",
+    );
+    assert!(message.contains("of the method"), "{message}");
 }
 
 #[test]

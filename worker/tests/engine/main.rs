@@ -1,6 +1,7 @@
 //! The engine through its public API, with a host in memory.
 
 mod console;
+mod contexts;
 mod exceptions;
 mod harness;
 mod hostile;

@@ -85,15 +85,17 @@ fn arguments_and_environment_belong_to_one_run() {
     engine.env = vec![("HOME".to_owned(), "/w".to_owned())];
     let done = engine.script(
         "a.js",
-        "[args.n, __ARGS__ === args, process.env.HOME, process.argv, Object.isFrozen(process.env)]",
+        "[args.n, __ARGS__ === args, process.env.HOME, process.argv, process.env.OWN = 5, process.env.OWN, delete process.env.OWN]",
     );
-    assert_eq!(json_of(&done), "[3,true,\"/w\",[\"vm-system\",\"a.js\"],true]");
+    assert_eq!(json_of(&done), "[3,true,\"/w\",[\"vm-system\",\"a.js\"],5,\"5\",true]");
     engine.args = "{}".to_owned();
     engine.env.clear();
     assert_eq!(
         engine.value("[typeof args, typeof __ARGS__, process.env.HOME]"),
         "[ 'undefined', 'undefined', undefined ]"
     );
+    engine.repl("process.env.LEFT = 'x'");
+    assert_eq!(engine.value("process.env"), "{}");
     assert_eq!(engine.value("var args = 5; args"), "5");
     engine.args = "{\"n\":4}".to_owned();
     assert_eq!(json_of(&engine.script("b.js", "args.n")), "4");

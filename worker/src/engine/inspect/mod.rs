@@ -56,6 +56,33 @@ impl<'js> Inspector<'js> {
         EngineValues::error_stack(self, error.as_value())
     }
 
+    /// `Promise`, for its prototype, whose `constructor` is an accessor of ours once `node:async_hooks` follows promises.
+    fn traced_promise(&self, prototype: &Object<'js>) -> Option<Value<'js>> {
+        let promise: Object = self.captured.as_ref()?.get("tracedPromise").ok()?;
+        let own = self.own_data(&promise, "prototype")?;
+        sys::is_same(&own, prototype.as_value()).then(|| promise.into_value())
+    }
+
+    /// Whether the object or one of its prototypes has a method of this key. Runs no code of the script.
+    pub(super) fn has_method(&self, object: &Object<'js>, key: &Value<'js>) -> bool {
+        let mut next = Some(object.clone());
+        // As deep as the chain of a class may usefully be.
+        for _ in 0..64 {
+            let Some(object) = next.filter(|object| !object.is_proxy()) else { return false };
+            match sys::own_property(&object, key) {
+                Ok(Some(own)) => {
+                    return matches!(own.property, Property::Data(value) if value.is_function());
+                }
+                Ok(None) => next = sys::prototype(&object),
+                Err(_) => {
+                    drop(self.ctx.catch());
+                    return false;
+                }
+            }
+        }
+        false
+    }
+
     /// Whether the object is a `DOMException`, which is no `Error` to the engine.
     pub(super) fn is_dom_exception(&self, object: &Object<'js>) -> bool {
         self.classes.kind(object) == ObjectClass::DomException
@@ -77,10 +104,12 @@ impl<'js> Inspector<'js> {
 
     /// A property's value if it is an own data property.
     pub(super) fn own_data(&self, object: &Object<'js>, key: &str) -> Option<Value<'js>> {
+        let name = key;
         let key = self.key(key)?;
         match sys::own_property(object, &key) {
             Ok(Some(own)) => match own.property {
                 Property::Data(value) => Some(value),
+                Property::Accessor { .. } if name == "constructor" => self.traced_promise(object),
                 Property::Accessor { .. } => None,
             },
             Ok(None) => None,

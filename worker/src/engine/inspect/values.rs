@@ -103,6 +103,10 @@ impl<'js> EngineValues for Inspector<'js> {
         value.is_function()
     }
 
+    fn own_data(&self, object: &Value<'js>, name: &str) -> Option<Value<'js>> {
+        Inspector::own_data(self, object.as_object()?, name)
+    }
+
     fn prototype(&self, object: &Value<'js>) -> Option<Value<'js>> {
         sys::prototype(object.as_object()?).map(Object::into_value)
     }

@@ -54,7 +54,7 @@ fn hmac(name: &str, key: &[u8], bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// AES-GCM with a tag of 16 bytes; `None` if the key or the nonce has another length than those supported, or the tag is wrong.
-fn aes_gcm(encrypt: bool, key: &[u8], nonce: &[u8], extra: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn aes_gcm(encrypt: bool, key: &[u8], nonce: &[u8], extra: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     fn run<C: Aead + KeyInit>(
         encrypt: bool,
         key: &[u8],

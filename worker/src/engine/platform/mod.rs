@@ -8,8 +8,10 @@ mod encoding;
 pub(super) mod http;
 mod intl;
 pub(super) mod node;
+mod node_async;
 mod node_crypto;
 mod node_zlib;
+pub(super) mod sys;
 mod url;
 
 use super::state::SharedState;
@@ -45,6 +47,12 @@ const PARTS: &[Part] = &[
         "vm:event",
         include_str!("../prelude/event.js"),
         &["Event", "CustomEvent", "EventTarget", "AbortController", "AbortSignal"],
+    ),
+    part(
+        "message",
+        "vm:message",
+        include_str!("../prelude/message.js"),
+        &["BroadcastChannel", "MessageChannel", "MessagePort", "MessageEvent"],
     ),
     part("classes", "vm:classes", include_str!("../prelude/classes.js"), &[]),
     part("blob", "vm:blob", include_str!("../prelude/blob.js"), &["Blob", "File", "FormData"]),

@@ -4,7 +4,7 @@
 use super::super::inspect::{Boxed, Inspector, LineRules, ObjectClass};
 use super::super::state::SharedState;
 use super::super::{console, sys};
-use super::{Part, node_crypto, node_zlib, part};
+use super::{Part, node_async, node_crypto, node_zlib, part};
 use rquickjs::{Array, Ctx, Function, Object, Result, Value};
 
 /// A module: its name, the part that defines it, and the name of its exports in what the part returns.
@@ -13,7 +13,7 @@ struct NodeModule(&'static str, &'static str, &'static str);
 const MODULES: &[NodeModule] = &[
     NodeModule("assert", "node_assert", "assert"),
     NodeModule("assert/strict", "node_assert", "strict"),
-    NodeModule("async_hooks", "node_more", "asyncHooks"),
+    NodeModule("async_hooks", "node_async", "asyncHooks"),
     NodeModule("buffer", "node_index", "buffer"),
     NodeModule("child_process", "node_refused", "child_process"),
     NodeModule("cluster", "node_refused", "cluster"),
@@ -87,6 +87,12 @@ pub(super) const PARTS: &[Part] = &[
     part("node_stdin", "node:stdin", include_str!("../prelude/node/stdin.js"), &[]),
     part("node_stream_tools", "node:stream_tools", include_str!("../prelude/node/stream_tools.js"), &[]),
     part("node_more", "node:more", include_str!("../prelude/node/more.js"), &[]),
+    Part {
+        natives: node_async::install,
+        ..part("node_async", "node:async", include_str!("../prelude/node/async.js"), &[])
+    },
+    part("node_ciphers", "node:ciphers", include_str!("../prelude/node/ciphers.js"), &[]),
+    part("node_files", "node:files", include_str!("../prelude/node/files.js"), &[]),
     Part {
         natives: node_crypto::install,
         ..part("node_crypto", "node:crypto", include_str!("../prelude/node/crypto.js"), &[])

@@ -2,6 +2,9 @@
 
 use super::super::state::SharedState;
 use super::super::sys;
+use super::crypto::aes_gcm;
+use aes_gcm::aes::cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt};
+use aes_gcm::aes::{Aes128, Aes192, Aes256};
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use rquickjs::function::{MutFn, Opt};
@@ -55,6 +58,71 @@ impl<M: Mac + Clone + 'static> Running for Coding<M> {
     fn copy(&self) -> Box<dyn Running> {
         Box::new(Self(self.0.clone()))
     }
+}
+
+/// Calls a function with the AES of a key; `None` if the key has another length.
+macro_rules! with_aes {
+    ($key:expr, $run:ident ( $($argument:expr),* )) => {
+        match $key.len() {
+            16 => Some($run(&Aes128::new_from_slice($key).ok()?, $($argument),*)),
+            24 => Some($run(&Aes192::new_from_slice($key).ok()?, $($argument),*)),
+            32 => Some($run(&Aes256::new_from_slice($key).ok()?, $($argument),*)),
+            _ => None,
+        }
+    };
+}
+
+/// Whole blocks in CBC (SP 800-38A).
+fn cbc(encrypt: bool, key: &[u8], iv: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+    fn run<C: BlockCipherEncrypt + BlockCipherDecrypt>(
+        cipher: &C,
+        encrypt: bool,
+        iv: &[u8],
+        data: &[u8],
+    ) -> Vec<u8> {
+        let mut result = Vec::with_capacity(data.len());
+        let mut chain = iv.to_vec();
+        for piece in data.chunks_exact(16) {
+            let mut block = Block::<C>::default();
+            block.copy_from_slice(piece);
+            if encrypt {
+                block.iter_mut().zip(&chain).for_each(|(byte, with)| *byte ^= with);
+                cipher.encrypt_block(&mut block);
+                chain.copy_from_slice(&block);
+            } else {
+                cipher.decrypt_block(&mut block);
+                block.iter_mut().zip(&chain).for_each(|(byte, with)| *byte ^= with);
+                chain.copy_from_slice(piece);
+            }
+            result.extend_from_slice(&block);
+        }
+        result
+    }
+    if iv.len() != 16 || !data.len().is_multiple_of(16) {
+        return None;
+    }
+    with_aes!(key, run(encrypt, iv, data))
+}
+
+/// Data in CTR from byte `at` of the key stream that begins with this counter block (SP 800-38A).
+fn ctr(key: &[u8], counter: &[u8], at: u64, data: &[u8]) -> Option<Vec<u8>> {
+    fn run<C: BlockCipherEncrypt>(cipher: &C, counter: u128, at: u64, data: &[u8]) -> Vec<u8> {
+        let mut result = Vec::with_capacity(data.len());
+        let mut counter = counter.wrapping_add(u128::from(at / 16));
+        let mut skipped = (at % 16) as usize;
+        while result.len() < data.len() {
+            let mut block = Block::<C>::default();
+            block.copy_from_slice(&counter.to_be_bytes());
+            cipher.encrypt_block(&mut block);
+            let piece = &data[result.len()..];
+            result.extend(piece.iter().zip(&block[skipped..]).map(|(byte, with)| byte ^ with));
+            counter = counter.wrapping_add(1);
+            skipped = 0;
+        }
+        result
+    }
+    let counter = u128::from_be_bytes(counter.try_into().ok()?);
+    with_aes!(key, run(counter, at, data))
 }
 
 /// Calls a macro with the type of a digest.
@@ -203,6 +271,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
         sys::new_uint8_array(&ctx, &key)
     };
     natives.set("scrypt", Function::new(ctx.clone(), derive)?)?;
+    ciphers(ctx, natives)?;
     let equal = |ctx: Ctx<'js>, left: Object<'js>, right: Object<'js>| -> Result<bool> {
         let (left, right) = (bytes_of(&ctx, &left)?, bytes_of(&ctx, &right)?);
         // In a time that does not depend on the content.
@@ -210,4 +279,31 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
         Ok(left.len() == right.len() && std::hint::black_box(difference) == 0)
     };
     natives.set("equal", Function::new(ctx.clone(), equal)?)
+}
+
+/// Ciphers: `undefined` if a length or a tag is wrong.
+fn ciphers<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
+    fn optional<'js>(ctx: &Ctx<'js>, bytes: Option<Vec<u8>>) -> Result<Option<Value<'js>>> {
+        bytes.map(|bytes| sys::new_uint8_array(ctx, &bytes)).transpose()
+    }
+    let run = |ctx: Ctx<'js>, encrypt: bool, key: Object<'js>, iv: Object<'js>, data: Object<'js>| {
+        let (key, iv, data) = (bytes_of(&ctx, &key)?, bytes_of(&ctx, &iv)?, bytes_of(&ctx, &data)?);
+        optional(&ctx, cbc(encrypt, &key, &iv, &data))
+    };
+    natives.set("aesCbc", Function::new(ctx.clone(), run)?)?;
+    let run = |ctx: Ctx<'js>, key: Object<'js>, counter: Object<'js>, at: f64, data: Object<'js>| {
+        let (key, counter) = (bytes_of(&ctx, &key)?, bytes_of(&ctx, &counter)?);
+        optional(&ctx, ctr(&key, &counter, at as u64, &bytes_of(&ctx, &data)?))
+    };
+    natives.set("aesCtr", Function::new(ctx.clone(), run)?)?;
+    let run = |ctx: Ctx<'js>,
+               encrypt: bool,
+               key: Object<'js>,
+               iv: Object<'js>,
+               extra: Object<'js>,
+               data: Object<'js>| {
+        let (key, iv) = (bytes_of(&ctx, &key)?, bytes_of(&ctx, &iv)?);
+        optional(&ctx, aes_gcm(encrypt, &key, &iv, &bytes_of(&ctx, &extra)?, &bytes_of(&ctx, &data)?))
+    };
+    natives.set("aesGcm", Function::new(ctx.clone(), run)?)
 }

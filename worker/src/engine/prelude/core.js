@@ -159,6 +159,8 @@
       throw error;
     }
   };
+  // With the context of `node:async_hooks` in which it is registered.
+  const bound = (callback) => (captured.bindContext === undefined ? callback : captured.bindContext(callback));
   const clear = (timer) => {
     const id = idOf(timer);
     if (id !== undefined) native.timerClear(id);
@@ -166,17 +168,17 @@
   const functions = {
     setTimeout(callback, delay, ...args) {
       check(callback);
-      return new Timeout(native.timerAdd(callback, +delay, false, args), +delay, false);
+      return new Timeout(native.timerAdd(bound(callback), +delay, false, args), +delay, false);
     },
     setInterval(callback, delay, ...args) {
       check(callback);
-      return new Timeout(native.timerAdd(callback, +delay, true, args), +delay, true);
+      return new Timeout(native.timerAdd(bound(callback), +delay, true, args), +delay, true);
     },
     clearTimeout(timer) { clear(timer); },
     clearInterval(timer) { clear(timer); },
     setImmediate(callback, ...args) {
       check(callback);
-      return new Immediate(native.immediateAdd(callback, args));
+      return new Immediate(native.immediateAdd(bound(callback), args));
     },
     clearImmediate(immediate) {
       const id = immediateId(immediate);
@@ -184,15 +186,28 @@
     },
     queueMicrotask(callback) {
       check(callback);
-      native.microtask(callback);
+      native.microtask(bound(callback));
     },
   };
   for (const name of Object.keys(functions)) hidden(name, functions[name]);
 
   // process
-  const emptyEnv = freeze({});
+  // Values are texts, as in Node. A script changes the copy of its own execution only.
+  const ProxyCtor = Proxy;
+  const environment = (values) => new ProxyCtor(values, {
+    __proto__: null,
+    set(target, name, value) {
+      native.runSeen();
+      target[name] = `${value}`;
+      return true;
+    },
+    defineProperty(target, name, descriptor) {
+      native.runSeen();
+      return reflectDefine(target, name, 'value' in descriptor ? { ...descriptor, value: `${descriptor.value}` } : descriptor);
+    },
+  });
   let argv = ['vm-system', 'repl'];
-  let env = emptyEnv;
+  let env = environment({});
   const hrtime = (before) => {
     const now = native.nanoseconds();
     let seconds = Math.floor(now / 1e9);
@@ -207,7 +222,6 @@
   hrtime.bigint = () => BigInt(native.nanoseconds());
   const stream = (fd, write) => ({
     fd,
-    isTTY: false,
     write(chunk, ...more) {
       captured.writeText(fd, write, chunk);
       const callback = more[more.length - 1];
@@ -226,7 +240,7 @@
   const process = {
     title: 'vm-system',
     platform: 'linux',
-    arch: native.arch,
+    arch: native.arch === 'x86_64' ? 'x64' : native.arch === 'aarch64' ? 'arm64' : native.arch,
     pid: 1,
     version: 'v22.12.0',
     versions: freeze({ node: '22.12.0', quickjs: native.engineVersion }),
@@ -244,7 +258,7 @@
       native.exit(process.exitCode ?? 0);
     },
     cwd() { return '/'; },
-    nextTick(callback, ...args) { check(callback); native.tickAdd(callback, args); },
+    nextTick(callback, ...args) { check(callback); native.tickAdd(bound(callback), args); },
     hrtime,
     uptime() { return native.nanoseconds() / 1e9; },
     memoryUsage() {
@@ -323,12 +337,26 @@
   hidden('WeakRef', weakRef);
   captured.beginRun = (newArgv, newEnv) => {
     argv = newArgv;
-    env = freeze(newEnv);
+    env = environment(newEnv);
     process.exitCode = undefined;
     stdin = undefined;
     captured.beginInput?.();
     for (const fd in decoders) delete decoders[fd];
   };
+  // The message that programs know from Node.
+  const toISOString = Date.prototype.toISOString;
+  const { getTime } = Date.prototype;
+  const { isNaN } = Number;
+  const RangeErrorCtor = RangeError;
+  const shownAs = {
+    toISOString() {
+      if (isNaN(apply(getTime, this, []))) throw new RangeErrorCtor('Invalid time value');
+      return apply(toISOString, this, []);
+    },
+  };
+  defineProperty(Date.prototype, 'toISOString', { value: shownAs.toISOString, writable: true, configurable: true, enumerable: false });
+  captured.customInspect = Symbol.for('nodejs.util.inspect.custom');
+  captured.inspectCustom = (value) => captured.part('node_util').util.inspect(value);
   captured.exitCode = () => {
     const now = reflectGet(process, 'exitCode');
     return now && typeof now.value === 'number' ? now.value : 0;

@@ -93,7 +93,7 @@
   const secretAlgorithm = (algorithm, bytes) => {
     if (algorithm.name === 'HMAC') {
       if (bytes.length === 0) throw dataError('Zero-length key is not supported');
-      return { name: 'HMAC', length: bytes.length * 8, hash: { name: hashOf(algorithm.hash) } };
+      return { name: 'HMAC', hash: { name: hashOf(algorithm.hash) }, length: bytes.length * 8 };
     }
     if (![16, 24, 32].includes(bytes.length)) throw dataError('Invalid key length');
     return { name: 'AES-GCM', length: bytes.length * 8 };

@@ -60,7 +60,7 @@
     if (code !== undefined) throw fail(code, message, syscall, path, dest);
     return value;
   };
-  // The host has no open files: the only descriptors are those of the standard streams.
+  // The host has no open files: the descriptors that it knows are those of the standard streams.
   captured.inputError = (code, message) => assign(captured.hostError(code, message), errnos[code] === undefined ? {} : { errno: errnos[code], syscall: 'read' });
   const badDescriptor = (syscall) => captured.coded(new ErrorCtor(`EBADF: bad file descriptor, ${syscall}`), 'EBADF');
   const isInput = (path) => path === 0 || path === '/dev/stdin';
@@ -80,8 +80,8 @@
     for (let i = 0, at = 0; i < pieces.length; at += pieces[i].length, i++) captured.apply(setBytes, all, [pieces[i], at]);
     return all;
   };
-  const readInto = (fd, buffer, offset = 0, length = undefined) => {
-    if (fd !== 0) throw badDescriptor('read');
+  const readInto = (fd, buffer, offset = 0, length = undefined, position = undefined) => {
+    if (fd !== 0) return captured.openFiles().sync.read(fd, buffer, offset, length, position);
     if (!isView(buffer)) throw captured.invalidType('The "buffer" argument must be an instance of Buffer, TypedArray, or DataView.');
     if (offset !== null && typeof offset === 'object') ({ offset = 0, length } = offset);
     const from = offset ?? 0;
@@ -121,7 +121,8 @@
     as: [true, false, false, true], 'r+': [false, false, false, false], 'rs+': [false, false, false, false],
   };
   const write = (path, data, options, usualFlag) => {
-    if (typeof path === 'number') { writeOutput(path, bytesOf(data, options)); return; }
+    if (path === 1 || path === 2) { writeOutput(path, bytesOf(data, options)); return; }
+    if (typeof path === 'number') { captured.openFiles().sync.write(path, bytesOf(data, options)); return; }
     path = pathOf(path);
     const flag = (typeof options === 'object' && options !== null ? options.flag : undefined) ?? usualFlag;
     const how = flags[flag];
@@ -184,7 +185,10 @@
         const bytes = readInput();
         return encoding === null || encoding === 'buffer' ? captured.toBuffer(bytes) : native.decode(bytes, `${encoding}`, false);
       }
-      if (typeof path === 'number') throw badDescriptor('read');
+      if (typeof path === 'number') {
+        const bytes = captured.openFiles().sync.readAll(path);
+        return encoding === null || encoding === 'buffer' ? bytes : native.decode(bytes, `${encoding}`, false);
+      }
       if (encoding === null || encoding === 'buffer') return captured.toBuffer(call('read', 'open', pathOf(path), ['']));
       return call('read', 'open', pathOf(path), [`${encoding}`]);
     }],
@@ -271,19 +275,18 @@
     if (typeof callback === 'function') return callback;
     throw captured.invalidType('The "cb" argument must be of type function.');
   };
+  const bound = (callback) => (captured.bindContext === undefined ? callback : captured.bindContext(callback));
   const later = (work, callback) => {
     let error = null;
     let value;
     try { value = work(); } catch (thrown) { error = thrown; }
-    native.callAdd(callback, error ? [error] : [null, value]);
+    native.callAdd(bound(callback), error ? [error] : [null, value]);
   };
 
   const missing = [
-    ['files are read and written as a whole, or with createReadStream and createWriteStream',
-      ['open', 'close', 'fstat', 'ftruncate', 'fsync', 'truncate', 'opendir']],
     ['sessions make no links', ['link', 'symlink', 'readlink']],
-    ['owners, modes and times of files are not changed', ['chmod', 'chown', 'lchown', 'utimes', 'lutimes']],
-    ['folders are copied with readdir and copyFile', ['cp']],
+    ['owners, modes and times of files are not changed', ['chmod', 'chown', 'fchmod', 'fchown', 'futimes', 'lchmod', 'lchown', 'utimes', 'lutimes']],
+    ['nothing is known of the file system', ['statfs']],
     ['files are not watched', ['watch', 'watchFile', 'unwatchFile']],
   ];
 
@@ -304,22 +307,48 @@
       promises[name] = { async [name](a, b, c) { return run(a, b, c); } }[name];
     }
     fs.existsSync = function existsSync(path) { return exists(path); };
-    fs.exists = function exists_(path, callback) { native.callAdd(callbackOf(callback), [exists(path)]); };
+    fs.exists = function exists_(path, callback) { native.callAdd(bound(callbackOf(callback)), [exists(path)]); };
     defineProperty(fs.exists, 'name', { value: 'exists', configurable: true });
-    fs.readSync = function readSync(fd, buffer, offset, length) { return readInto(fd, buffer, offset, length); };
-    fs.writeSync = function writeSync(fd, data, options) { return writeOutput(fd, typeof data === 'string' ? data : bytesOf(data, options)); };
+    fs.readSync = function readSync(fd, buffer, offset, length, position) { return readInto(fd, buffer, offset, length, position); };
+    fs.writeSync = function writeSync(fd, data, ...more) {
+      if (fd !== 1 && fd !== 2) return captured.openFiles().sync.write(fd, data, ...more);
+      return writeOutput(fd, typeof data === 'string' ? data : bytesOf(data, more[0]));
+    };
+    fs.write = function write_(fd, data, ...more) {
+      const callback = callbackOf(more[more.length - 1]);
+      let length = 0;
+      let error = null;
+      try { length = fs.writeSync(fd, data, ...captured.apply(sliceArray, more, [0, -1])); } catch (thrown) { error = thrown; }
+      native.callAdd(bound(callback), error ? [error] : [null, length, data]);
+    };
+    defineProperty(fs.write, 'name', { value: 'write', configurable: true });
     fs.read = function read(fd, buffer, ...more) {
       const callback = callbackOf(more[more.length - 1]);
       let length = 0;
       let error = null;
       try { length = readInto(fd, buffer, ...captured.apply(sliceArray, more, [0, -1])); } catch (thrown) { error = thrown; }
-      native.callAdd(callback, error ? [error] : [null, length, buffer]);
+      native.callAdd(bound(callback), error ? [error] : [null, length, buffer]);
     };
     fs.realpathSync.native = fs.realpathSync;
     fs.promises = promises;
     fs.constants = promises.constants = freeze({
-      __proto__: null, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, COPYFILE_EXCL: 1,
+      __proto__: null, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, COPYFILE_EXCL: 1, O_RDONLY: 0, O_WRONLY: 1, O_RDWR: 2, O_CREAT: 64,
+      O_EXCL: 128, O_TRUNC: 512, O_APPEND: 1024,
     });
+    // Open files, and what is made of other functions, are a part.
+    let files;
+    captured.openFiles = () => (files ??= captured.part('node_files').make(fs));
+    for (const name of ['open', 'close', 'fstat', 'fsync', 'fdatasync', 'ftruncate', 'truncate', 'readv', 'writev', 'cp', 'opendir']) {
+      fs[`${name}Sync`] = { [`${name}Sync`](...args) { return captured.openFiles().sync[name](...args); } }[`${name}Sync`];
+      fs[name] = { [name](...args) {
+        const callback = callbackOf(args[args.length - 1]);
+        later(() => captured.openFiles().sync[name](...captured.apply(sliceArray, args, [0, -1])), callback);
+      } }[name];
+    }
+    for (const name of ['open', 'truncate', 'cp', 'opendir']) {
+      promises[name] = { async [name](...args) { return captured.openFiles().promises[name](...args); } }[name];
+    }
+    fs.realpath.native = fs.realpath;
     let streams;
     const streamed = () => (streams ??= captured.part('node_more').streamsOf(fs));
     fs.createReadStream = function createReadStream(path, options) { return isInput(path) || options?.fd === 0 ? captured.part('node_stdin').open(typeof options === 'string' ? { encoding: options } : options) : streamed().createReadStream(path, options); };

@@ -27,6 +27,8 @@
   class Headers {
     // Lower-case names with their values in order.
     #map = { __proto__: null };
+    // How each was written first, for the console.
+    #written = { __proto__: null };
     #immutable = false;
     constructor(init = undefined) {
       if (init === null || (init !== undefined && typeof init !== 'object')) {
@@ -44,6 +46,7 @@
       const key = nameOf(name);
       const text = valueOf(value);
       self.#check();
+      self.#written[key] ??= `${name}`;
       (self.#map[key] ??= []).push(text);
     }
     delete(name) {
@@ -51,6 +54,7 @@
       const key = nameOf(name);
       self.#check();
       delete self.#map[key];
+      delete self.#written[key];
     }
     get(name) {
       const values = Headers.#of(this).#map[nameOf(name)];
@@ -63,6 +67,7 @@
       const key = nameOf(name);
       const text = valueOf(value);
       self.#check();
+      self.#written[key] ??= `${name}`;
       self.#map[key] = [text];
     }
     // Sorted; each cookie is an entry of its own.
@@ -85,7 +90,10 @@
       freeze = (headers) => { headers.#immutable = true; return headers; };
       fill = (headers, init) => {
         if (#map in init) {
-          for (const name of Object.keys(init.#map)) headers.#map[name] = [...init.#map[name]];
+          for (const name of Object.keys(init.#map)) {
+            headers.#map[name] = [...init.#map[name]];
+            headers.#written[name] = init.#written[name];
+          }
         } else if (typeof init[Symbol.iterator] === 'function') {
           for (const pair of init) {
             const values = [...pair];
@@ -104,7 +112,7 @@
       captured.showAs((object) => {
         if (!(#map in object)) return undefined;
         const shown = {};
-        for (const name of Object.keys(object.#map)) shown[name] = object.#map[name].join(', ');
+        for (const name of Object.keys(object.#map)) shown[object.#written[name] ?? name] = object.#map[name].join(', ');
         return shown;
       });
     }

@@ -204,6 +204,9 @@ fn run_task<'js>(
     task: QueuedCallback,
 ) -> std::result::Result<(), Failure<'js>> {
     let run = || -> Result<()> {
+        if state.promise_reports.is_started() {
+            state.captured_function(ctx, "clearContext")?.call::<_, ()>(())?;
+        }
         let callback: Function = task.callback.restore(ctx)?;
         let mut arguments = Args::new(ctx.clone(), task.arguments.len());
         for argument in task.arguments {

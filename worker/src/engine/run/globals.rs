@@ -22,6 +22,9 @@ pub(super) fn begin<'js>(
         disabled::apply(ctx, state, &job.policy.disabled_globals)?;
         let mut globals = modules::begin(ctx, state, job)?;
         let usual = is_usual(job);
+        if state.promise_reports.is_started() {
+            state.captured_function(ctx, "clearContext")?.call::<_, ()>(())?;
+        }
         if !usual || state.run_set.get() {
             state.run_set.set(!usual);
             begin_run(ctx, state, job)?;

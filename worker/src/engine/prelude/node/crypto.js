@@ -1,4 +1,4 @@
-// `node:crypto`: digests, codes, keys from passwords, random values. Ciphers and key pairs are refused by name.
+// `node:crypto`: digests, codes, keys from passwords, random values, AES. Other ciphers and key pairs are refused by name.
 (function (own, native, captured) {
   'use strict';
   const { ArrayBuffer, Buffer, Error, Math, Number, RangeError, TypeError, Uint8Array } = captured.globals;
@@ -205,7 +205,7 @@
   function createHash(algorithm, options) { return new Hash(algorithm, options); }
   function createHmac(algorithm, key, options) { return new Hmac(algorithm, key, options); }
   const crypto = {
-    createHash, createHmac, Hash, Hmac, KeyObject, getHashes: () => [...hashes], getCiphers: () => [], getCurves: () => [], randomBytes,
+    createHash, createHmac, Hash, Hmac, KeyObject, getHashes: () => [...hashes], getCurves: () => [], randomBytes,
     pseudoRandomBytes: randomBytes, rng: randomBytes, prng: randomBytes, randomFillSync, randomFill, randomInt, randomUUID, timingSafeEqual, pbkdf2, pbkdf2Sync, scrypt,
     scryptSync, hkdf, hkdfSync, constants: {}, getFips: () => 0,
     hash: (algorithm, data, encoding = 'hex') => createHash(algorithm).update(data).digest(encoding),
@@ -213,7 +213,8 @@
     get webcrypto() { return captured.globals.crypto; }, get subtle() { return captured.globals.crypto.subtle; },
     getRandomValues: (view) => captured.globals.crypto.getRandomValues(view),
   };
-  for (const name of ['createCipheriv', 'createDecipheriv', 'createSign', 'createVerify', 'sign', 'verify', 'createPublicKey', 'createPrivateKey',
+  Object.assign(crypto, captured.part('node_ciphers').make(own, { viewOf, encoded }));
+  for (const name of ['createSign', 'createVerify', 'sign', 'verify', 'createPublicKey', 'createPrivateKey',
     'generateKeyPair', 'generateKeyPairSync', 'generateKey', 'generateKeySync', 'createDiffieHellman', 'getDiffieHellman', 'createECDH', 'diffieHellman', 'publicEncrypt',
     'publicDecrypt', 'privateEncrypt', 'privateDecrypt', 'generatePrime', 'generatePrimeSync', 'checkPrime', 'checkPrimeSync']) {
     crypto[name] = { [name]() { throw unavailable(`crypto.${name}`, 'crypto.subtle has AES-GCM, and verifies ECDSA and Ed25519'); } }[name];

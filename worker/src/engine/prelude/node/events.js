@@ -4,6 +4,7 @@
   const { Error, Object, Promise, Reflect, String, Symbol, Number } = captured.globals;
   const { argumentType, range, checks, error, abort } = captured.part('node_errors');
   const kCapture = Symbol('kCapture');
+  const kShapeMode = Symbol('shapeMode');
   const rejection = Symbol.for('nodejs.rejection');
   const monitor = Symbol('events.errorMonitor');
   let defaultMax = 10;
@@ -19,6 +20,9 @@
     if (this._events === undefined || this._events === Object.getPrototypeOf(this)._events) {
       this._events = { __proto__: null };
       this._eventsCount = 0;
+      this[kShapeMode] = false;
+    } else {
+      this[kShapeMode] = true;
     }
     this._maxListeners = this._maxListeners || undefined;
     if (options?.captureRejections) {

@@ -1,4 +1,4 @@
-// Modules on streams: `node:stream` and its parts, streams of `fs`, `node:readline`, `node:async_hooks`.
+// Modules on streams: `node:stream` and its parts, streams of `fs`, `node:readline`.
 (function (_own, _native, captured) {
   'use strict';
   const { Buffer, Math, Object, Promise, Symbol, process } = captured.globals;
@@ -165,32 +165,11 @@
   }
   readline.promises = { Interface: PromisesInterface, createInterface: (input, output) => new PromisesInterface(input, output) };
 
-  // Values that follow asynchronous calls need hooks that the engine does not offer here.
-  let ids = 1;
-  class AsyncResource {
-    #id = ++ids;
-    constructor(type) { checks.string(type, 'type'); this.type = type; }
-    runInAsyncScope(fn, self, ...args) { return captured.apply(fn, self, args); }
-    emitDestroy() { return this; }
-    asyncId() { return this.#id; }
-    triggerAsyncId() { return 1; }
-    bind(fn) { checks.function(fn, 'fn'); return (...args) => this.runInAsyncScope(fn, undefined, ...args); }
-    static bind(fn) { checks.function(fn, 'fn'); return (...args) => fn(...args); }
-  }
-  const why = 'values do not follow asynchronous calls; pass them as arguments';
-  class AsyncLocalStorage {
-    constructor() { throw unavailable('AsyncLocalStorage', why); }
-    static bind(fn) { return AsyncResource.bind(fn); }
-  }
-  const asyncHooks = {
-    AsyncResource, AsyncLocalStorage, executionAsyncId: () => 1, triggerAsyncId: () => 0, executionAsyncResource: () => ({}),
-    createHook: () => { throw unavailable('createHook', why); },
-  };
   const web = { __proto__: null };
   for (const name of ['ReadableStream', 'ReadableStreamDefaultReader', 'ReadableStreamDefaultController', 'ReadableByteStreamController', 'WritableStream',
     'WritableStreamDefaultWriter', 'WritableStreamDefaultController', 'TransformStream', 'TransformStreamDefaultController', 'ByteLengthQueuingStrategy',
     'CountQueuingStrategy', 'TextEncoderStream', 'TextDecoderStream', 'CompressionStream', 'DecompressionStream']) {
     Object.defineProperty(web, name, { get: () => captured.globals[name], enumerable: true, configurable: true });
   }
-  return { stream, streamPromises: promises, consumers, web, readline, readlinePromises: readline.promises, asyncHooks, streamsOf };
+  return { stream, streamPromises: promises, consumers, web, readline, readlinePromises: readline.promises, streamsOf };
 })

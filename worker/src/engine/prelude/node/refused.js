@@ -17,8 +17,8 @@
     child_process: refused('child_process', "a session starts no processes; the module 'exec' runs commands that the operator lists",
       'spawn spawnSync exec execSync execFile execFileSync fork ChildProcess'),
     worker_threads: refused('worker_threads', 'a session is one thread',
-      'Worker receiveMessageOnPort moveMessagePortToContext markAsUntransferable MessageChannel BroadcastChannel',
-      { isMainThread: true, parentPort: null, threadId: 0, workerData: null, resourceLimits: {} }),
+      'Worker receiveMessageOnPort moveMessagePortToContext markAsUntransferable',
+      { get BroadcastChannel() { return captured.globals.BroadcastChannel; }, get MessageChannel() { return captured.globals.MessageChannel; }, get MessagePort() { return captured.globals.MessagePort; }, isMainThread: true, parentPort: null, threadId: 0, workerData: null, resourceLimits: {} }),
     cluster: refused('cluster', 'a session is one process', 'fork setupPrimary setupMaster disconnect', {
       isPrimary: true, isMaster: true, isWorker: false, workers: {},
     }),

@@ -1,0 +1,2 @@
+console.log('1 sync'); setTimeout(() => console.log('8 timeout'), 0); setImmediate(() => console.log('9 immediate')); process.nextTick(() => console.log('3 tick')); Promise.resolve().then(() => console.log('4 micro')).then(() => console.log('6 micro of micro')); queueMicrotask(() => console.log('5 queued'));
+(async () => { console.log('2 async body'); await null; console.log('5b after await'); await new Promise((r) => process.nextTick(r)); console.log('7 after tick'); })();

@@ -1,0 +1,4 @@
+import fs from 'node:fs';
+import { open } from 'node:fs/promises';
+const fd = fs.openSync('h.txt', 'w+'); fs.writeSync(fd, 'hello world'); fs.writeSync(fd, Buffer.from('XY'), 0, 2, 3); const b = Buffer.alloc(5); console.log(fs.readSync(fd, b, 0, 5, 0), b.toString(), fs.fstatSync(fd).size); fs.closeSync(fd); try { fs.closeSync(fd); } catch (e) { console.log(e.code, e.message); }
+const h = await open('h.txt', 'r'); const { bytesRead, buffer } = await h.read(Buffer.alloc(4), 0, 4, 2); console.log(bytesRead, buffer.toString(), (await h.stat()).size, (await h.readFile('utf8'))); await h.close(); const a = await open('h.txt', 'a'); await a.appendFile('\nline2\nline3'); await a.close(); const r = await open('h.txt'); for await (const line of r.readLines()) console.log('line', line); fs.truncateSync('h.txt', 4); console.log(fs.readFileSync('h.txt', 'utf8')); fs.unlinkSync('h.txt');

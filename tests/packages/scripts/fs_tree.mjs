@@ -1,0 +1,5 @@
+import fs from 'node:fs';
+import path from 'node:path';
+const root = 'tree'; for (const f of ['a/1.txt', 'a/b/2.txt', 'c.md']) { const p = path.join(root, f); fs.mkdirSync(path.dirname(p), { recursive: true }); fs.writeFileSync(p, `file ${f}`); }
+const walk = (d, depth = 0) => { for (const e of fs.readdirSync(d, { withFileTypes: true }).sort((x, y) => x.name.localeCompare(y.name))) { console.log(`${'  '.repeat(depth)}${e.name}${e.isDirectory() ? '/' : ` (${fs.statSync(path.join(d, e.name)).size})`}`); if (e.isDirectory()) walk(path.join(d, e.name), depth + 1); } }; walk(root);
+console.log(fs.existsSync('tree/c.md'), fs.readFileSync('tree/c.md', 'utf8'), fs.readdirSync(root, { recursive: true }).sort()); fs.renameSync('tree/c.md', 'tree/d.md'); fs.copyFileSync('tree/d.md', 'tree/e.md'); fs.appendFileSync('tree/e.md', '!'); console.log(fs.readFileSync('tree/e.md').toString()); try { fs.readFileSync('tree/none'); } catch (e) { console.log(e.code, e.message, e.errno, e.syscall, e.path); } try { fs.mkdirSync('tree'); } catch (e) { console.log(e.message); } fs.rmSync(root, { recursive: true }); console.log(fs.existsSync(root));

@@ -1,0 +1,1 @@
+process.on('uncaughtException', (e, origin) => { console.log('uncaught', e.message, origin); }); process.on('unhandledRejection', (r) => console.log('unhandled', r.message)); setTimeout(() => { throw new Error('from timer'); }, 1); setTimeout(() => { Promise.reject(new Error('rejected')); }, 3); setTimeout(() => console.log('still running'), 6);

@@ -1,0 +1,11 @@
+const async = require('async');
+async.series([(cb) => setTimeout(() => cb(null, 'a'), 200), (cb) => setImmediate(cb, null, 'b')], (err, r) => console.log('series', err, r));
+async.parallel({ x: (cb) => setTimeout(() => cb(null, 1), 260), y: (cb) => cb(null, 2) }, (err, r) => console.log('parallel', err, r));
+async.waterfall([(cb) => cb(null, 1, 2), (a, b, cb) => cb(null, a + b)], (err, r) => console.log('waterfall', r));
+async.mapLimit([1, 2, 3, 4], 2, async (n) => n * 10, (err, r) => console.log('map', r));
+const q = async.queue((task, cb) => { console.log('task', task); setImmediate(cb); }, 1);
+q.push([1, 2, 3]); q.drain(() => console.log('drained'));
+async.retry({ times: 3, interval: 55 }, (() => { let n = 0; return (cb) => (++n < 3 ? cb(new Error('no')) : cb(null, n)); })(), (e, n) => console.log('retry', n));
+async.auto({ a: (cb) => cb(null, 1), b: ['a', (r, cb) => cb(null, r.a + 1)] }, (e, r) => console.log('auto', r));
+async.eachSeries([1, 2], (n, cb) => cb(n === 2 ? new Error('stop') : null), (e) => console.log(e.message));
+async.timeout((cb) => setTimeout(cb, 500), 90)((e) => console.log(e.code, e.message));

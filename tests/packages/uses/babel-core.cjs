@@ -1,0 +1,5 @@
+const babel = require('@babel/core');
+const code = 'const f = async ({ a, ...rest }) => { const x = a ?? rest?.b; console.log(`v ${x}`); };';
+console.log(babel.transformSync(code, { configFile: false, babelrc: false, compact: false, plugins: [({ types: t }) => ({ visitor: { TemplateLiteral(path) { path.replaceWith(t.stringLiteral('replaced')); }, Identifier(path) { if (path.node.name === 'x') path.node.name = 'renamed'; } } })] }).code);
+babel.transformAsync('export default 1; import q from "z";', { configFile: false, babelrc: false, sourceMaps: true, minified: true }).then((r) => console.log(r.code, r.map.mappings)); const ast = babel.parseSync('a + b', { configFile: false }); console.log(ast.program.body[0].expression.type, babel.template('var A = B;')({ A: 'x', B: babel.types.numericLiteral(1) }).declarations[0].id.name);
+try { babel.transformSync('let a = ;', { configFile: false, babelrc: false, filename: 'bad.js', cwd: '/' }); } catch (e) { console.log(e.code, e.reasonCode, e.message); }

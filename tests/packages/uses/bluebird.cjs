@@ -1,0 +1,11 @@
+const P = require('bluebird');
+P.delay(60, 'late').then(console.log);
+P.map([1, 2, 3], (n) => P.delay(30 - 5 * n).then(() => n * n), { concurrency: 2 }).then((r) => console.log('map', r));
+P.props({ a: P.resolve(1), b: 2 }).then((r) => console.log('props', r));
+P.try(() => { throw new TypeError('typed'); }).catch(RangeError, () => console.log('no')).catch(TypeError, (e) => console.log('filtered', e.message)).finally(() => console.log('finally'));
+P.promisify((a, cb) => setTimeout(() => cb(null, a + 1), 1))(4).then((r) => console.log('promisified', r));
+P.reduce([1, 2, 3], (a, b) => a + b, 10).tap((r) => console.log('tap', r)).then((r) => console.log('reduced', r));
+P.coroutine(function* (x) { const y = yield P.delay(1, x * 2); return y + 1; })(20).then((r) => console.log('coroutine', r));
+P.delay(500).timeout(100, 'too late').catch(P.TimeoutError, (e) => console.log(e.name, e.message));
+P.any([P.reject(new Error('1')), P.resolve(2)]).then((r) => console.log('any', r));
+P.mapSeries(['a', 'b'], (x, i) => x + i).then((r) => console.log(r, P.resolve(1).isFulfilled(), P.resolve(7).value()));

@@ -1,0 +1,3 @@
+const Decimal = require('decimal.js');
+console.log(new Decimal('0.1').plus('0.2').toString(), Decimal.sqrt(2).toString(), new Decimal(1).div(3).toSignificantDigits(5).toString(), Decimal.exp(1).toString(), new Decimal('1e500').mul('1e-499').toString(), Decimal.sin(1).toString(), new Decimal(255).toHex(), new Decimal(0.75).toFraction().map(String), new Decimal(-3.5).round().toString(), Decimal.pow(2, 0.5).toFixed(10), new Decimal('123.456').toDP(1, Decimal.ROUND_UP).valueOf(), Decimal.log10(1000).toString(), `${Decimal.hypot(3, 4)}`);
+Decimal.set({ precision: 50 }); console.log(new Decimal(2).ln().toString(), new Decimal(5)); try { new Decimal('x'); } catch (e) { console.log(e.message); }

@@ -1,0 +1,10 @@
+const { Map, List, Set, OrderedMap, Record, Seq, fromJS, is, Range, Stack } = require('immutable');
+const map = Map({ a: 1, b: 2, c: 3 });
+console.log(String(map.set('b', 50)), map.get('b'), map.merge({ d: 4 }).toJS(), String(List([1, 2]).push(3).unshift(0)));
+console.log(String(fromJS({ a: { b: [1, { c: 2 }] } }).updateIn(['a', 'b', 1, 'c'], (x) => x + 1)), is(Map({ a: 1 }), Map({ a: 1 })));
+const Point = Record({ x: 0, y: 0 }, 'Point');
+console.log(String(new Point({ x: 3 })), new Point().equals(Point()), String(Set([1, 2, 2, 3])), String(OrderedMap([['z', 1], ['a', 2]])));
+console.log(Seq([1, 2, 3, 4, 5]).filter((x) => x % 2).map((x) => x * x).toArray(), String(Range(0, 10, 3)), Stack.of(1, 2).push(3).peek());
+console.log(List([3, 1, 2]).sort().toArray(), List([1, 2, 3, 4]).groupBy((x) => x % 2).map(String).toObject(), JSON.stringify(fromJS({ k: [1, 2] })), map.hashCode());
+const big = Map().withMutations((m) => { for (let i = 0; i < 2000; i++) m.set(`k${i}`, i); });
+console.log(big.size, big.get('k1234'), big.reduce((a, b) => a + b, 0), big.remove('k1').size);

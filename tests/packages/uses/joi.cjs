@@ -1,0 +1,4 @@
+const Joi = require('joi');
+const schema = Joi.object({ name: Joi.string().alphanum().min(3).required(), age: Joi.number().integer().max(130), email: Joi.string().email(), tags: Joi.array().items(Joi.string()).unique(), a: Joi.any(), b: Joi.when('a', { is: true, then: Joi.required() }), when: Joi.date().iso() }).with('age', 'name').xor('a', 'email');
+console.log(schema.validate({ name: 'abc', age: '42', email: 'x@example.com', when: '2020-01-01' }), schema.validate({ name: 'a!', age: 200, tags: [1, 'x', 'x'] }, { abortEarly: false }).error?.details.map((d) => [d.message, d.path, d.type]));
+(async () => { try { await Joi.string().external(async (v) => { throw new Error('ext'); }).validateAsync('x'); } catch (e) { console.log(e.message); } })(); console.log(Joi.attempt('5', Joi.number()), Joi.ref('x').toString(), Joi.isSchema(schema), Joi.version); try { Joi.assert('x', Joi.number()); } catch (e) { console.log(e.name, e.message); }

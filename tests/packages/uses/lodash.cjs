@@ -1,0 +1,13 @@
+const _ = require('lodash');
+const people = [{ name: 'Ann', age: 31, city: 'Rome' }, { name: 'Bob', age: 25, city: 'Oslo' }, { name: 'Cy', age: 40, city: 'Rome' }];
+console.log(_.VERSION, _.groupBy(people, 'city'), _.keyBy(people, 'name'));
+console.log(_.chain(people).filter((p) => p.age > 26).sortBy('age').map('name').value(), _.partition(people, { city: 'Rome' }));
+console.log(_.get({ a: [{ b: { c: 3 } }] }, 'a[0].b.c'), _.set({}, 'x.y[2].z', 1), _.merge({ a: { b: 1 } }, { a: { c: [1, 2] } }));
+console.log(_.template('Hello <%= user %>!<% _.forEach(list, (x) => { %> [<%- x %>]<% }) %>')({ user: 'me', list: ['<a>', 'b'] }));
+console.log(_.cloneDeep({ d: new Date(0), r: /x/g, m: new Map([[1, { a: 1 }]]), s: new Set([1]), b: Buffer.from('ab') }));
+console.log(_.camelCase('foo-bar baz'), _.kebabCase('fooBarBaz'), _.startCase('--foo-bar--'), _.deburr('déjà vu'), _.words('fred, barney & pebbles'));
+console.log(_.isEqual(new Map([[{ a: 1 }, 2]]), new Map([[{ a: 1 }, 2]])), _.isEqual([NaN], [NaN]), _.isPlainObject(Object.create(null)));
+const late = _.debounce((x) => console.log('debounced', x), 10);
+late(1); late(2); late(3);
+_.defer((x) => console.log('deferred', x), 5);
+console.log(_.range(0, 1, 0.25), _.zipObject(['a', 'b'], [1, 2]), _.truncate('a long text that is cut', { length: 12 }), _.padStart('7', 3, '0'));

@@ -1,0 +1,4 @@
+const math = require('mathjs');
+console.log(math.evaluate('sqrt(3^2 + 4^2) * 5 cm to mm').toString(), math.evaluate('12.7 cm to inch').toString(), math.format(math.evaluate('9 / 3 + 2i')), math.derivative('x^2 + 2x', 'x').toString(), math.simplify('2x + 3x').toString(), math.det([[-1, 2], [3, 1]]), math.inv([[1, 2], [3, 4]]));
+const m = math.create(math.all, { number: 'BigNumber', precision: 40 }); console.log(m.evaluate('1/3').toString(), math.fraction(1, 3).add(math.fraction('1/6')).toFraction(), math.parse('a + b * c').toTex(), math.std([2, 4, 6]), math.matrix([[1, 2], [3, 4]]).toString(), math.chain(3).add(4).multiply(2).done(), math.evaluate('f(x) = x^2; f(4)').toString(), math.multiply([[1, 2]], [[3], [4]]), math.usolve([[2, 1], [0, 1]], [3, 1]));
+try { math.evaluate('1 +* 2'); } catch (e) { console.log(e.name, e.message); }

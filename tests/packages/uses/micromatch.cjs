@@ -1,0 +1,2 @@
+const mm = require('micromatch');
+console.log(mm(['foo', 'bar', 'baz', 'qux'], ['f*', 'b*', '!baz']), mm.isMatch('a/b/c.js', '**/*.js'), mm.not(['a.a', 'b.b'], '*.a'), mm.capture('test/*.js', 'test/foo.js'), mm.braces('a/{1..3}', { expand: true }), mm.makeRe('*.{js,md}'), mm.contains('aa/bb/cc', '*b'), mm.matchKeys({ aa: 1, ab: 2, b: 3 }, 'a*'), mm.some(['x'], '?'), mm.every(['x', 'yy'], '?'), mm.scan('!./foo/*.js'));

@@ -1,0 +1,2 @@
+const { minimatch, Minimatch } = require('minimatch');
+console.log(minimatch('a/b/c.js', '**/*.js'), minimatch('.x', '*'), minimatch('.x', '*', { dot: true }), minimatch.match(['a.js', 'b.ts', 'c'], '*.{js,ts}'), minimatch('abc', '!(x*)'), minimatch('a/b', '@(a|z)/?'), minimatch('x1', 'x[0-9]'), ['a.js', 'b.md'].filter(minimatch.filter('*.js')), minimatch.braceExpand('{a,b{1..3}}'), new Minimatch('a/*').set, minimatch('é', '[[:alpha:]]'));

@@ -1,0 +1,14 @@
+import PQueue from 'p-queue';
+const queue = new PQueue({ concurrency: 1 });
+const log = [];
+queue.on('active', () => log.push(`active ${queue.size} ${queue.pending}`));
+queue.on('idle', () => log.push('idle'));
+queue.add(async () => { await new Promise((f) => setTimeout(f, 4)); log.push('first'); });
+queue.add(() => log.push('low'), { priority: 0 });
+queue.add(() => log.push('high'), { priority: 5 });
+await queue.onIdle();
+console.log(log);
+console.log(await queue.addAll([async () => 1, async () => 2]));
+const late = new PQueue({ autoStart: false }); let ran = false; late.add(() => { ran = true; }); console.log(late.isPaused, ran); late.start(); await late.onEmpty(); await late.onIdle(); console.log(ran);
+queue.add(() => Promise.reject(new Error('bad'))).catch((e) => console.log('caught', e.message));
+await queue.onIdle();

@@ -1,0 +1,3 @@
+const pako = require('pako');
+const text = 'compress me '.repeat(100); const z = pako.deflate(text, { level: 9 });
+console.log(z.length, Buffer.from(z).toString('hex'), pako.inflate(z, { to: 'string' }) === text, pako.ungzip(pako.gzip(text), { to: 'string' }).length, pako.inflateRaw(pako.deflateRaw(text)).length, Buffer.from(require('zlib').inflateSync(Buffer.from(z))).toString().length); const d = new pako.Deflate({ chunkSize: 64 }); d.push('abc', false); d.push('def', true); console.log(d.err, d.result.length); try { pako.inflate(Uint8Array.of(1, 2, 3)); } catch (e) { console.log(`${e}`); } const i = new pako.Inflate({ to: 'string' }); i.push(z, true); console.log(i.result.length, i.err);

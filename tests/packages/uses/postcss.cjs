@@ -1,0 +1,4 @@
+const postcss = require('postcss');
+const plugin = () => ({ postcssPlugin: 'p', Declaration(d) { if (d.prop === 'color') d.value = 'blue'; }, Rule(r) { if (!r.selector.startsWith('.k')) r.selector = `.k ${r.selector}`; } }); plugin.postcss = true;
+postcss([plugin]).process('a { color: red; } @media (x) { b { top: 0 } } /* c */', { from: 'a.css', map: { inline: false } }).then((r) => console.log(r.css, r.map.toString().includes('mappings'), r.messages, r.warnings()));
+const root = postcss.parse('a{b:c!important}'); root.walkDecls((d) => console.log(d.prop, d.value, d.important, d.source.start)); root.append(postcss.rule({ selector: 'x', nodes: [postcss.decl({ prop: 'y', value: 'z' })] })); console.log(root.toString(), root.toJSON().nodes.length); try { postcss.parse('a { b', { from: 'x.css' }); } catch (e) { console.log(e.name, e.reason, e.line, e.column, e.message.includes('x.css')); }

@@ -1,0 +1,4 @@
+import * as prettier from 'prettier';
+console.log(await prettier.format('const a={b:1,c:[1,2,3],  d(){return  async x=>await y}};if(a)b();else{c()}', { parser: 'babel', semi: false, singleQuote: true }));
+console.log(await prettier.format('interface A{b?:string;c:Array<number>} type X=A|{z:1}', { parser: 'typescript' }), await prettier.format('a{color:red;b{margin:0 auto}}', { parser: 'scss' }), await prettier.format('# a\n* b\n* c\n\n| x|y |\n|-|-|\n|1|2|', { parser: 'markdown' }), await prettier.format('{"a":1,/*c*/"b":[1,2]}', { parser: 'json5' }), await prettier.format('<div><p>x</p><script>let a=1</script></div>', { parser: 'html' }), await prettier.format('a:   1\nb: [1,2]', { parser: 'yaml' }));
+try { await prettier.format('let a = ;', { parser: 'babel' }); } catch (e) { console.log(e.name, e.message, e.loc); }

@@ -1,0 +1,2 @@
+const qs = require('qs');
+console.log(qs.parse('a[b][c]=1&a[b][d][]=2&a[b][d][]=3&x=%20y+z&q[0]=i&e=&n', { strictNullHandling: true }), qs.stringify({ a: { b: [1, { c: 2 }] }, d: new Date(0), n: null, u: undefined, t: 'a b&c' }), qs.stringify({ l: [1, 2] }, { arrayFormat: 'comma', encode: false }), qs.stringify({ 'ü': '☃' }, { charset: 'iso-8859-1', charsetSentinel: true }), qs.parse('a.b=1', { allowDots: true }), qs.parse('__proto__[x]=1'), qs.parse('?a=1;b=2', { ignoreQueryPrefix: true, delimiter: ';' }));

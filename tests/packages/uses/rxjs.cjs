@@ -1,0 +1,13 @@
+const { of, from, interval, Subject, BehaviorSubject, ReplaySubject, combineLatest, merge, timer, throwError, defer, forkJoin, EMPTY } = require('rxjs');
+const { map, filter, take, scan, mergeMap, switchMap, concatMap, debounceTime, catchError, retry, toArray, bufferCount, distinctUntilChanged, withLatestFrom, share, groupBy, reduce, delay, tap, timeout } = require('rxjs/operators');
+of(1, 2, 3, 4).pipe(filter((x) => x % 2 === 0), map((x) => x * 10)).subscribe({ next: (x) => console.log('next', x), complete: () => console.log('done') });
+interval(3).pipe(take(4), scan((a, b) => a + b, 0), toArray()).subscribe((r) => console.log('interval', r));
+const subject = new BehaviorSubject('first');
+subject.pipe(distinctUntilChanged()).subscribe((x) => console.log('subject', x)); subject.next('a'); subject.next('a'); subject.next('b');
+from([1, 2]).pipe(concatMap((x) => of(x, -x).pipe(delay(2)))).subscribe((x) => console.log('concat', x));
+throwError(() => new Error('oops')).pipe(catchError((e) => of(`caught ${e.message}`))).subscribe(console.log);
+let tries = 0; defer(() => (++tries < 3 ? throwError(() => new Error('x')) : of(tries))).pipe(retry(5)).subscribe((x) => console.log('retried', x));
+forkJoin({ a: of(1), b: timer(4).pipe(map(() => 2)) }).subscribe((x) => console.log('fork', x));
+from(['ab', 'ac', 'b']).pipe(groupBy((x) => x[0]), mergeMap((g) => g.pipe(reduce((l, x) => [...l, x], [])))).subscribe((x) => console.log('group', x));
+timer(100).pipe(timeout(5)).subscribe({ error: (e) => console.log(e.name, e.message) });
+from((async function* () { yield 1; yield 2; })()).pipe(bufferCount(2)).subscribe((x) => console.log('async iterable', x));

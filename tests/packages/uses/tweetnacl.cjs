@@ -1,0 +1,4 @@
+const nacl = require('tweetnacl');
+const k = nacl.sign.keyPair.fromSeed(new Uint8Array(32).fill(7)); const hex = (b) => Buffer.from(b).toString('hex'); const m = Buffer.from('message'); const s = nacl.sign.detached(m, k.secretKey);
+console.log(hex(k.publicKey), hex(s), nacl.sign.detached.verify(m, s, k.publicKey), hex(nacl.hash(m))); const a = nacl.box.keyPair.fromSecretKey(new Uint8Array(32).fill(1)); const b = nacl.box.keyPair.fromSecretKey(new Uint8Array(32).fill(2)); const n = new Uint8Array(24);
+const boxed = nacl.box(m, n, b.publicKey, a.secretKey); console.log(hex(boxed), Buffer.from(nacl.box.open(boxed, n, a.publicKey, b.secretKey)).toString(), nacl.secretbox.open(new Uint8Array(20), n, new Uint8Array(32)), nacl.randomBytes(8).length); try { nacl.box('x'); } catch (e) { console.log(e.message); }
