@@ -79,6 +79,10 @@ pub struct RemoteArgs {
     /// With an https URL: the certificates (PEM) that are trusted instead of the system's
     #[arg(long, global = true, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
+    /// With an http URL of this machine: the user whose server may get requests, by name or number, besides root, you and the user of the
+    /// system's daemon [default: `$VM_SYSTEM_SERVER_USER`]
+    #[arg(long, global = true, value_name = "USER")]
+    pub server_user: Option<String>,
     /// With an http URL: send the token unencrypted to another machine, whose network you trust
     #[arg(long, global = true)]
     pub insecure_http: bool,

@@ -102,6 +102,7 @@ fn objects(kind: Kind) -> Option<BTreeMap<String, String>> {
         server_url: option(&words, "--server-url").map(|url| url.to_string_lossy().into_owned()),
         token_file: path("--token-file"),
         ca_file: path("--ca-file"),
+        server_user: option(&words, "--server-user").map(|user| user.to_string_lossy().into_owned()),
         insecure_http: words.iter().any(|word| word == "--insecure-http"),
     };
     let (socket, state_dir) = (path("--socket"), path("--state-dir"));

@@ -18,6 +18,7 @@ pub(crate) struct Environment {
     pub(crate) socket: Option<PathBuf>,
     pub(crate) server_url: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
+    pub(crate) server_user: Option<String>,
 }
 
 impl Environment {
@@ -30,6 +31,7 @@ impl Environment {
             socket: path("VM_SYSTEM_SOCKET"),
             server_url: path("VM_SYSTEM_URL").map(|url| url.to_string_lossy().into_owned()),
             token_file: path("VM_SYSTEM_TOKEN_FILE"),
+            server_user: path("VM_SYSTEM_SERVER_USER").map(|user| user.to_string_lossy().into_owned()),
         }
     }
 

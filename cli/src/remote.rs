@@ -2,13 +2,14 @@
 //! bearer of a token, or the user that the kernel reports).
 //!
 //! - `address`: the URL; `token`: the file of the token
-//! - `dial`: TCP, with TLS or without; `tls`: which certificates are trusted
+//! - `dial`: TCP, with TLS or without; `tls`: which certificates are trusted; `server_user`: whose server is, without TLS
 //! - `upgrade`: the request, and what its refusals mean
 //!
 //! Every error names the URL and the cause. Nothing here knows verbs.
 
 mod address;
 mod dial;
+mod server_user;
 mod tls;
 mod token;
 mod upgrade;
@@ -17,7 +18,10 @@ use crate::args::RemoteArgs;
 use crate::client::ByteStream;
 use crate::error::{CliError, exit};
 use address::{Address, RemoteHost};
+use dial::DialError;
 use hyper::header::HeaderValue;
+use server_user::{ServerUserError, TrustedUsers};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -47,6 +51,8 @@ struct Prepared {
     address: Address,
     token: Option<(PathBuf, HeaderValue)>,
     tls: Option<TlsConnector>,
+    /// Without TLS, over loopback.
+    trusted: TrustedUsers,
 }
 
 impl Remote {
@@ -90,7 +96,14 @@ impl Remote {
             return Err(CliError::usage(message));
         }
         let tls = is_tls.then(|| tls::connector(self.args.ca_file.as_deref())).transpose()?;
-        Ok(Prepared { address, token, tls })
+        if self.args.server_user.is_some() && (is_tls || self.is_unix()) {
+            let message =
+                format!("--server-user is for http: {} has another way to know its server", self.url);
+            return Err(CliError::usage(message));
+        }
+        let named = self.args.server_user.as_deref().map(server_user::uid_of).transpose();
+        let named = named.map_err(|why| CliError::usage(format!("--server-user: {why}")))?;
+        Ok(Prepared { address, token, tls, trusted: TrustedUsers::new(named) })
     }
 
     async fn connect_to(&self, prepared: &Prepared) -> Result<Box<dyn ByteStream>, CliError> {
@@ -123,7 +136,11 @@ impl Remote {
                 "use https, or a tunnel to a loopback address (`ssh -L`); on a network that you trust, --insecure-http",
             ));
         }
-        let stream = dial::tcp(&addresses).await.map_err(|error| self.not_connected(&error))?;
+        let trusted = prepared.tls.is_none().then_some(&prepared.trusted);
+        let stream = dial::tcp(&addresses, trusted).await.map_err(|error| match error {
+            DialError::Io(error) => self.not_connected(&error),
+            DialError::Server(address, error) => self.not_trusted(address, &error),
+        })?;
         match &prepared.tls {
             None => Ok(Box::new(stream)),
             Some(tls) => match dial::tls(tls, host, stream).await {
@@ -131,6 +148,28 @@ impl Remote {
                 Err(error) => Err(tls::explain(&self.url, &error)),
             },
         }
+    }
+
+    /// Nothing has been sent.
+    fn not_trusted(&self, address: SocketAddr, error: &ServerUserError) -> CliError {
+        let socket =
+            "on the daemon's own machine its HTTP socket needs no such check: --server-url unix:PATH";
+        let (message, hint) = match error {
+            ServerUserError::Other(uid) => (
+                format!(
+                    "the server at {address} belongs to {}, and not to root, to you or to the system's daemon: nothing was sent to it",
+                    server_user::shown(*uid)
+                ),
+                format!(
+                    "if this user runs the daemon (or the proxy) that you mean, --server-user {uid}; {socket}"
+                ),
+            ),
+            ServerUserError::Unknown(why) => (
+                format!("it is not known whose server {address} is ({why}): nothing was sent to it"),
+                socket.to_owned(),
+            ),
+        };
+        CliError::new(exit::NOT_PERMITTED, format!("{}: {message}", self.url)).with_hint(hint)
     }
 
     fn not_connected(&self, error: &std::io::Error) -> CliError {

@@ -40,11 +40,16 @@ impl DaemonTarget {
         if let Some(url) = url {
             let url = url.clone();
             let token_file = remote.token_file.clone().or_else(|| environment.token_file.clone());
-            return Self::Url(Arc::new(Remote::new(url, RemoteArgs { token_file, ..remote })));
+            // The variable is for whichever URL needs it, the flag for this one.
+            let of_variable =
+                environment.server_user.clone().filter(|_| url.to_ascii_lowercase().starts_with("http:"));
+            let server_user = remote.server_user.clone().or(of_variable);
+            return Self::Url(Arc::new(Remote::new(url, RemoteArgs { token_file, server_user, ..remote })));
         }
         let needs_url = [
             ("--token-file", remote.token_file.is_some()),
             ("--ca-file", remote.ca_file.is_some()),
+            ("--server-user", remote.server_user.is_some()),
             ("--insecure-http", remote.insecure_http),
         ];
         match needs_url.iter().find(|(_, is_given)| *is_given) {

@@ -32,7 +32,7 @@ fn server() -> &'static Server {
             session_key: SessionKey::default(),
             ended_sessions: EndedSessions::default(),
         };
-        let listeners = Listeners { unix, tcp: Vec::new() };
+        let listeners = Listeners { unix: vec![unix], tcp: Vec::new() };
         runtime.spawn(serve(listeners, Arc::new(NoVerbs), options, ServerState::default()));
         Server { runtime, folder }
     })

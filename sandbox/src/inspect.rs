@@ -11,8 +11,10 @@ pub struct Status {
     pub ppid: u32,
     /// The process's pid in each namespace, ours first.
     pub ns_pids: Vec<u32>,
-    /// Permitted, effective, bounding, ambient and inheritable capabilities, all or-ed.
+    /// Permitted, effective and ambient capabilities, all or-ed.
     pub capabilities: u64,
+    /// Those that the program of an `execve` may get, if its file has them: a user manager gives some to all that it starts.
+    pub inheritable: u64,
     /// The bounding set alone.
     pub bounding: u64,
     /// `no_new_privs`.
@@ -93,7 +95,8 @@ fn parse_status(text: &str) -> Option<Status> {
             .split_ascii_whitespace()
             .map(|pid| pid.parse().ok())
             .collect::<Option<_>>()?,
-        capabilities: set("CapInh")? | set("CapPrm")? | set("CapEff")? | set("CapAmb")?,
+        capabilities: set("CapPrm")? | set("CapEff")? | set("CapAmb")?,
+        inheritable: set("CapInh")?,
         bounding: set("CapBnd")?,
         no_new_privs: number("NoNewPrivs")? == 1,
         seccomp: number("Seccomp")?,
@@ -118,8 +121,9 @@ pub struct Expected {
 pub fn verify(pid: u32, expected: Expected) -> Result<Status, InspectError> {
     let status = status(pid).map_err(|error| InspectError::Unreadable { pid, error })?;
     let missing = |what: String| Err(InspectError::NotJailed { pid, what });
-    if status.capabilities != 0 {
-        return missing(format!("capabilities {:x}", status.capabilities));
+    let capabilities = status.capabilities | status.inheritable;
+    if capabilities != 0 {
+        return missing(format!("capabilities {capabilities:x}"));
     }
     if expected.namespaces && status.bounding != 0 {
         return missing(format!("capability bounding set {:x}", status.bounding));

@@ -6,6 +6,7 @@
 //! - [`step`]: the named steps of building a jail, their failures, and the setting that fixes each
 //! - [`process`], [`pidfd`], [`interrupt`]: starting, watching, stopping and interrupting processes
 //! - [`socket`]: `SOCK_SEQPACKET` with descriptors and kernel-attested senders
+//! - [`socket_diagnosis`]: which user has an end of a TCP connection of this machine open
 //! - [`namespaces`], [`root`], [`privileges`], [`landlock`], [`rlimit`]: the layers below seccomp
 //! - [`user_namespace`]: user namespaces for users who may not make any
 //! - [`beneath`]: folders and files beneath a folder
@@ -37,6 +38,7 @@ pub mod root;
 pub mod seccomp;
 pub mod selftest;
 pub mod socket;
+pub mod socket_diagnosis;
 pub mod step;
 mod sys;
 pub mod user_namespace;

@@ -97,7 +97,8 @@ pub fn become_user_for_good(user: &Identity) -> io::Result<()> {
     let changed = [uids.real, uids.effective, uids.saved] == [uid; 3]
         && [gids.real, gids.effective, gids.saved] == [gid; 3];
     let status = crate::inspect::status(std::process::id())?;
-    if changed && status.capabilities == 0 && status.bounding == 0 && status.no_new_privs {
+    let capabilities = status.capabilities | status.inheritable | status.bounding;
+    if changed && capabilities == 0 && status.no_new_privs {
         Ok(())
     } else {
         Err(io::ErrorKind::PermissionDenied.into())

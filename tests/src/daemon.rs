@@ -8,10 +8,12 @@ use crate::observe;
 use crate::place::{TestDir, User};
 use crate::program;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
 use vm_system_protocol::control::{Op, Reply, RuntimeInfo};
 use vm_system_sandbox::pidfd::PidFd;
 
@@ -32,6 +34,8 @@ pub struct DaemonOptions {
     pub passwd: Option<PathBuf>,
     /// Descriptors that it may have (hard limit).
     pub descriptors: Option<u64>,
+    /// A listening socket that it gets as a service manager passes it, and its name.
+    pub passed: Option<(&'static str, Arc<OwnedFd>)>,
 }
 
 impl Default for DaemonOptions {
@@ -44,6 +48,7 @@ impl Default for DaemonOptions {
             environment: Vec::new(),
             passwd: None,
             descriptors: None,
+            passed: None,
         }
     }
 }
@@ -94,6 +99,13 @@ impl Daemon {
             let program = serve.get_program().to_owned();
             serve = command_of(&place, "/bin/sh");
             serve.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(program);
+        }
+        if let Some((name, socket)) = &options.passed {
+            let program = serve.get_program().to_owned();
+            serve = command_of(&place, "/bin/sh");
+            let pass = "export LISTEN_FDS=1 LISTEN_PID=$$; exec \"$0\" \"$@\" 3<&0 </dev/null";
+            serve.args(["-c", pass]).arg(program).env("LISTEN_FDNAMES", name);
+            serve.stdin(socket.try_clone().expect("a descriptor"));
         }
         serve
             .arg("serve")
@@ -186,7 +198,7 @@ impl Daemon {
         lines.filter_map(address).collect()
     }
 
-    /// Makes it read its tokens again (SIGHUP).
+    /// Makes it read its tokens and its configuration again (SIGHUP).
     pub fn hang_up(&self) {
         self.pidfd.signal(nix::libc::SIGHUP).expect("SIGHUP");
     }

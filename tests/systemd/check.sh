@@ -160,6 +160,63 @@ check "a root that does not list the user is refused" "not a folder beneath any 
 
 unit="system unit"
 as=()
+# ---- reload
+notified() {
+    local wanted=$1 status
+    for _ in {1..100}; do
+        status=$(systemctl show --property=StatusText --value vm-system.service)
+        if [[ $status == *"$wanted"* && $(systemctl is-active vm-system.service) == active ]]; then return; fi
+        sleep 0.1
+    done
+    echo "the status is: $status"
+    return 1
+}
+reloaded() {
+    local pid
+    pid=$(systemctl show --property=MainPID --value vm-system.service)
+    systemctl reload vm-system.service && notified "$1" || return 1
+    [ "$(systemctl show --property=MainPID --value vm-system.service)" = "$pid" ] || { echo "it was restarted"; return 1; }
+}
+cp /etc/vm-system/config.toml /etc/vm-system/config.before-reload.toml
+printf '\n[[worktree_root]]\npath = "/srv/later"\n' >>/etc/vm-system/config.toml
+check "reload: a root that does not exist changes nothing" "" reloaded "previous configuration"
+(folder=/srv/later && worktree vm-system vm-system)
+later() {
+    v session create --template-id t-root --workspace-id w --base-commit c --worktree-path /srv/later --name "$1"
+}
+check "reload: the new root is not in use yet" "" eval '! later too-early'
+check "reload: a new root is used without a restart" "" reloaded "configuration was read again"
+check "reload: a session beneath the new root" "-" later after-reload
+sed -i '1i stop_s = 4' /etc/vm-system/config.toml
+check "reload: what needs a restart is named" "" reloaded "need a restart: stop_s"
+mv /etc/vm-system/config.before-reload.toml /etc/vm-system/config.toml
+check "reload: as before" "" reloaded "configuration was read again"
+
+# ---- HTTP from outside: the daemon has no network, so the service manager listens.
+http() {
+    local answer
+    exec 9<>/dev/tcp/127.0.0.1/3210 || return 1
+    printf 'GET /api/v1/templates HTTP/1.1\r\nHost: localhost\r\n%sConnection: close\r\n\r\n' "$1" >&9
+    answer=$(timeout 20 cat <&9)
+    exec 9<&- 9>&-
+    printf '%s\n' "$answer"
+}
+token=$(head -c 32 /dev/urandom | base64 | tr -d '=+/')
+printf '[[token]]\nname = "ci"\nrole = "user"\nsha256 = "%s"\n' "$(printf %s "$token" | sha256sum | cut -d' ' -f1)" >/etc/vm-system/tokens.toml
+chown vm-system:vm-system /etc/vm-system/tokens.toml
+chmod 0600 /etc/vm-system/tokens.toml
+printf '\n[http]\ntokens = "/etc/vm-system/tokens.toml"\n' >>/etc/vm-system/config.toml
+http_starts() {
+    systemctl reset-failed vm-system.service
+    systemctl stop vm-system.service && systemctl start vm-system-http.socket
+}
+check "HTTP: the socket of the service manager" "" started http_starts
+check "HTTP: a connection starts the daemon, which refuses it without a token" "401" http ""
+check "HTTP: a token is accepted" "200 OK" http "Authorization: Bearer $token"$'\r\n'
+check "HTTP: the same socket after a restart" "" started systemctl restart vm-system.service
+check "HTTP: a token is accepted after a restart" "200 OK" http "Authorization: Bearer $token"$'\r\n'
+systemctl stop vm-system-http.socket
+check "HTTP: without the socket unit" "" started systemctl restart vm-system.service
 watchdog() {
     local pid next
     pid=$(systemctl show --property=MainPID --value vm-system.service)

@@ -13,8 +13,11 @@ pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
         Errno::EACCES => ("EACCES", "permission denied"),
         // The host refuses the call, although the rights would allow it.
         Errno::EPERM => ("EPERM", "operation not permitted"),
-        // The error of `openat2` for a path that would leave the directory, or for a link if links are not followed.
-        Errno::EXDEV => ("EACCES", "permission denied (the path leaves the worktree)"),
+        // The error of `openat2` for a path that would leave the directory or enter another mount, or for a link if links are not followed.
+        Errno::EXDEV => (
+            "EACCES",
+            "permission denied (the path leaves the worktree or enters another mount: `cross_mounts` of its root)",
+        ),
         Errno::ENODEV | Errno::ENXIO => ("EACCES", "permission denied (not a regular file)"),
         Errno::EMLINK => ("EACCES", "permission denied (the file has other names: hard links)"),
         Errno::EISDIR => ("EISDIR", "illegal operation on a directory"),

@@ -30,7 +30,7 @@ $XDG_STATE_HOME/vm-system].
 $XDG_RUNTIME_DIR/vm-system/control.sock; control.sock in --state-dir if that is given].
 
 SIGTERM and SIGINT stop the daemon: requests in progress are finished, sessions closed, and no process is left (but see \
---keep-sessions). SIGHUP reads the tokens again. `vm-system help operations` explains the file of --config.")]
+--keep-sessions). SIGHUP reads the tokens and the file of --config again. `vm-system help operations` explains the file of --config.")]
 pub struct Args {
     /// Settings of the operator, as TOML; flags override them
     #[arg(long, value_name = "FILE")]

@@ -1,6 +1,7 @@
 //! TCP connections, with TLS or without.
 
 use super::address::RemoteHost;
+use super::server_user::{ServerUserError, TrustedUsers};
 use std::io;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
@@ -15,12 +16,49 @@ pub(super) async fn resolve(host: &RemoteHost) -> io::Result<Vec<SocketAddr>> {
     if addresses.is_empty() { Err(io::Error::other("it has no address")) } else { Ok(addresses) }
 }
 
-/// A connection to the first address that accepts one.
-pub(super) async fn tcp(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(addresses).await?;
-    stream.set_nodelay(true)?;
-    vm_system_api::keep_alive(&stream)?;
-    Ok(stream)
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum DialError {
+    /// No address accepts one.
+    Io(io::Error),
+    /// The last server that accepted one is not used.
+    Server(SocketAddr, ServerUserError),
+}
+
+impl From<io::Error> for DialError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// A connection to the first address that accepts one; with `trusted` to the first with a server that may be used.
+pub(super) async fn tcp(
+    addresses: &[SocketAddr],
+    trusted: Option<&TrustedUsers>,
+) -> Result<TcpStream, DialError> {
+    let mut failed = DialError::Io(io::ErrorKind::AddrNotAvailable.into());
+    for address in addresses {
+        let stream = match TcpStream::connect(address).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                // That a server is not used says more than that nobody listens.
+                if !matches!(failed, DialError::Server(..)) {
+                    failed = DialError::Io(error);
+                }
+                continue;
+            }
+        };
+        if let Some(trusted) = trusted
+            && let Err(error) = trusted.check(&stream).await
+        {
+            failed = DialError::Server(*address, error);
+            continue;
+        }
+        stream.set_nodelay(true)?;
+        vm_system_api::keep_alive(&stream)?;
+        return Ok(stream);
+    }
+    Err(failed)
 }
 
 /// TLS over a connection; the certificate must be for the host of the URL.

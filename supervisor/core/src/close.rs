@@ -203,6 +203,7 @@ impl SessionMachine {
 
     /// The worker has exited, or was never started: records everything that is left.
     pub(super) fn end(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
+        self.forget_suspension();
         self.drop_loading(Refusal::NotReady(format!("its worker ended ({reason})")), now, out);
         self.drop_forks(&Refusal::NotReady(format!("its worker ended ({reason})")), out);
         self.refuse_rollback(&reason, out);

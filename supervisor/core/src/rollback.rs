@@ -546,7 +546,8 @@ impl SessionMachine {
     /// A rollback is given up: the session ends.
     pub(super) fn give_up_restoring(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         if self.stage() == Some(RestoringStage::Ending) {
-            // SIGKILL was sent; its exit ends the session.
+            // SIGKILL was sent, once; its exit ends the session.
+            self.ending.verdict.get_or_insert_with(|| reason.clone());
             self.phase = Phase::Killed;
             self.timers = SessionTimers { phase_at: Some(now.mono_ms + EXIT_MS), ..SessionTimers::default() };
             self.refuse_rollback(&reason, out);

@@ -103,6 +103,7 @@ impl Assembly {
             service_ids: spawn.service_ids,
             calls: shares.host_calls,
             groups: spawn.cgroups.groups().cloned(),
+            agents_have_units: roots.agents().is_some_and(|agents| agents.starter().helper().is_none()),
             ..BrokerConfig::default()
         };
         let egress = EgressConfig {

@@ -34,6 +34,8 @@ const SUSPEND_AFTER: Duration = Duration::from_mins(5);
 /// Settings of a daemon.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// The file of these settings.
+    pub source: Option<ConfigSource>,
     /// Folder of the lock, and of the database by default.
     pub state_dir: PathBuf,
     /// The database file; none = in the state directory.
@@ -96,6 +98,7 @@ impl Config {
     /// The defaults for a state directory and a socket.
     pub fn new(state_dir: PathBuf, socket: PathBuf) -> Self {
         Self {
+            source: None,
             http: HttpConfig::default(),
             state_dir,
             database: None,
@@ -140,14 +143,12 @@ impl Config {
 
     /// Overrides these settings with those of a file.
     #[must_use]
-    pub fn with_file(mut self, file: ConfigFile) -> Self {
+    pub fn with_file(mut self, mut file: ConfigFile) -> Self {
+        let roots = file.roots();
+        self.source = file.source.take();
         set(&mut self.durability, file.durability.map(Into::into));
         set(&mut self.sandbox, file.sandbox.map(Into::into));
         set(&mut self.keeper_per_owner, file.keeper_per_owner);
-        let plain = |path| RootSettings { path, ..RootSettings::default() };
-        let plain_roots = file.worktree_roots.map(|paths| paths.into_iter().map(plain));
-        let roots: Vec<_> =
-            plain_roots.into_iter().flatten().chain(file.worktree_root.into_iter().map(Into::into)).collect();
         if !roots.is_empty() {
             self.worktree_roots = roots;
         }
@@ -214,10 +215,21 @@ pub(super) fn mebibytes(count: u32) -> u64 {
     u64::from(count) << 20
 }
 
+/// Where an operator's file is, and what it had when it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigSource {
+    /// Absolute.
+    pub path: PathBuf,
+    /// Valid.
+    pub(super) text: String,
+}
+
 /// An operator's file. Every field may be absent; an unknown field is an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConfigFile {
+    #[serde(skip)]
+    source: Option<ConfigSource>,
     durability: Option<DurabilityName>,
     sandbox: Option<SandboxName>,
     keeper_per_owner: Option<bool>,
@@ -384,7 +396,23 @@ impl ConfigFile {
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
-        Self::parse(&text).map_err(|detail| ConfigError::Invalid { path: path.to_owned(), detail })
+        let mut file =
+            Self::parse(&text).map_err(|detail| ConfigError::Invalid { path: path.to_owned(), detail })?;
+        let path =
+            std::path::absolute(path).map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
+        file.source = Some(ConfigSource { path, text });
+        Ok(file)
+    }
+
+    pub(super) fn source(&self) -> Option<&ConfigSource> {
+        self.source.as_ref()
+    }
+
+    /// The worktree roots of both forms.
+    pub(super) fn roots(&self) -> Vec<RootSettings> {
+        let plain = |path: &PathBuf| RootSettings { path: path.clone(), ..RootSettings::default() };
+        let plain_roots = self.worktree_roots.iter().flatten().map(plain);
+        plain_roots.chain(self.worktree_root.iter().cloned().map(Into::into)).collect()
     }
 
     fn parse(text: &str) -> Result<Self, String> {

@@ -1,6 +1,7 @@
 //! Why a supervisor does not start, as messages for the operator.
 
 use super::give::GiveError;
+use super::passed::PassedSocketError;
 use super::socket::SocketError;
 use std::io;
 use std::net::SocketAddr;
@@ -61,6 +62,12 @@ pub enum DaemonError {
     /// A TCP address cannot be bound.
     #[error("cannot listen at {address}: {source}")]
     Listen { address: SocketAddr, source: io::Error },
+    /// A descriptor of the service manager.
+    #[error(transparent)]
+    PassedSocket(#[from] PassedSocketError),
+    /// A socket of the service manager cannot be used.
+    #[error("cannot listen at a socket of the service manager: {0}")]
+    Passed(io::Error),
     /// There is no user that a daemon of root can become.
     #[error("started as root, the daemon becomes the user `{name}`, and cannot: {detail}")]
     NoUser { name: String, detail: String, is_default: bool },
@@ -144,6 +151,7 @@ impl DaemonError {
             | Self::Tokens(_)
             | Self::Ui(_)
             | Self::NoTokens(_)
+            | Self::PassedSocket(_)
             | Self::CgroupLimit { .. }
             | Self::NoUser { .. }
             | Self::Listen { .. } => true,
@@ -187,6 +195,10 @@ impl DaemonError {
             Self::Keepers { source, .. } if is_shortage(source) => {
                 Some("raise the limit of descriptors (LimitNOFILE= of the unit, `ulimit -n`) and start again")
             }
+            Self::PassedSocket(_) => Some(
+                "the socket unit names it: FileDescriptorName=http for HTTP (Unix or TCP), FileDescriptorName=control for the \
+                 control socket",
+            ),
             Self::CgroupLimit { .. } => {
                 Some("start the daemon as a service with Delegate=yes, or remove the setting")
             }

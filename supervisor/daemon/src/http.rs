@@ -6,11 +6,12 @@ use super::error::DaemonError;
 use super::socket::ListeningSocket;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use vm_system_api::control::PeerPolicy;
 use vm_system_api::rest::{EndedSessions, Listeners, RestLimits, RestOptions, SessionKey, TokenBook, UiDir};
 
@@ -23,15 +24,17 @@ const ENDED_SESSIONS_FILE: &str = "agent-sessions.ended";
 pub(super) struct HttpApi {
     pub(super) options: RestOptions,
     pub(super) listeners: Listeners,
-    pub(super) socket: ListeningSocket,
+    /// None if the service manager has passed one.
+    pub(super) socket: Option<ListeningSocket>,
 }
 
 impl HttpApi {
-    /// Binds the sockets. Must be called inside the runtime.
+    /// Binds the sockets that were not passed. Must be called inside the runtime.
     pub(super) async fn bind(
         config: &Config,
         peers: PeerPolicy,
         group: Option<u32>,
+        passed: (Vec<StdUnixListener>, Vec<StdTcpListener>),
     ) -> Result<Self, DaemonError> {
         let (http, state_dir) = (config.http.clone(), config.state_dir.clone());
         let read = tokio::task::spawn_blocking(move || {
@@ -56,8 +59,23 @@ impl HttpApi {
         for address in &http.listen {
             tcp.push(listen(*address, tokens.has_file()).await?);
         }
-        let path = http.socket_beside(&config.socket);
-        let (socket, unix) = ListeningSocket::bind_http(&path, group)?;
+        let (passed_unix, passed_tcp) = passed;
+        for listener in passed_tcp {
+            tcp.push(use_passed(listener, tokens.has_file())?);
+        }
+        let mut unix = passed_unix
+            .into_iter()
+            .map(tokio_unix)
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(DaemonError::Passed)?;
+        let mut socket = None;
+        if unix.is_empty() {
+            let (own, listener) = ListeningSocket::bind_http(&http.socket_beside(&config.socket), group)?;
+            socket = Some(own);
+            unix.push(listener);
+        } else {
+            tracing::info!("HTTP over a Unix socket of the service manager, in place of the daemon's own");
+        }
         for listener in &tcp {
             tracing::info!(address = ?listener.local_addr().ok(), "HTTP over TCP");
         }
@@ -76,10 +94,27 @@ impl HttpApi {
     }
 }
 
-async fn listen(address: SocketAddr, has_tokens: bool) -> Result<TcpListener, DaemonError> {
-    if !address.ip().to_canonical().is_loopback() && !has_tokens {
-        return Err(DaemonError::NoTokens(address));
+/// Addresses that other machines can reach need tokens, also those of a service manager.
+fn may_listen(address: SocketAddr, has_tokens: bool) -> Result<(), DaemonError> {
+    if address.ip().to_canonical().is_loopback() || has_tokens {
+        Ok(())
+    } else {
+        Err(DaemonError::NoTokens(address))
     }
+}
+
+fn use_passed(listener: StdTcpListener, has_tokens: bool) -> Result<TcpListener, DaemonError> {
+    may_listen(listener.local_addr().map_err(DaemonError::Passed)?, has_tokens)?;
+    listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)).map_err(DaemonError::Passed)
+}
+
+fn tokio_unix(listener: StdUnixListener) -> io::Result<UnixListener> {
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}
+
+async fn listen(address: SocketAddr, has_tokens: bool) -> Result<TcpListener, DaemonError> {
+    may_listen(address, has_tokens)?;
     TcpListener::bind(address).await.map_err(|source| DaemonError::Listen { address, source })
 }
 

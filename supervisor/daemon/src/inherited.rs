@@ -23,6 +23,13 @@ pub(super) fn passed() -> Range<i32> {
     process::FIRST_FD..process::FIRST_FD.saturating_add(count.max(0)).min(process::MOST_INHERITED)
 }
 
+/// Their names and numbers (`LISTEN_FDNAMES`); a descriptor without a name has an empty one.
+pub(super) fn named_passed() -> Vec<(String, i32)> {
+    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let names = names.split(':').map(str::to_owned).chain(std::iter::repeat(String::new()));
+    names.zip(passed()).collect()
+}
+
 /// The number in an argument such as `/dev/fd/63` or `--file=/dev/fd/63`.
 fn named(argument: &str) -> Option<i32> {
     ["/dev/fd/", "/proc/self/fd/"].iter().find_map(|folder| argument.split_once(folder)?.1.parse().ok())

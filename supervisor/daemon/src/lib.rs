@@ -6,10 +6,10 @@
 //! Reading order:
 //! - [`config`]: the operator's settings; [`shares`], [`cgroups`], [`net`], [`http_settings`]: parts of them
 //! - [`users`]: the user that a daemon of root becomes; [`prepare`]: how, with [`give`]; [`rights`]: what a supervisor gives up
-//! - [`inherited`]: the descriptors of its starter
+//! - [`inherited`]: the descriptors of its starter; [`passed`]: the listening sockets among them
 //! - [`assembly`]: assembles store, runtime and verbs
 //! - [`mod@serve`]: start, serving and stop of the daemon; [`http`], [`socket`]: its listeners; [`stop_signals`]: its signals;
-//!   [`notify`]: its reports to the service manager
+//!   [`notify`]: its reports to the service manager; [`reload`]: what it reads again
 //! - [`idle`]: the exit of a daemon that was started on demand
 //! - [`embedded`]: a supervisor without an API
 
@@ -27,8 +27,10 @@ mod inherited;
 mod lifeline;
 mod net;
 mod notify;
+mod passed;
 mod prepare;
 mod pressure;
+mod reload;
 mod rights;
 mod serve;
 mod shares;
@@ -39,12 +41,13 @@ mod users;
 mod watchdog;
 
 pub use cgroups::{CgroupConfig, SubtreeSetting};
-pub use config::{Config, ConfigError, ConfigFile, HttpConfig, SYSTEM_RUNTIME, check_command};
+pub use config::{Config, ConfigError, ConfigFile, ConfigSource, HttpConfig, SYSTEM_RUNTIME, check_command};
 pub use embedded::Embedded;
 pub use error::DaemonError;
 pub use give::GiveError;
 pub use inherited::close_leaked;
 pub use net::{operator_rule, read_secrets};
+pub use passed::PassedSocketError;
 pub use prepare::PreparedDaemon;
 pub use rights::dispatch;
 pub use serve::serve;

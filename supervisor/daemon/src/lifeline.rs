@@ -14,7 +14,7 @@ use std::time::Duration;
 use vm_system_sandbox::process;
 
 /// The name of both ends in the descriptor store.
-const NAME: &str = "lifeline";
+pub(super) const NAME: &str = "lifeline";
 /// How long the service manager is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -46,8 +46,7 @@ pub(super) fn take() -> io::Result<Arc<OwnedFd>> {
 
 /// The descriptors that the service manager has passed under the name (`sd_listen_fds(3)`); the others of that name are closed.
 fn stored() -> Vec<OwnedFd> {
-    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-    let ours = names.split(':').zip(inherited::passed()).filter(|(name, _)| *name == NAME);
+    let ours = inherited::named_passed().into_iter().filter(|(name, _)| name == NAME);
     ours.filter_map(|(_, number)| process::inherited(number).ok()).collect()
 }
 

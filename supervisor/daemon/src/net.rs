@@ -118,7 +118,7 @@ mod tests {
             (good.replace("https://a.test", "https://*.test"), "nobody"),
             (good.replace("[\"https://a.test\"]", "[]"), "hosts"),
             (good.replace("hunter2", "hunter2\\n"), "printable"),
-            (good.replace("value", "valeu"), "unknown"),
+            (good.replace("value", "valeu"), "no field"),
             (format!("{good}{good}"), "twice"),
         ] {
             let message = parse_secrets(&bad).expect_err(&bad);

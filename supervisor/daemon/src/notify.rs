@@ -6,6 +6,9 @@ use nix::sys::socket::{
     AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, UnixAddr, connect as connect_socket,
     sendmsg, socket,
 };
+use nix::sys::time::TimeValLike as _;
+use nix::time::{ClockId, clock_gettime};
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -21,6 +24,8 @@ static CONNECTED: OnceLock<OwnedFd> = OnceLock::new();
 pub(super) enum State {
     /// Clients can connect.
     Ready,
+    /// Settings are read again; `READY=1` follows.
+    Reloading,
     /// The daemon is stopping.
     Stopping,
     /// The daemon works.
@@ -28,13 +33,19 @@ pub(super) enum State {
 }
 
 impl State {
-    const fn text(self) -> &'static str {
+    fn text(self) -> Cow<'static, str> {
         match self {
-            Self::Ready => "READY=1",
-            Self::Stopping => "STOPPING=1",
-            Self::Watchdog => "WATCHDOG=1",
+            Self::Ready => "READY=1".into(),
+            Self::Reloading => format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us()).into(),
+            Self::Stopping => "STOPPING=1".into(),
+            Self::Watchdog => "WATCHDOG=1".into(),
         }
     }
+}
+
+/// The service manager compares it with the time of its request (`Type=notify-reload`).
+fn monotonic_us() -> i64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |now| now.num_microseconds())
 }
 
 fn manager() -> Option<OsString> {
@@ -52,14 +63,15 @@ pub(super) fn connect() {
 
 /// Sends the state if `$NOTIFY_SOCKET` is set. A failure is only logged.
 pub(super) fn notify(state: State) {
-    if let Err(error) = send(&Notification { text: state.text(), fds: &[] }) {
+    let text = state.text();
+    if let Err(error) = send(&Notification { text: &text, fds: &[] }) {
         // A starter that waited only for readiness has gone.
         let has_gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused);
         if has_gone && state != State::Ready {
-            tracing::debug!(%error, state = state.text(), "nobody is notified");
+            tracing::debug!(%error, state = %text, "nobody is notified");
             return;
         }
-        tracing::warn!(%error, state = state.text(), "cannot notify the service manager");
+        tracing::warn!(%error, state = %text, "cannot notify the service manager");
     }
 }
 
@@ -126,19 +138,24 @@ mod tests {
         let name = format!("vm-system-test-{}", std::process::id());
         let abstract_address = SocketAddr::from_abstract_name(name.as_bytes()).unwrap();
         let by_name = UnixDatagram::bind_addr(&abstract_address).unwrap();
-        let message = |state: State| Notification { text: state.text(), fds: &[] };
-        send_to(path.as_os_str(), &message(State::Ready)).unwrap();
-        send_to(OsStr::new(&format!("@{name}")), &message(State::Stopping)).unwrap();
+        let send =
+            |place: &OsStr, state: State| send_to(place, &Notification { text: &state.text(), fds: &[] });
+        send(path.as_os_str(), State::Ready).unwrap();
+        send(OsStr::new(&format!("@{name}")), State::Stopping).unwrap();
         let mut buffer = [0; 64];
         let read = by_path.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..read], b"READY=1");
         let read = by_name.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..read], b"STOPPING=1");
+        let reloading = State::Reloading.text();
+        let since_boot = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("both fields");
+        assert!(since_boot.parse::<u64>().expect("microseconds") > 0);
     }
 
     #[test]
     fn a_missing_listener_is_an_error_and_no_panic() {
-        let ready = Notification { text: State::Ready.text(), fds: &[] };
+        let text = State::Ready.text();
+        let ready = Notification { text: &text, fds: &[] };
         assert!(send_to(OsStr::new("/nowhere/notify"), &ready).is_err());
         assert!(send_to(OsStr::new(&"x".repeat(200)), &ready).is_err());
     }

@@ -14,7 +14,9 @@ use super::http::HttpApi;
 use super::idle;
 use super::lifeline;
 use super::notify::{State, notify};
+use super::passed::PassedSockets;
 use super::prepare::PreparedDaemon;
+use super::reload::Reload;
 use super::rights;
 use super::socket::{ListeningSocket, find_group};
 use super::stop_signals::StopSignals;
@@ -55,6 +57,7 @@ struct Succession {
 /// are kept for the next one.
 pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
     let PreparedDaemon { mut config, subtree, roots } = daemon;
+    let passed = PassedSockets::take()?;
     let lifeline = lifeline(&mut config, subtree.as_ref().ok());
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     // Before anything is done to keepers: they may be another daemon's.
@@ -79,14 +82,14 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
     };
     let succession = Succession { kept, lifeline };
     tokio::select! {
-        served = serve_from((config, roots), (store.clone(), succession), cgroups, signals) => served,
+        served = serve_from((config, roots, passed), (store.clone(), succession), cgroups, signals) => served,
         // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
         never = watchdog::report(store) => match never {},
     }
 }
 
 async fn serve_from(
-    (config, roots): (Config, Roots),
+    (config, roots, passed): (Config, Roots, PassedSockets),
     (store, succession): (StoreHandle, Succession),
     cgroups: Cgroups,
     mut signals: StopSignals,
@@ -104,8 +107,18 @@ async fn serve_from(
         let own_uid = nix::unistd::geteuid().as_raw();
         let own_user = if config.is_service() { OwnUser::Service(own_uid) } else { OwnUser::Person(own_uid) };
         let peers = PeerPolicy::new(own_user, config.service_ids.uid, group);
-        let control = ListeningSocket::bind(&config.socket, group)?;
-        Ok::<_, DaemonError>((control, HttpApi::bind(&config, peers.clone(), group).await?, peers))
+        let control = if let Some(listener) = passed.control {
+            (None, ListeningSocket::passed(listener).map_err(DaemonError::Passed)?)
+        } else {
+            let (socket, listener) = ListeningSocket::bind(&config.socket, group)?;
+            (Some(socket), listener)
+        };
+        let passed_http = (passed.http_unix, passed.http_tcp);
+        Ok::<_, DaemonError>((
+            control,
+            HttpApi::bind(&config, peers.clone(), group, passed_http).await?,
+            peers,
+        ))
     };
     let ((socket, listener), http, peers) = match bound.await {
         Ok(bound) => bound,
@@ -116,6 +129,7 @@ async fn serve_from(
     };
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
     let hands_over = succession.lifeline.is_some();
+    let mut reload = Reload::new(&config, Arc::clone(&http.options.tokens), roots.clone());
     let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), stop.clone());
     let parts = Parts { own_ports: http.listeners.ports(), ..parts };
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
@@ -128,7 +142,6 @@ async fn serve_from(
     let limits = ControlLimits { connections: config.shares.connections, ..ControlLimits::default() };
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
     let control = tokio::spawn(control::serve(listener, Arc::clone(&ops), peers, limits, state.clone()));
-    let tokens = Arc::clone(&http.options.tokens);
     let rest = tokio::spawn(rest::serve(http.listeners, ops, http.options, state.clone()));
     let trimming = tokio::spawn(trim::run(state.clone()));
     notify(State::Ready);
@@ -168,7 +181,7 @@ async fn serve_from(
             }
             () = stop.cancelled() => tracing::info!("stopping: requested by an operator"),
             () = hung_up => {
-                reload(&tokens).await;
+                reload.run().await;
                 continue;
             }
         }
@@ -185,16 +198,6 @@ async fn serve_from(
     ended.0.and(ended.1).map_err(|error| DaemonError::Internal(error.to_string()))?;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// SIGHUP: reads the tokens again; after an error in the file the previous ones stay valid.
-async fn reload(tokens: &Arc<TokenBook>) {
-    let tokens = Arc::clone(tokens);
-    match tokio::task::spawn_blocking(move || tokens.reload()).await {
-        Ok(Ok(count)) => tracing::info!(count, "tokens were read again"),
-        Ok(Err(error)) => tracing::error!(%error, "the previous tokens stay valid"),
-        Err(error) => tracing::error!(%error, "the previous tokens stay valid"),
-    }
 }
 
 /// The folder in which keepers wait for the next supervisor.

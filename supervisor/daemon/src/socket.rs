@@ -8,10 +8,11 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Group;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{
     DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener as StdListener, UnixStream};
 use std::path::{Path, PathBuf};
 use tokio::net::UnixListener;
 
@@ -67,6 +68,11 @@ impl ListeningSocket {
     /// The same for the REST API.
     pub(super) fn bind_http(path: &Path, group: Option<u32>) -> Result<(Self, UnixListener), SocketError> {
         Self::bind_as(path, "--http-socket", group, |path| UnixListener::bind(path))
+    }
+
+    /// The control socket that the service manager has bound. Must be called inside the runtime.
+    pub(super) fn passed(listener: StdListener) -> io::Result<Listener> {
+        Ok(Listener::UdSocket(OwnedFd::from(listener).try_into()?))
     }
 
     fn bind_as<L>(

@@ -1,4 +1,4 @@
-//! The signals of a daemon: SIGTERM and SIGINT stop it, SIGHUP makes it read its tokens again (so closing the terminal
+//! The signals of a daemon: SIGTERM and SIGINT stop it, SIGHUP makes it read its settings again (so closing the terminal
 //! does not end a daemon that was started from it). SIGXFSZ is ignored, so that a write above the file size limit
 //! (`LimitFSIZE=`) is an error of the store and does not end the daemon.
 

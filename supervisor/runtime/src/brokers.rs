@@ -52,6 +52,8 @@ pub struct BrokerConfig {
     pub calls: ShareLimits,
     /// The groups of owners, which brokers and commands are moved into.
     pub groups: Option<OwnerGroups>,
+    /// Files agents are units of a service manager: their processes stay there, within the limits of these units.
+    pub agents_have_units: bool,
 }
 
 impl Default for BrokerConfig {
@@ -64,6 +66,7 @@ impl Default for BrokerConfig {
             idle: Duration::from_millis(limits::BROKER_IDLE_MS),
             calls: ShareLimits::of(limits::BROKER_CALLS),
             groups: None,
+            agents_have_units: false,
         }
     }
 }

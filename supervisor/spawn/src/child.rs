@@ -44,7 +44,7 @@ impl ChildProcess {
             Some("seccomp")
         } else if !status.no_new_privs {
             Some("no_new_privs")
-        } else if status.capabilities != 0 {
+        } else if status.capabilities | status.inheritable != 0 {
             Some("capabilities")
         } else {
             None

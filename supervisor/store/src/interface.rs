@@ -89,7 +89,10 @@ pub enum DatabaseFault {
     },
     /// The write-ahead log has another name, or none.
     #[error("the log of the database (-wal) was deleted or moved away while it was in use")]
-    LogMissing,
+    LogMissing {
+        /// Everything that is recorded has been copied into the database file.
+        is_copied: bool,
+    },
 }
 
 const fn replaced(is_replaced: bool) -> &'static str {
@@ -116,8 +119,12 @@ impl DatabaseFault {
             Self::Moved { .. } => {
                 "stop the supervisor, which completes the moved file, then move that file back and start the supervisor again"
             }
-            Self::LogMissing => {
+            Self::LogMissing { is_copied: true } => {
                 "restart the supervisor: meanwhile all that is recorded is copied into the database file after each commit"
+            }
+            Self::LogMissing { is_copied: false } => {
+                "do not kill the supervisor: what is recorded could not be copied into the database file yet, which is tried again; \
+                 restart it when this says that it is copied"
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Who is refused, and how the command line says so.
 
-use super::scene::{at, command_at, daemon, http_url, session, unix_url, write_tokens};
+use super::scene::{
+    SERVER_USER, at, command_at, daemon, http_url, server_user, session, unix_url, write_tokens,
+};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
@@ -12,7 +14,7 @@ use vm_system_tests::command::{run, wait};
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::Http;
 use vm_system_tests::place::User;
-use vm_system_tests::watch;
+use vm_system_tests::{skip, watch};
 
 const CONTROL: &str = "/api/v1/control";
 const UPGRADE: [(&str, &str); 2] = [("connection", "Upgrade"), ("upgrade", UPGRADE_PROTOCOL)];
@@ -280,6 +282,32 @@ fn errors_name_the_url_and_the_cause() {
 }
 
 #[test]
+fn server_of_another_user_on_loopback_gets_nothing() {
+    if !User::can_be_switched() {
+        return skip("root", "only a daemon that root starts has another user than the client");
+    }
+    let daemon = daemon(User::AsStarted, "");
+    let (url, user) = (http_url(&daemon), server_user(&daemon));
+    let list = |more: &[&str]| {
+        let mut command = command_at(&daemon, &url, "alice", &["session", "list"]);
+        run(command.env_remove(SERVER_USER).args(more), "")
+    };
+    for refused in [list(&[]).fails(77), list(&["--server-user", "daemon"]).fails(77)] {
+        assert!(refused.contains(&url) && refused.contains(&format!("belongs to uid {user}")), "{refused}");
+        assert!(refused.contains("nothing was sent") && refused.contains("--server-user"), "{refused}");
+    }
+    list(&["--server-user", &user]).ok();
+    // A server of root, and one of the client's own user.
+    let own = other_server("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".to_owned());
+    let mut command = command_at(&daemon, &own, "", &["session", "list"]);
+    let answered = run(command.env_remove(SERVER_USER), "").fails(69);
+    assert!(answered.contains("it responds with 200"), "{answered}");
+    let unknown = list(&["--server-user", "no-such-user-here"]).fails(2);
+    assert!(unknown.contains("no-such-user-here"), "{unknown}");
+    daemon.stop();
+}
+
+#[test]
 fn what_cannot_work_behind_a_url_is_refused_by_name() {
     let daemon = daemon(User::AsStarted, "");
     let url = http_url(&daemon);
@@ -308,6 +336,8 @@ fn what_cannot_work_behind_a_url_is_refused_by_name() {
         let refused = at(&daemon, &url, "", arguments).fails(2);
         assert!(refused.contains(cause), "{arguments:?}: {refused}");
     }
+    let socket = at(&daemon, &unix_url(&daemon), "", &["--server-user", "root", "session", "list"]).fails(2);
+    assert!(socket.contains("--server-user is for http"), "{socket}");
     // The token stays on this machine: no connection is attempted.
     for elsewhere in ["http://192.0.2.1:9", "http://[2001:db8::1]:9"] {
         let refused = at(&daemon, elsewhere, "alice", &["session", "list"]).fails(2);

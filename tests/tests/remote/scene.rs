@@ -1,7 +1,7 @@
 //! A daemon on loopback and on its HTTP socket, with tokens; and commands that reach it through a URL.
 
 use std::fs::Permissions;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::PathBuf;
 use std::process::Command;
 use vm_system_tests::command::{CommandOutput, command, run};
@@ -60,6 +60,14 @@ pub(super) fn http_url(daemon: &Daemon) -> String {
     format!("http://{}", daemon.addresses()[0])
 }
 
+/// Names a user whose server is trusted, besides root and the caller.
+pub(super) const SERVER_USER: &str = "VM_SYSTEM_SERVER_USER";
+
+/// The user of the daemon: a daemon that root starts becomes another one.
+pub(super) fn server_user(daemon: &Daemon) -> String {
+    daemon.place.http_socket().metadata().expect("its socket").uid().to_string()
+}
+
 /// The file of a token.
 pub(super) fn token_file(daemon: &Daemon, owner: &str) -> PathBuf {
     daemon.place.path(&format!("{owner}-token"))
@@ -68,7 +76,7 @@ pub(super) fn token_file(daemon: &Daemon, owner: &str) -> PathBuf {
 /// A command for the daemon at `url`, with the token of `owner` unless that is empty.
 pub(super) fn command_at(daemon: &Daemon, url: &str, owner: &str, arguments: &[&str]) -> Command {
     let mut command = command(&daemon.place, program::PRODUCT);
-    command.arg("--server-url").arg(url);
+    command.arg("--server-url").arg(url).env(SERVER_USER, server_user(daemon));
     if !owner.is_empty() {
         command.arg("--token-file").arg(token_file(daemon, owner));
     }

@@ -1,6 +1,8 @@
 //! What the control socket can do, a URL can.
 
-use super::scene::{at, command_at, daemon, http_url, session, token_file, unix_url};
+use super::scene::{
+    SERVER_USER, at, command_at, daemon, http_url, server_user, session, token_file, unix_url,
+};
 use nix::libc::SIGINT;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -127,6 +129,7 @@ mod cases {
         let mut created = command(&daemon.place, program::PRODUCT);
         created
             .env("VM_SYSTEM_URL", http_url(&daemon))
+            .env(SERVER_USER, server_user(&daemon))
             .env("VM_SYSTEM_TOKEN_FILE", token_file(&daemon, "alice"));
         // As scripts of the original call it: `--db` before the verb is the daemon's.
         run(created.args(["--db", "x.db", "template", "create", "--name", "hers"]), "").ok();

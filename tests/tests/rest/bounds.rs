@@ -128,7 +128,7 @@ impl Scene {
                 session_key: [0; 32],
                 ended_sessions: EndedSessions::default(),
             };
-            let listeners = Listeners { unix, tcp: Vec::new() };
+            let listeners = Listeners { unix: vec![unix], tcp: Vec::new() };
             tokio::spawn(rest::serve(listeners, fake.clone(), options, state.clone()))
         };
         Self { runtime, fake, state, serving, socket, _folder: folder }

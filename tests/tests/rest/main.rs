@@ -13,6 +13,7 @@ mod pattern;
 mod people;
 mod programs;
 mod reference;
+mod service_manager;
 mod streams;
 mod tokens;
 mod ui;

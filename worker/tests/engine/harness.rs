@@ -117,6 +117,11 @@ impl Host for Memory {
                 })),
                 None => missing("ENOENT", &path),
             },
+            // Folders without an end.
+            HostRequest::Fs(FsRequest::ReadDir { path }) if path.starts_with("endless") => {
+                let folder = |number| DirEntry { name: format!("d{number}"), kind: FileKind::Directory };
+                HostReply::Fs(FsReply::Entries((0..1_000).map(folder).collect()))
+            }
             HostRequest::Fs(FsRequest::ReadDir { .. }) => HostReply::Fs(FsReply::Entries(
                 self.files
                     .keys()

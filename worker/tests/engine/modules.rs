@@ -155,6 +155,7 @@ fn fs_reads_files_folders_and_stats_as_node_does() {
             "[ null, 'hé' ]",
         ),
         ("fs.readdirSync('.')", "[ 'a.txt', 'b.txt' ]"),
+        ("try { fs.readdirSync('endless', { recursive: true }).length } catch (e) { e.code }", "'EFBIG'"),
         (
             "fs.readdirSync('.', { withFileTypes: true }).map((e) => [e.name, e.isFile(), e.isDirectory()])",
             "[ [ 'a.txt', true, false ], [ 'b.txt', true, false ] ]",

@@ -25,7 +25,7 @@ const HANG_UP: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Listeners {
     /// For users of this machine.
-    pub unix: UnixListener,
+    pub unix: Vec<UnixListener>,
     /// For every host that can reach these addresses.
     pub tcp: Vec<TcpListener>,
 }
@@ -55,8 +55,10 @@ pub async fn serve(
     let shared = RestContext { routes: routes::service(Arc::clone(&app)), app };
     let clients = TaskTracker::new();
     let loops = TaskTracker::new();
-    let unix = Accepting { shared: shared.clone(), slots: Arc::clone(&slots), clients: clients.clone() };
-    loops.spawn(unix.run(listeners.unix));
+    for listener in listeners.unix {
+        let unix = Accepting { shared: shared.clone(), slots: Arc::clone(&slots), clients: clients.clone() };
+        loops.spawn(unix.run(listener));
+    }
     for listener in listeners.tcp {
         let tcp = Accepting { shared: shared.clone(), slots: Arc::clone(&slots), clients: clients.clone() };
         loops.spawn(tcp.run(listener));

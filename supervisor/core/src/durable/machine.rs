@@ -438,12 +438,9 @@ impl DurableMachine {
         self.clock.began.mono_ms = self.clock.began.mono_ms.saturating_add(waited);
     }
 
-    /// The time since the last look counts where the program waits for the store, and not where its worker waits for memory of its
-    /// pages, which programs of other owners may have.
+    /// The time since the last look counts: the store works, also where the worker waits for memory of its pages.
     fn look(&mut self, now: Now) {
-        if self.stage != Stage::Held {
-            self.forgive_wait(now);
-        } else if let Some(since) = &mut self.clock.waits
+        if let Some(since) = &mut self.clock.waits
             && now.mono_ms >= since.saturating_add(LOOK_MS)
         {
             *since = now.mono_ms;

@@ -145,6 +145,16 @@ impl ConnectedBroker {
         Ok(Self { workspace, ..Self::new(BrokerProcess::Own(process), channel) })
     }
 
+    /// The group of its owner. A process of an agent that the service manager has started stays in the unit of that agent: only root
+    /// may move it, and the unit has limits of its own.
+    async fn group_of(&self, config: &BrokerConfig, holder: &Holder) -> io::Result<Option<Arc<OwnerGroup>>> {
+        let is_in_unit = config.agents_have_units && matches!(self.process, BrokerProcess::OfAgent(_));
+        match (&config.groups, holder.owner()) {
+            (Some(groups), Some(owner)) if !is_in_unit => groups.of(owner.as_str()).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
     fn new(process: BrokerProcess, channel: Channel) -> Self {
         Self { process, channel, calls: 0, group: BrokerGroup::None, workspace: None }
     }
@@ -173,7 +183,7 @@ impl ConnectedBroker {
         holder: &Holder,
     ) -> Result<(), BrokerFailure> {
         let late = |_| BrokerFailure::Late(config.start_deadline.as_millis());
-        let group = group_of(config, holder).await.map_err(BrokerFailure::Group)?;
+        let group = self.group_of(config, holder).await.map_err(BrokerFailure::Group)?;
         let greeting = if let Some(group) = group {
             // The process that will start the command, whoever has started that process.
             let received = timeout(config.start_deadline, self.channel.receive_attested()).await;
@@ -194,7 +204,7 @@ impl ConnectedBroker {
         holder: &Holder,
     ) -> Result<(), BrokerFailure> {
         let greeting = async {
-            let Some(group) = group_of(config, holder).await.map_err(BrokerFailure::Group)? else {
+            let Some(group) = self.group_of(config, holder).await.map_err(BrokerFailure::Group)? else {
                 return Ok((self.channel.receive().await?, BrokerGroup::None));
             };
             let (greeting, sender) = self.channel.receive_attested().await?;
@@ -280,13 +290,6 @@ impl ConnectedBroker {
 }
 
 /// The group of a call's owner, if owners have groups.
-async fn group_of(config: &BrokerConfig, holder: &Holder) -> io::Result<Option<Arc<OwnerGroup>>> {
-    match (&config.groups, holder.owner()) {
-        (Some(groups), Some(owner)) => groups.of(owner.as_str()).await.map(Some),
-        _ => Ok(None),
-    }
-}
-
 /// Our end of a channel, and the process's.
 fn channel(config: &BrokerConfig) -> io::Result<(Channel, OwnedFd)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;

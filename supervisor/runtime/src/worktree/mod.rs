@@ -17,4 +17,4 @@ mod tests;
 pub use module_file::{ModuleFile, Wanted, first_existing};
 pub use open::{Worktree, WorktreeError};
 pub use path::clean_relative;
-pub use roots::{RootSettings, Roots, WorktreeClient};
+pub use roots::{OpenRoots, Root, RootSettings, Roots, WorktreeClient};

@@ -11,9 +11,10 @@ use crate::files_agents::FilesAgents;
 use nix::fcntl::open;
 use nix::sys::stat::Mode;
 use std::collections::BTreeSet;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use vm_system_record::{Owner, RecordedWorktree};
 use vm_system_sandbox::beneath::FOLDER;
 
@@ -82,15 +83,19 @@ impl FileRights {
     }
 }
 
-/// The operator's roots, and whether there are files agents. Clones share them.
+/// The operator's roots, which may be replaced, and whether there are files agents. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Roots {
-    roots: Arc<Vec<Arc<Root>>>,
+    roots: Arc<RwLock<OpenRoots>>,
     agents: Option<FilesAgents>,
 }
 
+/// Roots that have been opened.
+pub type OpenRoots = Arc<[Arc<Root>]>;
+
+/// A root that has been opened.
 #[derive(Debug)]
-pub(super) struct Root {
+pub struct Root {
     /// As configured; may contain links, which the operator chose.
     configured: PathBuf,
     /// With all links resolved. Paths are compared with this one, whichever a client uses.
@@ -118,14 +123,28 @@ impl Roots {
     /// Opens each root. Fails if a root does not exist, or names a user that does not exist. Without any: one at `/`; for users only
     /// with files agents, and then without crossing mounts. Without `agents` all files are used with this process's rights.
     pub fn new(settings: &[RootSettings], agents: Option<FilesAgents>) -> Result<Self, WorktreeError> {
-        let everywhere = [RootSettings {
-            path: PathBuf::from("/"),
-            owners: if agents.is_some() { None } else { Some(Vec::new()) },
-            cross_mounts: agents.is_none(),
-        }];
-        let settings = if settings.is_empty() { &everywhere } else { settings };
-        let roots = settings.iter().map(|root| Root::open(root).map(Arc::new)).collect::<Result<_, _>>()?;
-        Ok(Self { roots: Arc::new(roots), agents })
+        let roots = open_all(settings, agents.is_some(), &[])?;
+        Ok(Self { roots: Arc::new(RwLock::new(roots)), agents })
+    }
+
+    /// Opens other roots in their place, for [`Roots::replace`]; fails as [`Roots::new`] does. A root that this process may not open
+    /// any more, because it has given up rights since, stays the folder that it is. Blocks.
+    pub fn open_again(&self, settings: &[RootSettings]) -> Result<OpenRoots, WorktreeError> {
+        open_all(settings, self.has_agents(), &self.current())
+    }
+
+    /// From now on these roots decide, for all clones. Worktrees that are open stay open.
+    pub fn replace(&self, roots: OpenRoots) {
+        *self.roots.write().unwrap_or_else(PoisonError::into_inner) = roots;
+    }
+
+    /// The paths of the roots, as configured.
+    pub fn configured(&self) -> Vec<PathBuf> {
+        self.current().iter().map(|root| root.configured.clone()).collect()
+    }
+
+    fn current(&self) -> OpenRoots {
+        Arc::clone(&self.roots.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Every folder that this process itself may use, for a command that works for the user who started it.
@@ -154,7 +173,7 @@ impl Roots {
         let RecordedWorktree { uid, root, beneath, .. } = recorded;
         let root = Path::new(root);
         let path = root.join(beneath);
-        if !self.roots.iter().any(|known| known.configured == root) {
+        if !self.current().iter().any(|known| known.configured == root) {
             return Err(WorktreeError::RootRemoved(format!(
                 "the worktree {} was named beneath the root {}, which the daemon's configuration does not have any more",
                 path.display(),
@@ -181,13 +200,14 @@ impl Roots {
         client: &WorktreeClient,
     ) -> Result<(Place, FileRights), WorktreeError> {
         let outside = || outside(path);
-        let resolved = self.resolve(path).ok_or_else(outside)?;
-        let place = self.place(&resolved).ok_or_else(outside)?;
+        let roots = self.current();
+        let resolved = resolve(&roots, path).ok_or_else(outside)?;
+        let place = place(&roots, &resolved).ok_or_else(outside)?;
         // The rules of another root also apply to a folder above it.
         let holds_a_root =
             |other: &Arc<Root>| other.resolved != resolved && other.resolved.starts_with(&resolved);
         let is_admin = matches!(client, WorktreeClient::Administrator | WorktreeClient::AdministratorAs(_));
-        if !is_admin && self.roots.iter().any(holds_a_root) {
+        if !is_admin && roots.iter().any(holds_a_root) {
             return Err(outside());
         }
         let uid = match client {
@@ -223,29 +243,44 @@ impl Roots {
         let listed_user = uid.is_some_and(|uid| owners.contains(Owner::of_uid(uid).as_str()));
         listed_token || listed_user
     }
+}
 
-    /// A path with the links of a root's configured path resolved. None for a path with `..`: its text does not determine its
-    /// target.
-    fn resolve(&self, path: &Path) -> Option<PathBuf> {
-        if path.components().any(|component| component == Component::ParentDir) {
-            return None;
-        }
-        let by_root = |root: &Arc<Root>| {
-            let rest = path.strip_prefix(&root.configured).ok()?;
-            Some((root.configured.components().count(), root.resolved.join(rest)))
-        };
-        let longest = self.roots.iter().filter_map(by_root).max_by_key(|(depth, _)| *depth);
-        Some(longest.map_or_else(|| path.to_owned(), |(_, resolved)| resolved))
-    }
+/// Without settings: one root at `/`.
+fn open_all(
+    settings: &[RootSettings],
+    has_agents: bool,
+    known: &[Arc<Root>],
+) -> Result<OpenRoots, WorktreeError> {
+    let everywhere = [RootSettings {
+        path: PathBuf::from("/"),
+        owners: if has_agents { None } else { Some(Vec::new()) },
+        cross_mounts: !has_agents,
+    }];
+    let settings = if settings.is_empty() { &everywhere } else { settings };
+    settings.iter().map(|root| Root::open(root, known).map(Arc::new)).collect()
+}
 
-    /// The root with the longest path above a resolved path, and the rest of the path.
-    fn place(&self, path: &Path) -> Option<Place> {
-        let above = self.roots.iter().filter(|root| path.starts_with(&root.resolved));
-        let root = above.max_by_key(|root| root.resolved.components().count())?;
-        let rest = path.strip_prefix(&root.resolved).ok()?;
-        let beneath = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest.to_owned() };
-        Some(Place { root: Arc::clone(root), beneath })
+/// A path with the links of a root's configured path resolved. None for a path with `..`: its text does not determine its
+/// target.
+fn resolve(roots: &[Arc<Root>], path: &Path) -> Option<PathBuf> {
+    if path.components().any(|component| component == Component::ParentDir) {
+        return None;
     }
+    let by_root = |root: &Arc<Root>| {
+        let rest = path.strip_prefix(&root.configured).ok()?;
+        Some((root.configured.components().count(), root.resolved.join(rest)))
+    };
+    let longest = roots.iter().filter_map(by_root).max_by_key(|(depth, _)| *depth);
+    Some(longest.map_or_else(|| path.to_owned(), |(_, resolved)| resolved))
+}
+
+/// The root with the longest path above a resolved path, and the rest of the path.
+fn place(roots: &[Arc<Root>], path: &Path) -> Option<Place> {
+    let above = roots.iter().filter(|root| path.starts_with(&root.resolved));
+    let root = above.max_by_key(|root| root.resolved.components().count())?;
+    let rest = path.strip_prefix(&root.resolved).ok()?;
+    let beneath = if rest.as_os_str().is_empty() { PathBuf::from(".") } else { rest.to_owned() };
+    Some(Place { root: Arc::clone(root), beneath })
 }
 
 fn is_own(uid: u32) -> bool {
@@ -280,12 +315,22 @@ impl Root {
         &self.configured
     }
 
-    fn open(settings: &RootSettings) -> Result<Self, WorktreeError> {
+    /// `known` roots are those from which a folder is taken that this process may not open.
+    fn open(settings: &RootSettings, known: &[Arc<Self>]) -> Result<Self, WorktreeError> {
         let shown = settings.path.display();
         let wrong =
             |why: &dyn std::fmt::Display| WorktreeError::Worktree(format!("worktree root {shown}: {why}"));
-        let resolved = settings.path.canonicalize().map_err(|error| wrong(&error))?;
-        let handle = open(&resolved, FOLDER, Mode::empty()).map_err(|errno| wrong(&errno.desc()))?;
+        let opened = settings.path.canonicalize().and_then(|resolved| {
+            let handle = open(&resolved, FOLDER, Mode::empty())?;
+            Ok((resolved, handle))
+        });
+        let known = known.iter().find(|known| known.configured == settings.path);
+        let (resolved, handle) = match (opened, known) {
+            (Err(error), Some(known)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                (known.resolved.clone(), known.handle.try_clone().map_err(|error| wrong(&error))?)
+            }
+            (opened, _) => opened.map_err(|error| wrong(&error))?,
+        };
         let owners = settings.owners.as_ref().map(|owners| {
             let known = owners.iter().map(|owner| owner_name(owner));
             known.collect::<Result<_, _>>().map_err(|why| wrong(&why))

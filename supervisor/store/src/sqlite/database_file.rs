@@ -9,6 +9,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vm_system_record::StoreError;
 
@@ -20,6 +21,8 @@ pub(super) struct DatabaseFile {
     identity: (u64, u64),
     log_path: PathBuf,
     log_identity: (u64, u64),
+    /// The content of a log without a name is in the database file.
+    is_log_copied: AtomicBool,
 }
 
 impl DatabaseFile {
@@ -30,7 +33,13 @@ impl DatabaseFile {
         let log_path = beside(path, "-wal");
         // While a connection has it open, no other file gets its number.
         let log_identity = identity(&std::fs::metadata(&log_path)?);
-        Ok(Self { path: path.to_owned(), opened, identity: found, log_path, log_identity })
+        let is_log_copied = AtomicBool::new(false);
+        Ok(Self { path: path.to_owned(), opened, identity: found, log_path, log_identity, is_log_copied })
+    }
+
+    /// To be called after each attempt to copy a log without a name into the database file, and with false when the log is back.
+    pub(super) fn note_log_copied(&self, is_copied: bool) {
+        self.is_log_copied.store(is_copied, Ordering::Relaxed);
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -56,7 +65,8 @@ impl DatabaseFile {
             Ok(found) => identity(&found) != self.log_identity,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         };
-        is_missing.then_some(DatabaseFault::LogMissing)
+        is_missing
+            .then(|| DatabaseFault::LogMissing { is_copied: self.is_log_copied.load(Ordering::Relaxed) })
     }
 
     /// Whether a path names another file, or none: two queries of the kernel at most.

@@ -74,8 +74,11 @@ pub(super) fn first_connection(
     busy_timeout: Duration,
 ) -> Result<Connection, OpenError> {
     let is_empty = make_private(path)?;
-    // SQLite deletes the log of an empty database, a filled one included.
-    if durability == Durability::Full && !is_empty {
+    // SQLite deletes the log of an empty database, a filled one included. And beside a database of another mode, such as a saved copy, it
+    // uses a log that is there without recording the mode in the file: without that log, the file could not be opened.
+    let has_log_mode = !is_empty && has_log_mode(path);
+    let fills = durability == Durability::Full;
+    if fills && has_log_mode {
         fill_log(path);
     }
     let judged = |error: &rusqlite::Error| judge(path, error);
@@ -87,7 +90,9 @@ pub(super) fn first_connection(
     }
     if found.is_some() {
         check(&connection, path)?;
-    } else if durability == Durability::Full {
+    }
+    if fills && !has_log_mode {
+        // The last connection copies the log into the file and removes it.
         drop(connection);
         fill_log(path);
         connection = connect()?;
@@ -108,6 +113,13 @@ fn make_private(path: &Path) -> Result<bool, OpenError> {
             Ok(file.metadata()?.len() == 0)
         })
         .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })
+}
+
+/// Whether the file's header says that it has a log (`wal`): bytes 18 and 19 of the format.
+fn has_log_mode(path: &Path) -> bool {
+    let mut versions = [0; 2];
+    let read = std::fs::File::open(path).and_then(|file| file.read_exact_at(&mut versions, 18));
+    read.is_ok() && versions == [2, 2]
 }
 
 /// Gives an empty log its size: where each commit is flushed, overwriting a file is faster than enlarging it. Zeros are not a valid

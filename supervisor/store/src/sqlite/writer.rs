@@ -202,7 +202,7 @@ impl Writer {
         let batches = jobs.len();
         let content_bytes = jobs.iter().map(QueuedBatch::turn_bytes).sum();
         let verdicts = self.commit(&jobs);
-        if self.missing == Some(DatabaseFault::LogMissing) {
+        if let Some(DatabaseFault::LogMissing { .. }) = self.missing {
             // Before the callers learn that it is stored.
             self.copy_all_back();
         }
@@ -451,6 +451,13 @@ impl Writer {
     /// Reports, once, that the database file is missing, or that it is back; saves the content of a deleted one.
     fn watch(&mut self, now: Instant) {
         let fault = self.location.file.fault();
+        let is_log = |fault: &Option<DatabaseFault>| matches!(fault, Some(DatabaseFault::LogMissing { .. }));
+        if is_log(&fault) && is_log(&self.missing) {
+            if let Some(DatabaseFault::LogMissing { is_copied: false }) = fault {
+                self.copy_all_back();
+            }
+            return;
+        }
         if fault != self.missing {
             let path = self.location.file.path().display();
             if let Some(fault) = &fault {
@@ -459,8 +466,9 @@ impl Writer {
                 tracing::warn!(path = %path, "the database file and its log are back");
             }
             self.missing = fault;
-            if self.missing == Some(DatabaseFault::LogMissing) && self.copy_all_back() {
-                tracing::warn!(path = %path, "the content of the log was copied into the database file");
+            self.location.file.note_log_copied(false);
+            if is_log(&self.missing) {
+                self.copy_all_back();
             }
         }
         let is_deleted = matches!(self.missing, Some(DatabaseFault::Deleted { .. }));
@@ -491,15 +499,21 @@ impl Writer {
 
     /// The log has no name, so the next process would not find it: everything goes into the database file, at each turn again.
     /// Waits for readers as for locks; a start after a kill before that finds the index of the log, and refuses.
-    fn copy_all_back(&self) -> bool {
-        let Some(connection) = &self.connection else { return false };
+    fn copy_all_back(&self) {
+        let Some(connection) = &self.connection else { return };
         let copied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
-        match copied {
+        let is_copied = match copied {
             Ok(is_busy) => !is_busy,
             Err(error) => {
                 tracing::error!(%error, "the log of the database has no name, and cannot be copied into the database file");
                 false
             }
+        };
+        let file = &self.location.file;
+        let before = file.fault();
+        file.note_log_copied(is_copied);
+        if is_copied && before == Some(DatabaseFault::LogMissing { is_copied: false }) {
+            tracing::warn!(path = %file.path().display(), "the content of the log was copied into the database file");
         }
     }
 

@@ -3,11 +3,11 @@
 use super::fixture::{
     events, execution_id, mine, on_disk, options, running, session_id, template, template_id,
 };
-use crate::{Durability, OpenError, StoreOptions, open_sqlite};
+use crate::{DatabaseFault, Durability, OpenError, StoreOptions, open_sqlite};
 use rusqlite::Connection;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use vm_system_record::{Page, Write};
 
 fn database(folder: &Path) -> std::path::PathBuf {
@@ -121,6 +121,67 @@ async fn damaged_log_is_refused_unless_the_damage_is_accepted_or_may_be_of_a_pow
         let again = StoreOptions { state_dir: damaged.path().to_owned(), ..full.clone() };
         open_sqlite(again).expect("the damage is gone").shutdown().await;
     }
+}
+
+#[tokio::test]
+async fn used_copy_of_a_database_can_be_opened_without_its_log() {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    disk.store.apply(events(1, 1..=20)).await.expect("running");
+    let used = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = database(used.path());
+    // As a deleted database is saved, and as backups are made.
+    let connection = Connection::open(database(disk.folder.path())).expect("a database");
+    connection.execute("VACUUM INTO ?1", [path.to_str().expect("UTF-8")]).expect("a copy");
+    drop(connection);
+    disk.store.shutdown().await;
+    assert_eq!(&std::fs::read(&path).expect("ours")[18..20], [1, 1], "it has no log yet");
+
+    let full = StoreOptions { durability: Durability::Full, ..options(used.path()) };
+    let store = open_sqlite(full).expect("a whole copy");
+    store.apply(events(1, 21..=22)).await.expect("running");
+    assert_eq!(&std::fs::read(&path).expect("ours")[18..20], [2, 2], "the file says that it has a log");
+    // A SIGKILL, and the log is lost.
+    let lost = tempfile::tempdir().expect("a temporary folder can be made");
+    for name in ["vm-system.db", "vm-system.db-shm"] {
+        std::fs::copy(used.path().join(name), lost.path().join(name)).expect("ours");
+    }
+    let accepted =
+        StoreOptions { durability: Durability::Full, accepts_damage: true, ..options(lost.path()) };
+    let without_log = open_sqlite(accepted).expect("at the first attempt");
+    assert_eq!(without_log.events(execution_id(1), 0, 0).await.expect("readable").len(), 20);
+    without_log.shutdown().await;
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn log_without_a_name_is_called_copied_only_when_it_is() {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    let path = database(disk.folder.path());
+    let reader = Connection::open(&path).expect("a database");
+    reader.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema").expect("a snapshot");
+    disk.store.apply(events(1, [1])).await.expect("running");
+    std::fs::remove_file(disk.folder.path().join("vm-system.db-wal")).expect("it is there");
+    let fault = || disk.store.status().fault;
+    let missing = |is_copied| Some(DatabaseFault::LogMissing { is_copied });
+    assert_eq!(fault(), missing(false));
+    disk.store.apply(events(1, [2])).await.expect("running");
+    assert_eq!(fault(), missing(false), "a reader uses the log");
+    let hint = fault().expect("a fault").hint();
+    assert!(hint.contains("could not be copied"), "{hint}");
+    drop(reader);
+    // The writer notices within seconds that the log has no name.
+    let until = Instant::now() + Duration::from_mins(1);
+    let mut seq = 3;
+    while fault() != missing(true) && Instant::now() < until {
+        disk.store.apply(events(1, [seq])).await.expect("running");
+        seq += 1;
+    }
+    assert_eq!(fault(), missing(true));
+    let hint = fault().expect("a fault").hint();
+    assert!(hint.contains("is copied into the database file"), "{hint}");
+    disk.store.shutdown().await;
 }
 
 #[tokio::test]

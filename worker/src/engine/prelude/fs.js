@@ -12,8 +12,12 @@
   const errnos = {
     __proto__: null, EPERM: -1, ENOENT: -2, EIO: -5, EAGAIN: -11, ENOMEM: -12, EBADF: -9, EACCES: -13, EBUSY: -16, EEXIST: -17,
     ENOTDIR: -20, EISDIR: -21, EINVAL: -22, EMFILE: -24, ETXTBSY: -26, EFBIG: -27, ENOSPC: -28, EROFS: -30,
-    ENAMETOOLONG: -36, ENOTEMPTY: -39, ELOOP: -40, EDQUOT: -122,
+    ENAMETOOLONG: -36, ENOTEMPTY: -39, ELOOP: -40, ETIMEDOUT: -110, EDQUOT: -122,
   };
+  const { now } = DateCtor;
+  // A folder with all below it is listed within the bounds of one call: as many entries, and as long.
+  const LIST_ENTRIES = 100000;
+  const LIST_MS = 10000;
   const WRITE_BYTES = 1048576;
   const PIECE_BYTES = 65536;
   const setBytes = Bytes.prototype.set;
@@ -196,10 +200,13 @@
       const found = [];
       // Level by level, as Node does.
       const folders = [[top, '']];
+      const until = now() + LIST_MS;
       for (let i = 0; i < folders.length; i++) {
+        if (i > 0 && now() > until) throw fail('ETIMEDOUT', 'ETIMEDOUT: connection timed out, ', 'scandir', top);
         const [folder, prefix] = folders[i];
         const entries = call('readdir', 'scandir', folder);
         for (let j = 0; j < entries.length; j++) {
+          if (found.length >= LIST_ENTRIES) throw fail('EFBIG', 'EFBIG: file too large, ', 'scandir', top);
           const [name, kind] = entries[j];
           found[found.length] = typed ? new Dirent(name, folder, kind) : prefix + name;
           if (options?.recursive === true && kind === 'directory') {

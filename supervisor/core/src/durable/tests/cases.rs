@@ -1,6 +1,7 @@
 //! Tests of single cases, named by behaviour. The invariants of all histories are checked by the histories.
 
 use super::*;
+use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 
 /// A world with a worker that runs and has sent nothing yet.
 fn running() -> World {
@@ -436,15 +437,35 @@ fn use_until_a_cancellation_is_recorded() {
 }
 
 #[test]
-fn time_without_receiving_does_not_count_against_the_worker() {
+fn waiting_for_memory_of_pages_counts_and_ends_a_program_at_its_limit_of_time() {
+    let mut world = running();
+    let limit = u64::from(Limits::default().wall_ms);
+    world.step(DurableInput::Stalled);
+    world.now.mono_ms += limit / 2;
+    world.step(DurableInput::Tick);
+    assert!(!world.dying, "half of its time is left");
+    world.step(DurableInput::Continues);
+    world.step(DurableInput::Stalled);
+    world.now.mono_ms += limit / 2 + INTERRUPT_GRACE_MS;
+    world.step(DurableInput::Tick);
+    assert!(world.dying, "it had all of its time");
+    world.each_ends(|| DurableInput::Exited(WorkerExitStatus::Signaled(9)));
+    let record = world.rows.record.expect("recorded");
+    assert_eq!(record.error.map(|error| error.code), Some("WALL_LIMIT".to_owned()));
+    assert_eq!(record.metrics.duration_ms, limit + INTERRUPT_GRACE_MS, "what is recorded is what has passed");
+}
+
+#[test]
+fn waiting_for_memory_of_pages_does_not_count_while_the_store_fails() {
     let deadline =
         |world: &World| world.machine.as_ref().expect("a machine").clock.hard_stop.expect("it runs");
     let mut world = running();
     let before = deadline(&world);
     world.step(DurableInput::Stalled);
     world.now.mono_ms += 3_600_000;
+    world.step(DurableInput::StoreFails);
     world.step(DurableInput::Tick);
-    assert!(!world.dying, "it is not killed for waiting");
+    assert!(!world.dying, "it is not killed because the store fails");
     world.step(DurableInput::Continues);
     assert_eq!(deadline(&world), before + 3_600_000);
     world.now.mono_ms += 70;
