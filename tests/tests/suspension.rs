@@ -82,8 +82,9 @@ impl Memory {
 
     fn config(&self) -> String {
         format!(
-            "suspend_after_s = 0\n[memory_pressure]\nsuspend_below_mb = 1000\nrefuse_below_mb = 500\nmeminfo = {:?}\nstalls = {:?}\n",
-            self.meminfo, self.stalls
+            "suspend_after_s = 0\n[memory_pressure]\nsuspend_below_mb = 1000\nrefuse_below_mb = 500\nmeminfo = \"{}\"\nstalls = \"{}\"\n",
+            self.meminfo.display(),
+            self.stalls.display()
         )
     }
 }

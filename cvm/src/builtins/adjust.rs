@@ -19,7 +19,7 @@ impl Realm {
         }
     }
 
-    /// Makes the members of a prototype enumerable, as WebIDL has it, unlike ECMA-262.
+    /// Makes the members of a prototype enumerable, as `WebIDL` has it, unlike ECMA-262.
     pub(super) fn show_members(&mut self, object: Id) {
         let names: Vec<_> = self.heap.obj(object).props.iter().map(|p| (p.key, p.flags)).collect();
         for (key, flags) in names {

@@ -23,6 +23,7 @@ pub(crate) fn low_bits(n: &BigInt) -> i128 {
 
 impl Vm<'_> {
     /// `CanonicalNumericIndexString`: none for a key that is no number, else the index, if the number is one.
+    #[allow(clippy::option_option, reason = "no index, an index outside, and one inside are three cases")]
     pub(crate) fn numeric_key(&self, key: Key) -> Option<Option<usize>> {
         if let Some(index) = key.as_index() {
             return Some(Some(index as usize));
@@ -38,12 +39,13 @@ impl Vm<'_> {
             return Some(None);
         }
         let n = number::string_to_number(&crate::heap::text::Text::Narrow(text.as_bytes()));
-        let whole = n >= 0.0 && n <= number::MAX_SAFE_INTEGER && n.trunc() == n;
+        let whole = (0.0..=number::MAX_SAFE_INTEGER).contains(&n) && n.trunc() == n;
         (number::to_string(n) == text).then_some(whole.then_some(n as usize))
     }
 
     /// As [`Vm::numeric_key`] for a typed array, none for other objects.
     #[inline]
+    #[allow(clippy::option_option, reason = "no index, an index outside, and one inside are three cases")]
     pub(crate) fn typed_key(&self, id: Id, key: Key) -> Option<Option<usize>> {
         self.st.heap.typed_array(Value::Obj(id))?;
         self.numeric_key(key)

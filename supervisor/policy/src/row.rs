@@ -356,7 +356,7 @@ fn net_config(config: &JsonText) -> Result<NetRule, RowError> {
         );
     }
     let limits = NetLimits {
-        max_requests: small("max_requests", given.max_requests, usual.max_requests, 100_000)?,
+        max_requests: small("max_requests", given.max_requests, usual.max_requests, 1_000_000)?,
         concurrency: small("concurrency", given.concurrency, usual.concurrency, usual.concurrency)?,
         max_request_bytes: kibibytes(
             "max_request_kb",

@@ -53,6 +53,7 @@ impl RepeatFacts {
     }
 
     /// Adds facts; returns those that are new.
+    #[allow(clippy::return_self_not_must_use, reason = "most callers need no list of what is new")]
     pub fn add(&mut self, facts: Self) -> Self {
         let new = Self(facts.0 & !self.0);
         self.0 |= facts.0;

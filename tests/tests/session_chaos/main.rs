@@ -100,7 +100,7 @@ fn end(daemon: Daemon) {
     for session in sessions {
         match session.status {
             SessionStatus::Ready | SessionStatus::Waiting | SessionStatus::Suspended => {
-                client.close(&session)
+                client.close(&session);
             }
             SessionStatus::Closed | SessionStatus::Crashed => {
                 assert!(session.close_reason.is_some() && session.closed_at.is_some(), "{session:?}");

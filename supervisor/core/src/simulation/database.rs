@@ -73,13 +73,14 @@ impl Database {
     fn apply(&mut self, write: Write) {
         match write {
             Write::SessionInsert { session, .. } => self.session = Some(session.status),
-            Write::SessionReady { .. } => self.session = Some(SessionStatus::Ready),
+            Write::SessionReady { .. } | Write::SessionRestored { .. } => {
+                self.session = Some(SessionStatus::Ready)
+            }
             Write::SessionRestoring { .. } => {
                 self.session = Some(SessionStatus::Starting);
                 self.worker_seq = 0;
                 self.let_go_seq = 0;
             }
-            Write::SessionRestored { .. } => self.session = Some(SessionStatus::Ready),
             // Facts for clients; no input depends on them.
             Write::SessionMeta { .. } | Write::SessionEvent { .. } | Write::ExecutionFacts { .. } => {}
             Write::SessionEnd { status, .. } => self.session = Some(status),

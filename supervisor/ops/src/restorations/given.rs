@@ -127,13 +127,10 @@ impl GivenInputs {
             }
             None => Vec::new(),
         };
-        let source = match source_of(row, given.and_then(|given| given.source.clone())) {
-            Some(source) => source,
-            None => {
-                needs.push("source".to_owned());
-                Source::Text { text: String::new(), file_name: String::new(), format: None }
-            }
-        };
+        let source = source_of(row, given.and_then(|given| given.source.clone())).unwrap_or_else(|| {
+            needs.push("source".to_owned());
+            Source::Text { text: String::new(), file_name: String::new(), format: None }
+        });
         let text = JsonText::from_value(&args);
         executions::check_inputs(&text, &env, &argv)
             .map_err(|error| invalid(format!("input {number}: {}", error.message)))?;
