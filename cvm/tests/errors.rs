@@ -128,7 +128,7 @@ fn unsupported_features() {
             "@decorated class A {}",
             "class A { @decorated m() {} }",
             "class A { accessor x = 1; }",
-            "new Uint8Array(8);",
+            "new SharedArrayBuffer(8);",
             "new Intl.NumberFormat('de');",
             "Temporal.Now.instant();",
             "setTimeout(() => {}, 1);",

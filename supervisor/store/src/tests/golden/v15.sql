@@ -524,3 +524,10 @@ END;
 CREATE TRIGGER session_events_of_deleted_session AFTER DELETE ON sessions WHEN OLD.durable = 0 BEGIN
     DELETE FROM session_events WHERE session = OLD.id;
 END;
+CREATE TRIGGER owners_of_http_lines AFTER INSERT ON audit_log WHEN NEW.verb = 'http' BEGIN
+    INSERT INTO owners VALUES (NEW.owner, 256 + octet_length(NEW.subject))
+        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER owners_of_deleted_http_lines AFTER DELETE ON audit_log WHEN OLD.verb = 'http' BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (256 + octet_length(OLD.subject))) WHERE owner = OLD.owner;
+END;
