@@ -74,7 +74,7 @@ impl Database {
         match write {
             Write::SessionInsert { session, .. } => self.session = Some(session.status),
             Write::SessionReady { .. } | Write::SessionRestored { .. } => {
-                self.session = Some(SessionStatus::Ready)
+                self.session = Some(SessionStatus::Ready);
             }
             Write::SessionRestoring { .. } => {
                 self.session = Some(SessionStatus::Starting);
