@@ -73,7 +73,8 @@ REASONS = {
     "checkPlan": ("PLAN_INVALID",),
     # Which blocks there are is in the plan.
     "loadProgram": ("COMPILE_ERROR", "PLAN_INVALID", "VALIDATION_ERROR: \"", FULL),
-    "createSession": (WORKTREE, USER, OTHER_ENGINE, "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", "LIMIT_NOT_ALLOWED", FULL),
+    # A name is that of one session that has not ended.
+    "createSession": ("CONFLICT", WORKTREE, USER, OTHER_ENGINE, "STARTUP_FAILED", "LIBRARY_NOT_INSTALLED", "LIMIT_NOT_ALLOWED", FULL),
     "forkSession": (*NOT_READY, FULL),
     "inspectSession": NOT_READY,
     "listSessionCheckpoints": NOT_READY,
@@ -93,7 +94,8 @@ REASONS = {
     "createTemplate": ("CONFLICT",),
     "deleteTemplate": (BUILT_IN,),
     "updateTemplate": (BUILT_IN, "CONFLICT", "LIMIT_NOT_ALLOWED"),
-    "addCapability": (BUILT_IN, "CONFLICT"),
+    # The patterns of rows of kind net are checked by their parser.
+    "addCapability": (BUILT_IN, "CONFLICT", "VALIDATION_ERROR: config.allow"),
     "removeCapability": (BUILT_IN,),
     "addTemplateLibrary": (BUILT_IN, OTHER_ENGINE),
     "removeTemplateLibrary": (BUILT_IN,),

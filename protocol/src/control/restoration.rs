@@ -52,8 +52,11 @@ impl GivenInput {
             return Err("inputs is no list: [{\"input\": 1, \"env\": {\"NAME\": \"value\"}}]".to_owned());
         };
         let read = |(at, element): (usize, Value)| {
-            let written: Written =
-                serde_json::from_value(element).map_err(|error| format!("inputs[{at}]: {error}"))?;
+            let subject = format!("inputs[{at}]");
+            let written: Written = crate::input::read_value(&subject, element).map_err(|error| {
+                // The path of a field within it is in the message.
+                if error.contains(&subject) { error } else { format!("{subject}: {error}") }
+            })?;
             Ok(Self {
                 input: written.input,
                 args: written.args.map(|args| JsonText::from_value(&Value::Object(args))),
@@ -80,6 +83,6 @@ mod tests {
         assert!(GivenInput::list(json!({})).expect_err("no list").starts_with("inputs is no list"));
         let wrong = GivenInput::list(json!([{ "input": 1 }, { "input": 2, "envs": {} }]))
             .expect_err("a typing error");
-        assert!(wrong.starts_with("inputs[1]: unknown field `envs`"), "{wrong}");
+        assert!(wrong.contains("inputs[1]") && wrong.contains("`envs`"), "{wrong}");
     }
 }

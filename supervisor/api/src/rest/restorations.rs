@@ -1,7 +1,7 @@
 //! Routes of restorations.
 
 use super::envelope::{RestError, RestResult, created, ok};
-use super::input::{OptionalJsonBody, PathSegments, QueryParams, id};
+use super::input::{OptionalJsonBody, PathSegments, QueryParams, id, whole_number};
 use super::request::{RestRequest, unexpected};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,6 +17,17 @@ pub(super) struct RestoreBody {
     inputs: Option<Value>,
 }
 
+/// The inputs of a body; JSON Schema counts `14.0` as a whole number.
+fn given(mut inputs: Value) -> Result<Vec<GivenInput>, String> {
+    for number in inputs.as_array_mut().into_iter().flatten().filter_map(|input| input.get_mut("input")) {
+        let whole = number.as_number().and_then(whole_number).and_then(|whole| u64::try_from(whole).ok());
+        if let Some(whole) = whole {
+            *number = whole.into();
+        }
+    }
+    GivenInput::list(inputs)
+}
+
 /// Repeat the successful inputs of an ended session in a new one.
 pub(super) async fn restore(
     request: RestRequest,
@@ -27,7 +38,7 @@ pub(super) async fn restore(
     let new = NewRestoration {
         session: id("session_id", &session)?,
         repeat_effects: body.repeat_effects.unwrap_or(false),
-        inputs: body.inputs.map_or(Ok(Vec::new()), GivenInput::list).map_err(RestError::invalid)?,
+        inputs: body.inputs.map_or(Ok(Vec::new()), given).map_err(RestError::invalid)?,
         wait: params.flag("wait", true)?,
     };
     match request.op(Op::SessionRestore(Box::new(new))).await? {
