@@ -82,19 +82,29 @@ fn position(error: &serde_json::Error) -> String {
 
 /// The message of a serde library about the value at `path`, in plain words.
 pub fn plain(subject: &str, path: &str, message: &str) -> String {
+    explain(subject, path, message, |found| format!(", not {found}"))
+}
+
+/// As [`plain`], without the value that was found: it may be a secret.
+pub fn plain_without_value(subject: &str, path: &str, message: &str) -> String {
+    explain(subject, path, message, |_| String::new())
+}
+
+/// `not` is the end of a sentence about the value that was found.
+fn explain(subject: &str, path: &str, message: &str, not: impl Fn(&str) -> String) -> String {
     let place = if path.is_empty() || path == "." { subject.to_owned() } else { format!("`{path}`") };
-    let parsed = wrong_type(&place, message)
-        .or_else(|| wrong_field(path, &place, message))
+    let parsed = wrong_type(&place, message, &not)
+        .or_else(|| wrong_field(path, &place, message, &not))
         .or_else(|| wrong_length(&place, message));
     parsed.unwrap_or_else(|| format!("{place}: {message}"))
 }
 
 /// `invalid type: string "x", expected a sequence`
-fn wrong_type(place: &str, message: &str) -> Option<String> {
+fn wrong_type(place: &str, message: &str, not: impl Fn(&str) -> String) -> Option<String> {
     let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))?;
     // The value may contain the word as well; the expectation does not.
     let (found, expected) = rest.rsplit_once(", expected ")?;
-    Some(format!("{place} must be {}, not {}", expectation(expected), value(found)))
+    Some(format!("{place} must be {}{}", expectation(expected), not(&value(found))))
 }
 
 fn expectation(expected: &str) -> String {
@@ -157,7 +167,7 @@ fn short(text: &str) -> String {
 }
 
 /// `unknown variant`, `unknown field`, `missing field`, `duplicate field`.
-fn wrong_field(path: &str, place: &str, message: &str) -> Option<String> {
+fn wrong_field(path: &str, place: &str, message: &str, not: impl Fn(&str) -> String) -> Option<String> {
     let name = |rest: &str| {
         rest.strip_prefix('`').and_then(|rest| rest.split_once('`')).map(|(name, _)| name.to_owned())
     };
@@ -170,7 +180,7 @@ fn wrong_field(path: &str, place: &str, message: &str) -> Option<String> {
     if let Some(rest) = message.strip_prefix("unknown variant ") {
         let (found, expected) = rest.split_once(", ")?;
         return Some(match names(expected) {
-            Some(names) => format!("{place} must be {names}, not {}", short(found)),
+            Some(names) => format!("{place} must be {names}{}", not(&short(found))),
             None => format!("{place} must not be {}", short(found)),
         });
     }

@@ -49,6 +49,15 @@ impl Identity {
     }
 }
 
+/// The uid of a user's name; the error says that there is none, or why it is not known. Blocks as [`Identity::of_user`] does.
+pub fn uid_of_name(name: &str) -> Result<u32, String> {
+    match User::from_name(name) {
+        Ok(Some(user)) => Ok(user.uid.as_raw()),
+        Ok(None) => Err(format!("there is no user `{name}`")),
+        Err(errno) => Err(format!("user `{name}`: {}", errno.desc())),
+    }
+}
+
 /// `uid:gid:group,group,…`: the argument of a child process.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
+use vm_system_sandbox::identity::uid_of_name;
 use vm_system_sandbox::socket_diagnosis;
 
 /// How long a server may take to accept a connection that the kernel has already made.
@@ -83,14 +84,7 @@ fn user_of_folder(folder: &Path) -> Option<u32> {
 
 /// The uid of a user's name or number.
 pub(super) fn uid_of(user: &str) -> Result<u32, String> {
-    if let Ok(uid) = user.parse() {
-        return Ok(uid);
-    }
-    match User::from_name(user) {
-        Ok(Some(user)) => Ok(user.uid.as_raw()),
-        Ok(None) => Err(format!("there is no user `{user}`")),
-        Err(errno) => Err(format!("user `{user}`: {}", errno.desc())),
-    }
+    user.parse().or_else(|_| uid_of_name(user))
 }
 
 /// A uid with its name, if it has one.

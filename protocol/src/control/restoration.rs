@@ -1,6 +1,7 @@
 //! The request to restore a session, and its inputs as JSON, which all clients write in the same form. No I/O.
 
 use crate::codec::{Decode, Encode};
+use crate::input::read_value;
 use crate::json::JsonText;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -45,27 +46,27 @@ struct Written {
     source: Option<String>,
 }
 
+#[derive(Deserialize)]
+struct WrittenList {
+    inputs: Vec<Written>,
+}
+
 impl GivenInput {
     /// Reads a list (`[{"input": 1, "env": {"A": "b"}}]`); the error says what is wrong with which element.
     pub fn list(json: Value) -> Result<Vec<Self>, String> {
-        let Value::Array(list) = json else {
+        if !json.is_array() {
             return Err("inputs is no list: [{\"input\": 1, \"env\": {\"NAME\": \"value\"}}]".to_owned());
+        }
+        // Errors have the path from here on.
+        let list: WrittenList = read_value("the list", Map::from_iter([("inputs".to_owned(), json)]).into())?;
+        let given = |written: Written| Self {
+            input: written.input,
+            args: written.args.map(|args| JsonText::from_value(&Value::Object(args))),
+            env: written.env.into_iter().collect(),
+            argv: written.argv,
+            source: written.source,
         };
-        let read = |(at, element): (usize, Value)| {
-            let subject = format!("inputs[{at}]");
-            let written: Written = crate::input::read_value(&subject, element).map_err(|error| {
-                // The path of a field within it is in the message.
-                if error.contains(&subject) { error } else { format!("{subject}: {error}") }
-            })?;
-            Ok(Self {
-                input: written.input,
-                args: written.args.map(|args| JsonText::from_value(&Value::Object(args))),
-                env: written.env.into_iter().collect(),
-                argv: written.argv,
-                source: written.source,
-            })
-        };
-        list.into_iter().enumerate().map(read).collect()
+        Ok(list.inputs.into_iter().map(given).collect())
     }
 }
 

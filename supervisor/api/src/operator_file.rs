@@ -1,13 +1,22 @@
-//! Files of the operator (TOML) as values. Errors name the setting and its line, and quote no other text of the file, which may be
-//! secret.
+//! Files of the operator (TOML) as values. Errors name the setting and its line; those about a file of secrets quote no value.
 
 use serde::de::DeserializeOwned;
-use vm_system_protocol::input::{at_path, plain};
+use vm_system_protocol::input::{at_path, plain, plain_without_value};
 
 /// The content of a file; on error the reason, for the operator.
 pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    read(text, plain)
+}
+
+/// As [`read_toml`], for a file whose values no error may quote.
+pub fn read_secret_toml<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    read(text, plain_without_value)
+}
+
+fn read<T: DeserializeOwned>(text: &str, explain: fn(&str, &str, &str) -> String) -> Result<T, String> {
     let reader = toml::Deserializer::parse(text).map_err(|error| at_line(text, &error, error.message()))?;
-    at_path(reader).map_err(|(path, error)| at_line(text, &error, &plain("the file", &path, error.message())))
+    at_path(reader)
+        .map_err(|(path, error)| at_line(text, &error, &explain("the file", &path, error.message())))
 }
 
 fn at_line(text: &str, error: &toml::de::Error, why: &str) -> String {

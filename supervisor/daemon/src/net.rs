@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
-use vm_system_api::read_toml;
+use vm_system_api::read_secret_toml;
 use vm_system_policy::{NetLimits, NetPattern, NetRule, Secret};
 use vm_system_protocol::egress::SecretValue;
 
@@ -72,9 +72,7 @@ pub fn read_secrets(path: &Path) -> Result<BTreeMap<String, Secret>, String> {
 }
 
 fn parse_secrets(text: &str) -> Result<BTreeMap<String, Secret>, String> {
-    // Without the value that was found: it may be a secret.
-    let file: SecretsFile =
-        read_toml(text).map_err(|why| why.split(", not ").next().unwrap_or_default().to_owned())?;
+    let file: SecretsFile = read_secret_toml(text)?;
     let mut secrets = BTreeMap::new();
     for SecretEntry { name, hosts, value } in file.secret {
         let is_name =

@@ -32,31 +32,26 @@ const KNOWN: usize = 256;
 
 /// The restorations of this supervisor, by their new sessions.
 #[derive(Default)]
-pub(super) struct Restorations(Mutex<Known>);
+pub(super) struct Restorations(Mutex<HashMap<SessionId, Progress>>);
 
 type Progress = watch::Receiver<SessionRestoration>;
 
-#[derive(Default)]
-struct Known {
-    all: HashMap<SessionId, Progress>,
-}
-
 impl Restorations {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Progress>> {
         // Nothing under this lock can panic half-way through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn add(&self, session: SessionId, progress: Progress) {
         let mut known = self.known();
-        if known.all.len() >= KNOWN {
-            known.all.retain(|_, one| one.borrow().status == RestorationStatus::Running);
+        if known.len() >= KNOWN {
+            known.retain(|_, one| one.borrow().status == RestorationStatus::Running);
         }
-        known.all.insert(session, progress);
+        known.insert(session, progress);
     }
 
     fn get(&self, session: SessionId) -> Option<Progress> {
-        self.known().all.get(&session).cloned()
+        self.known().get(&session).cloned()
     }
 }
 

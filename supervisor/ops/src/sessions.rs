@@ -261,19 +261,26 @@ impl Ops {
 
     pub(super) async fn session_suspend(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let id = self.visible(call, session).await?;
-        let result = match self.runtime.suspend_session(id).await {
-            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
-            result => result.map_err(OpError::from),
-        };
-        self.audit(call, id, &result).await;
-        result.map(|session| Reply::Session(Box::new(session)))
+        let suspended = self.runtime.suspend_session(id).await;
+        self.live_session(call, id, suspended).await
     }
 
     pub(super) async fn session_resume(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let id = self.visible(call, session).await?;
-        let result = match self.runtime.resume_session(id).await {
+        let resumed = self.runtime.resume_session(id).await;
+        self.live_session(call, id, resumed).await
+    }
+
+    /// The reply to a change of a live session.
+    async fn live_session(
+        &self,
+        call: &VerbCall<'_>,
+        id: SessionId,
+        changed: Result<Session, RuntimeError>,
+    ) -> Result<Reply, OpError> {
+        let result = match changed {
             Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
-            result => result.map_err(OpError::from),
+            changed => changed.map_err(OpError::from),
         };
         self.audit(call, id, &result).await;
         result.map(|session| Reply::Session(Box::new(session)))

@@ -23,6 +23,7 @@ use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq as _;
 use tokio::sync::watch;
 use vm_system_ops::Caller;
+use vm_system_sandbox::identity::uid_of_name;
 
 /// Largest file that is read (bytes).
 const FILE_BYTES: u64 = 1 << 20;
@@ -112,11 +113,7 @@ impl TokenUser {
     fn uid(self, token: &str) -> Result<u32, String> {
         let uid = match self {
             Self::Number(uid) => uid,
-            Self::Name(name) => match nix::unistd::User::from_name(&name) {
-                Ok(Some(user)) => user.uid.as_raw(),
-                Ok(None) => return Err(format!("the uid of {token:?}: there is no user `{name}`")),
-                Err(errno) => return Err(format!("the uid of {token:?}: user `{name}`: {}", errno.desc())),
-            },
+            Self::Name(name) => uid_of_name(&name).map_err(|why| format!("the uid of {token:?}: {why}"))?,
         };
         if uid == 0 { Err(format!("the uid of {token:?} is root's: name another user")) } else { Ok(uid) }
     }

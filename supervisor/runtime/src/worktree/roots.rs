@@ -17,6 +17,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use vm_system_record::{Owner, RecordedWorktree};
 use vm_system_sandbox::beneath::FOLDER;
+use vm_system_sandbox::identity::uid_of_name;
 
 /// A folder beneath which the operator allows worktrees, as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -348,11 +349,8 @@ impl Root {
 /// An entry of `owners` in the form of the rows' owner.
 fn owner_name(entry: &str) -> Result<String, String> {
     if let Some(name) = entry.strip_prefix("user:") {
-        return match nix::unistd::User::from_name(name) {
-            Ok(Some(user)) => Ok(Owner::of_uid(user.uid.as_raw()).as_str().to_owned()),
-            Ok(None) => Err(format!("owners: there is no user `{name}`")),
-            Err(errno) => Err(format!("owners: user `{name}`: {}", errno.desc())),
-        };
+        let uid = uid_of_name(name).map_err(|why| format!("owners: {why}"))?;
+        return Ok(Owner::of_uid(uid).as_str().to_owned());
     }
     match entry.strip_prefix(UID) {
         Some(uid) if uid.parse::<u32>().is_err() => Err(format!("owners: {entry:?} is not uid:NUMBER")),

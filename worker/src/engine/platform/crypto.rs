@@ -24,7 +24,7 @@ fn bytes_of<'js>(ctx: &Ctx<'js>, view: &Object<'js>) -> Result<Vec<u8>> {
     bytes.ok_or_else(|| Exception::throw_type(ctx, "The bytes of a detached buffer cannot be read."))
 }
 
-fn optional_array<'js>(ctx: &Ctx<'js>, bytes: Option<Vec<u8>>) -> Result<Option<Value<'js>>> {
+pub(super) fn optional_array<'js>(ctx: &Ctx<'js>, bytes: Option<Vec<u8>>) -> Result<Option<Value<'js>>> {
     bytes.map(|bytes| sys::new_uint8_array(ctx, &bytes)).transpose()
 }
 
@@ -54,7 +54,7 @@ fn hmac(name: &str, key: &[u8], bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// AES-GCM with a tag of 16 bytes; `None` if the key or the nonce has another length than those supported, or the tag is wrong.
-pub(super) fn aes_gcm(encrypt: bool, key: &[u8], nonce: &[u8], extra: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+fn aes_gcm(encrypt: bool, key: &[u8], nonce: &[u8], extra: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     fn run<C: Aead + KeyInit>(
         encrypt: bool,
         key: &[u8],
@@ -75,6 +75,21 @@ pub(super) fn aes_gcm(encrypt: bool, key: &[u8], nonce: &[u8], extra: &[u8], dat
         (32, 16) => run::<AesGcm<Aes256, U16>>(encrypt, key, nonce, payload),
         _ => None,
     }
+}
+
+/// `aesGcm(encrypt, key, nonce, extra, data)`: `undefined` if a length or the tag is wrong.
+pub(super) fn aes_gcm_function<'js>(ctx: &Ctx<'js>) -> Result<Function<'js>> {
+    let run = |ctx: Ctx<'js>,
+               encrypt: bool,
+               key: Object<'js>,
+               nonce: Object<'js>,
+               extra: Object<'js>,
+               data: Object<'js>| {
+        let (key, nonce) = (bytes_of(&ctx, &key)?, bytes_of(&ctx, &nonce)?);
+        let (extra, data) = (bytes_of(&ctx, &extra)?, bytes_of(&ctx, &data)?);
+        optional_array(&ctx, aes_gcm(encrypt, &key, &nonce, &extra, &data))
+    };
+    Function::new(ctx.clone(), run)
 }
 
 /// A public key as uncompressed point, or the 32 bytes of Ed25519; `None` if it is not one. `spki`: it is DER.
@@ -158,22 +173,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
             optional_array(&ctx, hmac(&name, &bytes_of(&ctx, &key)?, &bytes_of(&ctx, &data)?))
         })?,
     )?;
-    natives.set(
-        "aesGcm",
-        Function::new(
-            ctx.clone(),
-            |ctx: Ctx<'js>,
-             encrypt: bool,
-             key: Object<'js>,
-             nonce: Object<'js>,
-             extra: Object<'js>,
-             data: Object<'js>| {
-                let (key, nonce) = (bytes_of(&ctx, &key)?, bytes_of(&ctx, &nonce)?);
-                let (extra, data) = (bytes_of(&ctx, &extra)?, bytes_of(&ctx, &data)?);
-                optional_array(&ctx, aes_gcm(encrypt, &key, &nonce, &extra, &data))
-            },
-        )?,
-    )?;
+    natives.set("aesGcm", aes_gcm_function(ctx)?)?;
     natives.set(
         "importPublic",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, curve: String, spki: bool, key: Object<'js>| {

@@ -2,7 +2,7 @@
 
 use super::super::state::SharedState;
 use super::super::sys;
-use super::crypto::aes_gcm;
+use super::crypto::{aes_gcm_function, optional_array};
 use aes_gcm::aes::cipher::{Block, BlockCipherDecrypt, BlockCipherEncrypt};
 use aes_gcm::aes::{Aes128, Aes192, Aes256};
 use hmac::{Hmac, KeyInit, Mac};
@@ -283,27 +283,15 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, _: &SharedState, natives: &Object<'js
 
 /// Ciphers: `undefined` if a length or a tag is wrong.
 fn ciphers<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> {
-    fn optional<'js>(ctx: &Ctx<'js>, bytes: Option<Vec<u8>>) -> Result<Option<Value<'js>>> {
-        bytes.map(|bytes| sys::new_uint8_array(ctx, &bytes)).transpose()
-    }
     let run = |ctx: Ctx<'js>, encrypt: bool, key: Object<'js>, iv: Object<'js>, data: Object<'js>| {
         let (key, iv, data) = (bytes_of(&ctx, &key)?, bytes_of(&ctx, &iv)?, bytes_of(&ctx, &data)?);
-        optional(&ctx, cbc(encrypt, &key, &iv, &data))
+        optional_array(&ctx, cbc(encrypt, &key, &iv, &data))
     };
     natives.set("aesCbc", Function::new(ctx.clone(), run)?)?;
     let run = |ctx: Ctx<'js>, key: Object<'js>, counter: Object<'js>, at: f64, data: Object<'js>| {
         let (key, counter) = (bytes_of(&ctx, &key)?, bytes_of(&ctx, &counter)?);
-        optional(&ctx, ctr(&key, &counter, at as u64, &bytes_of(&ctx, &data)?))
+        optional_array(&ctx, ctr(&key, &counter, at as u64, &bytes_of(&ctx, &data)?))
     };
     natives.set("aesCtr", Function::new(ctx.clone(), run)?)?;
-    let run = |ctx: Ctx<'js>,
-               encrypt: bool,
-               key: Object<'js>,
-               iv: Object<'js>,
-               extra: Object<'js>,
-               data: Object<'js>| {
-        let (key, iv) = (bytes_of(&ctx, &key)?, bytes_of(&ctx, &iv)?);
-        optional(&ctx, aes_gcm(encrypt, &key, &iv, &bytes_of(&ctx, &extra)?, &bytes_of(&ctx, &data)?))
-    };
-    natives.set("aesGcm", Function::new(ctx.clone(), run)?)
+    natives.set("aesGcm", aes_gcm_function(ctx)?)
 }

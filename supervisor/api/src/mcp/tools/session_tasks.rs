@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::Run;
+use vm_system_protocol::model::{ExecutionKind, Run};
 
 /// Pending tasks among which those of sessions are looked for.
 const LISTED: u32 = 200;
@@ -41,13 +41,9 @@ pub(super) async fn session_tasks(
     let mut found = Vec::new();
     for task in tasks.iter().filter(|task| !listed.contains(&task.execution_id)).take(SESSION_TASKS) {
         let execution = task.execution_id.to_string();
-        match call.run(DurableOp::RunGet { execution: execution.clone() }).await {
-            // One of a program that is not listed.
-            Ok(_) => continue,
-            Err(ToolError::Reported { .. }) => {}
-            Err(error) => return Err(error),
-        }
         match call.perform(Op::ExecGet { execution: execution.clone() }).await {
+            // One of a program that is not listed.
+            Ok(Reply::Execution(of_program)) if of_program.kind == ExecutionKind::Program => {}
             Ok(Reply::Execution(of_session)) => found.push(ListedSessionTask {
                 execution_id: execution,
                 session_id: of_session.session_id.to_string(),
