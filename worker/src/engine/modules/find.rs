@@ -15,6 +15,21 @@ use vm_system_protocol::worker::{HostError, HostReply, PackageFile, SourceFormat
 /// Conditions of `exports` and `imports` that apply, beside `default`.
 const REQUIRE: &[&str] = &["node", "require", "module-sync"];
 const IMPORT: &[&str] = &["node", "import", "module-sync"];
+/// What may be missing at the end of a specifier, if the template's resolver does not add it.
+const NEIGHBOURS: &[&str] = &[
+    ".js",
+    ".ts",
+    ".mjs",
+    ".cjs",
+    ".mts",
+    ".cts",
+    ".json",
+    "/index.js",
+    "/index.ts",
+    "/index.mjs",
+    "/index.cjs",
+    "/index.json",
+];
 /// Most folders above a file in which `node_modules` is looked for.
 const LEVELS: usize = 64;
 /// Most missing paths that are kept.
@@ -112,7 +127,8 @@ impl Finder<'_, '_> {
             Some(found) => Ok(found),
             None if relative => {
                 let path = join(folder(self.referrer), specifier).unwrap_or_default();
-                Err(self.not_found(specifier, &path))
+                let neighbour = self.neighbour(specifier, &path);
+                Err(self.missing(specifier, &path, neighbour))
             }
             None => Err(self.not_found(specifier, specifier)),
         }
@@ -475,14 +491,56 @@ impl Finder<'_, '_> {
         if self.referrer.is_empty() { super::REPL_NAME } else { self.referrer }
     }
 
-    /// As Node's: of `require` with the files that required each other, of `import` with the importing file.
+    /// The specifier of a file beside a missing one that was probably meant: one that differs in its extension only.
+    fn neighbour(&self, specifier: &str, path: &str) -> Option<String> {
+        let (path, specifier) = (path.trim_end_matches('/'), specifier.trim_end_matches('/'));
+        let compiled = [(".js", ".ts"), (".mjs", ".mts"), (".cjs", ".cts")].into_iter();
+        let mut ends: Vec<(String, String)> = compiled
+            .filter_map(|(from, to)| {
+                let [path, specifier] = [path, specifier].map(|text| text.strip_suffix(from));
+                Some((format!("{}{to}", path?), format!("{}{to}", specifier?)))
+            })
+            .collect();
+        ends.extend(NEIGHBOURS.iter().map(|end| (format!("{path}{end}"), format!("{specifier}{end}"))));
+        {
+            let table = self.state.modules.borrow();
+            ends.retain(|(path, _)| !path.starts_with(['.', '/']) && !table.known.absent.contains(path));
+        }
+        if ends.is_empty() {
+            return None;
+        }
+        let candidates = ends.iter().map(|(path, _)| path.clone()).collect();
+        match request_file(self.ctx, self.state, candidates, self.import, false) {
+            Ok(HostReply::Module { path, .. }) => {
+                ends.into_iter().find(|(known, _)| *known == path).map(|(_, specifier)| specifier)
+            }
+            Ok(_) => {
+                self.state.modules.borrow_mut().known.absent.extend(ends.into_iter().map(|(path, _)| path));
+                None
+            }
+            Err(_) => {
+                // The script was stopped, which its next instruction finds.
+                drop(self.ctx.catch());
+                None
+            }
+        }
+    }
+
     fn not_found(&self, specifier: &str, path: &str) -> rquickjs::Error {
+        self.missing(specifier, path, None)
+    }
+
+    /// As Node's: of `require` with the files that required each other, of `import` with the importing file.
+    fn missing(&self, specifier: &str, path: &str, neighbour: Option<String>) -> rquickjs::Error {
         let shown = |text: &str| text.chars().take(200).collect::<String>();
         if self.import {
             let is_bare = specifier == path && !specifier.contains('/');
             let what = if is_bare { "package" } else { "module" };
-            let message =
+            let mut message =
                 format!("Cannot find {what} '{}' imported from {}", shown(path), self.shown_referrer());
+            if let Some(neighbour) = neighbour {
+                message.push_str(&format!("\nDid you mean to import \"{}\"?", shown(&neighbour)));
+            }
             return coded_error(self.ctx, "ERR_MODULE_NOT_FOUND", &message);
         }
         let mut stack = Vec::new();
@@ -498,6 +556,9 @@ impl Finder<'_, '_> {
         if !stack.is_empty() {
             message.push_str("\nRequire stack:\n- ");
             message.push_str(&stack.join("\n- "));
+        }
+        if let Some(neighbour) = neighbour {
+            message.push_str(&format!("\nDid you mean to require \"{}\"?", shown(&neighbour)));
         }
         let error = coded_error(self.ctx, "MODULE_NOT_FOUND", &message);
         let thrown = self.ctx.catch();
