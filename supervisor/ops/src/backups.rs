@@ -159,7 +159,7 @@ fn only_administrators(call: &VerbCall<'_>, what: &str) -> Result<(), OpError> {
         return Ok(());
     }
     Err(OpError::new(ErrorCode::NotPermitted, format!("only an administrator may {what}"))
-        .with_hint("repeat the request as root or as the user that the supervisor runs as"))
+        .with_hint("repeat the request as root, as the user that the daemon runs as, or with a token of role admin"))
 }
 
 fn unreadable(error: &io::Error) -> OpError {

@@ -86,6 +86,11 @@ fn a_program_is_driven_with_the_basic_tools_alone() {
     }
     let again = call("cancel", json!({ "executionId": "one" }));
     assert_eq!(again["structuredContent"]["status"], "ok", "an ended execution keeps its status: {again}");
+    let expected = "Nothing to cancel: one had already ended (ok). get_execution executionId=one shows its result; start begins \
+                    another execution.";
+    assert_eq!(text(&again), expected);
+    let taken = call("start", json!({ "programId": "p", "executionId": "three" }));
+    assert!(taken["isError"] == true && text(&taken).contains(": choose another name, or end"), "{taken}");
 }
 
 #[test]

@@ -176,6 +176,9 @@ impl Finder<'_, '_> {
                 return Err(coded_error(self.ctx, "MODULE_NOT_ALLOWED", &message));
             };
             bases.push(path);
+        } else if relative {
+            // Of the input of a session, as its `fs`: the worktree first.
+            bases.extend(join("", specifier));
         }
         if relative {
             bases.extend(self.beneath_roots(specifier));
