@@ -330,7 +330,13 @@ impl<'a> Visit<'a> for Uses<'_> {
         {
             let shown: String = name.chars().take(SHOWN_CHARS).collect();
             let message = format!("`{shown}` is not defined{}", similar(name, names.globals.iter()));
-            self.found.push(FoundName { at, name: name.to_owned(), is_listed: false, builtin: None, message });
+            self.found.push(FoundName {
+                at,
+                name: name.to_owned(),
+                is_listed: false,
+                builtin: None,
+                message,
+            });
         }
         if self.names.is_some_and(|names| names.of_builtins.contains_key(name)) {
             self.escaped.insert(name.to_owned());

@@ -192,9 +192,7 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
     let attempt = |typescript| {
         let options = CompileOptions { filename: file_name.to_owned(), typescript, plain_script: false };
         let language = if typescript { "TypeScript" } else { "JavaScript" };
-        compile(source, &options)
-            .map(|program| (program, typescript))
-            .map_err(|errors| (errors.0, language))
+        compile(source, &options).map(|program| (program, typescript)).map_err(|errors| (errors.0, language))
     };
     let result = match typescript {
         Some(typescript) => attempt(typescript),
@@ -222,11 +220,14 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
         }
         Err((mut errors, language)) => {
             // What is not there is missing in both languages.
-            let is_syntax = |error: &CompileError| {
-                !error.is_unsupported() && !error.message.contains("` is not defined")
-            };
-            if let Some(first) = errors.first_mut().filter(|first| typescript.is_none() && is_syntax(first)) {
-                first.message.push_str(&format!(" (read as {language})"));
+            let is_syntax =
+                |error: &CompileError| !error.is_unsupported() && !error.message.contains("` is not defined");
+            if let Some(first) = errors.first_mut().filter(|first| is_syntax(first)) {
+                if typescript.is_none() {
+                    first.message.push_str(&format!(" (read as {language})"));
+                } else if typescript == Some(false) && has_typescript(source) && attempt(true).is_ok() {
+                    first.message.push_str(" (read as JavaScript; it is TypeScript)");
+                }
             }
             FromDurable::NotCompiled(errors.into_iter().take(DIAGNOSTICS).map(diagnostic).collect())
         }

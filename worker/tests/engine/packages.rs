@@ -137,11 +137,13 @@ fn a_missing_module_names_the_neighbour_that_was_meant() {
         ("./lib/", "./lib/index.ts"),
         ("./sub/y.mjs", "./sub/y.mts"),
     ] {
-        let import = format!("try {{ await import('{specifier}') }} catch (e) {{ e.message.split('\\n')[1] }}");
+        let import =
+            format!("try {{ await import('{specifier}') }} catch (e) {{ e.message.split('\\n')[1] }}");
         assert_eq!(engine.value(&import), format!("'Did you mean to import \"{meant}\"?'"), "{specifier}");
     }
     for (specifier, meant) in [("./x", "./x.ts"), ("./lib", "./lib/index.ts")] {
-        let require = format!("try {{ require('{specifier}') }} catch (e) {{ e.message.split('\\n').at(-1) }}");
+        let require =
+            format!("try {{ require('{specifier}') }} catch (e) {{ e.message.split('\\n').at(-1) }}");
         assert_eq!(engine.value(&require), format!("'Did you mean to require \"{meant}\"?'"), "{specifier}");
     }
     let none = "try { await import('./none') } catch (e) { e.message }";

@@ -290,7 +290,9 @@ impl QueryParams {
             {
                 Ok(Some(number))
             }
-            _ => Err(RestError::invalid(format!("{name} must be a whole number from {least} to {}", N::MOST))),
+            _ => {
+                Err(RestError::invalid(format!("{name} must be a whole number from {least} to {}", N::MOST)))
+            }
         }
     }
 
