@@ -108,3 +108,22 @@ fn the_life_of_a_session_is_read_in_parts() {
     let rest = agent.data("session_events", json!({ "sessionId": id, "after": 4 }));
     assert_eq!((&rest["events"][0]["type"], &rest["truncated"]), (&json!("closed"), &json!(false)), "{rest}");
 }
+
+#[test]
+fn the_call_after_a_cancelled_one_never_finds_its_session_busy() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    let session = agent.data("session_create", json!({ "worktree": home.place.worktree() }));
+    let id = session["sessionId"].clone();
+    for round in 0..50 {
+        let endless = json!({ "sessionId": id, "code": "for (;;) {}" });
+        let request =
+            agent.send_request("tools/call", json!({ "name": "session_eval", "arguments": endless }));
+        agent.send_line(
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } })
+                .to_string(),
+        );
+        let value = agent.tool("session_eval", json!({ "sessionId": id, "code": "1 + 1" }));
+        assert_eq!(value["structuredContent"]["result"], 2, "{round}: {value}");
+    }
+}

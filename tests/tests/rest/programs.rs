@@ -51,12 +51,12 @@ fn an_error_of_a_source_has_its_position() {
         ("p.js", "let x: number = 1;", None, "(read as JavaScript; it is TypeScript)"),
         ("p", "let x: number = 1;", Some(false), "(read as JavaScript; it is TypeScript)"),
     ] {
-        let told = message(name, source, language);
-        assert!(told.ends_with(end) && told.matches("read as").count() == 1, "{told}");
+        let shown = message(name, source, language);
+        assert!(shown.ends_with(end) && shown.matches("read as").count() == 1, "{shown}");
     }
     for (source, language) in [("let x = ;", Some(true)), ("let x = ;", Some(false)), ("nosuch()", None)] {
-        let told = message("p", source, language);
-        assert!(!told.contains("read as"), "{told}");
+        let shown = message("p", source, language);
+        assert!(!shown.contains("read as"), "{shown}");
     }
     drop(http);
     daemon.stop();

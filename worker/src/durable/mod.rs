@@ -201,8 +201,7 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
             // A text that is TypeScript, with something that programs do not have; else the attempt with the later first error
             // has the more useful message.
             Err(typed)
-                if typed.0.iter().all(CompileError::is_unsupported)
-                    || place(&typed.0) >= place(&script.0) =>
+                if typed.0.iter().all(CompileError::is_unsupported) || place(&typed.0) > place(&script.0) =>
             {
                 Err(typed)
             }

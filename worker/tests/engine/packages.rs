@@ -151,6 +151,17 @@ fn a_missing_module_names_the_neighbour_that_was_meant() {
 }
 
 #[test]
+fn relative_paths_of_input_are_those_of_the_worktree_first_and_then_beneath_the_roots() {
+    let mut engine = Engine::new()
+        .file("lib/a.js", "module.exports = 'lib/a'")
+        .file("lib/lib/a.js", "module.exports = 'lib/lib/a'")
+        .file("lib/b.js", "module.exports = 'lib/b'");
+    engine.policy.resolver.roots = vec!["lib".to_owned()];
+    assert_eq!(engine.value("[require('./lib/a'), require('./b')]"), "[ 'lib/a', 'lib/b' ]");
+    assert_eq!(engine.value("require('lib/a')"), "'lib/lib/a'", "other specifiers begin at the roots");
+}
+
+#[test]
 fn es_modules_can_be_required_unless_they_await() {
     let mut engine = Engine::new()
         .file("plain.mjs", "export const a = 1; export let b = 2; globalThis.ran = (globalThis.ran ?? 0) + 1")

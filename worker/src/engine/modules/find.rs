@@ -4,7 +4,7 @@
 use super::exports::{self, Mapped, ResolveError};
 use super::load::{coded_error, request_file};
 use super::package::PackageManifest;
-use super::{LoadedFile, folder_of};
+use super::{LoadedFile, folder_of, neighbour};
 use crate::engine::library;
 use crate::engine::state::SharedState;
 use rquickjs::{Ctx, Exception, Result};
@@ -15,21 +15,6 @@ use vm_system_protocol::worker::{HostError, HostReply, PackageFile, SourceFormat
 /// Conditions of `exports` and `imports` that apply, beside `default`.
 const REQUIRE: &[&str] = &["node", "require", "module-sync"];
 const IMPORT: &[&str] = &["node", "import", "module-sync"];
-/// What may be missing at the end of a specifier, if the template's resolver does not add it.
-const NEIGHBOURS: &[&str] = &[
-    ".js",
-    ".ts",
-    ".mjs",
-    ".cjs",
-    ".mts",
-    ".cts",
-    ".json",
-    "/index.js",
-    "/index.ts",
-    "/index.mjs",
-    "/index.cjs",
-    "/index.json",
-];
 /// Most folders above a file in which `node_modules` is looked for.
 const LEVELS: usize = 64;
 /// Most missing paths that are kept.
@@ -494,17 +479,9 @@ impl Finder<'_, '_> {
         if self.referrer.is_empty() { super::REPL_NAME } else { self.referrer }
     }
 
-    /// The specifier of a file beside a missing one that was probably meant: one that differs in its extension only.
+    /// The specifier of the file beside a missing one that was probably meant.
     fn neighbour(&self, specifier: &str, path: &str) -> Option<String> {
-        let (path, specifier) = (path.trim_end_matches('/'), specifier.trim_end_matches('/'));
-        let compiled = [(".js", ".ts"), (".mjs", ".mts"), (".cjs", ".cts")].into_iter();
-        let mut ends: Vec<(String, String)> = compiled
-            .filter_map(|(from, to)| {
-                let [path, specifier] = [path, specifier].map(|text| text.strip_suffix(from));
-                Some((format!("{}{to}", path?), format!("{}{to}", specifier?)))
-            })
-            .collect();
-        ends.extend(NEIGHBOURS.iter().map(|end| (format!("{path}{end}"), format!("{specifier}{end}"))));
+        let mut ends = neighbour::candidates(specifier, path);
         {
             let table = self.state.modules.borrow();
             ends.retain(|(path, _)| !path.starts_with(['.', '/']) && !table.known.absent.contains(path));
