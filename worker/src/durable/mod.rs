@@ -223,7 +223,7 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
                 |error: &CompileError| !error.is_unsupported() && !error.message.contains("` is not defined");
             if let Some(first) = errors.first_mut().filter(|first| is_syntax(first)) {
                 if typescript.is_none() {
-                    first.message.push_str(&format!(" (read as {language})"));
+                    first.message.extend([" (read as ", language, ")"]);
                 } else if typescript == Some(false) && has_typescript(source) && attempt(true).is_ok() {
                     first.message.push_str(" (read as JavaScript; it is TypeScript)");
                 }

@@ -519,7 +519,7 @@ impl Finder<'_, '_> {
             let mut message =
                 format!("Cannot find {what} '{}' imported from {}", shown(path), self.shown_referrer());
             if let Some(neighbour) = neighbour {
-                message.push_str(&format!("\nDid you mean to import \"{}\"?", shown(&neighbour)));
+                message.extend(["\nDid you mean to import \"", &shown(&neighbour), "\"?"]);
             }
             return coded_error(self.ctx, "ERR_MODULE_NOT_FOUND", &message);
         }
@@ -538,7 +538,7 @@ impl Finder<'_, '_> {
             message.push_str(&stack.join("\n- "));
         }
         if let Some(neighbour) = neighbour {
-            message.push_str(&format!("\nDid you mean to require \"{}\"?", shown(&neighbour)));
+            message.extend(["\nDid you mean to require \"", &shown(&neighbour), "\"?"]);
         }
         let error = coded_error(self.ctx, "MODULE_NOT_FOUND", &message);
         let thrown = self.ctx.catch();
