@@ -53,7 +53,9 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
     );
     assert!(libs(&["download"]).lines().all(|line| line.starts_with("Already installed: ")));
     libs(&["verify"]);
-    libs(&["install", "is-odd@3.0.1"]);
+    for package in ["is-odd@3.0.1", "string-width@5.1.2", "debug@4.3.4"] {
+        libs(&["install", package]);
+    }
     let mut client = daemon.client();
     let template = client.template(Settings::default(), &[]);
     for (id, ..) in USES {
@@ -68,7 +70,20 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
         let ran = client.eval(&session, &both).expect("it runs");
         assert_eq!(ran.error, None, "{id}");
     }
-    // The error of a library that needs another package names the package.
+    // A package comes with those that it depends on; without them, the error names the missing one.
+    for (id, code, expected) in [
+        ("is-odd", "require('is-odd')(3)", "true"),
+        ("string-width", "require('string-width').default('日本')", "4"),
+        ("debug", "typeof require('debug')('x').extend", "'function'"),
+    ] {
+        let template = client.template(Settings::default(), &[]);
+        let add = Op::TemplateAddLibrary { template: template.clone(), name: id.to_owned() };
+        client.op(add).expect("installed");
+        let session = client.session(&template, &daemon.place.worktree()).expect("it loads");
+        let ran = client.eval(&session, code).expect("it runs");
+        assert_eq!(ran.events.as_deref().and_then(value), Some(expected), "{id}: {ran:?}");
+    }
+    libs(&["install", "is-odd@3.0.1", "--unchecked"]);
     let incomplete = client.template(Settings::default(), &[]);
     client
         .op(Op::TemplateAddLibrary { template: incomplete.clone(), name: "is-odd".to_owned() })

@@ -8,6 +8,7 @@ mod errors;
 mod fake;
 mod formats;
 mod help;
+mod libraries;
 mod programs;
 mod run;
 mod sessions;

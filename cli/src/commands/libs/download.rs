@@ -1,6 +1,7 @@
 //! `libs download`
 
-use super::{catalog, install, installed_line, send};
+use super::install::{self, Dependencies};
+use super::{catalog, installed_line, send};
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::npm;
@@ -67,7 +68,7 @@ fn entries(names: &[String]) -> Result<Vec<&'static CatalogEntry>, CliError> {
 
 async fn one(context: &Context, entry: &CatalogEntry) -> Result<(LibraryInfo, String), CliError> {
     let package = npm::fetch(&format!("{}@{}", entry.id, entry.version))?;
-    let (library, file) = install::from_package(package, Some(entry.file))?;
+    let (library, file) = install::from_package(package, Some(entry.file), Dependencies::OfTemplate)?;
     let library = send(context, library).await?;
     let line = installed_line(&library, &file);
     Ok((library, line))

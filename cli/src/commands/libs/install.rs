@@ -3,7 +3,7 @@
 use super::{installed_line, send};
 use crate::context::Context;
 use crate::error::{CliError, exit};
-use crate::npm::{self, Package};
+use crate::npm::{self, LibraryPackages, Package};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use vm_system_protocol::control::NewLibrary;
@@ -12,7 +12,8 @@ use vm_system_protocol::limits::LIBRARY_BYTES;
 /// Arguments of `libs install`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A package and its version, such as `lodash@4.17.21`; with `--file`, the name and version of the library
+    /// A package and its version, such as `lodash@4.17.21`, which is installed with the packages that it depends on; with
+    /// `--file`, the name and version of the library
     #[arg(value_name = "NAME@VERSION", required_unless_present = "file")]
     package: Option<String>,
     /// Install this file without a registry: one JavaScript file (called NAME-VERSION.js, unless NAME@VERSION is given),
@@ -25,7 +26,8 @@ pub struct Args {
     /// The library's global variable [default: as in the catalog, else none]
     #[arg(long, value_name = "NAME")]
     global: Option<String>,
-    /// Do not check that it loads by itself: it may need other libraries of its template
+    /// Do not check that it loads by itself, and do not add packages that it depends on: it may need other libraries of its
+    /// template
     #[arg(long)]
     unchecked: bool,
 }
@@ -33,8 +35,11 @@ pub struct Args {
 pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let entry = args.entry.as_deref();
     let (library, file) = match (&args.file, &args.package) {
-        (Some(file), package) => from_file(file, package.as_deref(), entry)?,
-        (None, Some(package)) => from_package(npm::fetch(package)?, entry)?,
+        (Some(file), package) => from_file(file, package.as_deref(), entry, args.unchecked)?,
+        (None, Some(package)) if args.unchecked => {
+            from_package(npm::fetch(package)?, entry, Dependencies::OfTemplate)?
+        }
+        (None, Some(package)) => from_package(npm::fetch(package)?, entry, Dependencies::OfRegistry)?,
         (None, None) => return Err(CliError::usage("a package or a --file is missing")),
     };
     let library =
@@ -43,25 +48,65 @@ pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
+/// Where the packages are that a package depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dependencies {
+    /// In the registry: the library gets them.
+    OfRegistry,
+    /// In the package itself.
+    OfPackage,
+    /// Libraries of the template: the library is installed without them.
+    OfTemplate,
+}
+
 /// The library in a package, and the name of its file.
-pub(super) fn from_package(package: Package, entry: Option<&str>) -> Result<(NewLibrary, String), CliError> {
-    let Package { name: id, version, .. } = &package;
-    let (id, version) = (id.clone(), version.clone());
-    let (file, source) = package.into_source(entry)?;
-    Ok((NewLibrary { id, version, global: None, source, unchecked: false }, file))
+pub(super) fn from_package(
+    package: Package,
+    entry: Option<&str>,
+    dependencies: Dependencies,
+) -> Result<(NewLibrary, String), CliError> {
+    let mut packages = LibraryPackages::new(package)?;
+    let mut found = packages.source(entry)?;
+    if !found.missing.is_empty() && dependencies == Dependencies::OfRegistry {
+        for (folder, package) in npm::dependencies(&packages.id, &packages.version)? {
+            packages.add(folder, package)?;
+        }
+        found = packages.source(entry)?;
+    }
+    if !found.missing.is_empty() && dependencies != Dependencies::OfTemplate {
+        let missing = found.missing.iter();
+        let missing: Vec<String> =
+            missing.map(|one| format!("{}@{} (for {})", one.name, one.range, one.needed_by)).collect();
+        let exact = packages.exact();
+        let message =
+            format!("{exact} was not installed: packages that it needs are missing: {}", missing.join(", "));
+        let hint = match dependencies {
+            Dependencies::OfRegistry => {
+                "--unchecked installs it without them, for templates that have them as libraries".to_owned()
+            }
+            _ => format!(
+                "`vm-system libs install {exact}` gets them from the registry; --unchecked installs it without them, for templates that have them as libraries"
+            ),
+        };
+        return Err(CliError::new(exit::FAILED, message).with_hint(hint));
+    }
+    let LibraryPackages { id, version, .. } = packages;
+    Ok((NewLibrary { id, version, global: None, source: found.source, unchecked: false }, found.shown))
 }
 
 fn from_file(
     file: &Path,
     package: Option<&str>,
     entry: Option<&str>,
+    unchecked: bool,
 ) -> Result<(NewLibrary, String), CliError> {
     let shown = file.display().to_string();
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let named = package.map(npm::split).transpose()?.map(|(id, version)| (id.to_owned(), version.to_owned()));
     if [".tgz", ".tar.gz"].iter().any(|end| name.ends_with(end)) {
         let bytes = read(file, npm::PACKAGE_BYTES)?;
-        let (mut library, file) = from_package(Package::read(&bytes)?, entry)?;
+        let dependencies = if unchecked { Dependencies::OfTemplate } else { Dependencies::OfPackage };
+        let (mut library, file) = from_package(Package::read(&bytes)?, entry, dependencies)?;
         if let Some((id, version)) = named {
             (library.id, library.version) = (id, version);
         }

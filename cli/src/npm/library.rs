@@ -1,0 +1,136 @@
+//! The source of a library that is a package: one file, or a bundle with the files that this one needs, of the package and of the
+//! packages that it depends on.
+
+use super::Package;
+use crate::error::{CliError, exit};
+use std::collections::BTreeMap;
+use vm_system_protocol::limits::LIBRARY_BYTES;
+use vm_system_worker::engine::{MissingPackage, PackageFiles};
+
+/// Most bytes of scripts of a package and of those that it depends on.
+const FILES_BYTES: usize = 256 << 20;
+
+/// A package and those that it depends on.
+#[derive(Debug)]
+pub(crate) struct LibraryPackages {
+    pub(crate) id: String,
+    pub(crate) version: String,
+    /// Its files for browsers that need no bundler, by package.json.
+    builds: Vec<String>,
+    files: PackageFiles,
+    /// All texts (bytes).
+    bytes: usize,
+    /// `NAME@VERSION` by folder.
+    packages: BTreeMap<String, String>,
+}
+
+/// The source of a library.
+#[derive(Debug)]
+pub(crate) struct PackagedSource {
+    pub(crate) source: String,
+    /// `index.js`, or `index.js and 4 files of 2 packages`.
+    pub(crate) shown: String,
+    /// Packages that it needs and that are not there.
+    pub(crate) missing: Vec<MissingPackage>,
+}
+
+impl LibraryPackages {
+    pub(crate) fn new(package: Package) -> Result<Self, CliError> {
+        let builds = ["unpkg", "jsdelivr"].iter().filter_map(|name| package.field(name));
+        let mut packages = Self {
+            id: package.name.clone(),
+            version: package.version.clone(),
+            builds: builds.map(str::to_owned).collect(),
+            files: PackageFiles::default(),
+            bytes: 0,
+            packages: BTreeMap::new(),
+        };
+        let folder = packages.folder();
+        packages.add(folder, package)?;
+        Ok(packages)
+    }
+
+    fn folder(&self) -> String {
+        format!("node_modules/{}", self.id)
+    }
+
+    /// Adds a package to a folder, which is beneath `node_modules`.
+    pub(crate) fn add(&mut self, folder: String, package: Package) -> Result<(), CliError> {
+        let name = format!("{}@{}", package.name, package.version);
+        for (path, text) in package.into_texts() {
+            self.bytes += text.len();
+            self.files.add(format!("{folder}/{path}"), text);
+        }
+        if self.bytes > FILES_BYTES {
+            let message = format!(
+                "{} and the packages that it depends on have scripts of more than {FILES_BYTES} bytes",
+                self.exact()
+            );
+            return Err(CliError::new(exit::FAILED, message));
+        }
+        self.packages.insert(folder, name);
+        Ok(())
+    }
+
+    /// `NAME@VERSION`.
+    pub(crate) fn exact(&self) -> String {
+        format!("{}@{}", self.id, self.version)
+    }
+
+    /// The source; its file is this one of the package, or by default the one that package.json names, a build for browsers first.
+    pub(crate) fn source(&self, wish: Option<&str>) -> Result<PackagedSource, CliError> {
+        let folder = self.folder();
+        let entry = match wish {
+            Some(wish) => self.files.file(&folder, wish),
+            None => {
+                let build = self.builds.iter().find_map(|build| self.files.file(&folder, build));
+                build.or_else(|| self.files.main(&folder))
+            }
+        };
+        let Some(entry) = entry else {
+            let what = match wish {
+                Some(wish) => format!("no script {wish} in UTF-8"),
+                None => "none of the files that its package.json names".to_owned(),
+            };
+            return Err(CliError::new(exit::FAILED, format!("{} has {what}", self.exact()))
+                .with_hint("`--entry PATH` names the file of the package that is the library"));
+        };
+        let shown = entry.strip_prefix(&format!("{folder}/")).unwrap_or(&entry).to_owned();
+        let (mut bundle, missing) = self.files.bundle(entry);
+        let others = bundle.files.keys().filter(|path| !path.ends_with("/package.json")).count() - 1;
+        if others == 0 {
+            let source = bundle.files.remove(&bundle.entry).unwrap_or_default();
+            self.fits(&source, &BTreeMap::new())?;
+            return Ok(PackagedSource { source, shown, missing });
+        }
+        let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
+        for (path, text) in &bundle.files {
+            let package = self.packages.iter().filter(|(folder, _)| path.starts_with(&format!("{folder}/")));
+            let Some((_, name)) = package.max_by_key(|(folder, _)| folder.len()) else { continue };
+            *sizes.entry(name).or_default() += text.len();
+        }
+        let source = bundle.to_text().map_err(|error| CliError::new(exit::FAILED, error.to_string()))?;
+        self.fits(&source, &sizes)?;
+        let files = if others == 1 { "1 file".to_owned() } else { format!("{others} files") };
+        let shown = match sizes.len() {
+            1 => format!("{shown} and {files}"),
+            packages => format!("{shown} and {files} of {packages} packages"),
+        };
+        Ok(PackagedSource { source, shown, missing })
+    }
+
+    fn fits(&self, source: &str, sizes: &BTreeMap<&str, usize>) -> Result<(), CliError> {
+        if source.len() <= LIBRARY_BYTES {
+            return Ok(());
+        }
+        let mut sizes: Vec<_> = sizes.iter().collect();
+        sizes.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
+        let largest: Vec<String> =
+            sizes.iter().take(5).map(|(name, bytes)| format!("{name} ({bytes} bytes)")).collect();
+        let of = if largest.is_empty() { String::new() } else { format!(": {}", largest.join(", ")) };
+        let message =
+            format!("the library {} has {} bytes, more than {LIBRARY_BYTES}{of}", self.exact(), source.len());
+        Err(CliError::new(exit::FAILED, message)
+            .with_hint("`--entry PATH` names a file of the package that needs fewer others"))
+    }
+}
