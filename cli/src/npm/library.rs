@@ -18,6 +18,8 @@ pub(crate) struct LibraryPackages {
     /// Its files for browsers that need no bundler, by package.json.
     builds: Vec<String>,
     files: PackageFiles,
+    /// Its files that no library can have.
+    too_large: Vec<String>,
     /// All texts (bytes).
     bytes: usize,
     /// `NAME@VERSION` by folder.
@@ -41,6 +43,7 @@ impl LibraryPackages {
             id: package.name.clone(),
             version: package.version.clone(),
             builds: builds.map(str::to_owned).collect(),
+            too_large: package.too_large.clone(),
             files: PackageFiles::default(),
             bytes: 0,
             packages: BTreeMap::new(),
@@ -77,24 +80,37 @@ impl LibraryPackages {
         format!("{}@{}", self.id, self.version)
     }
 
-    /// The source; its file is this one of the package, or by default the one that package.json names, a build for browsers first.
-    pub(crate) fn source(&self, wish: Option<&str>) -> Result<PackagedSource, CliError> {
+    /// The files that may be the library: this one of the package, or by default those that package.json names, a build for
+    /// browsers first. At least one.
+    pub(crate) fn entries(&self, wish: Option<&str>) -> Result<Vec<String>, CliError> {
         let folder = self.folder();
-        let entry = match wish {
-            Some(wish) => self.files.file(&folder, wish),
+        let mut entries: Vec<String> = Vec::new();
+        match wish {
+            Some(wish) => entries.extend(self.files.file(&folder, wish)),
             None => {
                 let build = self.builds.iter().find_map(|build| self.files.file(&folder, build));
-                build.or_else(|| self.files.main(&folder))
+                entries.extend(build.into_iter().chain(self.files.main(&folder)));
+                entries.dedup();
             }
+        }
+        if !entries.is_empty() {
+            return Ok(entries);
+        }
+        let what = match wish {
+            Some(wish) => format!("no script {wish}"),
+            None => "none of the files that its package.json names".to_owned(),
         };
-        let Some(entry) = entry else {
-            let what = match wish {
-                Some(wish) => format!("no script {wish} in UTF-8"),
-                None => "none of the files that its package.json names".to_owned(),
-            };
-            return Err(CliError::new(exit::FAILED, format!("{} has {what}", self.exact()))
-                .with_hint("`--entry PATH` names the file of the package that is the library"));
+        let large = match self.too_large.first() {
+            Some(path) => format!(" ({path} has more than {LIBRARY_BYTES} bytes)"),
+            None => String::new(),
         };
+        Err(CliError::new(exit::FAILED, format!("{} has {what}{large}", self.exact()))
+            .with_hint("`--entry PATH` names the file of the package that is the library"))
+    }
+
+    /// The source of a library whose file is this one.
+    pub(crate) fn source(&self, entry: &str) -> Result<PackagedSource, CliError> {
+        let (folder, entry) = (self.folder(), entry.to_owned());
         let shown = entry.strip_prefix(&format!("{folder}/")).unwrap_or(&entry).to_owned();
         let (mut bundle, missing) = self.files.bundle(entry);
         let others = bundle.files.keys().filter(|path| !path.ends_with("/package.json")).count() - 1;

@@ -23,6 +23,8 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     manifest: Value,
+    /// Scripts and JSON files that are larger than a library may be, by path.
+    pub(crate) too_large: Vec<String>,
     /// Its scripts and JSON files, by path in the package.
     files: BTreeMap<String, Vec<u8>>,
 }
@@ -35,6 +37,7 @@ impl Package {
         }
         let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(UNPACKED_BYTES));
         let (mut manifest, mut files, mut kept) = (None, BTreeMap::new(), 0);
+        let mut too_large = Vec::new();
         let entries = archive.entries().map_err(broken)?;
         for (number, entry) in entries.enumerate() {
             if number >= FILES {
@@ -51,10 +54,11 @@ impl Package {
                 continue;
             }
             let size = entry.size();
+            let path = path.to_owned();
             if size > LIBRARY_BYTES as u64 {
+                too_large.push(path);
                 continue;
             }
-            let path = path.to_owned();
             let mut content = Vec::new();
             entry.take(LIBRARY_BYTES as u64 + 1).read_to_end(&mut content).map_err(broken)?;
             if path == "package.json" {
@@ -71,7 +75,7 @@ impl Package {
         let (Some(name), Some(version)) = (text("name"), text("version")) else {
             return Err(broken("package.json has no name or version"));
         };
-        Ok(Self { name, version, manifest, files })
+        Ok(Self { name, version, manifest, too_large, files })
     }
 
     /// Reads the package that npm got for this name and version.

@@ -34,7 +34,12 @@ fn chosen(manifest: &str, entry: Option<&str>) -> Result<String, String> {
     let read = Package::read(&package(manifest, &files)).map_err(|error| error.to_string());
     let source = read
         .and_then(|package| LibraryPackages::new(package).map_err(|error| error.to_string()))
-        .and_then(|packages| packages.source(entry).map_err(|error| error.to_string()))?;
+        .and_then(|packages| {
+            packages
+                .entries(entry)
+                .and_then(|entries| packages.source(&entries[0]))
+                .map_err(|error| error.to_string())
+        })?;
     assert_eq!(source.missing, []);
     Ok(source.source)
 }

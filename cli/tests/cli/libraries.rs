@@ -196,3 +196,26 @@ fn a_package_whose_dependency_cannot_be_had_is_refused_by_name() {
     let value = registry.env.run(["exec", "repl", session.trim(), "require('upper').text"]).ok();
     assert!(value.contains("'aBC'"), "{value}");
 }
+
+#[test]
+fn a_build_for_browsers_that_does_not_load_gives_way_to_the_main_file() {
+    let mut registry = Registry::new();
+    let _daemon = registry.env.serve();
+    let manifest = r#"{"name": "both", "version": "1.0.0", "main": "main.js", "unpkg": "cdn.js"}"#;
+    let files = |cdn| [("package.json", manifest), ("main.js", "module.exports = 'main'"), ("cdn.js", cdn)];
+    registry.put("both", "1.0.0", "both", &files("window.both = 'cdn'"));
+    let run = registry.libs(["install", "both@1.0.0"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("window is not defined"), "{}", run.stderr);
+    assert!(run.stderr.contains("trying node_modules/both/main.js instead"), "{}", run.stderr);
+    assert!(run.stdout.contains("bytes of main.js"), "{}", run.stdout);
+    registry.put("both", "1.0.0", "both", &files("module.exports = 'cdn'"));
+    let run = registry.libs(["install", "both@1.0.0"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert!(run.stdout.contains("bytes of cdn.js"), "{}", run.stdout);
+    // If no file loads, the last error is reported.
+    let files =
+        [("package.json", manifest), ("main.js", "throw new Error('no')"), ("cdn.js", "window.x = 1")];
+    registry.put("both", "1.0.0", "both", &files);
+    assert!(registry.libs(["install", "both@1.0.0"]).failed(1).contains("Error: no"));
+}

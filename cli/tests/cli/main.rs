@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what must not fail ends the test, with its place")]
 
+mod check;
 mod daemon;
 mod environment;
 mod errors;

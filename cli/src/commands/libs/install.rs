@@ -4,9 +4,10 @@ use super::{installed_line, send};
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::npm::{self, LibraryPackages, Package};
+use crate::output::escape;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::NewLibrary;
+use vm_system_protocol::control::{ErrorCode, NewLibrary};
 use vm_system_protocol::limits::LIBRARY_BYTES;
 
 /// Arguments of `libs install`.
@@ -34,17 +35,46 @@ pub struct Args {
 
 pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let entry = args.entry.as_deref();
-    let (library, file) = match (&args.file, &args.package) {
-        (Some(file), package) => from_file(file, package.as_deref(), entry, args.unchecked)?,
-        (None, Some(package)) if args.unchecked => {
-            from_package(npm::fetch(package)?, entry, Dependencies::OfTemplate)?
+    let dependencies = match &args.file {
+        _ if args.unchecked => Dependencies::OfTemplate,
+        Some(_) => Dependencies::OfPackage,
+        None => Dependencies::OfRegistry,
+    };
+    let (mut package, named) = match (&args.file, &args.package) {
+        (Some(file), package) => {
+            let named = package.as_deref().map(npm::split).transpose()?;
+            match from_file(file, named)? {
+                FromFile::Script(library, shown) => {
+                    let library = NewLibrary { global: args.global, unchecked: args.unchecked, ..library };
+                    let library = send(context, library).await?;
+                    context.out.done(&library, &installed_line(&library, &shown), &library.name)?;
+                    return Ok(exit::OK);
+                }
+                FromFile::Package(package) => (LibraryPackages::new(*package)?, named),
+            }
         }
-        (None, Some(package)) => from_package(npm::fetch(package)?, entry, Dependencies::OfRegistry)?,
+        (None, Some(package)) => (LibraryPackages::new(npm::fetch(package)?)?, None),
         (None, None) => return Err(CliError::usage("a package or a --file is missing")),
     };
-    let library =
-        send(context, NewLibrary { global: args.global, unchecked: args.unchecked, ..library }).await?;
-    context.out.done(&library, &installed_line(&library, &file), &library.name)?;
+    let entries = package.entries(entry)?;
+    for (entry, next) in entries.iter().zip(entries.iter().skip(1).map(Some).chain([None])) {
+        let (library, shown) = of_package(&mut package, entry, dependencies)?;
+        let (id, version) =
+            named.map_or((library.id, library.version), |(id, version)| (id.to_owned(), version.to_owned()));
+        let (global, unchecked) = (args.global.clone(), args.unchecked);
+        let sent = send(context, NewLibrary { id, version, global, unchecked, ..library }).await;
+        match (sent, next) {
+            (Ok(library), _) => {
+                context.out.done(&library, &installed_line(&library, &shown), &library.name)?;
+                break;
+            }
+            (Err(error), Some(next)) if error.has_code(ErrorCode::StartupFailed) => {
+                let error = escape::for_message(&error.to_string()).into_owned();
+                context.out.note(&format!("{error}; trying {next} instead"));
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
     Ok(exit::OK)
 }
 
@@ -59,13 +89,12 @@ pub(super) enum Dependencies {
     OfTemplate,
 }
 
-/// The library in a package, and the name of its file.
-pub(super) fn from_package(
-    package: Package,
-    entry: Option<&str>,
+/// The library whose file is this one of a package, and how its files are shown.
+pub(super) fn of_package(
+    packages: &mut LibraryPackages,
+    entry: &str,
     dependencies: Dependencies,
 ) -> Result<(NewLibrary, String), CliError> {
-    let mut packages = LibraryPackages::new(package)?;
     let mut found = packages.source(entry)?;
     if !found.missing.is_empty() && dependencies == Dependencies::OfRegistry {
         for (folder, package) in npm::dependencies(&packages.id, &packages.version)? {
@@ -90,35 +119,32 @@ pub(super) fn from_package(
         };
         return Err(CliError::new(exit::FAILED, message).with_hint(hint));
     }
-    let LibraryPackages { id, version, .. } = packages;
+    let (id, version) = (packages.id.clone(), packages.version.clone());
     Ok((NewLibrary { id, version, global: None, source: found.source, unchecked: false }, found.shown))
 }
 
-fn from_file(
-    file: &Path,
-    package: Option<&str>,
-    entry: Option<&str>,
-    unchecked: bool,
-) -> Result<(NewLibrary, String), CliError> {
+/// What `--file` names.
+enum FromFile {
+    Package(Box<Package>),
+    /// The library, and the name of its file.
+    Script(NewLibrary, String),
+}
+
+fn from_file(file: &Path, named: Option<(&str, &str)>) -> Result<FromFile, CliError> {
     let shown = file.display().to_string();
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let named = package.map(npm::split).transpose()?.map(|(id, version)| (id.to_owned(), version.to_owned()));
     if [".tgz", ".tar.gz"].iter().any(|end| name.ends_with(end)) {
         let bytes = read(file, npm::PACKAGE_BYTES)?;
-        let dependencies = if unchecked { Dependencies::OfTemplate } else { Dependencies::OfPackage };
-        let (mut library, file) = from_package(Package::read(&bytes)?, entry, dependencies)?;
-        if let Some((id, version)) = named {
-            (library.id, library.version) = (id, version);
-        }
-        return Ok((library, file));
+        return Ok(FromFile::Package(Box::new(Package::read(&bytes)?)));
     }
+    let named = named.map(|(id, version)| (id.to_owned(), version.to_owned()));
     let Some((id, version)) = named.or_else(|| from_name(&name)) else {
         return Err(CliError::usage(format!("{shown}: the file name has no library name and version"))
             .with_hint("rename it to NAME-VERSION.js, or also give NAME@VERSION"));
     };
     let source = String::from_utf8(read(file, LIBRARY_BYTES)?)
         .map_err(|_| CliError::new(exit::FAILED, format!("{shown} is not UTF-8 text")))?;
-    Ok((NewLibrary { id, version, global: None, source, unchecked: false }, shown))
+    Ok(FromFile::Script(NewLibrary { id, version, global: None, source, unchecked: false }, shown))
 }
 
 /// `my-lib-1.2.3.js` → `my-lib`, `1.2.3`.

@@ -139,14 +139,15 @@ impl PackageFiles {
     /// The files that a path may mean, as a file or as a folder.
     fn candidates(&self, path: &str) -> Vec<String> {
         let exists = |path: &String| self.0.contains_key(path);
-        let mut found: Vec<String> = ENDS.iter().map(|end| format!("{path}{end}")).filter(exists).collect();
-        if let Some(manifest) = self.manifest(path) {
-            found.push(manifest.path());
-            let main = manifest.main.as_deref().and_then(|main| join(path, main));
-            let main = main.into_iter().flat_map(|main| ENDS.iter().map(move |end| format!("{main}{end}")));
-            found.extend(main.filter(exists));
-        }
-        found
+        let of =
+            |path: &str| ENDS.iter().map(|end| format!("{path}{end}")).filter(exists).collect::<Vec<_>>();
+        let Some(manifest) = self.manifest(path) else { return of(path) };
+        let main = manifest.main.as_deref().and_then(|main| join(path, main)).map(|main| of(&main));
+        let main = main.filter(|main| !main.is_empty());
+        // A file beside the folder comes before it.
+        let beside =
+            of(path).into_iter().filter(|file| main.is_none() || !file.starts_with(&format!("{path}/")));
+        beside.chain(main.iter().flatten().cloned()).chain([manifest.path()]).collect()
     }
 
     /// The folder of the package that a name means in a file.
