@@ -73,7 +73,7 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
     // A package comes with those that it depends on; without them, the error names the missing one.
     for (id, code, expected) in [
         ("is-odd", "require('is-odd')(3)", "true"),
-        ("string-width", "require('string-width').default('日本')", "4"),
+        ("string-width", "require('string-width')('日本')", "4"),
         ("debug", "typeof require('debug')('x').extend", "'function'"),
     ] {
         let template = client.template(Settings::default(), &[]);

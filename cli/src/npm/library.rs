@@ -100,9 +100,9 @@ impl LibraryPackages {
             Some(wish) => format!("no script {wish}"),
             None => "none of the files that its package.json names".to_owned(),
         };
-        let large = match self.too_large.first() {
-            Some(path) => format!(" ({path} has more than {LIBRARY_BYTES} bytes)"),
-            None => String::new(),
+        let large = match self.too_large.as_slice() {
+            [] => String::new(),
+            large => format!(" of at most {LIBRARY_BYTES} bytes (larger: {})", large.join(", ")),
         };
         Err(CliError::new(exit::FAILED, format!("{} has {what}{large}", self.exact()))
             .with_hint("`--entry PATH` names the file of the package that is the library"))
