@@ -46,7 +46,7 @@ pub struct Args {
     /// They are durable programs: what these have is declared instead of what sessions have
     #[arg(long)]
     program: bool,
-    /// The folder with the files and their node_modules [default: the current folder]
+    /// The folder with the files and their `node_modules` [default: the current folder]
     #[arg(long, value_name = "DIR")]
     worktree: Option<PathBuf>,
     /// Time limit, for CPU time and for wall-clock time: 500ms, 10s, 2m

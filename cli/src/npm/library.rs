@@ -85,13 +85,12 @@ impl LibraryPackages {
     pub(crate) fn entries(&self, wish: Option<&str>) -> Result<Vec<String>, CliError> {
         let folder = self.folder();
         let mut entries: Vec<String> = Vec::new();
-        match wish {
-            Some(wish) => entries.extend(self.files.file(&folder, wish)),
-            None => {
-                let build = self.builds.iter().find_map(|build| self.files.file(&folder, build));
-                entries.extend(build.into_iter().chain(self.files.main(&folder)));
-                entries.dedup();
-            }
+        if let Some(wish) = wish {
+            entries.extend(self.files.file(&folder, wish));
+        } else {
+            let build = self.builds.iter().find_map(|build| self.files.file(&folder, build));
+            entries.extend(build.into_iter().chain(self.files.main(&folder)));
+            entries.dedup();
         }
         if !entries.is_empty() {
             return Ok(entries);

@@ -70,7 +70,7 @@ async fn one(context: &Context, entry: &CatalogEntry) -> Result<(LibraryInfo, St
     let package = npm::fetch(&format!("{}@{}", entry.id, entry.version))?;
     let mut package = LibraryPackages::new(package)?;
     let file = package.entries(Some(entry.file))?.swap_remove(0);
-    let (library, file) = install::of_package(&mut package, &file, Dependencies::OfTemplate)?;
+    let (library, file) = install::of_package(&mut package, &file, Dependencies::Template)?;
     let library = send(context, library).await?;
     let line = installed_line(&library, &file);
     Ok((library, line))

@@ -36,9 +36,9 @@ pub struct Args {
 pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let entry = args.entry.as_deref();
     let dependencies = match &args.file {
-        _ if args.unchecked => Dependencies::OfTemplate,
-        Some(_) => Dependencies::OfPackage,
-        None => Dependencies::OfRegistry,
+        _ if args.unchecked => Dependencies::Template,
+        Some(_) => Dependencies::Package,
+        None => Dependencies::Registry,
     };
     let (mut package, named) = match (&args.file, &args.package) {
         (Some(file), package) => {
@@ -82,11 +82,11 @@ pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dependencies {
     /// In the registry: the library gets them.
-    OfRegistry,
+    Registry,
     /// In the package itself.
-    OfPackage,
+    Package,
     /// Libraries of the template: the library is installed without them.
-    OfTemplate,
+    Template,
 }
 
 /// The library whose file is this one of a package, and how its files are shown.
@@ -96,13 +96,13 @@ pub(super) fn of_package(
     dependencies: Dependencies,
 ) -> Result<(NewLibrary, String), CliError> {
     let mut found = packages.source(entry)?;
-    if !found.missing.is_empty() && dependencies == Dependencies::OfRegistry {
+    if !found.missing.is_empty() && dependencies == Dependencies::Registry {
         for (folder, package) in npm::dependencies(&packages.id, &packages.version)? {
             packages.add(folder, package)?;
         }
         found = packages.source(entry)?;
     }
-    if !found.missing.is_empty() && dependencies != Dependencies::OfTemplate {
+    if !found.missing.is_empty() && dependencies != Dependencies::Template {
         let missing = found.missing.iter();
         let missing: Vec<String> =
             missing.map(|one| format!("{}@{} (for {})", one.name, one.range, one.needed_by)).collect();
@@ -110,7 +110,7 @@ pub(super) fn of_package(
         let message =
             format!("{exact} was not installed: packages that it needs are missing: {}", missing.join(", "));
         let hint = match dependencies {
-            Dependencies::OfRegistry => {
+            Dependencies::Registry => {
                 "--unchecked installs it without them, for templates that have them as libraries".to_owned()
             }
             _ => format!(

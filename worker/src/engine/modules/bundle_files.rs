@@ -8,6 +8,7 @@ use super::find::{IMPORT, REQUIRE, folder, join};
 use super::package::PackageManifest;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Longest text in quotes that may name a module (bytes).
 const SPECIFIER_BYTES: usize = 300;
@@ -62,7 +63,7 @@ impl PackageFiles {
                 continue;
             }
             next.extend(self.manifest_path(&path));
-            if !path.ends_with(".json") {
+            if Path::new(&path).extension().is_none_or(|end| end != "json") {
                 let needed = self.needed(&path);
                 for (specifier, is_folder) in specifiers(text) {
                     if is_folder && !folders.insert(join(folder(&path), specifier)) {
