@@ -4,8 +4,9 @@
 
 use super::bundle::LibraryBundle;
 use super::exports::{self, Mapped};
-use super::find::{IMPORT, REQUIRE, folder, join};
+use super::find::{IMPORT, REQUIRE};
 use super::package::PackageManifest;
+use super::paths::{folder, join};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -5,7 +5,8 @@ use super::bundle::LoadedBundle;
 use super::exports::{self, Mapped, ResolveError};
 use super::load::{coded_error, request_file};
 use super::package::PackageManifest;
-use super::{LoadedFile, folder_of, neighbour};
+use super::paths::{depends_on_package, folder, join};
+use super::{LoadedFile, neighbour};
 use crate::engine::library;
 use crate::engine::state::SharedState;
 use rquickjs::{Ctx, Exception, Result};
@@ -509,7 +510,11 @@ impl Finder<'_, '_> {
         if ends.is_empty() {
             return None;
         }
-        let candidates = ends.iter().map(|(path, _)| path.clone()).collect();
+        let candidates: Vec<String> = ends.iter().map(|(path, _)| path.clone()).collect();
+        if let Some(bundle) = self.bundle() {
+            let (file, _) = bundle.first(&candidates, false)?;
+            return ends.into_iter().find(|(known, _)| *known == file.path).map(|(_, specifier)| specifier);
+        }
         match request_file(self.ctx, self.state, candidates, self.import, false) {
             Ok(HostReply::Module { path, .. }) => {
                 ends.into_iter().find(|(known, _)| *known == path).map(|(_, specifier)| specifier)
@@ -581,34 +586,4 @@ impl Finder<'_, '_> {
         drop(thrown);
         self.ctx.throw(value)
     }
-}
-
-/// Whether the kind of a file depends on its package's `type`.
-fn depends_on_package(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.rsplit_once('.').is_none_or(|(_, extension)| extension == "js")
-}
-
-/// The folder of a file; empty for one at the top.
-pub(super) fn folder(path: &str) -> &str {
-    match folder_of(path) {
-        "." => "",
-        folder => folder,
-    }
-}
-
-/// `relative` seen from the folder `base`, both relative to the worktree; `None` if it leaves the worktree. Empty and `.` names
-/// vanish, `..` goes up.
-pub(super) fn join(base: &str, relative: &str) -> Option<String> {
-    let mut names: Vec<&str> = Vec::new();
-    for name in base.split('/').chain(relative.split('/')) {
-        match name {
-            "" | "." => {}
-            ".." => {
-                names.pop()?;
-            }
-            name => names.push(name),
-        }
-    }
-    Some(names.join("/"))
 }

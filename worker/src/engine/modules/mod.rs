@@ -15,6 +15,7 @@ mod library;
 mod load;
 mod neighbour;
 mod package;
+mod paths;
 mod required_esm;
 
 pub use bundle::LibraryBundle;
