@@ -39,6 +39,7 @@
 //! # Forks and rollbacks
 //! The worker of an idle session forks; each child becomes the worker of a new session with a machine of its own ([`fork`]), or a
 //! frozen copy, a fork of which replaces the worker later ([`rollback`]). The session is busy meanwhile.
+//! With `on_crash: restart` a new worker replaces one that has exited, and runs the startup files ([`restart`]).
 //! # The worker is hostile
 //! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.
 
@@ -57,6 +58,8 @@ mod messages;
 mod pending_task;
 pub mod pressure;
 mod record;
+mod recovery;
+mod restart;
 mod restoration;
 mod rollback;
 mod source_format;
@@ -72,8 +75,8 @@ pub use crash::with_fact;
 pub use exit::{WorkerExitStatus, signal_name};
 pub use input::{
     ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
-    LoadFailure, LoadedSource, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec, Source,
-    SpawnFailure, SpawnFault, Token, WriteId,
+    LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionReply,
+    SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
 pub use rollback::CopyId;

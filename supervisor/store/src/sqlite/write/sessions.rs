@@ -99,21 +99,25 @@ pub(super) fn restored(
 pub(super) fn restoring(
     c: &Connection,
     id: SessionId,
+    kind: SessionEventType,
     at: Timestamp,
     detail: &str,
 ) -> Result<u64, SqliteFailure> {
-    let sql = "UPDATE sessions SET status = 'starting', worker_seq = 0 WHERE id = ?1 AND status = 'ready'";
-    let rows = run(c, sql, params![id.as_bytes()])?;
-    if rows == 0 {
-        return Err(missing_or_finished(c, id));
+    let sql = "UPDATE sessions SET status = 'starting', worker_seq = 0 WHERE id = ?1 AND status = ?2";
+    if run(c, sql, params![id.as_bytes(), "ready"])? == 0 {
+        // A restart that failed is followed by another one; no trigger writes its event.
+        let rows = run(c, sql, params![id.as_bytes(), "starting"])?;
+        if rows == 0 {
+            return Err(missing_or_finished(c, id));
+        }
+        return Ok(rows + event(c, id, kind, at, Some(detail))?);
     }
     // The trigger has written the event of a new status.
     let sql = "UPDATE session_events SET at = ?2, type = ?3, detail = ?4
          WHERE session = ?1 AND seq = (SELECT max(seq) FROM session_events WHERE session = ?1)";
-    let kind = SessionEventType::RolledBack.as_str();
-    run(c, sql, params![id.as_bytes(), at.0, kind, detail])?;
+    run(c, sql, params![id.as_bytes(), at.0, kind.as_str(), detail])?;
     bound_events(c, id)?;
-    Ok(rows)
+    Ok(1)
 }
 
 pub(super) fn end(
