@@ -5,7 +5,7 @@ use super::execution::Current;
 use super::input::{Now, Refusal, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::record::Pending;
-use super::rollback::{Copies, CopyId, Restoring, RestoringStage, RollbackCause, StateSource};
+use super::rollback::{Copies, CopyId, Replacement, RestoringStage, RollbackCause, StateSource};
 use vm_system_protocol::limits::{RECOVERIES, RECOVERY_WINDOW_MS};
 use vm_system_protocol::model::{OnCrash, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
@@ -110,7 +110,7 @@ impl SessionMachine {
             OnCrash::Restart => StateSource::Template,
             OnCrash::Close | OnCrash::Rollback => StateSource::Copy(CopyId::Guard),
         };
-        self.copies.restoring = Some(Restoring { from, cause, stage });
+        self.copies.restoring = Some(Replacement { from, cause, stage });
         self.begin_restoring(now);
         self.replace_worker((batch, pending), now, out);
     }

@@ -54,7 +54,7 @@ pub(super) struct Copies {
     pub(super) unreported_restart: Option<String>,
     /// What the next worker gets.
     pub(super) start: Box<Start>,
-    pub(super) restoring: Option<Restoring>,
+    pub(super) restoring: Option<Replacement>,
 }
 
 /// What the next worker has its state from.
@@ -87,7 +87,7 @@ pub(super) enum RestoringStage {
 }
 
 #[derive(Debug)]
-pub(super) struct Restoring {
+pub(super) struct Replacement {
     pub(super) from: StateSource,
     pub(super) cause: RollbackCause,
     pub(super) stage: RestoringStage,
@@ -275,7 +275,8 @@ impl SessionMachine {
 
     /// A checkpoint could not be stored.
     pub(super) fn checkpoint_lost(&mut self, number: u64, out: &mut Vec<SessionAction>) {
-        let in_use = |restoring: &Restoring| restoring.from == StateSource::Copy(CopyId::Checkpoint(number));
+        let in_use =
+            |restoring: &Replacement| restoring.from == StateSource::Copy(CopyId::Checkpoint(number));
         if self.copies.restoring.as_ref().is_some_and(in_use) {
             // The session continues from it: its next record has it.
             return;
@@ -352,7 +353,7 @@ impl SessionMachine {
         };
         let from = StateSource::Copy(CopyId::Checkpoint(checkpoint.number));
         let (cause, stage) = (RollbackCause::Request(token), RestoringStage::Ending);
-        self.copies.restoring = Some(Restoring { from, cause, stage });
+        self.copies.restoring = Some(Replacement { from, cause, stage });
         self.begin_restoring(now);
         self.timers.phase_at = Some(now.mono_ms + EXIT_MS);
         out.push(SessionAction::Kill);
@@ -478,7 +479,7 @@ impl SessionMachine {
 
     /// The worker that continues is set up; `false`: this is no rollback.
     pub(super) fn restored(&mut self, now: Now, out: &mut Vec<SessionAction>) -> bool {
-        let from_copy = |restoring: &mut Restoring| restoring.from != StateSource::Template;
+        let from_copy = |restoring: &mut Replacement| restoring.from != StateSource::Template;
         let Some(restoring) = self.copies.restoring.take_if(from_copy) else { return false };
         self.timers.phase_at = None;
         self.phase = Phase::Ready;
@@ -523,7 +524,7 @@ impl SessionMachine {
 
     /// The session ends: whoever waits for a rollback gets the reason.
     pub(super) fn refuse_rollback(&mut self, reason: &CloseReason, out: &mut Vec<SessionAction>) {
-        if let Some(Restoring { cause: RollbackCause::Request(token), .. }) = self.copies.restoring.take() {
+        if let Some(Replacement { cause: RollbackCause::Request(token), .. }) = self.copies.restoring.take() {
             let why = Refusal::NotReady(format!("it ended while it was rolled back ({reason})"));
             Self::reply(token, Err(why), out);
         }

@@ -56,7 +56,9 @@ impl Database {
             return Some(BatchOutcome::Rejected(id, why));
         }
         let begun = batch.iter().find_map(|write| match write {
-            Write::ExecutionStarted { execution, .. } if execution.kind != ExecutionKind::Startup => {
+            Write::ExecutionStarted { execution, .. }
+                if execution.kind != ExecutionKind::Startup && !has_end(&batch) =>
+            {
                 Some(execution.id)
             }
             _ => None,
@@ -187,6 +189,11 @@ impl Database {
     pub(super) fn running(&self) -> Option<&Stored> {
         self.executions.values().find(|stored| !stored.record.status.is_final())
     }
+}
+
+/// Whether it ends an execution: a start in it is one that was lost.
+fn has_end(batch: &[Write]) -> bool {
+    batch.iter().any(|write| matches!(write, Write::ExecutionEnded(_)))
 }
 
 /// Whether an event says that the session was restarted.

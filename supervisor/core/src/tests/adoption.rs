@@ -376,7 +376,7 @@ fn only_the_adopted_execution_learns_that_its_transaction_was_rolled_back() {
 }
 
 /// An adopted execution of which this is stored; its limits are 5 s of wall time and 4 s of CPU time.
-fn adopted_after(used: Metrics) -> Bench {
+fn adopted_after(used: Metrics, replies: bool) -> Bench {
     let mut bench = adopted(Some(EXECUTION));
     let policy = rights(|snapshot| {
         (snapshot.settings.limits.wall_ms, snapshot.settings.limits.cpu_ms) = (5_000, 4_000);
@@ -404,7 +404,9 @@ fn adopted_after(used: Metrics) -> Bench {
     let running = Some(AdoptedExecution { row, policy: Arc::clone(&policy) });
     let spec = spec(&policy, 0);
     bench.machine = SessionMachine::adopt(spec, (COMMITTED, NONCE), running, bench.now, &mut Vec::new());
-    bench.reports(0, Some(EXECUTION), None);
+    if replies {
+        bench.reports(0, Some(EXECUTION), None);
+    }
     bench
 }
 
@@ -412,7 +414,7 @@ fn adopted_after(used: Metrics) -> Bench {
 fn what_an_adopted_execution_has_used_counts_for_its_limits() {
     // 3 s without the time in which it waited for the host; the adoption was 20 s after the start.
     let used = Metrics { duration_ms: 9_000, host_wait_ms: 6_000, ..Metrics::default() };
-    let mut bench = adopted_after(used);
+    let mut bench = adopted_after(used, true);
     bench.after(1_999);
     assert_eq!(bench.interrupts, 0);
     bench.after(1);
@@ -423,7 +425,7 @@ fn what_an_adopted_execution_has_used_counts_for_its_limits() {
     assert_eq!((bench.code(), bench.reason()), ("WALL_LIMIT".to_owned(), "limit(wall)".to_owned()));
 
     let used = Metrics { cpu_ms: 3_500, ..Metrics::default() };
-    let mut bench = adopted_after(used);
+    let mut bench = adopted_after(used, true);
     bench.now.cpu_us += 590_000;
     bench.after(700);
     assert_eq!(bench.interrupts, 0, "4.09 s, and the worker's own limit comes first");
@@ -437,11 +439,13 @@ fn what_an_adopted_execution_has_used_counts_for_its_limits() {
 #[test]
 fn an_adopted_worker_that_does_not_reply_has_the_remaining_wall_time() {
     let used = Metrics { duration_ms: 4_000, ..Metrics::default() };
-    let mut bench = adopted_after(used);
-    let policy = Arc::clone(&bench.policy);
-    bench.after(1_000 + INTERRUPT_GRACE_MS);
+    let mut bench = adopted_after(used, false);
+    bench.after(1_000);
+    assert!(!bench.killed);
+    bench.after(INTERRUPT_GRACE_MS);
     assert!(bench.killed, "it ran, and polled nothing");
-    drop(policy);
+    bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(9)));
+    assert_eq!(bench.reason(), "limit(wall)");
     // Without an execution in the store it may run one that was not stored.
     let mut bench = adopted(None);
     let wall_ms = u64::from(bench.policy.wire.limits.wall_ms);
