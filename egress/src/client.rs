@@ -36,7 +36,7 @@ use vm_system_protocol::limits::{HTTP_CONNECT_MS, HTTP_HEADER_BYTES, HTTP_HEADER
 const POOL_IDLE: Duration = Duration::from_secs(15);
 /// Connections of an owner to one origin without a request.
 const POOL_SIZE: usize = 32;
-/// Pools above which all are closed.
+/// Pools above which those without a request are closed.
 const POOLS: usize = 256;
 /// Connections of an owner within one reach; above half of it, those without a request are closed.
 const POOL_CONNECTIONS: usize = 1_024;
@@ -63,18 +63,40 @@ pub struct Clients {
     resolver: Arc<Resolver>,
     tls: TlsConnector,
     pools: HashMap<(u64, AddressReach), Pool>,
+    bounds: ConnectionBounds,
     connections: Arc<Semaphore>,
+}
+
+/// Connections at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionBounds {
+    /// Of one owner within one reach.
+    pub(crate) of_pool: usize,
+    pub(crate) of_all: usize,
 }
 
 /// The connections of one owner within one reach.
 struct Pool {
-    client: OwnersClient,
+    /// `None`: connections without a request were closed.
+    client: Option<OwnersClient>,
     /// Those that it may have more.
     connections: Arc<Semaphore>,
 }
 
 impl Clients {
     pub fn new(resolver: Arc<Resolver>, roots: RootCertStore) -> Result<Self, String> {
+        Self::with_bounds(
+            resolver,
+            roots,
+            ConnectionBounds { of_pool: POOL_CONNECTIONS, of_all: CONNECTIONS },
+        )
+    }
+
+    pub(crate) fn with_bounds(
+        resolver: Arc<Resolver>,
+        roots: RootCertStore,
+        bounds: ConnectionBounds,
+    ) -> Result<Self, String> {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| format!("TLS: {error}"))?;
@@ -84,7 +106,8 @@ impl Clients {
             resolver,
             tls: TlsConnector::from(Arc::new(config)),
             pools: HashMap::new(),
-            connections: Arc::new(Semaphore::new(CONNECTIONS)),
+            bounds,
+            connections: Arc::new(Semaphore::new(bounds.of_all)),
         })
     }
 
@@ -92,16 +115,23 @@ impl Clients {
     pub(crate) fn of(&mut self, terms: &EgressTerms) -> OwnersClient {
         let key = (terms.owner, terms.reach);
         let is_full = |left: &Semaphore, most: usize| left.available_permits() < most / 2;
-        // Without its client, a connection without a request is closed; requests under way keep theirs.
-        if is_full(&self.connections, CONNECTIONS)
+        // Without its client, a connection without a request is closed; requests under way keep theirs, and their place.
+        if is_full(&self.connections, self.bounds.of_all)
             || self.pools.len() >= POOLS && !self.pools.contains_key(&key)
         {
-            self.pools.clear();
+            self.pools.retain(|_, pool| {
+                pool.client = None;
+                Arc::strong_count(&pool.connections) > 1
+            });
         }
         let connections = match self.pools.get(&key) {
-            Some(pool) if is_full(&pool.connections, POOL_CONNECTIONS) => Arc::clone(&pool.connections),
-            Some(pool) => return pool.client.clone(),
-            None => Arc::new(Semaphore::new(POOL_CONNECTIONS)),
+            Some(Pool { client: Some(client), connections })
+                if !is_full(connections, self.bounds.of_pool) =>
+            {
+                return client.clone();
+            }
+            Some(pool) => Arc::clone(&pool.connections),
+            None => Arc::new(Semaphore::new(self.bounds.of_pool)),
         };
         let connector = Connector {
             resolver: Arc::clone(&self.resolver),
@@ -121,7 +151,7 @@ impl Clients {
             .http2_initial_stream_window_size(STREAM_WINDOW_BYTES)
             .http2_initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .build(connector);
-        self.pools.insert(key, Pool { client: client.clone(), connections });
+        self.pools.insert(key, Pool { client: Some(client.clone()), connections });
         client
     }
 }

@@ -180,6 +180,9 @@ async fn serve(socket: BlockingStream, mut clients: Clients, resolver: &Resolver
                 }
                 idle_since = tokio::time::Instant::now();
             }
+            ToEgress::Ping => {
+                let _ = out.send(FromEgress::Pong);
+            }
         }
     }
 }

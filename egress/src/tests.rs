@@ -1,6 +1,6 @@
 //! Connections: to servers of TLS, and by names whose addresses change.
 
-use crate::client::{self, Clients, RequestBody};
+use crate::client::{self, Clients, ConnectionBounds, RequestBody};
 use crate::dns::{self, RecordType};
 use crate::exchange::{self, ExchangeInput, Reports};
 use crate::resolve::Resolver;
@@ -14,8 +14,10 @@ use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tokio::net::{TcpListener, UdpSocket};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -214,7 +216,7 @@ async fn a_name_is_resolved_once_for_a_connection_and_its_next_answer_is_judged_
         assert_eq!(failure.code(), "ERR_NET_DENIED", "{failure}");
         assert_eq!(asked.load(Ordering::SeqCst), count, "one look-up for each connection");
     }
-    let accepted = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept()).await;
+    let accepted = timeout(Duration::from_millis(50), listener.accept()).await;
     assert!(accepted.is_err(), "nothing has connected");
     // The same address is reached where a row allows it: the test would see a connection.
     let client = clients.of(&terms(AddressReach::Private));
@@ -253,4 +255,83 @@ async fn errors_of_names_and_connections_have_the_codes_of_node() {
         assert_eq!(failure.code(), code, "{failure}");
     }
     assert_eq!(dns::query(1, "x..y", RecordType::A), None);
+}
+
+/// A server that answers a request when a permit is there; the connections that it has now, and all that it had.
+async fn held_server() -> (SocketAddr, Arc<Semaphore>, watch::Receiver<(usize, usize)>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let replies = Arc::new(Semaphore::new(0));
+    let (counts, seen) = watch::channel((0, 0));
+    let turns = Arc::clone(&replies);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counts.send_modify(|(now, ever)| (*now, *ever) = (*now + 1, *ever + 1));
+            let (counts, turns) = (counts.clone(), Arc::clone(&turns));
+            tokio::spawn(async move {
+                let respond = service_fn(|_| async {
+                    turns.acquire().await.expect("never closed").forget();
+                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"x"))))
+                });
+                let connection = hyper::server::conn::http1::Builder::new();
+                let _ = connection.serve_connection(TokioIo::new(stream), respond).await;
+                counts.send_modify(|(now, _)| *now -= 1);
+            });
+        }
+    });
+    (address, replies, seen)
+}
+
+async fn read_whole(client: client::OwnersClient, url: String) {
+    let response = client::send(&client, get(&url)).await.expect("a response");
+    response.into_body().collect().await.expect("a body");
+}
+
+fn bounded_clients(of_pool: usize, of_all: usize) -> Clients {
+    let resolver = Arc::new(Resolver::of_servers(Vec::new()));
+    Clients::with_bounds(resolver, RootCertStore::empty(), ConnectionBounds { of_pool, of_all }).expect("TLS")
+}
+
+#[tokio::test]
+async fn a_request_above_the_bound_of_connections_waits_for_one_of_its_owner() {
+    let (address, replies, mut counts) = held_server().await;
+    let url = format!("http://{address}/");
+    let mut clients = bounded_clients(4, 6);
+    let terms_of = |owner| EgressTerms { owner, ..terms(AddressReach::Named) };
+    let mut requests: Vec<_> =
+        (0..4).map(|_| tokio::spawn(read_whole(clients.of(&terms_of(1)), url.clone()))).collect();
+    counts.wait_for(|(now, _)| *now == 4).await.expect("the server is there");
+    requests.push(tokio::spawn(read_whole(clients.of(&terms_of(1)), url.clone())));
+    // Another owner is not held up by it.
+    requests.push(tokio::spawn(read_whole(clients.of(&terms_of(2)), url.clone())));
+    counts.wait_for(|(_, ever)| *ever == 5).await.expect("the server is there");
+    assert!(timeout(Duration::from_millis(50), counts.changed()).await.is_err(), "four of the first owner");
+    replies.add_permits(6);
+    for request in requests {
+        request.await.expect("a reply");
+    }
+}
+
+#[tokio::test]
+async fn above_half_of_the_bound_connections_without_a_request_are_closed() {
+    let (address, replies, mut counts) = held_server().await;
+    let url = format!("http://{address}/");
+    for (of_pool, of_all) in [(4, 100), (100, 4)] {
+        let mut clients = bounded_clients(of_pool, of_all);
+        let before = counts.borrow().1;
+        let client = clients.of(&terms(AddressReach::Named));
+        let requests: Vec<_> =
+            (0..3).map(|_| tokio::spawn(read_whole(client.clone(), url.clone()))).collect();
+        drop(client);
+        counts.wait_for(|(now, _)| *now == 3).await.expect("the server is there");
+        replies.add_permits(3);
+        for request in requests {
+            request.await.expect("a reply");
+        }
+        assert_eq!(counts.borrow().0, 3, "they are kept for the next request");
+        // The next look-up closes them.
+        let _next = clients.of(&terms(AddressReach::Named));
+        counts.wait_for(|(now, _)| *now == 0).await.expect("the server is there");
+        assert_eq!(counts.borrow().1, before + 3);
+    }
 }

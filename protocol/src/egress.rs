@@ -108,6 +108,8 @@ pub enum ToEgress {
     Pull { exchange: u64 },
     /// Nobody wants the rest.
     Close { exchange: u64 },
+    /// Replied to with [`FromEgress::Pong`].
+    Ping,
 }
 
 /// Messages of the egress process to the supervisor.
@@ -126,6 +128,7 @@ pub enum FromEgress {
         exchange: u64,
         progress: HttpProgress,
     },
+    Pong,
 }
 
 /// An allowed request.

@@ -125,6 +125,10 @@ pub const HTTP_EXCHANGES: usize = 256;
 pub const HTTP_EXCHANGES_OF_ALL: usize = 2_048;
 /// The egress process must be jailed within (milliseconds).
 pub const EGRESS_START_MS: u64 = 5_000;
+/// An egress process with exchanges gets a ping at this interval (milliseconds).
+pub const EGRESS_PING_MS: u64 = 5_000;
+/// It is replaced when this many pings are without a reply.
+pub const EGRESS_PINGS_LOST: u32 = 2;
 /// An egress process without an exchange exits after (milliseconds).
 pub const EGRESS_IDLE_MS: u64 = 300_000;
 /// Largest message between supervisor and egress process (bytes).

@@ -25,7 +25,7 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use vm_system_protocol::limits::{EGRESS_START_MS, HTTP_EXCHANGES_OF_ALL};
+use vm_system_protocol::limits::{EGRESS_PING_MS, EGRESS_START_MS, HTTP_EXCHANGES_OF_ALL};
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::namespaces::Ids;
 
@@ -39,6 +39,8 @@ pub struct EgressConfig {
     /// The socket at which a service manager starts it; none: the supervisor starts it.
     pub socket: Option<PathBuf>,
     pub start_deadline: Duration,
+    /// Interval of the pings while there are exchanges; after two without a message it is replaced.
+    pub ping: Duration,
     /// Exchanges of all sessions at a time.
     pub exchanges: ShareLimits,
     /// Where the daemon listens itself.
@@ -52,6 +54,7 @@ impl Default for EgressConfig {
             service_ids: vm_system_spawn::SpawnConfig::embedded().service_ids,
             socket: None,
             start_deadline: Duration::from_millis(EGRESS_START_MS),
+            ping: Duration::from_millis(EGRESS_PING_MS),
             exchanges: ShareLimits::of(HTTP_EXCHANGES_OF_ALL),
             own_ports: Vec::new(),
         }

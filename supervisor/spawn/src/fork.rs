@@ -23,7 +23,7 @@ use super::packets;
 use super::process::WorkerProcess;
 use super::spawner::{Jail, SpawnEvent, WorkerHandle};
 use super::unassigned::{HelloFailure, UnassignedWorker, channel, receive_hello};
-use crate::reactor::WatchedFd;
+use crate::reactor::{WatchedFd, exit_of};
 use std::future::Future;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
@@ -32,7 +32,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use vm_system_protocol::hello::Hello;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::WRITE_MS;
@@ -42,6 +42,9 @@ use vm_system_sandbox::{inspect, rlimit};
 
 /// Marks are above this value, so that no ordinary limit looks like a mark.
 const MARKS: u64 = 1 << 62;
+
+/// From the closing of a killed worker's descriptors to its exit, at most.
+const DYING: Duration = Duration::from_secs(1);
 
 /// Why a fork failed.
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +133,7 @@ impl SessionFork {
         let mut result = self.deliver(way).await;
         let failed = result.is_err();
         let unused = failed && self.jail.orders.take(self.parent.pid);
-        if unused && self.parent.pidfd.is_alive() && matches!(result, Err(ForkError::Failed(_))) {
+        if unused && matches!(result, Err(ForkError::Failed(_))) && !self.parent_exits().await {
             // A correct worker tries to fork, and then the order is used.
             result = Err(ForkError::violation("it closed the child's socket and did not fork"));
         }
@@ -153,6 +156,11 @@ impl SessionFork {
             }
             self.search().await;
         }
+    }
+
+    /// Whether the parent has exited or does so now: the kernel closes the descriptors of a killed process before it reports the exit.
+    async fn parent_exits(&self) -> bool {
+        !self.parent.pidfd.is_alive() || timeout(DYING, exit_of(&self.parent.pidfd)).await.is_ok()
     }
 
     async fn deliver(&self, way: WatchedFd) -> Result<WorkerHandle, ForkError> {

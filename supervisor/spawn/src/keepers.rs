@@ -1,10 +1,9 @@
 //! The keepers of all jails that this process has started or adopted, until they have exited: at a final stop none may be left, not even
 //! a stopped one.
 
-use crate::reactor::watch;
+use crate::reactor::exit_of;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::time::{Instant, timeout_at};
 use vm_system_sandbox::pidfd::PidFd;
 
@@ -36,8 +35,7 @@ impl LiveKeepers {
 }
 
 async fn ended(keeper: &PidFd) {
-    match keeper.try_clone().and_then(|keeper| watch(keeper.into(), Interest::READABLE)) {
-        Ok(keeper) => drop(keeper.readable().await.map(|_| ())),
-        Err(error) => tracing::error!(%error, "cannot watch the end of a keeper"),
+    if let Err(error) = exit_of(keeper).await {
+        tracing::error!(%error, "cannot watch the end of a keeper");
     }
 }

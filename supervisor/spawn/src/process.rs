@@ -4,7 +4,6 @@
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::sync::watch::Receiver;
 use tokio::time::timeout;
 use vm_system_protocol::ids::SessionId;
@@ -17,7 +16,7 @@ pub use vm_system_sandbox::inspect::Memory;
 
 use super::control::Control;
 use super::groups::OwnerGroup;
-use crate::reactor::watch;
+use crate::reactor::exit_of;
 
 /// Longest wait for the keeper's report of a wait status after a worker's exit.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -144,11 +143,7 @@ impl WorkerProcess {
 
     /// Resolves when the pidfd becomes readable; never, if it cannot be watched.
     async fn wait_for_exit(&self) {
-        let watched = self.0.pidfd.try_clone().and_then(|pidfd| watch(pidfd.into(), Interest::READABLE));
-        let Ok(pidfd) = watched else {
-            return std::future::pending().await;
-        };
-        if pidfd.readable().await.is_err() {
+        if exit_of(&self.0.pidfd).await.is_err() {
             std::future::pending::<()>().await;
         }
     }

@@ -7,3 +7,13 @@ mod sys;
 
 pub use stream::{StreamReader, StreamWriter, split};
 pub(crate) use sys::{WatchedFd, watch};
+
+use std::io;
+use tokio::io::Interest;
+use vm_system_sandbox::pidfd::PidFd;
+
+/// Resolves when the process has exited.
+pub(crate) async fn exit_of(process: &PidFd) -> io::Result<()> {
+    let process = watch(process.try_clone()?.into(), Interest::READABLE)?;
+    process.readable().await.map(|_| ())
+}

@@ -348,6 +348,15 @@ impl Worker {
                 self.send(&forked)
             }
             "does not" => self.send(&forked),
+            "closes the socket before it exits" => {
+                drop(way);
+                // As a process that is killed: its descriptors are closed some time before its exit is reported.
+                let closed = std::time::Instant::now();
+                while closed.elapsed() < std::time::Duration::from_millis(100) {
+                    std::hint::spin_loop();
+                }
+                process::exit_now(0)
+            }
             "sends nothing" => sleep(),
             "sends something else" => {
                 self.child(&way, Child::Honest)?;

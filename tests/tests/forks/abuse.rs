@@ -15,6 +15,7 @@ const WAYS: &[(&str, &str)] = &[
     ("sends something else", "protocol_violation(Started twice"),
     ("confirms another order", "protocol_violation(a report about a fork"),
     ("exits", "exited(0)"),
+    ("closes the socket before it exits", "exited(0)"),
     ("twice", "protocol_violation("),
     ("denies its child", "protocol_violation(a child of a fork that it reported as failed"),
     ("hides its child", "protocol_violation("),

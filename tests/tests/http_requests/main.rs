@@ -3,6 +3,7 @@
 
 mod server;
 
+use nix::libc::{SIGKILL, SIGSTOP};
 use server::Server;
 use std::os::unix::fs::PermissionsExt as _;
 use vm_system_protocol::control::{Op, Reply};
@@ -19,7 +20,7 @@ as_both!(
     redirects_are_judged_anew_and_take_no_credentials_along,
     every_limit_ends_the_request_and_not_the_session,
     two_hundred_requests_of_one_session_run_at_a_time,
-    requests_fail_when_the_egress_process_is_killed_and_the_next_one_gets_another,
+    requests_fail_when_the_egress_process_is_killed_or_hangs_and_the_next_one_gets_another,
     secrets_reach_their_host_and_nothing_else,
     requests_are_events_and_lines_of_the_audit_log,
     a_request_that_its_execution_leaves_open_is_ended_and_recorded,
@@ -224,7 +225,9 @@ mod cases {
         bench.end();
     }
 
-    pub(super) fn requests_fail_when_the_egress_process_is_killed_and_the_next_one_gets_another(user: User) {
+    pub(super) fn requests_fail_when_the_egress_process_is_killed_or_hangs_and_the_next_one_gets_another(
+        user: User,
+    ) {
         let server = Server::start();
         let mut bench = bench(user);
         bench.row(
@@ -234,16 +237,18 @@ mod cases {
         );
         let session = bench.session();
         let code = format!("await fetch('{}').catch((error) => error.cause.code)", server.url("/hold"));
-        let execution = bench.client.start(&session, &code);
-        server.held.recv().expect("a request");
-        let egress = observe::in_mode(bench.daemon.pid(), "egress");
-        assert_eq!(egress.len(), 1, "one process for all sessions");
-        egress[0].kill().expect("killed");
-        let record = bench.client.until_final(&execution);
-        assert!(record.error.is_none(), "{record:?}");
-        let events = bench.client.events(&execution.id.to_string());
-        assert_eq!(vm_system_tests::client::value(&events), Some("'ERR_NET_EGRESS_LOST'"));
-        assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'");
+        for signal in [SIGKILL, SIGSTOP] {
+            let execution = bench.client.start(&session, &code);
+            server.held.recv().expect("a request");
+            let egress = observe::in_mode(bench.daemon.pid(), "egress");
+            assert_eq!(egress.len(), 1, "one process for all sessions");
+            egress[0].signal(signal).expect("a signal");
+            let record = bench.client.until_final(&execution);
+            assert!(record.error.is_none(), "{signal}: {record:?}");
+            let events = bench.client.events(&execution.id.to_string());
+            assert_eq!(vm_system_tests::client::value(&events), Some("'ERR_NET_EGRESS_LOST'"), "{signal}");
+            assert_eq!(fetched(&mut bench, &session, &server.url("/")), "'hello'", "{signal}");
+        }
         bench.end();
     }
 

@@ -1,20 +1,21 @@
 //! One egress process with its channel: frames of `length u32` (little endian) and one encoded value. A task reads its messages and
-//! hands each to the session of its exchange; another one writes. When the process ends, its exchanges fail.
+//! hands each to the session of its exchange; another one writes. When the process ends, its exchanges fail. One that hangs is ended: while
+//! it has exchanges it gets pings.
 
 use super::Inner;
 use super::client::Exchanges;
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use vm_system_protocol::codec;
 use vm_system_protocol::egress::{EgressRequest, FromEgress, HttpProgress, ToEgress};
-use vm_system_protocol::limits::EGRESS_MESSAGE_BYTES;
+use vm_system_protocol::limits::{EGRESS_MESSAGE_BYTES, EGRESS_PINGS_LOST};
 use vm_system_protocol::worker::HostError;
 use vm_system_spawn::child::ChildProcess;
 use vm_system_spawn::egress::{connect_to_egress, start_egress};
@@ -44,6 +45,8 @@ struct Routes {
     table: Mutex<Table>,
     /// It should make no more requests.
     outdated: AtomicBool,
+    /// Pings since its last message.
+    pings: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -58,6 +61,10 @@ impl Routes {
     fn lock(&self) -> MutexGuard<'_, Table> {
         // No code panics while holding it.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_exchanges(&self) -> bool {
+        !self.lock().exchanges.is_empty()
     }
 
     /// Hands progress to the session, which is returned to be woken; an exchange that was closed meanwhile has none.
@@ -209,13 +216,29 @@ async fn run(
     mut orders: mpsc::UnboundedReceiver<QueuedOrder>,
     child: Option<ChildProcess>,
 ) {
+    let ping = inner.config.ping;
     let writing = async {
-        while let Some((order, _turn)) = orders.recv().await {
-            if let Err(error) = write(&mut writer, &order).await {
-                return format!("its channel failed: {error}");
+        let mut next_ping = Instant::now() + ping;
+        loop {
+            let (order, _turn) = tokio::select! {
+                order = orders.recv() => match order {
+                    Some(order) => order,
+                    None => return "nothing needs it any more".to_owned(),
+                },
+                () = sleep_until(next_ping), if routes.has_exchanges() => {
+                    if routes.pings.fetch_add(1, Ordering::Relaxed) >= EGRESS_PINGS_LOST {
+                        return "it does not respond".to_owned();
+                    }
+                    next_ping = Instant::now() + ping;
+                    (ToEgress::Ping, None)
+                }
+            };
+            match timeout(ping * EGRESS_PINGS_LOST, write(&mut writer, &order)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return format!("its channel failed: {error}"),
+                Err(_) => return "it does not read its channel".to_owned(),
             }
         }
-        "nothing needs it any more".to_owned()
     };
     let reading = async {
         let mut reader = BufReader::with_capacity(READ_BYTES, &mut reader);
@@ -225,7 +248,10 @@ async fn run(
             if reader.buffer().is_empty() {
                 progressed.wake();
             }
-            let violation = match receive(&mut reader).await {
+            let received = receive(&mut reader).await;
+            routes.pings.store(0, Ordering::Relaxed);
+            let violation = match received {
+                Ok(Some(FromEgress::Pong)) => Ok(()),
                 Ok(Some(FromEgress::Progress { exchange, progress })) => {
                     routes.progress(exchange, progress).map(|exchanges| progressed.0.extend(exchanges))
                 }
@@ -243,11 +269,17 @@ async fn run(
         }
     };
     let why = tokio::select! {
-        why = writing => why,
+        biased;
+        // First: a supervisor that was stopped itself finds the replies before it counts pings.
         why = reading => why,
+        why = writing => why,
         () = inner.stop.cancelled() => "the supervisor is stopping".to_owned(),
     };
-    tracing::debug!(why, "the egress process is not used any more");
+    if routes.has_exchanges() {
+        tracing::warn!(why, "the egress process ended during requests");
+    } else {
+        tracing::debug!(why, "the egress process is not used any more");
+    }
     routes.end();
     drop((reader, writer));
     reap(inner, child).await;
@@ -287,4 +319,99 @@ async fn receive(socket: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Fro
     let mut bytes = vec![0; length];
     socket.read_exact(&mut bytes).await?;
     codec::decode(&bytes).map(Some).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EgressProcess, OPENINGS, QueuedOrder, Routes, run};
+    use crate::egress::client::Exchanges;
+    use crate::egress::{Egress, EgressConfig};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::UnixStream;
+    use tokio::sync::{Semaphore, mpsc};
+    use tokio::task::JoinHandle;
+    use tokio::time::{Instant, timeout};
+    use vm_system_protocol::codec;
+    use vm_system_protocol::egress::{AddressReach, EgressRequest, EgressTerms, FromEgress, ToEgress};
+    use vm_system_protocol::limits::{EGRESS_MESSAGE_BYTES, EGRESS_PINGS_LOST};
+
+    const PING: Duration = Duration::from_millis(200);
+
+    /// A process that the test plays, and the task that serves its channel.
+    fn process() -> (EgressProcess, UnixStream, JoinHandle<()>) {
+        let egress = Egress::new(EgressConfig { ping: PING, ..EgressConfig::default() });
+        let (ours, theirs) = UnixStream::pair().expect("a channel");
+        let (orders, outgoing) = mpsc::unbounded_channel::<QueuedOrder>();
+        let routes = Arc::new(Routes::default());
+        let task = run(egress.0, Arc::clone(&routes), ours.into_split(), outgoing, None);
+        let process =
+            EgressProcess { orders, openings: Arc::new(Semaphore::new(OPENINGS)), routes, pid: None };
+        (process, theirs, tokio::spawn(task))
+    }
+
+    fn request() -> EgressRequest {
+        let terms = EgressTerms {
+            owner: 1,
+            reach: AddressReach::Public,
+            own_ports: Vec::new(),
+            head_ms: 1_000,
+            timeout_ms: 1_000,
+            max_request_bytes: 1 << 20,
+            max_response_bytes: 1 << 20,
+            secrets: Vec::new(),
+        };
+        EgressRequest {
+            method: "POST".to_owned(),
+            tls: false,
+            host: "localhost".to_owned(),
+            port: 80,
+            target: "/".to_owned(),
+            headers: Vec::new(),
+            data: vec![0; EGRESS_MESSAGE_BYTES / 2],
+            end: true,
+            terms,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_reads_nothing_is_sent_few_requests() {
+        let (process, mut socket, _task) = process();
+        for exchange in 1..=OPENINGS as u64 {
+            let turn = process.turn().await;
+            process.open(exchange, request(), turn);
+        }
+        assert!(timeout(Duration::ZERO, process.turn()).await.is_err(), "the next one waits");
+        let mut message = vec![0; EGRESS_MESSAGE_BYTES];
+        let length = socket.read_u32_le().await.expect("a message") as usize;
+        socket.read_exact(&mut message[..length]).await.expect("the whole message");
+        assert!(process.turn().await.is_some(), "until one was read");
+    }
+
+    #[tokio::test]
+    async fn a_process_with_exchanges_that_does_not_respond_is_given_up() {
+        let (process, mut socket, task) = process();
+        let exchanges = Arc::new(Exchanges::default());
+        process.add(&exchanges, 1).expect("a number");
+        process.send(ToEgress::Pull { exchange: 1 });
+        let began = Instant::now();
+        // It replies to so many pings, and then hangs.
+        for _ in 0..3 {
+            loop {
+                let length = socket.read_u32_le().await.expect("a message") as usize;
+                let mut message = vec![0; length];
+                socket.read_exact(&mut message).await.expect("the whole message");
+                if codec::decode::<ToEgress>(&message).expect("an order") == ToEgress::Ping {
+                    break;
+                }
+            }
+            let pong = codec::encode(&FromEgress::Pong, EGRESS_MESSAGE_BYTES).expect("a message");
+            socket.write_u32_le(pong.len() as u32).await.expect("written");
+            socket.write_all(&pong).await.expect("written");
+        }
+        task.await.expect("no panic");
+        assert!(!process.is_usable() && process.has_failed());
+        assert!(began.elapsed() >= PING * (3 + EGRESS_PINGS_LOST), "not while it replied");
+    }
 }
