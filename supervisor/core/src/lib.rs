@@ -31,7 +31,7 @@
 //! ```
 //! - `Loading` only for files: the session is busy, but a missing file leaves no execution behind.
 //! - *task*: `CC` is a host call that waits for the answer of a user or agent, perhaps for a long time ([`pending_task`]).
-//! - *stop*: cancel, close or a limit measured here. The worker is interrupted; its `Done` has the status of the stop.
+//! - *stop*: cancel, close or a limit. The worker is interrupted; its `Done` has the status of the stop; without one it is killed.
 //! - The start is written before dispatch, not awaited: an adopted worker may have executions that the store lacks ([`adoption`]).
 //!   The end is one awaited commit: then the caller has its reply, followers the last events, and messages are acknowledged.
 //! # Forks and rollbacks

@@ -152,6 +152,9 @@ mod cases {
         let keeper = daemon.info().keeper_pid.expect("a jail");
         PidFd::open(keeper).expect("alive").kill().expect("alive");
         for session in &sessions {
+            // The kernel ends the processes of the jail one after the other.
+            let is_noticed = || !restarts_of(&mut client, session).is_empty();
+            watch::until(is_noticed, || "its jail has not ended".to_owned());
             let next = ready_again(&mut client, session, "`${begun} ${typeof n}`");
             assert_eq!(next.result.as_ref().expect("a value").preview, "'true undefined'");
             assert_eq!(restarts_of(&mut client, session)[0], "keeper_lost");
