@@ -151,15 +151,10 @@ impl Checks {
             SessionAction::ForkCopy { copy } if !self.copies.contains(copy) => {
                 Err(format!("{copy:?} does not exist"))
             }
-            SessionAction::ForkCopy { .. } => {
-                (self.restoring, self.interrupted, self.runs_another) = (true, false, false);
-                self.stopped = false;
-                Ok(())
-            }
             SessionAction::Respawn if self.forking || self.dispatched.is_some() => {
                 Err("a worker that is busy is replaced".to_owned())
             }
-            SessionAction::Respawn => {
+            SessionAction::ForkCopy { .. } | SessionAction::Respawn => {
                 (self.restoring, self.interrupted, self.runs_another) = (true, false, false);
                 self.stopped = false;
                 Ok(())
