@@ -365,6 +365,7 @@ fn sums() -> String {
         "WITH each(owner, bytes) AS (
              SELECT * FROM (SELECT {})
              UNION ALL SELECT owner, 256 + octet_length(subject) FROM audit_log
+             UNION ALL SELECT owner, 64 + octet_length(snapshot) FROM policies WHERE owner IS NOT NULL
              UNION ALL SELECT owner, 128 FROM session_events AS event JOIN sessions ON sessions.id = event.session
                  WHERE event.type NOT LIKE 'execution%' AND event.type NOT IN ('created', 'forked')
          ) SELECT owner, CAST(total(bytes) AS INTEGER) FROM each GROUP BY owner",

@@ -31,3 +31,16 @@ END;
 INSERT INTO owners SELECT owner, 128 * count(*) FROM session_events AS event JOIN sessions ON sessions.id = event.session
     WHERE event.type NOT LIKE 'execution%' AND event.type NOT IN ('created', 'forked') GROUP BY owner
     ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+
+-- So do the policies of sessions, for the owner of the first session that has one: settings of a session make a new one.
+ALTER TABLE policies ADD COLUMN owner TEXT;
+UPDATE policies SET owner = (SELECT owner FROM sessions WHERE policy = hash LIMIT 1);
+CREATE TRIGGER owners_of_policies AFTER INSERT ON policies WHEN NEW.owner IS NOT NULL BEGIN
+    INSERT INTO owners VALUES (NEW.owner, 64 + octet_length(NEW.snapshot))
+        ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER owners_of_deleted_policies AFTER DELETE ON policies WHEN OLD.owner IS NOT NULL BEGIN
+    UPDATE owners SET bytes = max(0, bytes - (64 + octet_length(OLD.snapshot))) WHERE owner = OLD.owner;
+END;
+INSERT INTO owners SELECT owner, sum(64 + octet_length(snapshot)) FROM policies WHERE owner IS NOT NULL GROUP BY owner
+    ON CONFLICT (owner) DO UPDATE SET bytes = bytes + excluded.bytes;

@@ -22,8 +22,8 @@ pub(super) fn insert(
     let hash: [u8; 32] = Sha256::digest(snapshot.as_bytes()).into();
     run(
         c,
-        "INSERT INTO policies (hash, snapshot) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-        params![hash, snapshot],
+        "INSERT INTO policies (hash, snapshot, owner) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        params![hash, snapshot, owner.as_str()],
     )?;
     run(
         c,
