@@ -312,7 +312,6 @@ fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
     let events = execution.events.as_deref().unwrap_or_default();
     let events = &events[..events.len().min(EVENTS as usize)];
     let (mut output, next, all) = views::lines(events, 0, OUTPUT_BYTES);
-    // What the session has lost comes before whatever the code has printed.
     let first = events.iter().find(|event| !matches!(event.payload, EventPayload::InputEcho { .. }));
     if let Some(EventPayload::System { message, level: ConsoleLevel::Warn }) =
         first.map(|event| &event.payload)
