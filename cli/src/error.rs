@@ -191,7 +191,7 @@ fn default_hint(code: ErrorCode) -> Option<&'static str> {
             "wait for the running execution, or end it: `vm-system exec list SESSION`, `vm-system exec cancel EXECUTION`"
         }
         ErrorCode::SessionNotReady => {
-            "`vm-system session get SESSION` shows why; create a new one with `vm-system session create`"
+            "`vm-system session get SESSION` shows why: try again while it is `starting`, or `vm-system session create` makes a new one"
         }
         ErrorCode::ModuleNotAllowed => "`vm-system template list-available-modules` shows the modules",
         ErrorCode::LibraryNotFound => "`vm-system libs list` shows the libraries",
