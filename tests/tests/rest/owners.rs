@@ -293,7 +293,7 @@ fn refusals_are_in_the_audit_log_and_a_flood_does_not_fill_it() {
     assert_eq!(lines.iter().filter(|line| line.starts_with("bob ")).count(), 3, "{lines:#?}");
     let unowned = lines.iter().filter(|line| line.starts_with("(nobody) "));
     assert!(unowned.count() < 60, "{lines:#?}");
-    assert!(lines.iter().any(|line| line.starts_with("(nobody) refused ")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("(nobody) unlisted ")), "{lines:#?}");
     daemon.stop();
 }
 
