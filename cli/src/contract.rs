@@ -138,8 +138,8 @@ pub fn reference() -> String {
     let Contract { global, commands, exit_codes, .. } = contract();
     let mut page = String::from(
         "# Command reference\n\nGenerated from the code (`vm-system help --reference`); a test compares both. \
-         `vm-system help --json` is the same\nas JSON. An id may be shortened to a unique beginning; a template may \
-         also be given by name.\n\n## Every command\n\n",
+         `vm-system help --json` is the same\nas JSON. An id may be shortened to a unique beginning; templates, \
+         programs,\nexecutions and live sessions may also be given by name.\n\n## Every command\n\n",
     );
     // Writing to a String cannot fail.
     table(&mut page, &global);

@@ -21,8 +21,8 @@ pub(crate) fn start(global: &GlobalArgs, daemon: bool) -> Result<(), CliError> {
     if !daemon && global.log_level.is_none() {
         return Ok(());
     }
-    // The MCP library logs every message.
-    let level = global.log_level.as_deref().unwrap_or("info,rmcp=warn");
+    // The MCP library logs every message, and warns of each mistake of a client, which gets the error.
+    let level = global.log_level.as_deref().unwrap_or("info,rmcp=error");
     let wrong = |why: &str| {
         CliError::usage(format!("--log-level `{level}`: {why}"))
             .with_hint("levels: error, warn, info, debug, trace")

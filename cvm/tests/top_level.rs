@@ -137,6 +137,38 @@ fn names_that_are_declared_nowhere_are_refused_at_load_with_their_line() {
 }
 
 #[test]
+fn calls_of_members_that_built_in_objects_lack_are_refused_at_load_with_their_line() {
+    for (source, expected) in [
+        ("function main() {\n  return Math.nosuch(1);\n}", "2:15 `Math.nosuch` is not defined"),
+        ("JSON.nosuch();", "1:6 `JSON.nosuch` is not defined"),
+        ("Object.nosuch({});", "1:8 `Object.nosuch` is not defined"),
+        ("new Array.nosuch();", "1:11 `Array.nosuch` is not defined"),
+        ("Array.isarray([]);", "1:7 `Array.isarray` is not defined; did you mean `Array.isArray`?"),
+        ("Array(3); new Map() instanceof Map; Map.nosuch();", "1:41 `Map.nosuch` is not defined"),
+        ("Math['floor'](1); JSON.parse('1'); JSON.load('x')", "1:41 `JSON.load` is not defined"),
+    ] {
+        assert_eq!(refused(source), expected, "{source}");
+    }
+    for source in [
+        "Math.floor(1); JSON.stringify({}); Object.keys({}); Array.from([]); Uint8Array.from([]); Promise.all([]);",
+        "Array.call(null, 1); Object.hasOwnProperty('x'); Math.toString(); Array.length; Date.now();",
+        "if (Math.clamp) Math.clamp(1); Math.half?.(1);",
+        "if (typeof Object.every === 'function') Object.every({});",
+        "Math.half = (x) => x / 2; Math.half(1);",
+        "Object.assign(Math, { half: (x) => x / 2 }); Math.half(1);",
+        "Object.defineProperty(Array, 'first', { value: (a) => a[0] }); Array.first([1]);",
+        "const name = 'half'; Math[name] = () => 1; Math.half();",
+        "Function.prototype.twice = function () {}; Array.twice();",
+        "const Math = { nosuch() {} }; Math.nosuch();",
+        "function f(JSON) { return JSON.nosuch(); }",
+        "class Point { static nosuch() {} } Point.nosuch(); class List extends Array {} List.nosuch;",
+        "Math.nosuch;",
+    ] {
+        assert_eq!(refused(source), "compiles", "{source}");
+    }
+}
+
+#[test]
 fn names_that_the_program_tests_or_defines_are_allowed() {
     for source in [
         "if (typeof sleep !== 'undefined') sleep(1);",

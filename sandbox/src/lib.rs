@@ -10,6 +10,7 @@
 //! - [`namespaces`], [`root`], [`privileges`], [`landlock`], [`rlimit`]: the layers below seccomp
 //! - [`user_namespace`]: user namespaces for users who may not make any
 //! - [`beneath`]: folders and files beneath a folder
+//! - [`private_file`]: files that only their owner may read
 //! - [`identity`]: a user with all groups
 //! - [`command_root`]: the root directory of a command
 //! - [`seccomp`]: the tables (a reason for each row), their compiler, and the notification of the clone row
@@ -31,6 +32,7 @@ pub mod landlock;
 pub mod namespaces;
 pub mod oom_kills;
 pub mod pidfd;
+pub mod private_file;
 pub mod privileges;
 pub mod process;
 pub mod rlimit;

@@ -13,6 +13,8 @@ use vm_system_tests::place::User;
 /// Descriptors of the daemon, and of this test.
 const HARD: u64 = 256;
 const SOFT: u64 = 64;
+/// A uid without a passwd entry.
+const NOBODY: u32 = 3_999_999_999;
 
 /// Soft and hard limit of a process.
 fn limits(pid: u32) -> (u64, u64) {
@@ -67,7 +69,6 @@ fn all_descriptors_are_used_and_their_shortage_is_reported_as_such() {
     drop((client, other));
     daemon.stop();
     // A user database that cannot be opened knows of nobody, and that is not said.
-    const NOBODY: u32 = 3_999_999_999;
     assert_eq!(user_of(NOBODY), Ok(None));
     setrlimit(Resource::RLIMIT_NOFILE, 0, HARD).expect("a lower one");
     let looked_up = user_of(NOBODY);

@@ -16,7 +16,8 @@ pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
         // The error of `openat2` for a path that would leave the directory or enter another mount, or for a link if links are not followed.
         Errno::EXDEV => (
             "EACCES",
-            "permission denied (the path leaves the worktree or enters another mount: `cross_mounts` of its root)",
+            "permission denied (the path leaves the worktree, has a link where paths are limited by patterns, or enters another mount: \
+             `cross_mounts` of its root)",
         ),
         Errno::ENODEV | Errno::ENXIO => ("EACCES", "permission denied (not a regular file)"),
         Errno::EMLINK => ("EACCES", "permission denied (the file has other names: hard links)"),

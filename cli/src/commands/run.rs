@@ -74,12 +74,16 @@ pub struct Args {
     /// Longest source text, of the script and of each module (KiB)
     #[arg(long, value_name = "KIB", default_value_t = Limits::default().max_source_kb, value_parser = parse::source_kb())]
     max_source_kb: u32,
+    /// Output of the script, and the JSON of its value (KiB)
+    #[arg(long, value_name = "KIB", default_value_t = embedded::MAX_OUTPUT_KB, value_parser = clap::value_parser!(u32).range(1..))]
+    max_output_kb: u32,
     /// The sandbox walls to set up
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     sandbox: SandboxArg,
     /// Run in this session of the daemon
     #[arg(long, value_name = "SESSION", 
-          conflicts_with_all = ["timeout", "memory", "max_source_kb", "sandbox", "allow_write", "worktree", "net", "net_private"])]
+          conflicts_with_all = ["timeout", "memory", "max_source_kb", "max_output_kb", "sandbox", "allow_write", "worktree", "net",
+                                "net_private"])]
     session: Option<String>,
 }
 
@@ -123,6 +127,7 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     };
     let mut settings = embedded::settings(args.timeout, args.memory);
     settings.limits.max_source_kb = args.max_source_kb;
+    settings.limits.max_output_kb = args.max_output_kb;
     // As `fs` takes paths from the worktree's root.
     settings.resolver.allow_absolute_repo_imports = true;
     let sent = script.clone().for_folder(&folder)?;
@@ -144,7 +149,11 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
         let is_outside = script.file().is_some() && sent.input.is_some();
         let new = execution(session, sent, &args.allow_env);
         let ended = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await;
-        let code = ended.map_err(|error| error.with_flag("max_source_kb", "--max-source-kb KIB"))?;
+        let code = ended.map_err(|error| {
+            error
+                .with_flag("max_source_kb", "--max-source-kb KIB")
+                .with_flag("max_output_kb", "--max-output-kb KIB")
+        })?;
         if output.has_syntax_error()
             && let Some(hint) = script.syntax_hint()
         {

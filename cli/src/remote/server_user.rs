@@ -1,4 +1,4 @@
-//! Whether the server of a loopback connection belongs to a user that may get a token: any user of the machine can listen on a free
+//! Whether the server of a connection within this machine belongs to a user that may get a token: any user of the machine can listen on a free
 //! port. The kernel says who accepted the connection. Only for connections without TLS, whose servers have no certificate.
 
 use nix::unistd::User;
@@ -39,15 +39,20 @@ impl TrustedUsers {
         Self([0, own].into_iter().chain(user_of_folder(runtime)).chain(named).collect())
     }
 
-    /// Waits until the server of a loopback connection has accepted it, and checks its user. Other connections pass.
+    /// Waits until the server of a connection within this machine has accepted it, and checks its user. Other connections pass.
     pub(super) async fn check(&self, stream: &TcpStream) -> Result<(), ServerUserError> {
         let unknown = |error: &dyn Display| ServerUserError::Unknown(error.to_string());
         let own = stream.local_addr().map_err(|error| unknown(&error))?;
         let server = stream.peer_addr().map_err(|error| unknown(&error))?;
-        if !server.ip().to_canonical().is_loopback() {
+        let is_loopback = server.ip().to_canonical().is_loopback();
+        if !is_loopback && server.ip() != own.ip() {
             return Ok(());
         }
-        let uid = accepted_by(server, own).await?;
+        let uid = match accepted_by(server, own).await {
+            // What arrives at another address of this machine may be passed on to another machine.
+            Err(ServerUserError::Unknown(_)) if !is_loopback => return Ok(()),
+            found => found?,
+        };
         if self.0.contains(&uid) { Ok(()) } else { Err(ServerUserError::Other(uid)) }
     }
 }

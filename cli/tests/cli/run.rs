@@ -121,6 +121,19 @@ fn a_long_script_needs_a_higher_limit_which_the_error_names() {
 }
 
 #[test]
+fn much_output_needs_a_higher_limit_which_the_error_names() {
+    let env = TestEnvironment::new();
+    env.file("much.js", "for (let line = 0; line < 100; line++) console.log('x'.repeat(99))");
+    let ended = env.run(["run", "--max-output-kb", "2", "much.js"]);
+    assert!(ended.stdout.len() <= 2_048 && ended.stdout.len() > 1_900, "{}", ended.stdout.len());
+    let error = ended.failed(1);
+    assert!(error.contains("more than 2 KiB (max_output_kb)"), "{error}");
+    assert!(error.contains("hint: raise it with --max-output-kb KIB"), "{error}");
+    assert_eq!(env.run(["run", "--max-output-kb", "20", "much.js"]).ok().len(), 10_000);
+    assert_eq!(env.run(["run", "much.js"]).ok().len(), 10_000);
+}
+
+#[test]
 fn empty_code_succeeds_like_an_empty_file() {
     let env = TestEnvironment::new();
     env.file("empty.js", "");

@@ -85,7 +85,8 @@ fn a_running_execution_is_followed_and_cancelled_by_others() {
     let ended = listed.as_array().unwrap().iter().find(|execution| execution["status"] == "ok").unwrap();
     let ended = ended["id"].as_str().unwrap();
     let line = env.run(["exec", "cancel", ended]).ok();
-    assert_eq!(line, format!("Execution {ended} had already ended: ok\n"));
+    let hint = format!("(`vm-system exec get {ended}` shows its result)");
+    assert_eq!(line, format!("Execution {ended} had already ended: ok {hint}\n"));
 }
 
 #[test]

@@ -5,14 +5,14 @@
 use crate::builtins::generations::GlobalNames;
 use crate::pure::regexp::{Flags, Regex};
 use oxc_ast::ast::{
-    CallExpression, ClassBody, ComputedMemberExpression, Decorator, Expression, Function,
+    BinaryExpression, CallExpression, ClassBody, ComputedMemberExpression, Decorator, Expression, Function,
     IdentifierReference, NewExpression, Program, RegExpLiteral, StaticMemberExpression, ThisExpression,
     UnaryExpression,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::Scoping;
 use oxc_span::GetSpan;
-use oxc_syntax::operator::UnaryOperator;
+use oxc_syntax::operator::{BinaryOperator, UnaryOperator};
 use oxc_syntax::scope::ScopeFlags;
 use std::collections::HashSet;
 
@@ -65,13 +65,18 @@ pub(super) fn find(
         names,
         found: Vec::new(),
         tested: HashSet::new(),
+        escaped: HashSet::new(),
         any_global: false,
         in_functions: 0,
     };
     uses.visit_program(program);
-    let Uses { found, tested, any_global, .. } = uses;
+    let Uses { found, tested, escaped, any_global, .. } = uses;
     let kept = found.into_iter().filter(|found| !tested.contains(&found.name));
     let kept = kept.filter(|found| found.is_listed || !any_global);
+    // What an object inherits may have been changed through these.
+    let inherits = escaped.contains("Object.prototype") || escaped.contains("Function.prototype");
+    let kept =
+        kept.filter(|found| found.builtin.as_ref().is_none_or(|name| !inherits && !escaped.contains(name)));
     kept.map(|found| (found.at, found.message)).collect()
 }
 
@@ -82,6 +87,8 @@ struct FoundName {
     name: String,
     /// From [`NAMES`]: refused even if the program might define it
     is_listed: bool,
+    /// The built-in object that has no such member: it may get one wherever it is used as a value
+    builtin: Option<String>,
     message: String,
 }
 
@@ -111,6 +118,8 @@ struct Uses<'s> {
     names: Option<&'s GlobalNames>,
     found: Vec<FoundName>,
     tested: HashSet<String>,
+    /// Built-in objects that are used as values, and prototypes from which they inherit
+    escaped: HashSet<String>,
     /// The global object is used as a value: it may get any properties
     any_global: bool,
     /// Functions around that have a `this` of their own
@@ -130,7 +139,7 @@ impl Uses<'_> {
 
     fn listed(&mut self, at: u32, name: &str, shown: &str, why: &str) {
         let message = unsupported(shown, why);
-        self.found.push(FoundName { at, name: name.to_owned(), is_listed: true, message });
+        self.found.push(FoundName { at, name: name.to_owned(), is_listed: true, builtin: None, message });
     }
 
     /// `Function(…)` and `new Function(…)`
@@ -160,7 +169,33 @@ impl Uses<'_> {
         let name = format!("{}.{method}", object.name);
         let shown: String = name.chars().take(SHOWN_CHARS).collect();
         let message = unsupported(&shown, &format!("`{}` has {}", object.name, all.join(", ")));
-        self.found.push(FoundName { at: member.property.span.start, name, is_listed: false, message });
+        let at = member.property.span.start;
+        self.found.push(FoundName { at, name, is_listed: false, builtin: None, message });
+    }
+
+    /// The name and the members of a built-in object (`Math`, `Array`), if the expression is its name.
+    fn builtin(&self, object: &Expression<'_>) -> Option<(&str, &HashSet<String>)> {
+        let Expression::Identifier(id) = object else { return None };
+        let (name, members) = self.names?.of_builtins.get_key_value(id.name.as_str())?;
+        self.is_global(id).then_some((name, members))
+    }
+
+    /// `Math.nosuch(…)`, `new Array.nosuch(…)`
+    fn calls_builtin(&mut self, callee: &Expression<'_>) {
+        let Expression::StaticMemberExpression(member) = callee else { return };
+        let Some((object, members)) = self.builtin(&member.object) else { return };
+        let method = member.property.name.as_str();
+        if members.contains(method) || member.optional {
+            return;
+        }
+        let name = format!("{object}.{method}");
+        let shown: String = name.chars().take(SHOWN_CHARS).collect();
+        let meant = members.iter().find(|one| one.eq_ignore_ascii_case(method));
+        let meant = meant.map_or_else(String::new, |one| format!("; did you mean `{object}.{one}`?"));
+        let message = format!("`{shown}` is not defined{meant}");
+        let builtin = Some(object.to_owned());
+        let at = member.property.span.start;
+        self.found.push(FoundName { at, name, is_listed: false, builtin, message });
     }
 
     fn property_of_global(&mut self, object: &Expression<'_>, name: Option<&str>) -> bool {
@@ -185,6 +220,18 @@ impl Uses<'_> {
             self.tested.insert(format!("{}.{}", object.name, member.property.name));
         }
     }
+
+    /// The same of a built-in object, of which only a member is used; false if it is none.
+    fn tests_builtin(&mut self, member: &StaticMemberExpression<'_>) -> bool {
+        let Some((object, _)) = self.builtin(&member.object) else { return false };
+        let name = format!("{object}.{}", member.property.name);
+        if matches!(name.as_str(), "Object.prototype" | "Function.prototype") {
+            self.escaped.insert(name);
+        } else {
+            self.tested.insert(name);
+        }
+        true
+    }
 }
 
 impl<'a> Visit<'a> for Uses<'_> {
@@ -197,7 +244,7 @@ impl<'a> Visit<'a> for Uses<'_> {
 
     fn visit_static_member_expression(&mut self, it: &StaticMemberExpression<'a>) {
         self.tests_host_object(it);
-        if !self.property_of_global(&it.object, Some(it.property.name.as_str())) {
+        if !self.tests_builtin(it) && !self.property_of_global(&it.object, Some(it.property.name.as_str())) {
             walk::walk_static_member_expression(self, it);
         }
     }
@@ -239,10 +286,12 @@ impl<'a> Visit<'a> for Uses<'_> {
         {
             // A call does not test whether the method exists.
             self.calls_host_object(&it.callee);
-            if !self.property_of_global(&member.object, Some(member.property.name.as_str())) {
+            self.calls_builtin(&it.callee);
+            let is_builtin = self.builtin(&member.object).is_some();
+            if !is_builtin && !self.property_of_global(&member.object, Some(member.property.name.as_str())) {
                 self.visit_expression(&member.object);
             }
-        } else {
+        } else if self.builtin(&it.callee).is_none() {
             self.visit_expression(&it.callee);
         }
         self.visit_arguments(&it.arguments);
@@ -250,7 +299,20 @@ impl<'a> Visit<'a> for Uses<'_> {
 
     fn visit_new_expression(&mut self, it: &NewExpression<'a>) {
         self.constructs_function(&it.callee);
-        walk::walk_new_expression(self, it);
+        self.calls_builtin(&it.callee);
+        let is_member = matches!(&it.callee, Expression::StaticMemberExpression(member)
+            if self.builtin(&member.object).is_some());
+        if !is_member && self.builtin(&it.callee).is_none() {
+            self.visit_expression(&it.callee);
+        }
+        self.visit_arguments(&it.arguments);
+    }
+
+    fn visit_binary_expression(&mut self, it: &BinaryExpression<'a>) {
+        self.visit_expression(&it.left);
+        if it.operator != BinaryOperator::Instanceof || self.builtin(&it.right).is_none() {
+            self.visit_expression(&it.right);
+        }
     }
 
     fn visit_identifier_reference(&mut self, it: &IdentifierReference<'a>) {
@@ -268,7 +330,16 @@ impl<'a> Visit<'a> for Uses<'_> {
         {
             let shown: String = name.chars().take(SHOWN_CHARS).collect();
             let message = format!("`{shown}` is not defined{}", similar(name, names.globals.iter()));
-            self.found.push(FoundName { at, name: name.to_owned(), is_listed: false, message });
+            self.found.push(FoundName {
+                at,
+                name: name.to_owned(),
+                is_listed: false,
+                builtin: None,
+                message,
+            });
+        }
+        if self.names.is_some_and(|names| names.of_builtins.contains_key(name)) {
+            self.escaped.insert(name.to_owned());
         }
     }
 }

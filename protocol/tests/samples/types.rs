@@ -132,9 +132,9 @@ enums! {
     HttpReply { Done, Progress(progress) }
     HttpProgress { Sent, Head { status, reason, headers, http2 }, Data(bytes), End, Failed(error) }
     ToEgress {
-        Open { exchange, request }, Send { exchange, data, end }, Pull { exchange }, Close { exchange },
+        Open { exchange, request }, Send { exchange, data, end }, Pull { exchange }, Close { exchange }, Ping,
     }
-    FromEgress { Ready, Failed { message }, Outdated, Progress { exchange, progress } }
+    FromEgress { Ready, Failed { message }, Outdated, Progress { exchange, progress }, Pong }
     AddressReach { Public, Private, Named }
     FsRequest {
         ReadFile { path }, ReadDir { path }, Stat { path, no_follow }, Exists { path }, Access { path, mode },

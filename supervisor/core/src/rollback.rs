@@ -13,7 +13,7 @@
 //! supervisor that starts in between ends the session instead of adopting a worker without a `Start`.
 
 use super::deadlines::EXIT_MS;
-use super::execution::{Current, ExecutionJob};
+use super::execution::{Current, ExecutionJob, StopCause};
 use super::fork::{FORK_MS, ForkPurpose, Forking};
 use super::input::{ForkFault, Now, Refusal, SessionAction, SessionReply, Token};
 use super::machine::{ChannelState, Phase, SessionMachine, SessionTimers};
@@ -139,6 +139,18 @@ impl SessionMachine {
     pub fn is_making_guard(&self) -> bool {
         matches!(&self.current, Some(Current::Forking(forking)) if forking.is_of_guard())
             && self.channel_usable()
+    }
+
+    /// Whether it accepts requests again very soon: the guard copy is being made, or a client has cancelled the running execution, which
+    /// ends within [`INTERRUPT_GRACE_MS`](vm_system_protocol::limits::INTERRUPT_GRACE_MS), or its worker does.
+    pub fn is_busy_briefly(&self) -> bool {
+        let is_ending = || {
+            self.phase == Phase::Ready
+                && self.channel_usable()
+                && matches!(&self.current, Some(Current::Running(running))
+                    if running.stopping.stop == Some(StopCause::Cancelled))
+        };
+        self.is_making_guard() || is_ending()
     }
 
     /// Whether a checkpoint is being made.

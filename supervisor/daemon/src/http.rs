@@ -5,7 +5,7 @@ use super::config::Config;
 use super::error::DaemonError;
 use super::socket::ListeningSocket;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpListener as StdTcpListener};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixListener as StdUnixListener;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tokio::net::{TcpListener, UnixListener};
 use vm_system_api::control::PeerPolicy;
 use vm_system_api::rest::{EndedSessions, Listeners, RestLimits, RestOptions, SessionKey, TokenBook, UiDir};
+use vm_system_sandbox::private_file;
 
 /// In the state directory.
 const SESSION_KEY_FILE: &str = "agent-sessions.key";
@@ -122,13 +123,8 @@ async fn listen(address: SocketAddr, has_tokens: bool) -> Result<TcpListener, Da
 /// such is replaced, which ends the sessions of earlier daemons.
 fn session_key(path: &Path) -> io::Result<SessionKey> {
     let owner = nix::unistd::geteuid().as_raw();
-    let options = |write: bool| {
-        let mut options = File::options();
-        options.read(!write).write(write).create_new(write).mode(0o600).custom_flags(nix::libc::O_NOFOLLOW);
-        options
-    };
     let mut key = SessionKey::default();
-    if let Ok(mut file) = options(false).open(path) {
+    if let Ok(mut file) = File::options().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(path) {
         let about = file.metadata()?;
         let is_private = about.is_file() && about.uid() == owner && about.mode() & 0o777 == 0o600;
         if is_private && about.len() == key.len() as u64 {
@@ -138,15 +134,7 @@ fn session_key(path: &Path) -> io::Result<SessionKey> {
         tracing::warn!(path = %path.display(), "the key of agents' sessions is not a private file of 32 bytes: a new one is made");
     }
     getrandom::fill(&mut key)?;
-    let fresh = path.with_extension("new");
-    match std::fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = options(true).open(&fresh)?;
-    file.write_all(&key)?;
-    file.sync_all()?;
-    std::fs::rename(&fresh, path)?;
+    private_file::replace(path, &key)?;
     Ok(key)
 }
 

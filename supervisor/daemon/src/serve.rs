@@ -133,9 +133,10 @@ async fn serve_from(
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
     let hands_over = succession.lifeline.is_some();
     let mut reload = Reload::new(&config, Arc::clone(&http.options.tokens), roots.clone());
-    let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), stop.clone());
+    let rest = (http.listeners.ports(), stop.clone());
+    let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), rest);
     let Divided { shares, durable, lowered } = divided.clone();
-    let parts = Parts { own_ports: http.listeners.ports(), shares, durable, lowered, ..parts };
+    let parts = Parts { shares, lowered, durable, ..parts };
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     if let Err(error) = rights::restrict_calls() {
         assembly.end_sessions(config.stop).await;
@@ -287,7 +288,7 @@ fn parts(
     library_store: LibraryStore,
     (cgroups, succession): (Cgroups, Succession),
     (roots, worktree_clients): (Roots, WorktreeClients),
-    stop: CancellationToken,
+    (own_ports, stop): (Vec<u16>, CancellationToken),
 ) -> Parts {
     let namespace_maker = roots.agents().and_then(|agents| agents.starter().helper());
     let spawn = SpawnConfig {
@@ -321,7 +322,7 @@ fn parts(
         workspace_limits: config.workspaces,
         operator: config.operator.clone(),
         egress_socket: config.egress_socket.clone(),
-        own_ports: Vec::new(),
+        own_ports,
         stop,
         // A session has no terminal and no pipe of its client.
         stdin: None,

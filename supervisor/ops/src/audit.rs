@@ -2,8 +2,9 @@
 //!
 //! A change gets its line from its handler. A refusal before the handler (a right, a role, a row of another owner, an invalid
 //! value) gets its line here, from the function through which every verb returns. Refusals cost their sender nothing, so
-//! their lines are taken from a budget (`Budget`): above it they are only counted, and one line has the number. What an API
-//! refuses by itself it reports with [`VerbHandler::refused`](super::VerbHandler).
+//! their lines are taken from a budget (`Budget`): above it they are only counted, and one line has the number. Lines count for the
+//! quota of their owner; those of changes of an owner above its quota are taken from the same budget. What an API refuses by itself
+//! it reports with [`VerbHandler::refused`](super::VerbHandler).
 
 use super::verbs::Effect;
 use super::{ApiRefusal, Caller, Ops, VerbCall, now};
@@ -16,8 +17,8 @@ use vm_system_record::{AuditEntry, Owner, Write};
 
 /// The owner of lines of requests without a principal; no token and no user has this name.
 const NO_OWNER: &str = "(nobody)";
-/// Verb of a line with the number of unlisted refusals.
-const COUNT: &str = "refused";
+/// Verb of a line with the number of unlisted refusals and changes.
+const COUNT: &str = "unlisted";
 /// Outcome of such a line.
 const NOT_LISTED: &str = "NOT_LISTED";
 /// Longest subject (characters); the text comes from the client.
@@ -45,8 +46,9 @@ impl Ops {
         let (Caller { owner, api, .. }, verb) = (call.caller, call.verb);
         let subject = subject.to_string();
         match result {
-            Ok(_) => self.line(owner, api, verb, subject, "ok").await,
-            Err(error) => self.refusal(owner, api, verb, &subject, error.code.as_str()).await,
+            Ok(_) if !self.store.is_full(owner) => self.line(owner, api, verb, subject, "ok").await,
+            Ok(_) => self.budgeted_line(owner, api, verb, &subject, "ok").await,
+            Err(error) => self.budgeted_line(owner, api, verb, &subject, error.code.as_str()).await,
         }
     }
 
@@ -60,7 +62,7 @@ impl Ops {
     ) {
         let Caller { owner, admin, api } = call.caller;
         if matters(effect == Effect::Changes, *admin, code) {
-            self.refusal(owner, api, call.verb, subject, code.as_str()).await;
+            self.budgeted_line(owner, api, call.verb, subject, code.as_str()).await;
         }
     }
 
@@ -68,19 +70,20 @@ impl Ops {
     pub(super) async fn refused_by_api(&self, refusal: ApiRefusal) {
         let ApiRefusal { owner, api, what, from, code } = refusal;
         let owner = owner.unwrap_or_else(|| Owner::new(NO_OWNER));
-        self.refusal(&owner, api, &what, &from, code).await;
+        self.budgeted_line(&owner, api, &what, &from, code).await;
     }
 
-    async fn refusal(&self, owner: &Owner, api: &str, verb: &str, subject: &str, code: &str) {
+    /// A line, while the owner's budget lasts.
+    async fn budgeted_line(&self, owner: &Owner, api: &str, verb: &str, subject: &str, outcome: &str) {
         let verdict = self.refusals.take(owner, Instant::now());
         let Verdict::List { uncounted } = verdict else {
-            tracing::debug!(%owner, api, verb, code, "a refusal is counted and not listed: there are too many");
+            tracing::debug!(%owner, api, verb, outcome, "a line is counted and not written: there are too many");
             return;
         };
         if uncounted > 0 {
             self.count(owner, api, uncounted).await;
         }
-        self.line(owner, api, verb, shown(subject), code).await;
+        self.line(owner, api, verb, shown(subject), outcome).await;
     }
 
     /// Writes the due numbers of one owner or of all owners, before the log is read.

@@ -158,8 +158,9 @@ fn only_administrators(call: &VerbCall<'_>, what: &str) -> Result<(), OpError> {
     if call.caller.admin {
         return Ok(());
     }
-    Err(OpError::new(ErrorCode::NotPermitted, format!("only an administrator may {what}"))
-        .with_hint("repeat the request as root or as the user that the supervisor runs as"))
+    Err(OpError::new(ErrorCode::NotPermitted, format!("only an administrator may {what}")).with_hint(
+        "repeat the request as root, as the user that the daemon runs as, or with a token of role admin",
+    ))
 }
 
 fn unreadable(error: &io::Error) -> OpError {

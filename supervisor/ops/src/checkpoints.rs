@@ -17,6 +17,7 @@ impl Ops {
         session: &str,
         name: Option<String>,
     ) -> Result<Reply, OpError> {
+        self.check_quota(call)?;
         let name = name.as_deref().map(checkpoint_name).transpose()?;
         let id = self.visible(call, session).await?;
         let result = self.runtime.checkpoint_session(id, name).await;

@@ -284,8 +284,9 @@ fn refused(why: &DurableRefusal, execution: ExecutionId) -> OpError {
         DurableRefusal::NoVariable => OpError::new(ErrorCode::NotFound, message)
             .with_details(&details)
             .with_hint("`vm-system program state` lists the variables of each frame"),
-        DurableRefusal::NameTaken => OpError::new(ErrorCode::Conflict, message)
-            .with_hint("choose another name, or end the other execution first"),
+        DurableRefusal::NameTaken => OpError::new(ErrorCode::Conflict, message).with_hint(
+            "choose another name, or end the other execution first: cancel (`vm-system exec cancel NAME`)",
+        ),
         DurableRefusal::NoWorker(_) => {
             OpError::new(ErrorCode::CapacityExceeded, message).with_details(&details)
         }

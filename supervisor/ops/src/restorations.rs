@@ -187,11 +187,15 @@ impl Ops {
     }
 
     /// Adds to the facts of an ended session whether it can be restored, as far as its first events show.
-    pub(super) async fn with_restorability(&self, mut session: Session) -> Result<Session, OpError> {
+    pub(super) async fn with_restorability(
+        &self,
+        call: &VerbCall<'_>,
+        mut session: Session,
+    ) -> Result<Session, OpError> {
         if session.engine == Engine::Cvm || !has_ended(&session) {
             return Ok(session);
         }
-        let fact = match RepeatedInputs::is_possible(&self.store, session.id).await? {
+        let fact = match RepeatedInputs::is_possible(&self.reads_of(call.caller), session.id).await? {
             Ok(()) => serde_json::json!({
                 "possible": true,
                 "command": format!("vm-system session restore {}", session.id),

@@ -113,7 +113,7 @@ impl Ops {
             Ok(())
         } else {
             Err(OpError::new(ErrorCode::NotPermitted, "only an administrator may stop the supervisor")
-                .with_hint("repeat the request as root or as the user that the supervisor runs as"))
+                .with_hint("repeat the request as root, as the user that the daemon runs as, or with a token of role admin"))
         };
         self.audit(call, "", &result).await;
         result?;

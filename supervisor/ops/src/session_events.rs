@@ -9,6 +9,7 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::SESSION_EVENTS_WAIT_MS;
 use vm_system_protocol::model::SessionStatus;
 use vm_system_record::Scope;
+use vm_system_store::StoreHandle;
 
 /// Most events of a response.
 const EVENTS_MAX: u32 = 1_000;
@@ -23,7 +24,8 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let limit = rows_of(limit, EVENTS_MAX)?;
         let id = self.session(call, session).await?.session.id;
-        let watch = wait.then(|| self.store.watch_session(id));
+        let store = self.reads_of(call.caller);
+        let watch = wait.then(|| store.watch_session(id));
         let until = Instant::now() + Duration::from_millis(SESSION_EVENTS_WAIT_MS);
         loop {
             let mut changed = watch.as_ref().map(|watch| Box::pin(watch.changed()));
@@ -31,8 +33,8 @@ impl Ops {
                 changed.as_mut().enable();
             }
             // Before its events are read, so that none of them is missed.
-            let has_ended = self.has_ended(id).await?;
-            let events = self.store.session_events(id, after_seq, limit).await.map_err(stored)?;
+            let has_ended = has_ended(&store, id).await?;
+            let events = store.session_events(id, after_seq, limit).await.map_err(stored)?;
             let is_last = has_ended && events.len() < limit as usize;
             let Some(changed) = changed.filter(|_| events.is_empty() && !is_last) else {
                 return Ok(Reply::SessionEvents(SessionEventPage { events, is_last }));
@@ -48,10 +50,10 @@ impl Ops {
             }
         }
     }
+}
 
-    /// Ended, or deleted since.
-    async fn has_ended(&self, id: SessionId) -> Result<bool, OpError> {
-        let row = self.store.session(&Scope::All, id).await.map_err(stored)?;
-        Ok(row.is_none_or(|row| matches!(row.session.status, SessionStatus::Closed | SessionStatus::Crashed)))
-    }
+/// Ended, or deleted since.
+async fn has_ended(store: &StoreHandle, id: SessionId) -> Result<bool, OpError> {
+    let row = store.session(&Scope::All, id).await.map_err(stored)?;
+    Ok(row.is_none_or(|row| matches!(row.session.status, SessionStatus::Closed | SessionStatus::Crashed)))
 }

@@ -244,7 +244,7 @@ impl Ops {
     pub(super) async fn session_get(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let row = self.session(call, session).await?;
         let session = self.current(row.session, &self.live_programs());
-        Ok(Reply::Session(Box::new(self.with_restorability(session).await?)))
+        Ok(Reply::Session(Box::new(self.with_restorability(call, session).await?)))
     }
 
     pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {

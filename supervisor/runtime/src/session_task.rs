@@ -37,7 +37,8 @@ use vm_system_spawn::{ForkError, LibrarySet, SpawnError, Spawner, WorkerExit, Wo
 /// Longest time to read the messages that a worker sent before its exit.
 const FINAL_MESSAGES: Duration = Duration::from_secs(1);
 
-/// Requests that may wait for the guard copy, which takes about a millisecond.
+/// Requests that may wait while the session is busy briefly: for the guard copy, about a millisecond, or for the end of a cancelled
+/// execution.
 const EARLY_REQUESTS: usize = 16;
 
 type Spawning = Pin<Box<dyn Future<Output = Result<(WorkerHandle, Spawner), SpawnError>> + Send>>;
@@ -60,7 +61,7 @@ pub(super) struct SessionTask {
     inbox: mpsc::Receiver<Command>,
     /// Answers that wait for an adopted worker to repeat its question.
     early_answers: Vec<Command>,
-    /// Requests that wait for the guard copy.
+    /// Requests that wait while the session is busy briefly.
     early_requests: VecDeque<Command>,
     taking_over: Option<TakingOver>,
     clock: Clock,
@@ -287,9 +288,9 @@ impl SessionTask {
         }
     }
 
-    /// The requests that waited for the guard copy, one after the other.
+    /// The requests that waited, one after the other.
     fn make_early_requests(&mut self, actions: &mut Vec<Action>) {
-        while !self.machine.is_making_guard()
+        while !self.machine.is_busy_briefly()
             && let Some(request) = self.early_requests.pop_front()
         {
             self.command(request, actions);
@@ -322,7 +323,7 @@ impl SessionTask {
     }
 
     fn command(&mut self, command: Command, actions: &mut Vec<Action>) {
-        let waits = command.needs_idle_session() && self.machine.is_making_guard();
+        let waits = command.needs_idle_session() && self.machine.is_busy_briefly();
         if waits && self.early_requests.len() < EARLY_REQUESTS {
             return self.early_requests.push_back(command);
         }

@@ -254,7 +254,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Whether it needs an idle session: it waits while the guard copy is made.
+    /// Whether it needs an idle session: it waits while the session is busy briefly.
     pub(super) const fn needs_idle_session(&self) -> bool {
         matches!(
             self,

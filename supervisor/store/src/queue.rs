@@ -369,7 +369,7 @@ impl Queue {
         urgency: Urgency,
     ) -> Result<Ticket, StoreError> {
         let content_bytes = bytes(&batch);
-        let units = u32::try_from(1 + content_bytes / UNIT_BYTES).unwrap_or(UNITS).min(UNITS);
+        let units = u32::try_from(1 + content_bytes / UNIT_BYTES).unwrap_or(u32::MAX);
         let booking = match &lane {
             Lane::Owner(owner) if batch.0.iter().any(has_state) => {
                 let booked = self.admission.book(owner, file_bytes(&batch), Instant::now());
@@ -415,8 +415,10 @@ impl Queue {
         if let Ok(own) = Arc::clone(&gate.own).try_acquire_many_owned(units) {
             return Ok(Admitted { _gate: gate, _permits: [Some(own), None] });
         }
+        // However large it is: one that is larger leaves the rest to the other lanes. What gathers it bounds its memory.
+        let units = units.min(LANE_UNITS);
         // All are closed together with the queue.
-        let lane = Arc::clone(&gate.lane).acquire_many_owned(units.min(LANE_UNITS)).await;
+        let lane = Arc::clone(&gate.lane).acquire_many_owned(units).await;
         let lane = lane.map_err(|_| StoreError::Closed)?;
         let common = Arc::clone(&self.capacity).acquire_many_owned(units).await;
         let common = common.map_err(|_| StoreError::Closed)?;

@@ -86,6 +86,11 @@ fn a_program_is_driven_with_the_basic_tools_alone() {
     }
     let again = call("cancel", json!({ "executionId": "one" }));
     assert_eq!(again["structuredContent"]["status"], "ok", "an ended execution keeps its status: {again}");
+    let expected = "Nothing to cancel: one had already ended (ok). get_execution executionId=one shows its result; start begins \
+                    another execution.";
+    assert_eq!(text(&again), expected);
+    let taken = call("start", json!({ "programId": "p", "executionId": "three" }));
+    assert!(taken["isError"] == true && text(&taken).contains(": choose another name, or end"), "{taken}");
 }
 
 #[test]
@@ -102,4 +107,23 @@ fn the_life_of_a_session_is_read_in_parts() {
     assert_eq!((&part["events"][0]["type"], &part["events"][2]["detail"]), (&json!("ready"), &json!("ok")));
     let rest = agent.data("session_events", json!({ "sessionId": id, "after": 4 }));
     assert_eq!((&rest["events"][0]["type"], &rest["truncated"]), (&json!("closed"), &json!(false)), "{rest}");
+}
+
+#[test]
+fn the_call_after_a_cancelled_one_never_finds_its_session_busy() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    let session = agent.data("session_create", json!({ "worktree": home.place.worktree() }));
+    let id = session["sessionId"].clone();
+    for round in 0..50 {
+        let endless = json!({ "sessionId": id, "code": "for (;;) {}" });
+        let request =
+            agent.send_request("tools/call", json!({ "name": "session_eval", "arguments": endless }));
+        agent.send_line(
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": request } })
+                .to_string(),
+        );
+        let value = agent.tool("session_eval", json!({ "sessionId": id, "code": "1 + 1" }));
+        assert_eq!(value["structuredContent"]["result"], 2, "{round}: {value}");
+    }
 }

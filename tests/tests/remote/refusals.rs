@@ -100,6 +100,38 @@ fn a_token_that_is_replaced_ends_its_connections() {
 }
 
 #[test]
+fn a_token_that_is_removed_ends_its_streams() {
+    let daemon = daemon(User::AsStarted, "");
+    let url = unix_url(&daemon);
+    let opened = |owner: &str| {
+        let id = session(&daemon, &url, owner, owner);
+        let mut http = Http::unix(&daemon.place.http_socket()).bearer(&format!("{owner}-token"));
+        let code = serde_json::json!({ "session_id": id, "input": "CC('wait')" });
+        let started = http.post("/api/v1/executions/repl?wait=false", &code);
+        let execution = started.json()["id"].as_str().expect("an id").to_owned();
+        [format!("sessions/{id}"), format!("executions/{execution}")].map(|of| {
+            let mut http = Http::unix(&daemon.place.http_socket()).bearer(&format!("{owner}-token"));
+            let (path, accept) = (format!("/api/v1/{of}/events"), [("accept", "text/event-stream")]);
+            http.send(&http.request_bytes("GET", &path, &accept, None));
+            assert_eq!(http.head().expect("a head").0, 200, "{path}");
+            http
+        })
+    };
+    let mut bobs = opened("bob");
+    let alices = opened("alice");
+    write_tokens(&daemon.place, &["bob"]);
+    daemon.hang_up();
+    for mut stream in alices {
+        // One that goes on sends heartbeats.
+        let sent = std::iter::from_fn(|| stream.chunk()).take(10).count();
+        assert!(sent < 10, "alice's token is removed and her stream is open");
+    }
+    let first = bobs.each_mut().map(|http| http.chunk().expect("it goes on"));
+    assert!(first.iter().all(|chunk| !chunk.is_empty()));
+    daemon.stop();
+}
+
+#[test]
 fn requests_that_are_no_upgrade_of_a_program_are_refused() {
     let daemon = daemon(User::AsStarted, "");
     let address = daemon.addresses()[0];

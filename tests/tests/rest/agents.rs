@@ -137,6 +137,16 @@ fn methods_of_the_older_generation_do_not_exist_in_the_newer_one() {
             );
         }
     }
+    // `Mcp-Name` is required of methods that exist.
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        let params = json!({ "_meta": meta, "uri": "vm://executions/e" });
+        let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        let fields = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
+        let (response, reply) = post(&mut http, &fields, &message);
+        let error = &reply["error"];
+        assert_eq!((response.status, &error["code"], &reply["id"]), (404, &json!(-32_601), &json!(7)));
+        assert_eq!(error["data"]["method"], method, "{reply}");
+    }
 }
 
 #[test]

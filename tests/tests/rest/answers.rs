@@ -160,6 +160,20 @@ fn options_names_the_methods_of_a_resource() {
     daemon.stop();
 }
 
+#[test]
+fn a_number_out_of_range_is_refused_with_its_parameter_and_its_bounds() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    for wrong in ["4294967296", "18446744073709551616", "-1", "0", "1.5", "1e3", "+1", "many", "%201"] {
+        let response = http.get(&format!("{TEMPLATES}?limit={wrong}"));
+        assert_eq!((response.status, response.code().as_str()), (400, "VALIDATION_ERROR"), "{wrong}");
+        let message = &response.json()["error"]["message"];
+        assert_eq!(message, "limit must be a whole number from 1 to 4294967295", "{wrong}");
+    }
+    assert_eq!(http.get(&format!("{TEMPLATES}?limit=4294967295")).status, 200);
+    daemon.stop();
+}
+
 /// Not JavaScript: read as TypeScript, and refused under the name of a JavaScript file.
 const ONLY_TYPESCRIPT: &[&str] = &[
     "enum Color { Red, Green }",

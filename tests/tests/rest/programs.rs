@@ -39,6 +39,25 @@ fn an_error_of_a_source_has_its_position() {
     let details = &response.json()["error"]["details"];
     assert_eq!((&details["line"], &details["snippet"]), (&json!(2), &json!("  return 1 +;")), "{details}");
     assert!(details["column"].is_u64(), "{details}");
+    let mut message = |name: &str, source: &str, typescript: Option<bool>| {
+        let body = json!({ "name": name, "source": source, "typescript": typescript });
+        let response = http.post("/api/v1/programs", &body);
+        assert_eq!(response.status, 422, "{}", response.text());
+        response.json()["error"]["message"].as_str().expect("a text").to_owned()
+    };
+    for (name, source, language, end) in [
+        ("p", "function main() { return 1 +; }", None, "(read as JavaScript)"),
+        ("p", "interface A { x: number }\nlet y: = 1", None, "(read as TypeScript)"),
+        ("p.js", "let x: number = 1;", None, "(read as JavaScript; it is TypeScript)"),
+        ("p", "let x: number = 1;", Some(false), "(read as JavaScript; it is TypeScript)"),
+    ] {
+        let shown = message(name, source, language);
+        assert!(shown.ends_with(end) && shown.matches("read as").count() == 1, "{shown}");
+    }
+    for (source, language) in [("let x = ;", Some(true)), ("let x = ;", Some(false)), ("nosuch()", None)] {
+        let shown = message("p", source, language);
+        assert!(!shown.contains("read as"), "{shown}");
+    }
     drop(http);
     daemon.stop();
 }

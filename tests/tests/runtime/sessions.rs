@@ -15,6 +15,7 @@ cases! {
     events_are_stored_as_they_were_returned,
     the_second_execution_is_refused_at_once,
     cancel_ends_the_execution_and_the_session_continues,
+    the_next_request_waits_for_the_end_of_a_cancelled_execution,
     close_first_cancels_the_running_execution,
     a_follower_receives_every_event_once,
     a_response_can_come_before_the_end,
@@ -88,6 +89,19 @@ async fn cancel_ends_the_execution_and_the_session_continues() {
     assert_eq!(ended.error.expect("an error").code, "CANCELLED");
     world.runtime.cancel_execution(execution).await.expect("cancelling what has ended is fine");
     world.assert_unharmed(session).await;
+    world.end().await;
+}
+
+async fn the_next_request_waits_for_the_end_of_a_cancelled_execution() {
+    let world = World::new().await;
+    let session = world.session().await;
+    for _ in 0..30 {
+        let execution = world.busy(session, "spin").await;
+        world.runtime.cancel_execution(execution).await.expect("cancelled");
+        world.assert_unharmed(session).await;
+        let ended = world.stored_execution(execution).await.expect("a row");
+        assert_eq!(ended.status, ExecutionStatus::Cancelled);
+    }
     world.end().await;
 }
 

@@ -191,7 +191,8 @@ fn engine_answer(answer: TaskAnswer) -> PauseAnswer {
 fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDurable {
     let attempt = |typescript| {
         let options = CompileOptions { filename: file_name.to_owned(), typescript, plain_script: false };
-        compile(source, &options).map(|program| (program, typescript)).map_err(|errors| errors.0)
+        let language = if typescript { "TypeScript" } else { "JavaScript" };
+        compile(source, &options).map(|program| (program, typescript)).map_err(|errors| (errors.0, language))
     };
     let result = match typescript {
         Some(typescript) => attempt(typescript),
@@ -200,7 +201,7 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
             // A text that is TypeScript, with something that programs do not have; else the attempt with the later first error
             // has the more useful message.
             Err(typed)
-                if typed.iter().all(CompileError::is_unsupported) || place(&typed) >= place(&script) =>
+                if typed.0.iter().all(CompileError::is_unsupported) || place(&typed.0) > place(&script.0) =>
             {
                 Err(typed)
             }
@@ -216,7 +217,17 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
             let message = format!("the compiled program has {} bytes, more than {CODE_BYTES}", code.len());
             FromDurable::NotCompiled(vec![Diagnostic { message, line: 1, column: 1, snippet: String::new() }])
         }
-        Err(errors) => {
+        Err((mut errors, language)) => {
+            // What is not there is missing in both languages.
+            let is_syntax =
+                |error: &CompileError| !error.is_unsupported() && !error.message.contains("` is not defined");
+            if let Some(first) = errors.first_mut().filter(|first| is_syntax(first)) {
+                if typescript.is_none() {
+                    first.message.extend([" (read as ", language, ")"]);
+                } else if typescript == Some(false) && has_typescript(source) && attempt(true).is_ok() {
+                    first.message.push_str(" (read as JavaScript; it is TypeScript)");
+                }
+            }
             FromDurable::NotCompiled(errors.into_iter().take(DIAGNOSTICS).map(diagnostic).collect())
         }
     }

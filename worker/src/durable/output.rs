@@ -48,6 +48,15 @@ impl EventBatch {
     }
 }
 
+/// Cuts a text to `most` bytes; the end says how many it had.
+pub(super) fn truncate(text: &mut String, most: usize) {
+    if text.len() > most {
+        let mark = format!("... [truncated: the text has {} bytes]", text.len());
+        text.truncate(text.floor_char_boundary(most - mark.len()));
+        text.push_str(&mark);
+    }
+}
+
 /// Cuts a text to about `most` bytes and marks it.
 pub(super) fn cut(text: &mut String, most: usize) {
     if text.len() > most {

@@ -93,8 +93,8 @@ fn end(outcome: RunOutcome) -> End {
         RunOutcome::Done { json, .. } => End::Ok { result: JsonText::from_untrusted(json) },
         RunOutcome::Throw(text) => {
             let (mut stack, mut message) = (text.clone(), thrown(&text).to_owned());
-            super::output::cut(&mut stack, MESSAGE_BYTES);
-            super::output::cut(&mut message, MESSAGE_BYTES);
+            super::output::truncate(&mut stack, MESSAGE_BYTES);
+            super::output::truncate(&mut message, MESSAGE_BYTES);
             End::Threw { message, stack }
         }
         RunOutcome::Limit(VmLimitKind::Output) => End::Limit(DurableLimit::Output),

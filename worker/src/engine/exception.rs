@@ -4,8 +4,11 @@
 use super::inspect::{self, Inspector};
 use super::position::shown_name;
 use super::state::SharedState;
+use super::sys;
 use rquickjs::function::This;
 use rquickjs::{Array, Ctx, Function, Object, Value};
+use vm_system_inspect::CUT_MARK;
+use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
 /// Frames of the prelude, which are not shown.
 pub(super) const PRELUDE_PREFIX: &str = "vm:";
@@ -49,6 +52,17 @@ fn cause<'js>(inspector: &Inspector<'js>, error: &Object<'js>) -> String {
     code.map_or_else(|| format!(" [cause: {header}]"), |code| format!(" [cause: {header}, code {code}]"))
 }
 
+/// Cuts the text of an error to the limit of an event; one that was cut says how long the message is (UTF-16 units).
+fn fitted(text: String, length: usize) -> String {
+    if text.len() <= EVENT_TEXT_BYTES && !inspect::is_cut(&text) {
+        return text;
+    }
+    let mark = format!("... [truncated: the message has {length} characters]");
+    let begin = text.strip_suffix(CUT_MARK).unwrap_or(&text);
+    let end = begin.floor_char_boundary(EVENT_TEXT_BYTES - mark.len());
+    format!("{}{mark}", &begin[..end])
+}
+
 /// Describes a thrown value.
 pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<'js>) -> Described {
     let inspector = Inspector::new(ctx, state);
@@ -66,7 +80,11 @@ pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<
             };
             let shown = with_hint(message.clone()) + &cause(&inspector, error);
             let stack = stack.replacen(&message, &shown, 1);
-            Described { message: inspect::cut(shown), stack: inspect::cut(stack) }
+            let length = inspector
+                .own_data(error, "message")
+                .and_then(|text| text.as_string().map(sys::string_units))
+                .unwrap_or_default();
+            Described { message: fitted(shown, length), stack: fitted(stack, length) }
         }
         None => Described {
             message: inspect::cut(format!("Uncaught {}", inspector.inspect(thrown))),

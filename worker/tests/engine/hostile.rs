@@ -200,6 +200,18 @@ fn a_long_text_is_printed_whole_in_several_events() {
 }
 
 #[test]
+fn an_error_that_is_cut_says_how_long_its_message_is() {
+    let mut engine = Engine::new();
+    let done = engine.repl("throw new RangeError('\u{e4}'.repeat(600_000))");
+    let Outcome::Exception { message } = done.outcome else { panic!("{:?}", done.outcome) };
+    assert!(message.starts_with("RangeError: \u{e4}\u{e4}"), "{}", &message[..40]);
+    assert!(message.ends_with("... [truncated: the message has 600000 characters]"), "{}", message.len());
+    assert!(message.len() <= EVENT_TEXT_BYTES);
+    let done = engine.repl("throw new RangeError('short')");
+    assert_eq!(done.outcome, Outcome::Exception { message: "RangeError: short".to_owned() });
+}
+
+#[test]
 fn a_value_that_is_cut_says_so_with_its_size() {
     let mut engine = Engine::new();
     let mut value = |kb, source: &str| {

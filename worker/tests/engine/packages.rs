@@ -123,6 +123,45 @@ fn a_missing_module_names_the_files_that_required_it() {
 }
 
 #[test]
+fn a_missing_module_names_the_neighbour_that_was_meant() {
+    let mut engine = Engine::new()
+        .file("x.ts", "export const a: number = 1")
+        .file("data.json", "{}")
+        .file("lib/index.ts", "export const a = 1")
+        .file("sub/y.mts", "export const a = 1");
+    for (specifier, meant) in [
+        ("./x", "./x.ts"),
+        ("./x.js", "./x.ts"),
+        ("./data", "./data.json"),
+        ("./lib", "./lib/index.ts"),
+        ("./lib/", "./lib/index.ts"),
+        ("./sub/y.mjs", "./sub/y.mts"),
+    ] {
+        let import =
+            format!("try {{ await import('{specifier}') }} catch (e) {{ e.message.split('\\n')[1] }}");
+        assert_eq!(engine.value(&import), format!("'Did you mean to import \"{meant}\"?'"), "{specifier}");
+    }
+    for (specifier, meant) in [("./x", "./x.ts"), ("./lib", "./lib/index.ts")] {
+        let require =
+            format!("try {{ require('{specifier}') }} catch (e) {{ e.message.split('\\n').at(-1) }}");
+        assert_eq!(engine.value(&require), format!("'Did you mean to require \"{meant}\"?'"), "{specifier}");
+    }
+    let none = "try { await import('./none') } catch (e) { e.message }";
+    assert_eq!(engine.value(none), "\"Cannot find module 'none' imported from repl\"");
+}
+
+#[test]
+fn relative_paths_of_input_are_those_of_the_worktree_first_and_then_beneath_the_roots() {
+    let mut engine = Engine::new()
+        .file("lib/a.js", "module.exports = 'lib/a'")
+        .file("lib/lib/a.js", "module.exports = 'lib/lib/a'")
+        .file("lib/b.js", "module.exports = 'lib/b'");
+    engine.policy.resolver.roots = vec!["lib".to_owned()];
+    assert_eq!(engine.value("[require('./lib/a'), require('./b')]"), "[ 'lib/a', 'lib/b' ]");
+    assert_eq!(engine.value("require('lib/a')"), "'lib/lib/a'", "other specifiers begin at the roots");
+}
+
+#[test]
 fn es_modules_can_be_required_unless_they_await() {
     let mut engine = Engine::new()
         .file("plain.mjs", "export const a = 1; export let b = 2; globalThis.ran = (globalThis.ran ?? 0) + 1")

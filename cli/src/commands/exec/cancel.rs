@@ -14,7 +14,7 @@ pub(crate) async fn run(context: &Context, args: ExecutionArg) -> Result<u8, Cli
     let id = execution.id.to_string();
     let line = match execution.status {
         status if status.is_final() && status != ExecutionStatus::Cancelled => {
-            format!("Execution {id} had already ended: {status}")
+            format!("Execution {id} had already ended: {status} (`vm-system exec get {id}` shows its result)")
         }
         _ => format!("Cancelled execution: {id}"),
     };

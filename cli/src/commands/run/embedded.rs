@@ -13,7 +13,7 @@ use vm_system_protocol::model::{Limits, Settings};
 /// Most events of a script that is run by hand; higher than the default because a report may be long.
 const MAX_EVENTS: u32 = 1_000_000;
 /// Most output of a script that is run by hand (KiB).
-const MAX_OUTPUT_KB: u32 = 64 * 1024;
+pub(super) const MAX_OUTPUT_KB: u32 = 64 * 1024;
 
 /// The embedded supervisor.
 pub(crate) struct EmbeddedRun {

@@ -15,8 +15,8 @@ use super::{ids, realm};
 use crate::heap::Heap;
 use crate::heap::base::Base;
 use crate::ops::Instruction;
-use crate::value::Value;
-use std::collections::HashSet;
+use crate::value::{Id, Value};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 /// The generations that are kept as bytes, each with its checksum; the index is the number less one. Append only.
@@ -50,6 +50,8 @@ pub(crate) struct GlobalNames {
     pub globals: HashSet<String>,
     /// Methods of the objects that are the host's, by the object's name
     pub of_host: [(&'static str, HashSet<String>); 3],
+    /// Members of the other global objects and constructors (`Math`, `Array`), own and inherited, by the object's name
+    pub of_builtins: HashMap<String, HashSet<String>>,
 }
 
 /// The names of the newest generation.
@@ -57,13 +59,25 @@ pub(crate) fn newest_names() -> &'static GlobalNames {
     static NAMES: OnceLock<GlobalNames> = OnceLock::new();
     NAMES.get_or_init(|| {
         let heap = Heap::over(&newest().base, u64::MAX);
-        let names = |object| {
+        let names = |object| -> HashSet<String> {
             let keys = heap.obj(object).props.iter().filter(|p| !heap.key_is_symbol(p.key));
             keys.filter_map(|p| p.key.as_cell()).map(|text| heap.str(text).to_utf8()).collect()
         };
+        let with_inherited = |object: Id| {
+            let chain = std::iter::successors(Some(object), |object| heap.obj(*object).proto.some());
+            chain.flat_map(names).collect()
+        };
         let of_host =
             [("console", names(ids::CONSOLE)), ("fs", names(ids::FS)), ("crypto", names(ids::CRYPTO))];
-        GlobalNames { globals: names(ids::GLOBAL), of_host }
+        let of_builtins = heap.obj(ids::GLOBAL).props.iter().filter_map(|p| {
+            let name = heap.str(p.key.as_cell()?).to_utf8();
+            let is_builtin = name.starts_with(|first: char| first.is_ascii_uppercase());
+            match p.value {
+                Value::Obj(object) if is_builtin => Some((name, with_inherited(object))),
+                _ => None,
+            }
+        });
+        GlobalNames { globals: names(ids::GLOBAL), of_host, of_builtins: of_builtins.collect() }
     })
 }
 

@@ -8,6 +8,7 @@ use super::request::{self, Outgoing, QueuedFrame};
 use super::{ControlLimits, ServerState};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
@@ -45,6 +46,20 @@ pub(super) enum Disconnect {
     IdInUse(u32),
     #[error(transparent)]
     Frame(#[from] FrameError),
+}
+
+impl Disconnect {
+    /// Whether clients leave like this: nothing is wrong.
+    pub(super) fn is_usual(&self) -> bool {
+        match self {
+            Self::Evicted | Self::Left => true,
+            // A client left while a response was sent to it.
+            Self::Frame(FrameError::Io(error)) => {
+                matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// State that all connections share.

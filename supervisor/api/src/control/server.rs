@@ -238,7 +238,7 @@ async fn client(
     };
     match ended {
         Ok(()) => tracing::debug!(client = number, "client left"),
-        Err(reason @ (Disconnect::Evicted | Disconnect::Left)) => {
+        Err(reason) if reason.is_usual() => {
             tracing::debug!(client = number, uid, pid, %reason, "client left");
         }
         Err(reason) => tracing::warn!(client = number, uid, pid, %reason, "client disconnected"),

@@ -32,7 +32,7 @@ impl UpgradedClients {
         };
         match ended {
             Ok(()) => tracing::debug!(%owner, "client left"),
-            Err(reason @ (Disconnect::Evicted | Disconnect::Left)) => {
+            Err(reason) if reason.is_usual() => {
                 tracing::debug!(%owner, %reason, "client left");
             }
             Err(reason) => tracing::warn!(%owner, %reason, "client disconnected"),

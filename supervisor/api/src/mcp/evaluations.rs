@@ -2,6 +2,7 @@
 //! client's next request to the session waits for that instead of being refused.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
@@ -14,7 +15,11 @@ const END: Duration = Duration::from_secs(15);
 
 /// The evaluations of all clients of one server.
 #[derive(Default)]
-pub(super) struct Evaluations(Mutex<HashMap<Uuid, Evaluation>>);
+pub(super) struct Evaluations {
+    running: Mutex<HashMap<Uuid, Evaluation>>,
+    /// Cancelled evaluations that have ended.
+    cancelled_ends: AtomicU64,
+}
 
 struct Evaluation {
     owner: Option<Owner>,
@@ -26,23 +31,27 @@ struct Evaluation {
 pub(super) struct RunningEvaluation<'a> {
     all: &'a Evaluations,
     id: Uuid,
+    /// Cancelled evaluations that had ended at its begin.
+    earlier_ends: u64,
 }
 
 impl Evaluations {
     fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Evaluation>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An evaluation that the client cancels with this token.
     pub(super) fn begin(&self, owner: Option<Owner>, cancelled: CancellationToken) -> RunningEvaluation<'_> {
         let id = Uuid::new_v4();
+        let earlier_ends = self.cancelled_ends.load(Ordering::SeqCst);
         self.lock().insert(id, Evaluation { owner, cancelled, ended: CancellationToken::new() });
-        RunningEvaluation { all: self, id }
+        RunningEvaluation { all: self, id, earlier_ends }
     }
 }
 
 impl RunningEvaluation<'_> {
-    /// Waits until the owner's cancelled evaluations have ended; false if there are none, or if they do not end.
+    /// After a refusal because the session is busy: waits until the owner's cancelled evaluations have ended. False if there are none,
+    /// if none has ended since this one began, or if they do not end.
     pub(super) async fn after_cancelled(&self) -> bool {
         let ends: Vec<CancellationToken> = {
             let all = self.all.lock();
@@ -58,13 +67,21 @@ impl RunningEvaluation<'_> {
                 end.cancelled().await;
             }
         };
-        !ends.is_empty() && timeout(END, all_end).await.is_ok()
+        // One that occupied the session when the request was refused may have ended by now.
+        let is_any = !ends.is_empty() || self.all.cancelled_ends.load(Ordering::SeqCst) != self.earlier_ends;
+        is_any && timeout(END, all_end).await.is_ok()
     }
 }
 
 impl Drop for RunningEvaluation<'_> {
     fn drop(&mut self) {
-        if let Some(evaluation) = self.all.lock().remove(&self.id) {
+        let mut all = self.all.lock();
+        if let Some(evaluation) = all.remove(&self.id) {
+            // Under the lock: a reader sees the evaluation, or that it has ended.
+            if evaluation.cancelled.is_cancelled() {
+                self.all.cancelled_ends.fetch_add(1, Ordering::SeqCst);
+            }
+            drop(all);
             evaluation.ended.cancel();
         }
     }

@@ -9,6 +9,7 @@ mod sessions;
 pub use ended::EndedSessions;
 pub use sessions::SessionKey;
 
+use super::server::OLDER_METHODS;
 use super::{CLIENT_CHARS, McpBackend, McpClient, McpServer, VerbFuture, key_of_client};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::request::Parts;
@@ -16,12 +17,13 @@ use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 use errors::NoSession;
 use http_body_util::Full;
 use rmcp::handler::server::ServerHandler;
-use rmcp::model::Extensions;
+use rmcp::model::{Extensions, ProtocolVersion};
 use rmcp::transport::streamable_http_server::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use sessions::{Handshakes, SessionClaim, SessionIds};
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -44,6 +46,8 @@ const BODY_BYTES: usize = 16 << 20;
 /// Bodies above the limit of the REST API that are handled at a time: they occupy memory.
 const LARGE_BODIES: ShareLimits = ShareLimits { per_owner: 8, ..ShareLimits::of(32) };
 const SESSION_HEADER: &str = "mcp-session-id";
+const VERSION_HEADER: &str = "mcp-protocol-version";
+const NAME_HEADER: &str = "mcp-name";
 /// Query parameter that names a client; distinguishes the clients of one owner.
 const CLIENT_PARAMETER: &str = "client";
 /// Query parameter with the sets of tools that are listed.
@@ -163,6 +167,9 @@ impl<S: ServerHandler> McpHttp<S> {
 
     /// Handles one request of a caller; `body` is complete.
     pub async fn answer(&self, caller: Caller, mut parts: Parts, body: Bytes) -> Response<Body> {
+        if let Some(method) = removed_method(&parts, &body) {
+            return errors::unknown_method(&body, &method);
+        }
         let owner = caller.owner.clone();
         let id = parts.headers.get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
         let (mut begun, mut restoring) = (None, None);
@@ -334,12 +341,26 @@ impl<S: ServerHandler> McpHttp<S> {
 
 /// Whether a message begins a session.
 fn begins(body: &[u8]) -> bool {
+    method_of(body).is_some_and(|method| method == "initialize")
+}
+
+fn method_of(body: &[u8]) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Message<'a> {
         #[serde(borrow)]
-        method: std::borrow::Cow<'a, str>,
+        method: Cow<'a, str>,
     }
-    serde_json::from_slice::<Message<'_>>(body).is_ok_and(|message| message.method == "initialize")
+    serde_json::from_slice::<Message<'_>>(body).ok().map(|message| message.method)
+}
+
+/// The method of a request without `Mcp-Name`, if the request's generation of the protocol has removed it. The SDK's service would
+/// report the missing header, which the specification requires of existing methods only.
+fn removed_method(parts: &Parts, body: &[u8]) -> Option<String> {
+    let version = parts.headers.get(VERSION_HEADER)?.to_str().ok()?;
+    if version < ProtocolVersion::NO_INITIALIZE.as_str() || parts.headers.contains_key(NAME_HEADER) {
+        return None;
+    }
+    method_of(body).filter(|method| OLDER_METHODS.contains(&method.as_ref())).map(Cow::into_owned)
 }
 
 /// The backend for agents over HTTP: without files; the HTTP listener has identified the caller.

@@ -104,6 +104,13 @@ impl From<OpError> for ToolError {
             message.push_str(". ");
             message.push_str(next);
         }
+        // What is taken, and what to do about it, depends on the tool.
+        if error.code == ErrorCode::Conflict
+            && let Some(hint) = &error.hint
+        {
+            message.push_str(": ");
+            message.push_str(hint);
+        }
         // The hint is the source line with a caret below.
         if error.code == ErrorCode::CompileError
             && let Some(hint) = &error.hint

@@ -49,7 +49,7 @@ const KNOWN_METHODS: &[&str] = &[
 ];
 
 /// Those that the newer generation of the protocol does not have.
-const OLDER_METHODS: &[&str] = &["initialize", "resources/subscribe", "resources/unsubscribe"];
+pub(super) const OLDER_METHODS: &[&str] = &["initialize", "resources/subscribe", "resources/unsubscribe"];
 
 /// One server for one or many clients. Cheap to clone.
 #[derive(Clone)]
@@ -268,8 +268,7 @@ impl ServerHandler for McpServer {
             let why = format!("Invalid parameters of {method}");
             return Err(ErrorData::invalid_params(why, Some(json!({ "method": method }))));
         }
-        let why = format!("Method not found: {method}");
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, Some(json!({ "method": method }))))
+        Err(method_not_found(&method))
     }
 
     async fn list_prompts(
@@ -323,6 +322,12 @@ impl ServerHandler for McpServer {
         })?;
         Ok(read.into())
     }
+}
+
+/// The error for a method that does not exist, or does not any more.
+pub(super) fn method_not_found(method: &str) -> ErrorData {
+    let why = format!("Method not found: {method}");
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, Some(json!({ "method": method })))
 }
 
 fn too_many() -> ErrorData {

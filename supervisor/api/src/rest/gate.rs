@@ -5,7 +5,7 @@ use super::auth::{self, RestPeer};
 use super::envelope::{RefusalCode, RestError};
 use super::memory::{self, RequestMemory};
 use super::representation::Accepted;
-use super::{API, App, PREFIX, ui};
+use super::{API, App, PREFIX, sse, ui};
 use crate::mcp;
 use axum::Router;
 use axum::body::Body;
@@ -121,7 +121,8 @@ async fn pass(
         let caller = auth::caller(app, (peer, slot), request.headers()).await?;
         let _ = seen.memory.set(RequestMemory::new(&app.state.memory, caller.holder()));
         tracing::debug!(owner = %caller.owner, "agent");
-        return super::mcp::answer(app, caller, request).await;
+        let removed = app.options.tokens.removed(&caller);
+        return Ok(sse::ended_by(removed, super::mcp::answer(app, caller, request).await?));
     }
     if is_public(path) {
         return ui::answer(app.options.ui.as_ref(), &request.into_parts().0).await;
@@ -135,10 +136,11 @@ async fn pass(
     let memory = RequestMemory::new(&app.state.memory, caller.holder());
     let _ = seen.memory.set(memory.clone());
     request.extensions_mut().insert(memory);
+    let removed = app.options.tokens.removed(&caller);
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(seen.reached.clone());
     match routes.call(request).await {
-        Ok(response) => Ok(response),
+        Ok(response) => Ok(sse::ended_by(removed, response)),
         Err(never) => match never {},
     }
 }

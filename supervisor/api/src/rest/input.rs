@@ -231,6 +231,20 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for PathSegments<T> 
     }
 }
 
+/// A type of numbers in queries.
+pub(super) trait WholeNumber: Sized {
+    /// The largest one: within the 64 bits with sign that the description promises.
+    const MOST: Self;
+}
+
+impl WholeNumber for u32 {
+    const MOST: Self = Self::MAX;
+}
+
+impl WholeNumber for u64 {
+    const MOST: Self = i64::MAX.unsigned_abs();
+}
+
 /// The parameters of a query; unknown ones were refused before (`routes`).
 pub(super) struct QueryParams(Vec<(String, String)>);
 
@@ -261,8 +275,8 @@ impl QueryParams {
         Ok(value.filter(|value| !value.is_empty()))
     }
 
-    /// A whole number that is at least `least`, within the 64 bits with sign that the description promises.
-    pub(super) fn number<N: Copy + FromStr + PartialOrd + std::fmt::Display>(
+    /// A whole number that is at least `least`.
+    pub(super) fn number<N: Copy + FromStr + PartialOrd + std::fmt::Display + WholeNumber>(
         &self,
         name: &str,
         least: N,
@@ -271,12 +285,14 @@ impl QueryParams {
         match text.parse::<N>() {
             Ok(number)
                 if number >= least
-                    && text.parse::<i64>().is_ok()
+                    && number <= N::MOST
                     && text.bytes().all(|digit| digit.is_ascii_digit()) =>
             {
                 Ok(Some(number))
             }
-            _ => Err(RestError::invalid(format!("{name} must be a whole number, at least {least}"))),
+            _ => {
+                Err(RestError::invalid(format!("{name} must be a whole number from {least} to {}", N::MOST)))
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! When the execution has ended, `event: end` has its record; a client that reconnects afterwards gets 204, after which
 //! browsers do not reconnect.
 //!
-//! A slow reader gets its events from the store; a client that reads nothing exceeds the connection's write deadline. The
+//! A stream ends, too, when the token of its caller is removed or replaced. A slow reader gets its events from the store; a client that reads nothing exceeds the connection's write deadline. The
 //! events that wait for a reader have a reservation of their owner's memory.
 
 use super::envelope::{RestError, RestResult};
@@ -32,9 +32,48 @@ const QUEUED_BATCHES: usize = 1;
 /// Time after which a browser reconnects (milliseconds).
 const RETRY_MS: u32 = 1_000;
 
+/// The type of a body that is a stream of events.
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// Ends a response that is a stream of events when the token of its caller is removed; other responses are as they were.
+pub(super) fn ended_by(
+    removed: impl Future<Output = ()> + Send + 'static,
+    response: Response<Body>,
+) -> Response<Body> {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.starts_with(EVENT_STREAM)) {
+        return response;
+    }
+    response.map(|body| Body::new(EndedBody { body, end: Some(Box::pin(removed)) }))
+}
+
+/// A body that may end before its content does.
+struct EndedBody {
+    body: Body,
+    /// `None`: it has ended.
+    end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl http_body::Body for EndedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Some(end) = &mut self.end else { return Poll::Ready(None) };
+        if end.as_mut().poll(context).is_ready() {
+            self.end = None;
+            return Poll::Ready(None);
+        }
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+}
+
 /// Whether the client requests a stream.
 pub(super) fn is_requested(headers: &HeaderMap) -> bool {
-    accepts(headers, "text/event-stream")
+    accepts(headers, EVENT_STREAM)
 }
 
 /// Sequence number of the last event that the client has received.
@@ -155,7 +194,7 @@ fn streamed<B: StreamBatch>(
         _share: share,
     };
     let mut response = Response::new(Body::new(body));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     // Proxies must not buffer a live stream.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response

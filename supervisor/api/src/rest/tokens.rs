@@ -11,7 +11,7 @@
 //! The file belongs to the supervisor's user (or to root, readable by the supervisor's group), and no other user may read it. Tokens are long random texts, so a
 //! plain hash is enough. The file is read again at SIGHUP; an invalid file changes nothing.
 
-use crate::operator_file::read_toml;
+use crate::operator_file::read_secret_toml;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -244,7 +244,7 @@ fn read(path: &Path) -> Result<Vec<Token>, TokenError> {
 }
 
 fn parse(text: &str) -> Result<Vec<Token>, String> {
-    let file: BookFile = read_toml(text)?;
+    let file: BookFile = read_secret_toml(text)?;
     let mut hashes = HashSet::new();
     let mut tokens = Vec::with_capacity(file.token.len());
     for TokenEntry { name, role, sha256, uid } in file.token {
@@ -377,6 +377,20 @@ mod tests {
             assert!(parse(&text).is_err(), "{text}");
         }
         assert!(parse("").is_ok_and(|tokens| tokens.is_empty()));
+    }
+
+    #[test]
+    fn errors_quote_no_value() {
+        for text in [
+            "[[token]]\nname = \"ci\"\nrole = \"user\"\nsha256 = { token = \"geheim\" }\n",
+            "[[token]]\nname = \"ci\"\nrole = \"geheim\"\nsha256 = \"0\"\n",
+            "[[token]]\nname = \"ci\"\nrole = \"user\"\nsha256 = \"geheim\"\n",
+            "token = \"geheim\"\n",
+            "[[token]]\nname = [\"geheim\"]\n",
+        ] {
+            let error = parse(text).err().expect(text);
+            assert!(!error.contains("geheim"), "{error}");
+        }
     }
 
     #[test]

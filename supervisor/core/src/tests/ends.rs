@@ -23,6 +23,29 @@ fn execution_that_exceeds_the_grace_is_killed_with_the_reason_of_the_stop() {
 }
 
 #[test]
+fn session_is_busy_briefly_from_a_cancel_to_the_end_of_the_execution_or_the_worker() {
+    let cancelled = || {
+        let mut bench = Bench::running();
+        assert!(!bench.machine.is_busy_briefly(), "nobody has cancelled it");
+        bench.input(SessionInput::Cancel { token: Token(3), execution: EXECUTION });
+        assert!(bench.machine.is_busy_briefly());
+        bench
+    };
+    let mut ends = cancelled();
+    ends.ends(Outcome::Interrupted);
+    assert!(!ends.machine.is_busy_briefly());
+    let mut killed = cancelled();
+    killed.after(INTERRUPT_GRACE_MS);
+    assert!(killed.killed && !killed.machine.is_busy_briefly());
+    let mut closed = cancelled();
+    closed.input(SessionInput::Close { token: Token(4), cause: CloseCause::Request });
+    assert!(!closed.machine.is_busy_briefly(), "a session that closes accepts no request again");
+    let mut limited = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
+    limited.after(10);
+    assert!(!limited.machine.is_busy_briefly());
+}
+
+#[test]
 fn closing_reason_of_an_exit_comes_from_the_kernel() {
     for (exit_status, reason) in [
         (WorkerExitStatus::Signaled(11), "signal(SIGSEGV)"),

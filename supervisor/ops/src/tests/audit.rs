@@ -63,7 +63,7 @@ async fn flood_of_refusals_is_logged_as_a_number() {
     let log = lines(&bench, &admin()).await;
     assert!(log.len() < 50, "{}", log.len());
     assert!(
-        log.iter().any(|line| line.starts_with("bob refused ") && line.ends_with("more NOT_LISTED")),
+        log.iter().any(|line| line.starts_with("bob unlisted ") && line.ends_with("more NOT_LISTED")),
         "{log:?}"
     );
 }

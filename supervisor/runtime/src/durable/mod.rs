@@ -140,7 +140,7 @@ pub struct Durables {
     /// daemon runs.
     spent: Mutex<HashMap<ExecutionId, (Spent, HostUsage)>>,
     /// The memory budget for pages that are not stored yet.
-    page_budget: Arc<Shares>,
+    page_budget: Arc<pages::PageBudget>,
     /// An execution waits for a worker: warm workers are to be released.
     pressure: Notify,
     /// Wakes the alarm: there are new rows for it.
@@ -163,7 +163,7 @@ impl Durables {
             wakes: Arc::new(Semaphore::new(2 * config.starts.max(1))),
             compilations: unreserved("compilations", COMPILATIONS),
             inspections: unreserved("inspections", INSPECTIONS),
-            page_budget: unreserved("MiB of pages", pages::BUDGET_MIB),
+            page_budget: pages::PageBudget::new(),
             pressure: Notify::new(),
             alarm: Notify::new(),
             stop: CancellationToken::new(),

@@ -6,7 +6,7 @@ use super::Durables;
 use super::files::Used;
 use super::follow::News;
 use super::live::{QueuedRequest, lock};
-use super::pages::PageReservation;
+use super::pages::{PageReservation, Reserved};
 use super::stored::StoredState;
 use super::worker::{LoadedWorker, WorkerStartError};
 use crate::callers::Callers;
@@ -103,7 +103,7 @@ pub(super) enum Woken {
     Started(Result<LoadedWorker, WorkerStartError>),
     Link(LinkEvent),
     Called(Result<JsonText, String>),
-    PagesReserved(Option<Share>),
+    PagesReserved(Option<Reserved>),
     Written(WriteOutcome<News>),
     Tick,
     Pressure,

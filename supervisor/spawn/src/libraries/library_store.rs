@@ -5,12 +5,13 @@
 
 use sha2::{Digest as _, Sha256};
 use std::collections::{HashMap, HashSet};
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use vm_system_protocol::limits::LIBRARY_BYTES;
+use vm_system_sandbox::private_file;
 
 /// A store of library sources. Cheap to clone. Its calls block.
 #[derive(Debug, Clone)]
@@ -72,7 +73,9 @@ impl LibraryStore {
     pub fn put(&self, source: &str) -> Result<[u8; 32], LibraryStoreError> {
         let hash: [u8; 32] = Sha256::digest(source.as_bytes()).into();
         match &self.0 {
-            Storage::Folder(folder) => write_whole(folder, &file_name(&hash), source.as_bytes())?,
+            Storage::Folder(folder) => {
+                private_file::replace(&folder.join(file_name(&hash)), source.as_bytes())?
+            }
             Storage::Memory(sources) => {
                 sources.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, source.to_owned());
             }
@@ -133,22 +136,6 @@ fn file_name(hash: &[u8; 32]) -> String {
 fn is_ours(name: &str) -> bool {
     let stem = name.strip_suffix(".new").unwrap_or(name).strip_suffix(".js");
     stem.is_some_and(|stem| stem.len() == 64 && stem.bytes().all(|byte| byte.is_ascii_hexdigit()))
-}
-
-fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let new = folder.join(format!("{name}.new"));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&new)?;
-    file.set_permissions(Permissions::from_mode(0o600))?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&new, folder.join(name))?;
-    File::open(folder)?.sync_all()
 }
 
 fn read_capped(path: &Path) -> Result<Vec<u8>, LibraryStoreError> {

@@ -64,6 +64,16 @@ async fn full_queue_makes_large_batches_of_all_wait_and_no_small_one() {
 }
 
 #[tokio::test]
+async fn batch_as_large_as_the_queue_leaves_capacity_to_other_lanes() {
+    let queue = queue();
+    let full = UNITS as usize * UNIT_BYTES;
+    let _whole = queue.push(lane(1), meta(full), Urgency::Now).await.expect("the store accepts it");
+    let large = queue.push(lane(2), meta(2 << 20), Urgency::Now);
+    tokio::pin!(large);
+    assert!(futures_poll(&mut large).is_some());
+}
+
+#[tokio::test]
 async fn an_owner_that_queues_much_leaves_the_others_their_part_of_every_turn() {
     let queue = queue();
     let part = QUANTUM / 2;

@@ -364,7 +364,10 @@ fn sums() -> String {
     format!(
         "WITH each(owner, bytes) AS (
              SELECT * FROM (SELECT {})
-             UNION ALL SELECT owner, 256 + octet_length(subject) FROM audit_log WHERE verb = 'http'
+             UNION ALL SELECT owner, 256 + octet_length(subject) FROM audit_log
+             UNION ALL SELECT owner, 64 + octet_length(snapshot) FROM policies WHERE owner IS NOT NULL
+             UNION ALL SELECT owner, 128 FROM session_events AS event JOIN sessions ON sessions.id = event.session
+                 WHERE event.type NOT LIKE 'execution%' AND event.type NOT IN ('created', 'forked')
          ) SELECT owner, CAST(total(bytes) AS INTEGER) FROM each GROUP BY owner",
         anew.trim().trim_end_matches(';')
     )

@@ -31,12 +31,13 @@ const FIRST_VERSION: u32 = 10;
 const SCHEMA: &str = include_str!("schema.sql");
 /// Step `n` migrates version `FIRST_VERSION + n` to the next one. A new step needs a golden database of its version
 /// (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
-const STEPS: [&str; 5] = [
+const STEPS: [&str; 6] = [
     include_str!("schema_11.sql"),
     include_str!("schema_12.sql"),
     include_str!("schema_13.sql"),
     include_str!("schema_14_session_events.sql"),
     include_str!("schema_15_repeat_facts.sql"),
+    include_str!("schema_16_counted.sql"),
 ];
 /// The version that this program writes.
 pub(crate) const VERSION: u32 = FIRST_VERSION + STEPS.len() as u32;

@@ -4,7 +4,7 @@
 use super::exports::{self, Mapped, ResolveError};
 use super::load::{coded_error, request_file};
 use super::package::PackageManifest;
-use super::{LoadedFile, folder_of};
+use super::{LoadedFile, folder_of, neighbour};
 use crate::engine::library;
 use crate::engine::state::SharedState;
 use rquickjs::{Ctx, Exception, Result};
@@ -112,7 +112,8 @@ impl Finder<'_, '_> {
             Some(found) => Ok(found),
             None if relative => {
                 let path = join(folder(self.referrer), specifier).unwrap_or_default();
-                Err(self.not_found(specifier, &path))
+                let neighbour = self.neighbour(specifier, &path);
+                Err(self.missing(specifier, &path, neighbour))
             }
             None => Err(self.not_found(specifier, specifier)),
         }
@@ -160,6 +161,9 @@ impl Finder<'_, '_> {
                 return Err(coded_error(self.ctx, "MODULE_NOT_ALLOWED", &message));
             };
             bases.push(path);
+        } else if relative {
+            // Of the input of a session, as its `fs`: the worktree first.
+            bases.extend(join("", specifier));
         }
         if relative {
             bases.extend(self.beneath_roots(specifier));
@@ -475,14 +479,48 @@ impl Finder<'_, '_> {
         if self.referrer.is_empty() { super::REPL_NAME } else { self.referrer }
     }
 
-    /// As Node's: of `require` with the files that required each other, of `import` with the importing file.
+    /// The specifier of the file beside a missing one that was probably meant.
+    fn neighbour(&self, specifier: &str, path: &str) -> Option<String> {
+        let mut ends = neighbour::candidates(specifier, path);
+        {
+            let table = self.state.modules.borrow();
+            ends.retain(|(path, _)| !path.starts_with(['.', '/']) && !table.known.absent.contains(path));
+        }
+        if ends.is_empty() {
+            return None;
+        }
+        let candidates = ends.iter().map(|(path, _)| path.clone()).collect();
+        match request_file(self.ctx, self.state, candidates, self.import, false) {
+            Ok(HostReply::Module { path, .. }) => {
+                ends.into_iter().find(|(known, _)| *known == path).map(|(_, specifier)| specifier)
+            }
+            Ok(_) => {
+                self.state.modules.borrow_mut().known.absent.extend(ends.into_iter().map(|(path, _)| path));
+                None
+            }
+            Err(_) => {
+                // The script was stopped, which its next instruction finds.
+                drop(self.ctx.catch());
+                None
+            }
+        }
+    }
+
     fn not_found(&self, specifier: &str, path: &str) -> rquickjs::Error {
+        self.missing(specifier, path, None)
+    }
+
+    /// As Node's: of `require` with the files that required each other, of `import` with the importing file.
+    fn missing(&self, specifier: &str, path: &str, neighbour: Option<String>) -> rquickjs::Error {
         let shown = |text: &str| text.chars().take(200).collect::<String>();
         if self.import {
             let is_bare = specifier == path && !specifier.contains('/');
             let what = if is_bare { "package" } else { "module" };
-            let message =
+            let mut message =
                 format!("Cannot find {what} '{}' imported from {}", shown(path), self.shown_referrer());
+            if let Some(neighbour) = neighbour {
+                message.extend(["\nDid you mean to import \"", &shown(&neighbour), "\"?"]);
+            }
             return coded_error(self.ctx, "ERR_MODULE_NOT_FOUND", &message);
         }
         let mut stack = Vec::new();
@@ -498,6 +536,9 @@ impl Finder<'_, '_> {
         if !stack.is_empty() {
             message.push_str("\nRequire stack:\n- ");
             message.push_str(&stack.join("\n- "));
+        }
+        if let Some(neighbour) = neighbour {
+            message.extend(["\nDid you mean to require \"", &shown(&neighbour), "\"?"]);
         }
         let error = coded_error(self.ctx, "MODULE_NOT_FOUND", &message);
         let thrown = self.ctx.catch();

@@ -11,6 +11,7 @@ mod host_exec;
 mod host_fs;
 mod library;
 mod load;
+mod neighbour;
 mod package;
 mod required_esm;
 

@@ -12,6 +12,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm_system_record::Owner;
+use vm_system_sandbox::private_file;
 
 /// Ended sessions of one owner that are kept apart.
 const PER_OWNER: usize = 256;
@@ -136,18 +137,7 @@ impl EndedFile {
 
     fn rewrite(&mut self, text: &str) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        let fresh = path.with_extension("new-ended");
-        match std::fs::remove_file(&fresh) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = File::options().write(true).create_new(true).mode(MODE).open(&fresh)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&fresh, path)?;
-        if let Some(folder) = path.parent() {
-            File::open(folder)?.sync_all()?;
-        }
+        private_file::replace(path, text.as_bytes())?;
         self.lines = text.lines().count();
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! protocol read JSON-RPC: changes the form of a refusal, never the decision.
 
 use super::super::lines::ErrorMessage;
+use super::super::server::method_not_found;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use axum::http::{Response, StatusCode};
@@ -48,6 +49,11 @@ pub(super) fn without_session(why: NoSession, body: &[u8]) -> Response<Body> {
             busy
         }
     }
+}
+
+/// The response to a request of a method that does not exist any more.
+pub(super) fn unknown_method(body: &[u8], method: &str) -> Response<Body> {
+    refusal(StatusCode::NOT_FOUND, id_of(body), method_not_found(method))
 }
 
 /// The response to a body that is too large to be read.

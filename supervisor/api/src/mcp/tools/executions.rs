@@ -261,7 +261,15 @@ async fn cancel(call: &ToolCall<'_>) -> ToolResult {
     match call.durable(DurableOp::TaskGet { execution }).await? {
         DurableReply::TaskStatus(status) => {
             let data = TaskStatusView::of(&status);
-            let text = format!("Execution cancelled: {} is {}", data.execution_id, status.status);
+            let text = if matches!(status.status, ExecutionStatus::Cancelled | ExecutionStatus::Running) {
+                format!("Execution cancelled: {} is {}", data.execution_id, status.status)
+            } else {
+                format!(
+                    "Nothing to cancel: {0} had already ended ({1}). get_execution executionId={0} shows its result; start begins \
+                     another execution.",
+                    data.execution_id, status.status
+                )
+            };
             Ok(ToolOutput::new(text, &data))
         }
         other => Err(ToolError::unexpected(&other)),

@@ -179,10 +179,11 @@ struct Create {
 async fn create(call: &ToolCall<'_>) -> ToolResult {
     let Create { template_id, worktree, as_user, name } = call.input()?;
     let worktree = worktree.or_else(|| call.backend.worktree()).ok_or_else(|| {
-        ToolError::invalid(
-            "a session needs a worktree: pass `worktree`, the absolute path of an existing folder (or start the server \
-             with --worktree DIR)",
-        )
+        let or_flag =
+            if call.backend.reads_files() { " (or start the server with --worktree DIR)" } else { "" };
+        ToolError::invalid(format!(
+            "a session needs a worktree: pass `worktree`, the absolute path of an existing folder{or_flag}"
+        ))
     })?;
     let new = NewSession {
         template: template_id.unwrap_or_else(|| AGENT_TEMPLATE.to_owned()),

@@ -34,7 +34,7 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
     let own = format!("(SELECT id FROM templates WHERE owner = '{owner}')");
     let program = format!("(SELECT id FROM programs WHERE owner = '{owner}')");
     c.execute_batch(&format!(
-        "INSERT OR IGNORE INTO policies VALUES (zeroblob(32), '{{}}');
+        "INSERT OR IGNORE INTO policies (hash, snapshot) VALUES (zeroblob(32), '{{}}');
          INSERT INTO templates VALUES (randomblob(16), '{owner}', 't', 'cvm', 1, '{{}}', 0, 0);
          INSERT INTO programs VALUES (randomblob(16), '{owner}', 'p', 1, 1, 0, 0);
          INSERT INTO program_versions SELECT id, 1, zeroblob(32), 1, 0, '', x'' FROM programs WHERE owner = '{owner}';

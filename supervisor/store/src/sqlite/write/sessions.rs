@@ -22,8 +22,8 @@ pub(super) fn insert(
     let hash: [u8; 32] = Sha256::digest(snapshot.as_bytes()).into();
     run(
         c,
-        "INSERT INTO policies (hash, snapshot) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-        params![hash, snapshot],
+        "INSERT INTO policies (hash, snapshot, owner) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        params![hash, snapshot, owner.as_str()],
     )?;
     run(
         c,
@@ -133,16 +133,32 @@ pub(super) fn end(
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
 }
 
-/// Events of a session that are kept whatever requests without an execution add to them.
+/// So many of the newest events of a session are kept, whatever they are about.
 const EVENTS_KEPT: i64 = 10_000;
+/// Before these, so many are looked at with each event that is bounded here: more passed unseen only if as many events of executions,
+/// which count for their owner, are among them.
+const EVENTS_SEEN: i64 = 1_024;
+/// How a session began stays.
+const FIRST_EVENTS: i64 = 8;
 
-/// Events of executions are bounded by their owner's quota, checkpoints and rollbacks only here. Some of the first ones are deleted,
-/// more than such a request adds.
+/// Events of executions are bounded by their owner's quota and stay; those of checkpoints, rollbacks, suspensions and adoptions are bounded here.
+/// Without its first event, a record says that checkpoints or rollbacks are missing in it.
 fn bound_events(c: &Connection, id: SessionId) -> Result<(), SqliteFailure> {
-    let sql = "DELETE FROM session_events WHERE session = ?1
-         AND seq <= (SELECT max(seq) FROM session_events WHERE session = ?1) - ?2
-         AND seq < (SELECT min(seq) FROM session_events WHERE session = ?1) + 16";
-    run(c, sql, params![id.as_bytes(), EVENTS_KEPT])?;
+    let newest = "SELECT coalesce(max(seq), 0) FROM session_events WHERE session = ?1";
+    let newest: i64 = c.prepare_cached(newest)?.query_row([id.as_bytes()], |row| row.get(0))?;
+    let (from, to) = ((newest - EVENTS_KEPT - EVENTS_SEEN).max(FIRST_EVENTS), newest - EVENTS_KEPT);
+    if to <= from {
+        return Ok(());
+    }
+    let sql = "DELETE FROM session_events WHERE session = ?1 AND seq > ?2 AND seq <= ?3
+         AND type IN ('checkpointed', 'rolled_back', 'suspended', 'resumed', 'adopted', 'starting', 'ready')
+         RETURNING type IN ('checkpointed', 'rolled_back')";
+    let mut deleted = c.prepare_cached(sql)?;
+    let deleted = deleted.query_map(params![id.as_bytes(), from, to], |row| row.get::<_, bool>(0))?;
+    let lacks_some = deleted.collect::<Result<Vec<_>, _>>()?.contains(&true);
+    if lacks_some {
+        run(c, "DELETE FROM session_events WHERE session = ?1 AND seq = 1", params![id.as_bytes()])?;
+    }
     Ok(())
 }
 
