@@ -86,15 +86,6 @@ mod tests {
         assert_eq!(state_of("7 (a) Z (b) S 1 7"), Some('S'));
         assert_eq!(state_of("7 (tokio) Z 1 7"), Some('Z'));
         assert!(!is_exiting(std::process::id()));
-        let mut child = std::process::Command::new("/bin/true").spawn().expect("a process");
-        let pid = child.id();
-        // WNOWAIT: it stays a zombie.
-        let exited = nix::libc::WEXITED | nix::libc::WNOWAIT;
-        let flags = nix::sys::wait::WaitPidFlag::from_bits_truncate(exited);
-        let of_child = nix::sys::wait::Id::Pid(nix::unistd::Pid::from_raw(pid.cast_signed()));
-        nix::sys::wait::waitid(of_child, flags).expect("it exits");
-        assert!(is_exiting(pid));
-        child.wait().expect("it is reaped");
         let message = |exiting| {
             OpenError::InUse { path: PathBuf::from("/s"), pid: Some(7), socket: None, exiting }.to_string()
         };
