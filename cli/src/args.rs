@@ -1,7 +1,7 @@
 //! The tree of commands and the flags that all of them take.
 
 use crate::commands::{
-    completions, exec, help, libs, man, mcp, ops, program, repl, run, serve, session, task, template,
+    check, completions, exec, help, libs, man, mcp, ops, program, repl, run, serve, session, task, template,
 };
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -115,6 +115,8 @@ pub enum LogFormat {
 pub enum Command {
     /// Run a script once, without a daemon and without set-up
     Run(run::Args),
+    /// Check the types of TypeScript files, without running them
+    Check(check::Args),
     /// Evaluate JavaScript interactively
     Repl(repl::Args),
     /// Run the daemon

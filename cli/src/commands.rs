@@ -1,5 +1,6 @@
 //! One file per command; each turns its arguments into verbs and the replies into output.
 
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod exec;
 pub(crate) mod help;
@@ -28,6 +29,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8, CliError> {
         Command::Repl(args) if !args.is_in_session() => {
             Some(("`repl` without a SESSION runs code", "give a session of that daemon"))
         }
+        Command::Check(_) => Some(("`check` reads files", "run it without --server-url")),
         Command::Serve(_) => {
             Some(("`serve` starts a daemon", "run it on that machine, without --server-url"))
         }
@@ -41,6 +43,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8, CliError> {
     }
     match command {
         Command::Run(args) => run::run(context, args),
+        Command::Check(args) => check::run(context, args),
         Command::Repl(args) => repl::run(context, args),
         Command::Serve(args) => serve::run(context, args),
         Command::Mcp(args) => mcp::run(context, args),

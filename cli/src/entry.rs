@@ -87,7 +87,7 @@ fn parse(arguments: &[OsString], style: Style) -> Result<Cli, clap::Error> {
 
 fn command(cli: Cli, style: Style) -> Result<u8, CliError> {
     let args::Cli { global, command } = cli;
-    if matches!(command, Command::Serve(_) | Command::Run(_) | Command::Repl(_)) {
+    if matches!(command, Command::Serve(_) | Command::Run(_) | Command::Check(_) | Command::Repl(_)) {
         // Supervisors: what their starter has left open is nobody's business there.
         vm_system_daemon::close_leaked(std::env::args_os());
     }

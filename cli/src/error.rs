@@ -36,12 +36,13 @@ pub(crate) struct CliError {
     message: Option<String>,
     hint: Option<String>,
     exit: u8,
-    about_the_answer: bool,
+    /// The supervisor's, if the error is of a verb.
+    code: Option<ErrorCode>,
 }
 
 impl CliError {
     pub(crate) fn new(exit: u8, message: impl Into<String>) -> Self {
-        Self { message: Some(message.into()), hint: None, exit, about_the_answer: false }
+        Self { message: Some(message.into()), hint: None, exit, code: None }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -54,7 +55,7 @@ impl CliError {
 
     /// Ends the process without a message.
     pub(crate) fn silent(exit: u8) -> Self {
-        Self { message: None, hint: None, exit, about_the_answer: false }
+        Self { message: None, hint: None, exit, code: None }
     }
 
     #[must_use]
@@ -116,7 +117,12 @@ impl CliError {
 
     /// The answer to a task did not match its schema; another answer may.
     pub(crate) fn is_about_the_answer(&self) -> bool {
-        self.about_the_answer
+        self.has_code(ErrorCode::AnswerInvalid)
+    }
+
+    /// Whether a verb failed with this code.
+    pub(crate) fn has_code(&self, code: ErrorCode) -> bool {
+        self.code == Some(code)
     }
 
     pub(crate) fn hint(&self) -> Option<&str> {
@@ -163,7 +169,7 @@ impl From<OpError> for CliError {
             message: Some(format!("{} ({})", error.message, error.code)),
             hint,
             exit,
-            about_the_answer: error.code == ErrorCode::AnswerInvalid,
+            code: Some(error.code),
         }
     }
 }
@@ -185,7 +191,7 @@ fn default_hint(code: ErrorCode) -> Option<&'static str> {
             "wait for the running execution, or end it: `vm-system exec list SESSION`, `vm-system exec cancel EXECUTION`"
         }
         ErrorCode::SessionNotReady => {
-            "`vm-system session get SESSION` shows why; create a new one with `vm-system session create`"
+            "`vm-system session get SESSION` shows why: try again while it is `starting`, or `vm-system session create` makes a new one"
         }
         ErrorCode::ModuleNotAllowed => "`vm-system template list-available-modules` shows the modules",
         ErrorCode::LibraryNotFound => "`vm-system libs list` shows the libraries",

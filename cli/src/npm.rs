@@ -1,15 +1,20 @@
 //! Packages of the npm registry, through the user's `npm`: registry, proxy and credentials are those of its configuration. A
 //! package is checked against the registry's sha512 and read in memory, without being unpacked to disk.
 
+mod dependencies;
+mod library;
 mod package;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use dependencies::dependencies;
+pub(crate) use library::LibraryPackages;
 pub(crate) use package::{PACKAGE_BYTES, Package};
 
 use crate::error::{CliError, exit};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha512};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -42,32 +47,42 @@ struct Packed {
 /// Gets a package with npm and checks it.
 pub(crate) fn fetch(spec: &str) -> Result<Package, CliError> {
     split(spec)?;
-    let folder = tempfile::Builder::new()
-        .prefix("vm-system-npm-")
-        .tempdir()
-        .map_err(|error| CliError::new(exit::FAILED, format!("cannot create a temporary folder: {error}")))?;
-    let packed = npm(folder.path(), &["pack", "--json", "--ignore-scripts", "--", spec])?;
-    let packed: Vec<Packed> = understood(&packed)?;
-    let Some(Packed { name, version, filename }) = packed.into_iter().next() else {
+    let folder = temporary()?;
+    let Some((exact, bytes)) = packed(folder.path(), &[spec.to_owned()])?.into_iter().next() else {
         return Err(CliError::new(exit::FAILED, format!("npm has no package {spec}")));
     };
-    let exact = format!("{name}@{version}");
     let integrity: String =
         understood(&npm(folder.path(), &["view", "--json", "--", &exact, "dist.integrity"])?)?;
-    // Older versions of npm report the path of a file for scoped packages.
-    let file = folder.path().join(filename.replace('@', "").replace('/', "-"));
-    let bytes = std::fs::read(&file)
-        .map_err(|error| CliError::new(exit::FAILED, format!("cannot read {}: {error}", file.display())))?;
     check(&exact, &bytes, &integrity)?;
-    let package = Package::read(&bytes)?;
-    if (package.name.as_str(), package.version.as_str()) != (name.as_str(), version.as_str()) {
-        let found = format!("{}@{}", package.name, package.version);
-        return Err(CliError::new(
-            exit::FAILED,
-            format!("the package {exact} has the name and version {found}"),
-        ));
+    let (name, version) = split(&exact)?;
+    Package::read_named(&bytes, name, version)
+}
+
+fn temporary() -> Result<tempfile::TempDir, CliError> {
+    tempfile::Builder::new()
+        .prefix("vm-system-npm-")
+        .tempdir()
+        .map_err(|error| CliError::new(exit::FAILED, format!("cannot create a temporary folder: {error}")))
+}
+
+/// Downloads packages; their bytes by `NAME@VERSION`, not checked yet.
+fn packed(folder: &Path, specs: &[String]) -> Result<BTreeMap<String, Vec<u8>>, CliError> {
+    let mut arguments = vec!["pack", "--json", "--ignore-scripts", "--"];
+    arguments.extend(specs.iter().map(String::as_str));
+    let packed: Vec<Packed> = understood(&npm(folder, &arguments)?)?;
+    let mut all = BTreeMap::new();
+    for Packed { name, version, filename } in packed {
+        // Older versions of npm report the path of a file for scoped packages.
+        let file = folder.join(filename.replace('@', "").replace('/', "-"));
+        let failed = |error: std::io::Error| CliError::file(file.display(), &error);
+        let length = std::fs::metadata(&file).map_err(failed)?.len();
+        if length > PACKAGE_BYTES as u64 {
+            let message = format!("{name}@{version} has more than {PACKAGE_BYTES} bytes");
+            return Err(CliError::new(exit::FAILED, message));
+        }
+        all.insert(format!("{name}@{version}"), std::fs::read(&file).map_err(failed)?);
     }
-    Ok(package)
+    Ok(all)
 }
 
 /// Compares with the registry's `sha512-…` (one of several, if there are more).

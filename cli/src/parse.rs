@@ -84,9 +84,9 @@ pub(crate) fn engine() -> impl TypedValueParser<Value = Engine> {
         .try_map(|name| name.parse::<Engine>())
 }
 
-/// The only action after a crash that the supervisor supports.
+/// One of the actions after a crash.
 pub(crate) fn on_crash() -> impl TypedValueParser<Value = OnCrash> {
-    PossibleValuesParser::new([OnCrash::Close.as_str(), OnCrash::Rollback.as_str()])
+    PossibleValuesParser::new(OnCrash::ALL.iter().map(|action| action.as_str()))
         .try_map(|name| name.parse::<OnCrash>())
 }
 

@@ -47,10 +47,12 @@ pub const HELLO_MS: u64 = 5_000;
 pub const FORK_ORDER_MS: u64 = 2_000;
 /// Most checkpoints of one session.
 pub const CHECKPOINTS: usize = 8;
-/// Rollbacks after crashes within [`ROLLBACK_WINDOW_MS`] above which a session ends instead.
-pub const ROLLBACKS: usize = 5;
-/// See [`ROLLBACKS`] (milliseconds).
-pub const ROLLBACK_WINDOW_MS: u64 = 60_000;
+/// Rollbacks or restarts after crashes within [`RECOVERY_WINDOW_MS`] above which a session ends instead.
+pub const RECOVERIES: usize = 5;
+/// See [`RECOVERIES`] (milliseconds).
+pub const RECOVERY_WINDOW_MS: u64 = 60_000;
+/// Pause before the second restart within [`RECOVERY_WINDOW_MS`] (milliseconds); each further one is twice as long.
+pub const RESTART_BACK_OFF_MS: u64 = 100;
 /// Most sessions that one request forks.
 pub const FORKS: u32 = 64;
 /// A chunked message must be complete within (milliseconds).

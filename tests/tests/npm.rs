@@ -6,7 +6,7 @@ use vm_system_protocol::control::Op;
 use vm_system_protocol::model::Settings;
 use vm_system_tests::client::value;
 use vm_system_tests::daemon::Daemon;
-use vm_system_tests::place::User;
+use vm_system_tests::place::{TestDir, User};
 use vm_system_tests::program;
 use vm_system_tests::skip;
 
@@ -53,7 +53,9 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
     );
     assert!(libs(&["download"]).lines().all(|line| line.starts_with("Already installed: ")));
     libs(&["verify"]);
-    libs(&["install", "is-odd@3.0.1"]);
+    for package in ["is-odd@3.0.1", "string-width@5.1.2", "debug@4.3.4"] {
+        libs(&["install", package]);
+    }
     let mut client = daemon.client();
     let template = client.template(Settings::default(), &[]);
     for (id, ..) in USES {
@@ -68,7 +70,20 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
         let ran = client.eval(&session, &both).expect("it runs");
         assert_eq!(ran.error, None, "{id}");
     }
-    // The error of a library that needs another package names the package.
+    // A package comes with those that it depends on; without them, the error names the missing one.
+    for (id, code, expected) in [
+        ("is-odd", "require('is-odd')(3)", "true"),
+        ("string-width", "require('string-width')('日本')", "4"),
+        ("debug", "typeof require('debug')('x').extend", "'function'"),
+    ] {
+        let template = client.template(Settings::default(), &[]);
+        let add = Op::TemplateAddLibrary { template: template.clone(), name: id.to_owned() };
+        client.op(add).expect("installed");
+        let session = client.session(&template, &daemon.place.worktree()).expect("it loads");
+        let ran = client.eval(&session, code).expect("it runs");
+        assert_eq!(ran.events.as_deref().and_then(value), Some(expected), "{id}: {ran:?}");
+    }
+    libs(&["install", "is-odd@3.0.1", "--unchecked"]);
     let incomplete = client.template(Settings::default(), &[]);
     client
         .op(Op::TemplateAddLibrary { template: incomplete.clone(), name: "is-odd".to_owned() })
@@ -76,4 +91,78 @@ fn the_original_catalog_is_downloaded_checked_and_used() {
     let error = client.session(&incomplete, &daemon.place.worktree()).expect_err("is-number is missing");
     assert!(error.message.contains("is-number"), "{}", error.message);
     daemon.stop();
+}
+
+/// File, its text, what `check` prints of it.
+const CHECKED: &[(&str, &str, &str)] = &[
+    (
+        "a.ts",
+        "import { run } from 'exec';\nimport * as db from 'database';\nimport path from 'node:path';\n\
+         const n: number = 'x';\n[1].mapp();\nnew URL('http://x').hosst;\n\
+         const ok: number = CC('?', { schema: { type: 'number' } });\nconst text: number = CC('?');\n\
+         console.log(run('wc', ['-l']).stdout.trim(), db.query('SELECT 1')[0].x, path.join('a'), n, ok, text);\n\
+         await fetch('http://x').then((response) => response.json());\nsetTimeout(() => process.exit(), 1);\n",
+        "a.ts:4:7: error TS2322: Type 'string' is not assignable to type 'number'.\n\
+         a.ts:5:5: error TS2551: Property 'mapp' does not exist on type 'number[]'. Did you mean 'map'?\n\
+         a.ts:6:21: error TS2551: Property 'hosst' does not exist on type 'URL'. Did you mean 'host'?\n\
+         a.ts:8:7: error TS2322: Type 'string' is not assignable to type 'number'.\n",
+    ),
+    (
+        "b.js",
+        "const x = [1];\nx.nope();\n",
+        "b.js:2:3: error TS2339: Property 'nope' does not exist on type 'number[]'.\n",
+    ),
+    (
+        "c.ts",
+        "import { x } from './d';\nconst y: string = x;\n",
+        "c.ts:2:7: error TS2322: Type 'number' is not assignable to type 'string'.\n",
+    ),
+];
+
+#[test]
+fn types_are_checked_by_typescripts_own_compiler() {
+    if std::env::var_os("VM_SYSTEM_NPM").is_none() {
+        skip("npm", "the compiler of TypeScript needs a npm registry and VM_SYSTEM_NPM=1");
+        return;
+    }
+    let place = TestDir::new(User::AsStarted);
+    let folder = &place.worktree();
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "typescript@5.9.3"]);
+    let npm = npm.current_dir(folder).output().expect("npm");
+    assert!(npm.status.success(), "{}", String::from_utf8_lossy(&npm.stderr));
+    let check = |args: &[&str]| {
+        let mut command = Command::new(program::path(program::PRODUCT, User::AsStarted));
+        let output = command.arg("check").args(args).current_dir(folder).output().expect("it starts");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    place.write("d.ts", "export const x = 1;");
+    for (file, text, expected) in CHECKED {
+        place.write(file, text);
+        let (code, stdout, stderr) = check(&[file]);
+        assert_eq!((code, stdout.as_str()), (Some(1), *expected), "{file}: {stderr}");
+    }
+    place.write("d.ts", "export const x = 'text';");
+    assert_eq!(check(&["c.ts"]).0, Some(0));
+    // Programs have other names.
+    place.write("program.ts", "function main() {\n  return fs.readFile(args[0]).length + require('x');\n}\n");
+    let (_, stdout, stderr) = check(&["--program", "program.ts"]);
+    assert!(stdout.contains("program.ts:2:10: error TS2531:"), "{stdout}{stderr}");
+    assert!(
+        stdout.contains("program.ts:2:40: error TS2591: Cannot find name 'require'."),
+        "{stdout}{stderr}"
+    );
+    place.write(
+        "program.ts",
+        "function main() {\n  return (fs.readFile(args[0]) ?? '').length + CC('how many?');\n}\n",
+    );
+    assert_eq!(check(&["--program", "program.ts"]).0, Some(0));
+    // A tsconfig.json applies.
+    place.write("loose.ts", "function f(x) { return x }\nf(1);\n");
+    assert!(check(&["loose.ts"]).1.contains("loose.ts:1:12: error TS7006:"));
+    place.write("tsconfig.json", r#"{"compilerOptions": {"strict": false, "target": "es5", "outDir": "x"}}"#);
+    assert_eq!(check(&["loose.ts"]).0, Some(0));
+    place.write("tsconfig.json", r#"{"compilerOptions": {"strict": "maybe"}}"#);
+    assert!(check(&["loose.ts"]).1.contains("TS5024"), "{:?}", check(&["loose.ts"]));
 }

@@ -1,8 +1,11 @@
 //! Live sessions outlive their supervisor: the next one adopts their jail.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use vm_system_protocol::control::{ErrorCode, ListPage, Op, Reply};
-use vm_system_protocol::model::{CapabilityKind, ExecutionStatus, Session, SessionStatus, Settings};
+use vm_system_protocol::model::{
+    CapabilityKind, ExecutionStatus, Limits, Metrics, Session, SessionStatus, Settings,
+};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::{Client, repl, value};
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
@@ -14,6 +17,7 @@ use vm_system_tests::{as_both, observe, watch};
 as_both!(
     a_session_and_its_state_survive_their_supervisor,
     a_running_execution_goes_on_and_no_event_is_lost_or_stored_twice,
+    limits_of_a_running_execution_go_on_where_they_were,
     a_question_is_answered_under_the_next_supervisor,
     a_worker_that_exited_meanwhile_has_the_reason_of_its_exit,
     an_effect_whose_reply_was_lost_is_an_error_and_is_not_repeated,
@@ -180,6 +184,47 @@ mod cases {
         let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
         assert!(!ended.degraded);
+        drop(client);
+        daemon.stop();
+    }
+
+    /// One runs code that polls, the other a native that never does: only the supervisor ends that one.
+    pub(super) fn limits_of_a_running_execution_go_on_where_they_were(user: User) {
+        let wall_ms = 5_000;
+        let limits = Limits { cpu_ms: 60_000, wall_ms, mem_mb: 256, ..Limits::default() };
+        let mut scene = Scene::with(user, Settings { limits, ..Settings::default() });
+        let (polls, never) = (scene.session(), scene.session());
+        let begun = Instant::now();
+        let code = "var o = { length: 2 ** 53 - 1 }; Array.prototype.reverse.call(o)";
+        let runs = [(&polls, "for (;;) {}"), (&never, code)];
+        let executions = runs.map(|(session, code)| scene.client.start(session, code));
+        // Late enough for limits that start anew to end much later.
+        let mut used_ms = Vec::new();
+        for execution in &executions {
+            let mut metrics = Metrics::default();
+            let is_far = || {
+                metrics = scene.client.execution_record(&execution.id.to_string()).metrics;
+                metrics.duration_ms >= 3_000
+            };
+            watch::until(is_far, || "nothing is stored of what it has used".to_owned());
+            used_ms.push(metrics.cpu_ms);
+        }
+        drop(scene.client);
+        let daemon = restart(scene.daemon);
+        let mut client = daemon.client();
+        for (execution, used_ms) in executions.iter().zip(used_ms) {
+            let ended = client.until_final(execution);
+            let error = ended.error.expect("a limit");
+            assert_eq!((ended.status, &*error.code), (ExecutionStatus::Timeout, "WALL_LIMIT"));
+            assert!(used_ms > 0 && ended.metrics.cpu_ms >= used_ms, "{used_ms}: {:?}", ended.metrics);
+        }
+        // Five seconds, at most one that was not stored, the restart, and the grace of an interrupt.
+        let took = begun.elapsed();
+        assert!(took >= Duration::from_secs(5), "{took:?}");
+        assert!(took < Duration::from_millis(7_900), "its limits started anew: {took:?}");
+        assert_eq!(client.preview_of(&polls, "1 + 1"), "2");
+        let ended = client.until(&never, SessionStatus::Crashed);
+        assert_eq!(ended.close_reason.as_deref(), Some("limit(wall)"));
         drop(client);
         daemon.stop();
     }

@@ -2,11 +2,15 @@
 
 use serde_json::json;
 use std::path::PathBuf;
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply, SessionFilter};
-use vm_system_protocol::model::{Session, SessionEventType, SessionStatus, Settings};
+use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun, Op, OpError, Reply, SessionFilter};
+use vm_system_protocol::model::{
+    ExecutionStatus, OnCrash, Session, SessionEventType, SessionStatus, Settings,
+};
+use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, User};
+use vm_system_tests::programs::{code, id};
 use vm_system_tests::{as_both, watch};
 
 as_both!(
@@ -191,6 +195,12 @@ mod cases {
         let mut client = daemon.client();
         let (idle, busy) = (new_session(&daemon), new_session(&daemon));
         assert_eq!(memory_of(&mut client), "normal");
+        client.load("CC('one'); CC('two'); 3");
+        let program = client.start_program(NewRun::default()).expect("started");
+        let mut settings = Settings::default();
+        settings.runtime.on_crash = OnCrash::Restart;
+        let restarting = client.template(settings, &[]);
+        let restarting = client.session(&restarting, &daemon.place.worktree()).expect("a session");
         let running = client.start(&busy, "for (;;) {}");
         memory.set(900, 0);
         until_memory_is(&daemon, "high");
@@ -213,6 +223,23 @@ mod cases {
             assert_eq!(refused.code, ErrorCode::CapacityExceeded, "{refused:?}");
             assert!(refused.hint.as_deref().is_some_and(|hint| hint.contains("ops health")), "{refused:?}");
         }
+        // Nor is a program begun, in any way; one that waits goes on.
+        let execution = id(&program);
+        let fork = DurableOp::Fork { execution: execution.clone(), checkpoint: None, name: None };
+        let rewind = DurableOp::Rewind { execution: execution.clone(), checkpoint: 1 };
+        let refused = [client.start_program(NewRun::default()), client.run_op(fork), client.run_op(rewind)];
+        for refused in refused {
+            assert_eq!(code(refused), ErrorCode::CapacityExceeded);
+        }
+        assert_eq!(
+            client.submit(&execution, "1").expect("it goes on").execution.status,
+            ExecutionStatus::Waiting
+        );
+        // A worker that exits is not replaced.
+        let pid = client.inspect(&restarting).expect("live").pid;
+        PidFd::open(pid).expect("alive").kill().expect("alive");
+        let ended = client.until(&restarting, SessionStatus::Crashed).close_reason.expect("a reason");
+        assert!(ended.starts_with("spawn_failed(") && ended.contains("memory is short"), "{ended}");
         // What runs goes on, and sessions that exist run code.
         assert_eq!(client.preview_of(&idle, "1 + 2"), "3");
         let body = json!({

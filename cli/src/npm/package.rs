@@ -1,5 +1,5 @@
-//! A package in the format of `npm pack`, read in memory: only its package.json and the library's file are kept, and nothing is
-//! written, so that a hostile path in it has no effect.
+//! A package in the format of `npm pack`, read in memory: only its scripts and JSON files are kept, and nothing is written, so that a
+//! hostile path in it has no effect.
 
 use crate::error::{CliError, exit};
 use flate2::read::GzDecoder;
@@ -14,7 +14,7 @@ pub(crate) const PACKAGE_BYTES: usize = 64 << 20;
 const UNPACKED_BYTES: u64 = 256 << 20;
 /// Most files of a package.
 const FILES: usize = 50_000;
-/// Scripts that are kept until the library's file is known (bytes in total).
+/// Scripts and JSON files that are kept until it is known which a library needs (bytes in total).
 const KEPT_BYTES: usize = 64 << 20;
 
 /// A package.
@@ -23,8 +23,10 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     manifest: Value,
-    /// Its scripts, by path in the package.
-    scripts: BTreeMap<String, Vec<u8>>,
+    /// Scripts and JSON files that are larger than a library may be, by path.
+    pub(crate) too_large: Vec<String>,
+    /// Its scripts and JSON files, by path in the package.
+    files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Package {
@@ -34,7 +36,8 @@ impl Package {
             return Err(broken(format!("more than {PACKAGE_BYTES} bytes")));
         }
         let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(UNPACKED_BYTES));
-        let (mut manifest, mut scripts, mut kept) = (None, BTreeMap::new(), 0);
+        let (mut manifest, mut files, mut kept) = (None, BTreeMap::new(), 0);
+        let mut too_large = Vec::new();
         let entries = archive.entries().map_err(broken)?;
         for (number, entry) in entries.enumerate() {
             if number >= FILES {
@@ -47,84 +50,56 @@ impl Package {
             if !entry.header().entry_type().is_file() || path.split('/').any(|part| part == "..") {
                 continue;
             }
-            let script = [".js", ".cjs", ".mjs"].iter().any(|end| path.ends_with(end));
-            if path != "package.json" && !script {
+            if ![".js", ".cjs", ".mjs", ".json"].iter().any(|end| path.ends_with(end)) {
                 continue;
             }
             let size = entry.size();
+            let path = path.to_owned();
             if size > LIBRARY_BYTES as u64 {
+                too_large.push(path);
                 continue;
             }
-            let path = path.to_owned();
             let mut content = Vec::new();
             entry.take(LIBRARY_BYTES as u64 + 1).read_to_end(&mut content).map_err(broken)?;
             if path == "package.json" {
                 manifest = Some(serde_json::from_slice::<Value>(&content).map_err(broken)?);
-                continue;
             }
             kept += content.len();
             if kept > KEPT_BYTES {
-                return Err(broken(format!("scripts of more than {KEPT_BYTES} bytes")));
+                return Err(broken(format!("scripts and JSON files of more than {KEPT_BYTES} bytes")));
             }
-            scripts.insert(path, content);
+            files.insert(path, content);
         }
         let manifest = manifest.ok_or_else(|| broken("no package.json"))?;
         let text = |field: &str| manifest[field].as_str().map(str::to_owned);
         let (Some(name), Some(version)) = (text("name"), text("version")) else {
             return Err(broken("package.json has no name or version"));
         };
-        Ok(Self { name, version, manifest, scripts })
+        Ok(Self { name, version, manifest, too_large, files })
     }
 
-    /// The library's file and its text. By default from package.json, a browser build first, because such a build needs
-    /// no other file.
-    pub(crate) fn into_source(mut self, wish: Option<&str>) -> Result<(String, String), CliError> {
-        let path = match wish {
-            Some(wish) => self.found(wish),
-            None => self.entries().iter().find_map(|entry| self.found(entry)),
-        };
-        let package = format!("{}@{}", self.name, self.version);
-        let Some((path, content)) = path.and_then(|path| self.scripts.remove_entry(&path)) else {
-            let what = wish.map_or_else(
-                || "none of the files that its package.json names".to_owned(),
-                |wish| format!("no file {wish}"),
-            );
-            return Err(CliError::new(exit::FAILED, format!("{package} has {what}"))
-                .with_hint("`--entry PATH` names the file of the package that is the library"));
-        };
-        let source = String::from_utf8(content)
-            .map_err(|_| CliError::new(exit::FAILED, format!("{path} of {package} is not UTF-8 text")))?;
-        Ok((path, source))
+    /// Reads the package that npm got for this name and version.
+    pub(crate) fn read_named(bytes: &[u8], name: &str, version: &str) -> Result<Self, CliError> {
+        let package = Self::read(bytes)?;
+        if (package.name.as_str(), package.version.as_str()) == (name, version) {
+            return Ok(package);
+        }
+        let message = format!(
+            "the package {name}@{version} has the name and version {}@{}",
+            package.name, package.version
+        );
+        Err(CliError::new(exit::FAILED, message))
     }
 
-    fn entries(&self) -> Vec<String> {
-        let exports = &self.manifest["exports"];
-        let main = if exports["."].is_null() { exports } else { &exports["."] };
-        let fields = [
-            &self.manifest["unpkg"],
-            &self.manifest["jsdelivr"],
-            &self.manifest["browser"],
-            &self.manifest["main"],
-            &main["require"]["default"],
-            &main["require"],
-            &main["default"]["default"],
-            &main["default"],
-            &main["import"]["default"],
-            &main["import"],
-            main,
-            &self.manifest["module"],
-        ];
-        let named = fields.into_iter().filter_map(Value::as_str).map(str::to_owned);
-        named.chain(["index.js".to_owned()]).collect()
+    /// Its scripts and JSON files, by path in the package, without those that are not UTF-8.
+    pub(crate) fn into_texts(self) -> impl Iterator<Item = (String, String)> {
+        let texts = self.files.into_iter();
+        texts.filter_map(|(path, content)| Some((path, String::from_utf8(content).ok()?)))
     }
 
-    /// `./dist/x` → the path of a script in the package.
-    fn found(&self, entry: &str) -> Option<String> {
-        let path = entry.trim_start_matches("./").trim_start_matches('/');
-        ["", ".js", ".cjs", "/index.js"]
-            .iter()
-            .map(|end| format!("{path}{end}"))
-            .find(|path| self.scripts.contains_key(path))
+    /// A text of package.json.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.manifest[name].as_str()
     }
 }
 

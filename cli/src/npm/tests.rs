@@ -1,7 +1,7 @@
 //! Packages: the choice of the library's file, and refused packages.
 
 use super::package::Package;
-use super::{base64, check, split};
+use super::{LibraryPackages, base64, check, split};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -31,8 +31,17 @@ fn chosen(manifest: &str, entry: Option<&str>) -> Result<String, String> {
         ("package/../../evil.js", "evil"),
         ("package/README.md", "text"),
     ];
-    let read = Package::read(&package(manifest, &files)).map_err(|error| error.to_string())?;
-    read.into_source(entry).map(|(_, source)| source).map_err(|error| error.to_string())
+    let read = Package::read(&package(manifest, &files)).map_err(|error| error.to_string());
+    let source = read
+        .and_then(|package| LibraryPackages::new(package).map_err(|error| error.to_string()))
+        .and_then(|packages| {
+            packages
+                .entries(entry)
+                .and_then(|entries| packages.source(&entries[0]))
+                .map_err(|error| error.to_string())
+        })?;
+    assert_eq!(source.missing, []);
+    Ok(source.source)
 }
 
 #[test]

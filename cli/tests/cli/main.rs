@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "what must not fail ends the test, with its place")]
 
+mod check;
 mod daemon;
 mod environment;
 mod errors;
 mod fake;
 mod formats;
 mod help;
+mod libraries;
 mod programs;
 mod run;
 mod sessions;

@@ -2,9 +2,7 @@
 
 use crate::environment::{DEADLINE, TestEnvironment, wait};
 use crate::fake::FakeDaemon;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use sha2::{Digest as _, Sha512};
+use crate::libraries::{archive, integrity};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
@@ -288,30 +286,11 @@ esac
 /// Creates the package of a catalog library, and the registry's record of it.
 fn put_package(env: &TestEnvironment, id: &str) {
     let entry = vm_system_spawn::libraries::catalog_entry(id).expect("of the catalog");
-    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     let manifest = format!(r#"{{"name":"{id}","version":"{}"}}"#, entry.version);
-    for (path, content) in [("package.json", manifest.as_str()), (entry.file, "globalThis.it = 1")] {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(content.len() as u64);
-        archive.append_data(&mut header, format!("package/{path}"), content.as_bytes()).unwrap();
-    }
-    let bytes = archive.into_inner().unwrap().finish().unwrap();
+    let bytes = archive(&[("package.json", manifest.as_str()), (entry.file, "globalThis.it = 1")]);
     std::fs::write(env.path("home").join(format!("{id}.tgz")), &bytes).unwrap();
-    let digest = base64(&Sha512::digest(&bytes));
-    let integrity = env.path("home").join(format!("{id}.integrity"));
-    std::fs::write(integrity, format!("\"sha512-{digest}\"")).unwrap();
-}
-
-/// RFC 4648; 64 bytes leave one behind the last group of three.
-fn base64(bytes: &[u8]) -> String {
-    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = |bits: usize| [18, 12, 6, 0].map(|shift| char::from(letters[bits >> shift & 63]));
-    let groups =
-        bytes.chunks_exact(3).map(|group| group.iter().fold(0, |bits, byte| bits << 8 | usize::from(*byte)));
-    let mut text: String = groups.flat_map(digits).collect();
-    let [last] = bytes.chunks_exact(3).remainder() else { panic!("{} bytes", bytes.len()) };
-    text.extend(digits(usize::from(*last) << 16).iter().take(2));
-    text + "=="
+    let file = env.path("home").join(format!("{id}.integrity"));
+    std::fs::write(file, format!("{:?}", integrity(&bytes))).unwrap();
 }
 
 #[test]

@@ -167,6 +167,8 @@ text_enum! {
         Closed = "closed",
         /// `detail`: the closing reason and what is known.
         Crashed = "crashed",
+        /// It continues with a new worker, without the state of the last one. `detail`: why that one ended.
+        Restarted = "restarted",
     }
 }
 

@@ -67,11 +67,11 @@ impl Default for Resolver {
 }
 
 text_enum! {
-    /// The action when a session's worker exits unexpectedly. Templates may not use [`OnCrash::Restart`], which is reserved.
+    /// The action when a session's worker exits unexpectedly.
     OnCrash {
         /// The session is `crashed`.
         Close = "close",
-        /// A new session replaces the crashed one.
+        /// A new worker replaces it, which has run the startup files and nothing else.
         Restart = "restart",
         /// A fork of the frozen copy that was made before the execution continues.
         Rollback = "rollback",

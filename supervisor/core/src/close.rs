@@ -195,8 +195,8 @@ impl SessionMachine {
         }
         self.forget_suspension();
         let reason = self.close_reason_of(exit_status);
-        if self.rolls_back_after(&reason, now) {
-            return self.roll_back_after(reason, now, out);
+        if self.continues_after(&reason, now) {
+            return self.continue_after(reason, now, out);
         }
         self.end(reason, now, out);
     }
@@ -217,7 +217,7 @@ impl SessionMachine {
             usage: self.ending.usage,
         };
         self.record.last_error = crash.describe(requested);
-        let more = self.why_not_rolled_back(&reason, now);
+        let more = self.why_not_continued(&reason, now);
         if let (Some(error), Some(more)) = (&mut self.record.last_error, more) {
             error.push_str(&more);
         }

@@ -8,17 +8,23 @@ use super::input::LoadFailure;
 use super::input::{CloseCause, Now, Refusal, SessionAction};
 use super::machine::{Phase, SessionMachine};
 use super::messages::host_error;
+use super::record::Pending;
+use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
+use vm_system_protocol::model::ExecutionStatus;
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::HostReply;
+use vm_system_record::Write;
 
 /// Longest wait for a host call or a file (milliseconds); the workers of the host have shorter deadlines.
 pub(super) const HOST_CALL_MS: u64 = 60_000;
 /// Longest wait for the exit of a killed worker (milliseconds); then its end is recorded without its wait status.
 pub(super) const EXIT_MS: u64 = 5_000;
-/// Longest wait for an adopted worker's `Adopted` (milliseconds), equal to the longest default execution: the worker may be
-/// inside a native that never polls.
-pub(super) const ADOPTED_MS: u64 = 30_000;
+/// Time beyond the remaining wall time after which an adopted worker must have sent its `Adopted` (milliseconds): it may be inside a
+/// native that never polls, and is then killed for its wall time first.
+pub(super) const ADOPTED_SLACK_MS: u64 = 2 * INTERRUPT_GRACE_MS;
+/// Time between two records of what a running execution has used of its limits (milliseconds). Another supervisor continues there.
+pub(super) const PROGRESS_MS: u64 = 1_000;
 /// An interrupted worker that still runs is interrupted again after this time (milliseconds): it clears its flag when
 /// it begins an execution, so an interrupt that arrives before `Execute` is lost.
 pub(super) const INTERRUPT_AGAIN_MS: u64 = 20;
@@ -67,7 +73,9 @@ impl SessionMachine {
                 ],
                 (None, Some(wait)) if wait.on_wall_clock => [running.wall.runs_out(), None, None],
                 (None, Some(wait)) => [Some(wait.since + HOST_CALL_MS), None, None],
-                (None, None) => [running.wall.runs_out(), Some(running.cpu_check_at), None],
+                (None, None) => {
+                    [running.wall.runs_out(), Some(running.cpu_check_at), Some(running.progress_at)]
+                }
             },
         }
     }
@@ -161,9 +169,25 @@ impl SessionMachine {
                         self.host_replied(wait.call, HostReply::Failed(error), now, out);
                     }
                 }
-                (None, None) => self.tick_limits(now, out),
+                (None, None) => {
+                    self.store_progress(now, out);
+                    self.tick_limits(now, out);
+                }
             },
         }
+    }
+
+    /// Stores what the running execution has used of its limits, now and then.
+    fn store_progress(&mut self, now: Now, out: &mut Vec<SessionAction>) {
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        if running.progress_at > now.mono_ms {
+            return;
+        }
+        running.progress_at = now.mono_ms + PROGRESS_MS;
+        let (id, metrics) = (running.id(), running.metrics(now, 0));
+        let progress = Write::RunProgress { id, status: ExecutionStatus::Running, metrics };
+        // A lost one loses no output of the execution.
+        self.persist(Pending::default(), vec![progress], false, out);
     }
 
     fn tick_limits(&mut self, now: Now, out: &mut Vec<SessionAction>) {

@@ -1,6 +1,6 @@
 //! The current execution: its clock, its counters, and its dispatch to the worker.
 
-use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS};
+use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS, PROGRESS_MS};
 use super::fork::Forking;
 use super::input::{ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, SessionAction, Source, Token};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
@@ -91,6 +91,11 @@ impl WallClock {
         self.since = Some(now.mono_ms);
     }
 
+    /// Time left when the clock was last started (milliseconds).
+    pub(super) fn left_ms(&self) -> u64 {
+        self.left_ms
+    }
+
     /// When the time is over (`mono_ms`), unless the clock is paused before.
     pub(super) fn runs_out(&self) -> Option<u64> {
         self.since.map(|since| since + self.left_ms)
@@ -164,6 +169,8 @@ pub(super) struct Running {
     pub(super) host: Option<HostWait>,
     /// When to look at the CPU time (`mono_ms`).
     pub(super) cpu_check_at: u64,
+    /// When its use of the limits is stored again (`mono_ms`).
+    pub(super) progress_at: u64,
     pub(super) loss: Loss,
     /// Events for the response, in the batches in which they were stored, and their size (bytes).
     pub(super) collected: Option<(Vec<Arc<[Event]>>, u64)>,
@@ -174,8 +181,10 @@ pub(super) struct Running {
     /// Stored for a repetition of its input.
     pub(super) facts: RepeatFacts,
     started: Now,
-    /// Time since its start before this supervisor has taken it over (milliseconds).
+    /// Time since its start before this supervisor has taken it over (milliseconds), and the CPU time that was stored until then
+    /// (microseconds).
     earlier_ms: u64,
+    earlier_cpu_us: u64,
 }
 
 impl Running {
@@ -188,8 +197,8 @@ impl Running {
         running
     }
 
-    /// An execution that the worker continued while no supervisor was connected. Its limits start anew: the use in between is
-    /// unknown, and an honest worker's own limits continued to count.
+    /// An execution that the worker continued while no supervisor was connected. What it used since its use was last stored is unknown
+    /// and counts only for the worker's own limits: at most [`PROGRESS_MS`] and the time without a supervisor.
     pub(super) fn adopted(AdoptedExecution { row, policy }: AdoptedExecution, now: Now) -> Self {
         let output = OutputCounters {
             next_seq: row.events + 1,
@@ -201,8 +210,15 @@ impl Running {
         };
         let started = Now { unix_ms: row.execution.started_at.0, ..now };
         let mut running = Self::with(Arc::new(row.execution), &policy, output, now);
+        let stored = running.record.metrics;
         // The calendar may have jumped meanwhile: no limit depends on it.
-        running.earlier_ms = u64::try_from(now.unix_ms.saturating_sub(started.unix_ms)).unwrap_or(0);
+        let by_calendar = u64::try_from(now.unix_ms.saturating_sub(started.unix_ms)).unwrap_or(0);
+        let used_ms = stored.duration_ms.saturating_sub(stored.host_wait_ms);
+        running.earlier_ms = by_calendar.max(stored.duration_ms);
+        running.earlier_cpu_us = stored.cpu_ms.saturating_mul(1_000);
+        running.wall.left_ms = running.wall.left_ms.saturating_sub(used_ms);
+        running.wall.waited_ms = running.earlier_ms - used_ms;
+        running.cpu_check_at = running.cpu_check_at.saturating_sub(stored.cpu_ms).max(now.mono_ms);
         running.started = started;
         running.tasks.count = row.task.as_ref().map_or(0, |task| task.checkpoint);
         running.tasks.known = row.task;
@@ -219,6 +235,7 @@ impl Running {
             wall: WallClock::started(u64::from(limits.wall_ms), now),
             host: None,
             cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
+            progress_at: now.mono_ms + PROGRESS_MS,
             loss: Loss::default(),
             collected: None,
             usage: HostUsage::default(),
@@ -227,6 +244,7 @@ impl Running {
             facts: RepeatFacts::default(),
             started: now,
             earlier_ms: 0,
+            earlier_cpu_us: 0,
         }
     }
 
@@ -236,7 +254,7 @@ impl Running {
 
     /// CPU time used so far (microseconds), from the kernel.
     pub(super) fn cpu_us(&self, now: Now) -> u64 {
-        now.cpu_us.saturating_sub(self.started.cpu_us)
+        self.earlier_cpu_us.saturating_add(now.cpu_us.saturating_sub(self.started.cpu_us))
     }
 
     /// Numbers an event and counts it.
@@ -463,12 +481,18 @@ impl SessionMachine {
             mark: Mark::Started { token: at_start, record },
             ..Pending::default()
         };
-        if is_repl {
-            let echo = running.number(now.unix_ms, EventPayload::InputEcho { text: text.clone() });
-            let echo: Arc<[Event]> = Arc::new([echo]);
-            running.collect(&echo);
-            batch.push(Write::Events(Arc::clone(&echo)));
-            pending.publish = Some(echo);
+        let echo =
+            is_repl.then(|| running.number(now.unix_ms, EventPayload::InputEcho { text: text.clone() }));
+        let lost = if job.request.kind == ExecutionKind::Startup { None } else { self.restart_reported() };
+        let warning = lost.map(|reason| {
+            batch.push(self.facts_write());
+            running.number_own(super::restart::warning(&reason), ConsoleLevel::Warn, now)
+        });
+        if echo.is_some() || warning.is_some() {
+            let events: Arc<[Event]> = echo.into_iter().chain(warning).collect();
+            running.collect(&events);
+            batch.push(Write::Events(Arc::clone(&events)));
+            pending.publish = Some(events);
         }
         let (urgent, request) = (!job.request.wait, job.request);
         self.persist(pending, batch, urgent, out);
@@ -510,6 +534,7 @@ impl SessionMachine {
             (None, None, None) if self.is_restoration => {
                 "inputs of the session that it restores are being repeated".to_owned()
             }
+            (None, None, None) if self.is_restarting() => self.restarting_because(),
             (None, None, None) if self.generation() > 1 || self.phase == Phase::Restoring => {
                 "it is being rolled back".to_owned()
             }

@@ -193,6 +193,17 @@ pub enum ForkFault {
     Violation(String),
 }
 
+/// What a session that is restarted begins with.
+#[derive(Debug)]
+pub struct Respawned {
+    /// For a new worker.
+    pub random_seed: [u8; 32],
+    /// Its startup files, with new ids.
+    pub startup: Vec<ExecuteRequest>,
+    /// The rights of the startup files, as they are now.
+    pub policy: Arc<EffectivePolicy>,
+}
+
 /// An event from outside.
 #[derive(Debug)]
 pub enum SessionInput {
@@ -203,6 +214,8 @@ pub enum SessionInput {
     },
     /// The worker process exists and its channel is open.
     Spawned,
+    /// As [`Self::Spawned`], for [`SessionAction::Respawn`].
+    Respawned(Box<Respawned>),
     /// No worker could be started.
     SpawnFailed(SpawnFailure),
     /// A library of the template is not available: no worker is started without it.
@@ -357,6 +370,9 @@ impl SessionInput {
 pub enum SessionAction {
     /// Start a worker; result: [`SessionInput::Spawned`], [`SessionInput::SpawnFailed`] or [`SessionInput::LibraryFailed`].
     Spawn,
+    /// Start a worker that replaces the one that has exited; result: [`SessionInput::Respawned`], [`SessionInput::SpawnFailed`] or
+    /// [`SessionInput::LibraryFailed`].
+    Respawn,
     /// Permit the worker one fork, and order it. Results: [`SessionInput::ForkEnded`], and a message of the worker.
     Fork {
         /// Identifies the fork.

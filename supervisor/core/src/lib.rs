@@ -31,14 +31,12 @@
 //! ```
 //! - `Loading` only for files: the session is busy, but a missing file leaves no execution behind.
 //! - *task*: `CC` is a host call that waits for the answer of a user or agent, perhaps for a long time ([`pending_task`]).
-//! - *stop*: cancel, close or a limit that this machine measured. The worker is interrupted; `Done` ends the execution with the
-//!   status of the stop, whatever status the worker reports; without `Done` within the grace the worker is killed.
-//! - The start is written before dispatch and not awaited; the end is one awaited commit, after which the caller gets its
-//!   reply, followers see the last events, and the worker's messages may be acknowledged. So an adopted worker may have executions
-//!   that the store does not have ([`adoption`]).
+//! - *stop*: cancel, close or a limit. The worker is interrupted; its `Done` has the status of the stop; without one it is killed.
+//! - The start is written before dispatch, not awaited: an adopted worker may have executions that the store lacks ([`adoption`]).
+//!   The end is one awaited commit: then the caller has its reply, followers the last events, and messages are acknowledged.
 //! # Forks and rollbacks
 //! The worker of an idle session forks; each child becomes the worker of a new session with a machine of its own ([`fork`]), or a
-//! frozen copy, a fork of which replaces the worker later ([`rollback`]). The session is busy meanwhile.
+//! frozen copy, a fork of which replaces the worker later ([`rollback`]); so may a worker without state ([`restart`]).
 //! # The worker is hostile
 //! [`messages`] checks each message. A message that a correct worker cannot send in this state ends the session.
 
@@ -57,6 +55,8 @@ mod messages;
 mod pending_task;
 pub mod pressure;
 mod record;
+mod recovery;
+mod restart;
 mod restoration;
 mod rollback;
 mod source_format;
@@ -72,8 +72,8 @@ pub use crash::with_fact;
 pub use exit::{WorkerExitStatus, signal_name};
 pub use input::{
     ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, LibraryFailure, LibraryProblem,
-    LoadFailure, LoadedSource, Now, Refusal, SessionAction, SessionInput, SessionReply, SessionSpec, Source,
-    SpawnFailure, SpawnFault, Token, WriteId,
+    LoadFailure, LoadedSource, Now, Refusal, Respawned, SessionAction, SessionInput, SessionReply,
+    SessionSpec, Source, SpawnFailure, SpawnFault, Token, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};
 pub use rollback::CopyId;

@@ -263,14 +263,18 @@ impl SessionMachine {
         machine.lifetime.ends_at =
             machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
         machine.timers.ttl_at = machine.lifetime.ends_at;
-        machine.timers.phase_at = Some(now.mono_ms + super::deadlines::ADOPTED_MS);
+        let mut patience_ms = u64::from(machine.copies.start.limits.wall_ms);
         out.push(SessionAction::Send(ToWorker::Adopt { last_committed, nonce }));
         match running {
             Some(adopted) => {
-                machine.current = Some(Current::Running(Box::new(Running::adopted(adopted, now))));
+                let running = Running::adopted(adopted, now);
+                patience_ms = running.wall.left_ms();
+                machine.current = Some(Current::Running(Box::new(running)));
             }
             None => machine.rest(now),
         }
+        let patience_ms = patience_ms + super::deadlines::ADOPTED_SLACK_MS;
+        machine.timers.phase_at = Some(now.mono_ms + patience_ms);
         machine.forget_lost_copies(out);
         machine
     }
@@ -285,6 +289,7 @@ impl SessionMachine {
             SessionInput::Resume { token } => self.resume(token, now, out),
             SessionInput::Create { token } => self.create(token, now, out),
             SessionInput::Spawned => self.spawned(now, out),
+            SessionInput::Respawned(respawned) => self.respawned(*respawned, now, out),
             SessionInput::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
             SessionInput::LibraryFailed(failure) => self.library_failed(failure, now, out),
             SessionInput::Execute { token, request, policy } => {

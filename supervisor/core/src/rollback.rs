@@ -11,6 +11,8 @@
 //! ```
 //! The copy stays as it is: its fork continues, with messages from 1. Meanwhile the row's status is `starting`, so that a
 //! supervisor that starts in between ends the session instead of adopting a worker without a `Start`.
+//!
+//! With `on_crash: restart` the next worker has no state of the last one ([`super::restart`]); the way to it is the same.
 
 use super::deadlines::EXIT_MS;
 use super::execution::{Current, ExecutionJob, StopCause};
@@ -20,7 +22,7 @@ use super::machine::{ChannelState, Phase, SessionMachine, SessionTimers};
 use super::record::{Mark, Pending};
 use std::collections::VecDeque;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::limits::{CHECKPOINTS, HELLO_MS, ROLLBACK_WINDOW_MS, ROLLBACKS};
+use vm_system_protocol::limits::{CHECKPOINTS, HELLO_MS};
 use vm_system_protocol::model::{OnCrash, SessionCheckpoint, SessionEventType, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -35,48 +37,60 @@ pub enum CopyId {
     Guard,
 }
 
-/// The frozen copies of a session.
+/// The frozen copies of a session, and how it continues after the end of its worker.
 #[derive(Debug)]
 pub(super) struct Copies {
-    on_crash: OnCrash,
+    pub(super) on_crash: OnCrash,
     /// Counts the session's workers from 1.
     generation: u64,
     last_number: u64,
     checkpoints: Vec<SessionCheckpoint>,
-    has_guard: bool,
+    pub(super) has_guard: bool,
     /// Checkpoints that ended with the previous supervisor.
     lost: usize,
-    /// Times of the last rollbacks after crashes (`mono_ms`).
-    rollbacks: VecDeque<u64>,
-    /// What a worker that continues from a copy gets.
-    start: Box<Start>,
-    restoring: Option<Restoring>,
+    /// Times of the last rollbacks or restarts after crashes (`mono_ms`).
+    pub(super) recoveries: VecDeque<u64>,
+    /// The reason of a restart that no execution has reported yet.
+    pub(super) unreported_restart: Option<String>,
+    /// What the next worker gets.
+    pub(super) start: Box<Start>,
+    pub(super) restoring: Option<Replacement>,
 }
 
-/// Why a session continues from a copy.
+/// What the next worker has its state from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StateSource {
+    Copy(CopyId),
+    /// The startup files of the template, alone.
+    Template,
+}
+
+/// Why a session continues with another worker.
 #[derive(Debug)]
-enum RollbackCause {
+pub(super) enum RollbackCause {
     Request(Token),
     Crash(CloseReason),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RestoringStage {
+pub(super) enum RestoringStage {
     /// The worker was killed.
     Ending,
     /// The new generation is being stored.
     Storing,
-    /// The copy is being forked.
+    /// The back-off of a restart.
+    BackOff,
+    /// The copy is being forked, or a worker is being started.
     Forking,
-    /// The fork got its `Start`.
+    /// The next worker got its `Start`.
     SettingUp,
 }
 
 #[derive(Debug)]
-struct Restoring {
-    copy: CopyId,
-    cause: RollbackCause,
-    stage: RestoringStage,
+pub(super) struct Replacement {
+    pub(super) from: StateSource,
+    pub(super) cause: RollbackCause,
+    pub(super) stage: RestoringStage,
 }
 
 impl Copies {
@@ -90,7 +104,8 @@ impl Copies {
             checkpoints: Vec::new(),
             has_guard: false,
             lost: facts["checkpoints"].as_array().map_or(0, Vec::len),
-            rollbacks: VecDeque::new(),
+            recoveries: VecDeque::new(),
+            unreported_restart: super::restart::unreported(&facts),
             start: Box::new(start.clone()),
             restoring: None,
         }
@@ -101,21 +116,6 @@ impl Copies {
         self.checkpoints.iter().position(|checkpoint| {
             Some(checkpoint.number) == number || checkpoint.name.as_deref() == Some(reference)
         })
-    }
-
-    /// Whether a crash with this reason costs the execution alone. A worker that violated the protocol is hostile, and so is its copy.
-    fn covers(&self, reason: &CloseReason) -> bool {
-        self.on_crash == OnCrash::Rollback
-            && self.has_guard
-            && self.restoring.is_none()
-            && matches!(
-                reason,
-                CloseReason::Limit(_)
-                    | CloseReason::Seccomp(_)
-                    | CloseReason::Signal(_)
-                    | CloseReason::OutOfMemory
-                    | CloseReason::ExitedUnasked(_)
-            )
     }
 }
 
@@ -164,7 +164,7 @@ impl SessionMachine {
         self.phase == Phase::Restoring && self.stage() == Some(RestoringStage::Forking)
     }
 
-    fn stage(&self) -> Option<RestoringStage> {
+    pub(super) fn stage(&self) -> Option<RestoringStage> {
         self.copies.restoring.as_ref().map(|restoring| restoring.stage)
     }
 
@@ -287,7 +287,8 @@ impl SessionMachine {
 
     /// A checkpoint could not be stored.
     pub(super) fn checkpoint_lost(&mut self, number: u64, out: &mut Vec<SessionAction>) {
-        let in_use = |restoring: &Restoring| restoring.copy == CopyId::Checkpoint(number);
+        let in_use =
+            |restoring: &Replacement| restoring.from == StateSource::Copy(CopyId::Checkpoint(number));
         if self.copies.restoring.as_ref().is_some_and(in_use) {
             // The session continues from it: its next record has it.
             return;
@@ -314,7 +315,7 @@ impl SessionMachine {
     }
 
     /// Brings the session's facts up to date.
-    fn facts_write(&mut self) -> Write {
+    pub(super) fn facts_write(&mut self) -> Write {
         let mut facts = match self.record.runtime_meta.to_value() {
             Some(serde_json::Value::Object(facts)) => facts,
             _ => serde_json::Map::new(),
@@ -339,7 +340,7 @@ impl SessionMachine {
         }
     }
 
-    fn add_fact(&mut self, name: &str, fact: &serde_json::Value) {
+    pub(super) fn add_fact(&mut self, name: &str, fact: &serde_json::Value) {
         self.record.runtime_meta = super::crash::with_fact(&self.record.runtime_meta, name, fact);
     }
 
@@ -362,73 +363,20 @@ impl SessionMachine {
             let reference = reference.unwrap_or("(the newest)").to_owned();
             return Self::reply(token, Err(Refusal::NoCheckpoint(reference)), out);
         };
-        let copy = CopyId::Checkpoint(checkpoint.number);
+        let from = StateSource::Copy(CopyId::Checkpoint(checkpoint.number));
         let (cause, stage) = (RollbackCause::Request(token), RestoringStage::Ending);
-        self.copies.restoring = Some(Restoring { copy, cause, stage });
+        self.copies.restoring = Some(Replacement { from, cause, stage });
         self.begin_restoring(now);
         self.timers.phase_at = Some(now.mono_ms + EXIT_MS);
         out.push(SessionAction::Kill);
     }
 
-    fn begin_restoring(&mut self, now: Now) {
+    pub(super) fn begin_restoring(&mut self, now: Now) {
         self.phase = Phase::Restoring;
         self.forget_suspension();
         self.record.status = SessionStatus::Starting;
         self.timers = SessionTimers { ttl_at: self.lifetime.ends_at, ..SessionTimers::default() };
         self.timers.ttl_at = self.timers.ttl_at.map(|at| at.max(now.mono_ms));
-    }
-
-    /// Whether the worker's exit costs its execution alone.
-    pub(super) fn rolls_back_after(&self, reason: &CloseReason, now: Now) -> bool {
-        let making_guard = matches!(&self.current, Some(Current::Forking(forking)) if forking.is_of_guard());
-        self.copies.covers(reason)
-            && matches!(self.phase, Phase::Ready | Phase::Killed)
-            && self.record.status == SessionStatus::Ready
-            && self.ending.closing.is_none()
-            && self.ending.enders.is_empty()
-            && !making_guard
-            && !self.too_many_rollbacks(now)
-    }
-
-    fn too_many_rollbacks(&self, now: Now) -> bool {
-        let recent = self.copies.rollbacks.iter().filter(|at| now.mono_ms - **at < ROLLBACK_WINDOW_MS);
-        recent.count() >= ROLLBACKS
-    }
-
-    /// What the session's error says about rollbacks.
-    pub(super) fn why_not_rolled_back(&self, reason: &CloseReason, now: Now) -> Option<String> {
-        let (most, seconds) = (ROLLBACKS, ROLLBACK_WINDOW_MS / 1_000);
-        (self.copies.covers(reason) && self.too_many_rollbacks(now))
-            .then(|| format!("; it was rolled back {most} times within {seconds} s before"))
-    }
-
-    /// The worker has exited: the execution ends, and the guard copy's fork continues.
-    pub(super) fn roll_back_after(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
-        let why = || Refusal::NotReady(format!("its worker ended ({reason}), and it is being rolled back"));
-        self.drop_loading(why(), now, out);
-        self.drop_forks(&why(), out);
-        let (batch, pending) = match self.current.take() {
-            Some(Current::Running(running)) => {
-                if running.host.is_some() {
-                    out.push(SessionAction::DropHostWork);
-                }
-                self.cut_short(*running, &reason, now)
-            }
-            _ => (Vec::new(), Pending::default()),
-        };
-        self.copies.rollbacks.retain(|at| now.mono_ms - at < ROLLBACK_WINDOW_MS);
-        self.copies.rollbacks.push_back(now.mono_ms);
-        let crash = super::crash::CrashRecord {
-            reason: &reason,
-            execution: pending.execution,
-            usage: self.ending.usage,
-        };
-        self.record.runtime_meta = crash.add_to(&self.record.runtime_meta);
-        (self.ending.verdict, self.ending.operator_signal, self.ending.usage) = (None, None, None);
-        let (cause, stage) = (RollbackCause::Crash(reason), RestoringStage::Storing);
-        self.copies.restoring = Some(Restoring { copy: CopyId::Guard, cause, stage });
-        self.begin_restoring(now);
-        self.replace_worker((batch, pending), now, out);
     }
 
     /// The worker that was killed for a rollback has exited.
@@ -441,7 +389,7 @@ impl SessionMachine {
     }
 
     /// Stores the new generation.
-    fn replace_worker(
+    pub(super) fn replace_worker(
         &mut self,
         (mut batch, mut pending): (Vec<Write>, Pending),
         now: Now,
@@ -449,36 +397,51 @@ impl SessionMachine {
     ) {
         let Some(restoring) = &mut self.copies.restoring else { return };
         restoring.stage = RestoringStage::Storing;
-        let number = match restoring.copy {
-            CopyId::Checkpoint(number) => Some(number),
-            CopyId::Guard => None,
-        };
         let why = match &restoring.cause {
             RollbackCause::Request(_) => "request".to_owned(),
             RollbackCause::Crash(reason) => reason.to_string(),
         };
+        let number = match restoring.from {
+            StateSource::Copy(CopyId::Checkpoint(number)) => Some(number),
+            StateSource::Copy(CopyId::Guard) | StateSource::Template => None,
+        };
         let detail = number.map_or_else(|| why.clone(), |number| format!("checkpoint {number}"));
-        let rollback =
-            serde_json::json!({ "at": Timestamp(now.unix_ms), "checkpoint": number, "reason": why });
-        self.add_fact("rollback", &rollback);
+        let kind = if restoring.from == StateSource::Template {
+            self.note_restart(why, now);
+            SessionEventType::Restarted
+        } else {
+            let rollback =
+                serde_json::json!({ "at": Timestamp(now.unix_ms), "checkpoint": number, "reason": why });
+            self.add_fact("rollback", &rollback);
+            if number.is_some() {
+                // The state of the checkpoint lacks nothing.
+                self.restart_reported();
+            }
+            SessionEventType::RolledBack
+        };
         self.copies.generation += 1;
         self.peer = ChannelState { forks: self.peer.forks, ..ChannelState::of_new_worker() };
         self.ledger.begin_worker();
         self.forget_adoption();
         batch.push(self.facts_write());
-        batch.push(Write::SessionRestoring { id: self.id(), at: Timestamp(now.unix_ms), detail });
+        batch.push(Write::SessionRestoring { id: self.id(), kind, at: Timestamp(now.unix_ms), detail });
         pending.mark = Mark::Restoring;
         self.persist(pending, batch, true, out);
     }
 
     /// The new generation is stored: its worker may exist.
     pub(super) fn restoring_stored(&mut self, now: Now, out: &mut Vec<SessionAction>) {
-        if self.phase == Phase::Restoring
-            && let Some(restoring) = &mut self.copies.restoring
-        {
-            restoring.stage = RestoringStage::Forking;
-            self.timers.phase_at = Some(now.mono_ms + FORK_MS);
-            out.push(SessionAction::ForkCopy { copy: restoring.copy });
+        if self.phase != Phase::Restoring {
+            return;
+        }
+        let Some(restoring) = &mut self.copies.restoring else { return };
+        match restoring.from {
+            StateSource::Copy(copy) => {
+                restoring.stage = RestoringStage::Forking;
+                self.timers.phase_at = Some(now.mono_ms + FORK_MS);
+                out.push(SessionAction::ForkCopy { copy });
+            }
+            StateSource::Template => self.back_off(now, out),
         }
     }
 
@@ -528,7 +491,8 @@ impl SessionMachine {
 
     /// The worker that continues is set up; `false`: this is no rollback.
     pub(super) fn restored(&mut self, now: Now, out: &mut Vec<SessionAction>) -> bool {
-        let Some(restoring) = self.copies.restoring.take() else { return false };
+        let from_copy = |restoring: &mut Replacement| restoring.from != StateSource::Template;
+        let Some(restoring) = self.copies.restoring.take_if(from_copy) else { return false };
         self.timers.phase_at = None;
         self.phase = Phase::Ready;
         self.record.status = SessionStatus::Ready;
@@ -538,10 +502,11 @@ impl SessionMachine {
         };
         let pending = Pending { mark: Mark::RolledBack { token }, ..Pending::default() };
         self.persist(pending, vec![Write::SessionReady { id: self.id() }], true, out);
-        match restoring.copy {
+        if restoring.from == StateSource::Copy(CopyId::Guard) {
             // It has the state of this worker.
-            CopyId::Guard => self.rest(now),
-            CopyId::Checkpoint(_) => self.rest_changed(now, out),
+            self.rest(now);
+        } else {
+            self.rest_changed(now, out);
         }
         true
     }
@@ -549,6 +514,7 @@ impl SessionMachine {
     /// A deadline of a rollback has passed.
     pub(super) fn restoring_overdue(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         let why = match self.stage() {
+            Some(RestoringStage::BackOff) => return self.respawn(out),
             Some(RestoringStage::Ending) => "its worker did not exit within the deadline",
             _ => "the copy was not forked within the deadline",
         };
@@ -570,7 +536,7 @@ impl SessionMachine {
 
     /// The session ends: whoever waits for a rollback gets the reason.
     pub(super) fn refuse_rollback(&mut self, reason: &CloseReason, out: &mut Vec<SessionAction>) {
-        if let Some(Restoring { cause: RollbackCause::Request(token), .. }) = self.copies.restoring.take() {
+        if let Some(Replacement { cause: RollbackCause::Request(token), .. }) = self.copies.restoring.take() {
             let why = Refusal::NotReady(format!("it ended while it was rolled back ({reason})"));
             Self::reply(token, Err(why), out);
         }

@@ -66,6 +66,9 @@ impl SessionMachine {
             (None, Some(cause)) => cause.reason(),
             (None, None) => CloseReason::SpawnFailed(why),
         };
+        if self.continues_after(&reason, now) {
+            return self.continue_after(reason, now, out);
+        }
         self.end(reason, now, out);
     }
 
@@ -80,6 +83,9 @@ impl SessionMachine {
             (None, None) => CloseReason::StartupFailed(failure.text.clone()),
         };
         self.creation.library_failure = Some(failure);
+        if self.continues_after(&reason, now) {
+            return self.continue_after(reason, now, out);
+        }
         self.end(reason, now, out);
     }
 
@@ -109,6 +115,8 @@ impl SessionMachine {
         }
         self.phase = Phase::Ready;
         self.record.status = SessionStatus::Ready;
+        // Nothing but a restart comes here with one.
+        self.copies.restoring = None;
         let pending = Pending { mark: Mark::SessionReady, ..Pending::default() };
         self.persist(pending, vec![Write::SessionReady { id: self.id() }], true, out);
         self.rest_changed(now, out);

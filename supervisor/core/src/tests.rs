@@ -3,6 +3,7 @@
 mod adoption;
 mod ends;
 mod executions;
+mod restart;
 mod restoration;
 mod rollback;
 mod suspension;
@@ -48,6 +49,7 @@ struct Bench {
     host_calls: u32,
     /// Forks that were ordered.
     forks: Vec<u64>,
+    respawns: u32,
     dropped: Vec<CopyId>,
     /// Signals that the worker got.
     signals: Vec<i32>,
@@ -119,6 +121,7 @@ impl Bench {
             interrupts: 0,
             host_calls: 0,
             forks: Vec::new(),
+            respawns: 0,
             dropped: Vec::new(),
             signals: Vec::new(),
         }
@@ -182,6 +185,7 @@ impl Bench {
                     SessionAction::Interrupt => self.interrupts += 1,
                     SessionAction::HostCall { .. } => self.host_calls += 1,
                     SessionAction::Fork { order } => self.forks.push(order),
+                    SessionAction::Respawn => self.respawns += 1,
                     SessionAction::DropCopy { copy } => self.dropped.push(copy),
                     SessionAction::Signal(signal) => self.signals.push(signal),
                     _ => {}

@@ -12,7 +12,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::limits::LIBRARY_BYTES;
 use vm_system_record::{Entity, LibraryRow, Write};
-use vm_system_runtime::Libraries;
+use vm_system_runtime::{Libraries, catalog_name, full_library_name as full_name_of};
 use vm_system_spawn::libraries::{
     self, CATALOG, CatalogEntry, LibraryStoreError, catalog_entry, full_name, hex,
 };
@@ -183,15 +183,7 @@ impl Ops {
             return Ok(Libraries::Installed(LibrarySet::default()));
         }
         let installed = self.installed().await?;
-        let library = |name: &String| {
-            let row = row_of(name, &installed).ok_or_else(|| full_name_of(name, &installed))?;
-            let LibraryRow { name, id, global, hash, .. } = row.clone();
-            Ok(Library { name, id, global, hash })
-        };
-        Ok(match names.iter().map(library).collect::<Result<Vec<_>, String>>() {
-            Ok(libraries) => Libraries::Installed(LibrarySet::new(libraries)),
-            Err(missing) => Libraries::Missing(missing),
-        })
+        Ok(Libraries::of(names, &installed))
     }
 
     /// Every installed library. They change rarely and every session needs them: a copy is kept until one is installed or
@@ -320,28 +312,6 @@ fn wanted(name: &str, rows: &[LibraryRow]) -> Result<(String, String), OpError> 
     Err(not_found(Entity::Library, name)
         .with_details(&serde_json::json!({ "name": name, "command": command }))
         .with_hint(format!("an administrator can install it: {command}")))
-}
-
-/// `lodash` → `lodash-4.17.21`, for the ids of the catalog.
-fn catalog_name(id: &str) -> Option<String> {
-    CATALOG.iter().find(|entry| entry.id == id).map(CatalogEntry::name)
-}
-
-/// The installed library that a template's name means: for an id of the catalog its version there, otherwise the only one.
-fn row_of<'a>(name: &str, rows: &'a [LibraryRow]) -> Option<&'a LibraryRow> {
-    let of_catalog = catalog_name(name);
-    let full = of_catalog.as_deref().unwrap_or(name);
-    let exact = rows.iter().find(|row| row.name == full);
-    exact.or_else(|| {
-        let mut versions = rows.iter().filter(|row| row.id == name);
-        versions.next().filter(|_| of_catalog.is_some() && versions.next().is_none())
-    })
-}
-
-/// `id-version` of what a template's name means, installed or not.
-fn full_name_of(name: &str, rows: &[LibraryRow]) -> String {
-    let installed = row_of(name, rows).map(|row| row.name.clone());
-    installed.or_else(|| catalog_name(name)).unwrap_or_else(|| name.to_owned())
 }
 
 /// `left-pad-1.3.0` → `left-pad`: everything before the first hyphen that a version could follow.

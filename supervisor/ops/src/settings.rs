@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::input::read_value;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Limits, OnCrash, Resolver, Settings};
+use vm_system_protocol::model::{Limits, Resolver, Settings};
 use vm_system_runtime::worktree::clean_relative;
 
 /// Longest name of a template (characters).
@@ -59,14 +59,6 @@ pub(super) fn name(name: &str) -> Result<String, OpError> {
 
 pub(super) fn check(settings: &Settings, ceilings: &Limits) -> Result<(), OpError> {
     resolver(&settings.resolver)?;
-    if settings.runtime.on_crash == OnCrash::Restart {
-        let wanted = settings.runtime.on_crash;
-        return Err(invalid(format!(
-            "runtime.on_crash {:?} is not available in this version",
-            wanted.as_str()
-        ))
-        .with_hint("use `close` (the session ends as crashed) or `rollback` (only the execution ends)"));
-    }
     limits(&settings.limits, ceilings)
 }
 

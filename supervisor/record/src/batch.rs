@@ -100,9 +100,11 @@ pub enum Write {
     },
     /// `starting → ready`.
     SessionReady { id: SessionId },
-    /// `ready → starting`: another worker is to continue, whose messages are numbered from 1.
+    /// `starting|ready → starting`: another worker is to continue, whose messages are numbered from 1.
     SessionRestoring {
         id: SessionId,
+        /// Of its event: `rolled_back` or `restarted`.
+        kind: SessionEventType,
         at: Timestamp,
         /// Of its event.
         detail: String,

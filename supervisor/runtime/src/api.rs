@@ -1,6 +1,7 @@
 //! Requests of the runtime's callers, and its errors.
 
 use super::failed_starts::TooManyFailedStarts;
+use super::libraries::Libraries;
 use super::pressure::PressureConfig;
 use super::task::FilesError;
 use crate::brokers::BrokerConfig;
@@ -20,7 +21,7 @@ use vm_system_protocol::control::{ErrorCode, OpError};
 use vm_system_protocol::ids::{SessionId, TemplateId};
 use vm_system_record::{Owner, PolicySnapshot, RecordedWorktree, StoreError};
 use vm_system_spawn::KeptJail;
-use vm_system_spawn::{LibrarySet, SHORTAGE_HINT, SpawnConfig};
+use vm_system_spawn::{SHORTAGE_HINT, SpawnConfig};
 
 /// Configuration of a runtime.
 #[derive(Debug)]
@@ -112,15 +113,6 @@ pub struct RestoredSession {
     pub id: SessionId,
     /// Its worktree, which is opened again; absent in sessions of early versions, whose path is opened.
     pub worktree: Option<Arc<RecordedWorktree>>,
-}
-
-/// The libraries of a new session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Libraries {
-    /// All of them are installed.
-    Installed(LibrarySet),
-    /// This library is not installed (`id-version`): the session cannot be created.
-    Missing(String),
 }
 
 /// Why a request failed.

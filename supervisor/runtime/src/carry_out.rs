@@ -1,7 +1,7 @@
 //! Carries out the actions of the session machine. Nothing here waits: slow work is started, and polled by the owner task.
 
-use super::api::Libraries;
 use super::host;
+use super::libraries::Libraries;
 use super::session_task::{SessionTask, store_input};
 use super::task::{fault, no_worker};
 use crate::workspaces::WorkspaceKey;
@@ -19,6 +19,7 @@ impl SessionTask {
     pub(super) fn carry_out(&mut self, action: Action) {
         match action {
             Action::Spawn => self.spawn(),
+            Action::Respawn => self.respawn(),
             Action::Send(message) => self.send(message),
             Action::Fork { order } => self.fork(order),
             Action::ForkTaken => self.fork_taken(),

@@ -153,12 +153,7 @@ impl SessionTask {
 
     /// Has a copy fork the session's next worker.
     pub(super) fn fork_copy(&mut self, copy: CopyId) {
-        // The keeper has one worker of each session.
-        if let Some(process) = self.worker.process.take() {
-            process.forget();
-        }
-        self.worker.link = None;
-        self.shared.brokers.end(self.live.id);
+        self.forget_worker();
         if let Some(frozen) = self.copies.frozen.remove(&copy) {
             self.copies.restoring = Some(Box::pin(frozen.restore(copy, self.live.id)));
         } else {

@@ -1,8 +1,9 @@
 //! Forks of a live session: the owner task has its worker fork, and
 //! [`RuntimeApi::fork_session`](crate::RuntimeApi::fork_session) creates sessions with the children.
 
-use super::api::{Libraries, RuntimeError};
+use super::api::RuntimeError;
 use super::facade::Runtime;
+use super::libraries::Libraries;
 use super::registry::LiveSession;
 use super::session_task::SessionTask;
 use super::task::{Command, RuntimeContext, fault, spawn_failure};
@@ -302,7 +303,8 @@ fn forked_task(
 ) -> SessionTask {
     let ForkedWorker { handle, jail, parent: record, worktree } = forked;
     let policy = live.policy(None, &shared.operator);
-    let spec = super::specs::spec_of_fork(live, (&record, &worktree), &policy, forked_from(parent.id));
+    let facts = facts_of_fork(parent.id, &record.runtime_meta);
+    let spec = super::specs::spec_of_fork(live, (&record, &worktree), &policy, facts);
     // Its memory contains the parent's libraries already.
     let libraries = Libraries::Installed(vm_system_spawn::LibrarySet::default());
     let machine = SessionMachine::new(spec);
@@ -311,6 +313,12 @@ fn forked_task(
     task
 }
 
-fn forked_from(parent: SessionId) -> JsonText {
-    JsonText::from_untrusted(format!("{{\"forked_from\":\"{parent}\"}}"))
+/// A fork lacks what its parent has lost: it says so, too, unless an execution of the parent has said it.
+fn facts_of_fork(parent: SessionId, facts: &JsonText) -> JsonText {
+    let mut of_fork = serde_json::json!({ "forked_from": parent });
+    let restart = facts.to_value().map(|mut facts| facts["restart"].take()).unwrap_or_default();
+    if restart["reported"] == false {
+        of_fork["restart"] = restart;
+    }
+    JsonText::from_value(&of_fork)
 }

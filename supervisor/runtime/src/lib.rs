@@ -17,7 +17,8 @@
 //! - [`worktree`]: opening and reading worktrees; [`files_agents`]: processes that do it with the rights of users
 //! - [`shares`]: what each owner may have of things that are counted
 //! - [`memory`], [`host`], [`followers`]: parts of a session's owner task; [`script_input`]: the standard input of scripts
-//! - [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session continues
+//! - [`fork`]: sessions forked from a live one; [`copies`]: checkpoints, and the copies from which a session continues;
+//!   [`restart`]: the worker that replaces one that has exited
 //! - [`jails`]: keepers and zygotes, replaced when they exit; [`owner_jails`]: which of them is an owner's
 //! - [`inspect`]: a worker as reported by the kernel; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
@@ -43,6 +44,7 @@ mod host;
 mod inspect;
 mod interface;
 mod jails;
+mod libraries;
 mod link;
 mod memory;
 mod outbox;
@@ -50,6 +52,7 @@ mod owner_jails;
 mod pressure;
 mod recent_failures;
 mod registry;
+mod restart;
 mod restoration;
 pub mod script_input;
 mod session_task;
@@ -61,7 +64,7 @@ pub mod worktree;
 mod writes;
 
 pub use api::{
-    CreateSession, Libraries, OWNER_GONE_HINT, RestoredSession, RuntimeConfig, RuntimeError, WorktreeClients,
+    CreateSession, OWNER_GONE_HINT, RestoredSession, RuntimeConfig, RuntimeError, WorktreeClients,
 };
 pub use doctor::examine_host;
 pub use durable::{CompiledSource, DurableConfig, Durables, RunIdentity, StartProgram};
@@ -69,4 +72,5 @@ pub use facade::{Runtime, StartError};
 pub use follow::{FOLLOWED_BYTES, FOLLOWED_EVENTS, FollowedBatch, Follower, FollowerClosed, follower};
 pub use fork::ForkSession;
 pub use interface::{RuntimeApi, RuntimeFacts};
+pub use libraries::{Libraries, catalog_name, full_library_name};
 pub use pressure::PressureConfig;

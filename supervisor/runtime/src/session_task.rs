@@ -2,7 +2,6 @@
 //! sessions and carries out no action: [`super::carry_out`] does that, and never waits.
 
 use super::adoption::TakingOver;
-use super::api::Libraries;
 use super::callers::Callers;
 use super::clock::Clock;
 use super::copies::{FrozenCopy, Restored, Restoring};
@@ -10,9 +9,11 @@ use super::followers::{self, Followers};
 use super::fork::{self, Forks};
 use super::host::HostCallFuture;
 use super::inspect::Facts;
+use super::libraries::Libraries;
 use super::link::{LinkEvent, WorkerLink, maybe, next_event};
 use super::memory::Reservation;
 use super::registry::LiveSession;
+use super::restart::{RespawnResult, Respawning};
 use super::task::{Command, RuntimeContext, fault, no_worker};
 use super::writes::{WriteOutcome, Writes};
 use crate::egress::HttpClient;
@@ -71,6 +72,8 @@ pub(super) struct SessionTask {
 pub(super) struct SessionWorker {
     pub(super) libraries: Libraries,
     pub(super) spawning: Option<Spawning>,
+    /// A worker that replaces one that has exited.
+    pub(super) respawning: Option<Respawning>,
     /// The worker of a forked session with its jail, until the machine requests a worker.
     pub(super) unassigned: Option<(WorkerHandle, Spawner)>,
     pub(super) link: Option<WorkerLink>,
@@ -112,6 +115,7 @@ enum Woken {
     Command(Option<Command>),
     HostReplied(Input),
     Spawned(Result<(WorkerHandle, Spawner), SpawnError>),
+    Respawned(Box<RespawnResult>),
     Forked(Result<WorkerHandle, ForkError>),
     Link(LinkEvent),
     Restored(Box<Restored>),
@@ -133,6 +137,7 @@ impl SessionTask {
         let worker = SessionWorker {
             libraries,
             spawning: None,
+            respawning: None,
             unassigned: None,
             link: None,
             process: None,
@@ -232,6 +237,7 @@ impl SessionTask {
                     self.step(input, &mut actions);
                 }
                 Woken::Spawned(spawned) => self.spawned(spawned, &mut actions),
+                Woken::Respawned(result) => self.respawned(*result, &mut actions),
                 Woken::Forked(result) => self.forked(result, &mut actions),
                 Woken::Restored(restored) => self.restored(restored, &mut actions),
                 Woken::Link(LinkEvent::Exited(exit)) => self.exited(exit, &mut actions).await,
@@ -251,6 +257,7 @@ impl SessionTask {
             () = clock.alarm() => Woken::Input(Input::Tick),
             input = maybe(host.work.as_mut()) => Woken::HostReplied(input),
             spawned = maybe(worker.spawning.as_mut()) => Woken::Spawned(spawned),
+            result = maybe(worker.respawning.as_mut()) => Woken::Respawned(Box::new(result)),
             result = fork::next(forks.current.as_mut()) => Woken::Forked(result),
             restored = maybe(copies.restoring.as_mut()) => Woken::Restored(restored),
             event = next_event(worker.link.as_mut(), receive) => Woken::Link(event),

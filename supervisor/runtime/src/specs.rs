@@ -105,7 +105,7 @@ pub(super) fn seed() -> [u8; 32] {
     seed
 }
 
-fn startup(file: &StartupFile) -> ExecuteRequest {
+pub(super) fn startup(file: &StartupFile) -> ExecuteRequest {
     let format = match file.mode {
         StartupMode::Import => Some(as_module(&file.path)),
         // A script even where modules are the default.

@@ -30,6 +30,8 @@ use super::queue::Queue;
 use super::temporary::TemporaryFolder;
 use super::{BoxFuture, DatabaseFault, Lane, SessionWatch, Store, StoreHandle, StoreStatus, Urgency};
 use check::CheckMode;
+#[cfg(test)]
+pub(super) use check::sums as counted_anew;
 pub use check_file::check_file;
 use database_file::DatabaseFile;
 use long_reads::LongReads;

@@ -89,8 +89,7 @@ fn each_enum_of_the_description_has_the_names_of_its_source() {
         ("ExecutionKind/enum", set(ExecutionKind::ALL)),
         ("ExecutionStatus/enum", set(ExecutionStatus::ALL)),
         ("JsType/enum", set(JsType::ALL)),
-        // `restart` is refused.
-        ("OnCrash/enum", set([OnCrash::Close, OnCrash::Rollback])),
+        ("OnCrash/enum", set(OnCrash::ALL)),
         ("SessionEvent/properties/type/enum", set(SessionEventType::ALL)),
         ("SessionStatus/enum", set(SessionStatus::ALL)),
         ("StartupMode/enum", set(StartupMode::ALL)),

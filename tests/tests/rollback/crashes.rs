@@ -2,7 +2,7 @@
 
 use super::{checkpoint, rollback, rolling, session, stopped_processes};
 use vm_system_protocol::control::{Op, Reply};
-use vm_system_protocol::limits::ROLLBACKS;
+use vm_system_protocol::limits::RECOVERIES;
 use vm_system_protocol::model::{
     Execution, ExecutionStatus, Session, SessionEventType, SessionStatus, Settings,
 };
@@ -87,7 +87,7 @@ mod cases {
         let daemon = Daemon::start(user);
         let mut client = daemon.client();
         let session = session(&daemon, rolling(Settings::default()));
-        for _ in 0..ROLLBACKS {
+        for _ in 0..RECOVERIES {
             ready_again(&mut client, &session, "1");
             guarded(&daemon, 1);
             worker(&mut client, &session).kill().expect("alive");
@@ -98,7 +98,7 @@ mod cases {
         let record = client.until(&session, SessionStatus::Crashed);
         assert_eq!(record.close_reason.as_deref(), Some("signal(SIGKILL)"));
         let error = record.last_error.expect("an error");
-        assert!(error.contains(&format!("rolled back {ROLLBACKS} times within 60 s")), "{error}");
+        assert!(error.contains(&format!("rolled back {RECOVERIES} times within 60 s")), "{error}");
         watch::until(|| stopped_processes(&daemon).is_empty(), || "a copy is left".to_owned());
         daemon.stop();
     }
@@ -146,7 +146,7 @@ mod cases {
 }
 
 /// The session's worker.
-fn worker(client: &mut Client, session: &Session) -> PidFd {
+pub(super) fn worker(client: &mut Client, session: &Session) -> PidFd {
     PidFd::open(client.inspect(session).expect("live").pid).expect("alive")
 }
 
@@ -160,7 +160,7 @@ fn guarded(daemon: &Daemon, copies: usize) {
 
 /// Runs code as soon as the session's rollback is over.
 #[track_caller]
-fn ready_again(client: &mut Client, session: &Session, code: &str) -> Execution {
+pub(super) fn ready_again(client: &mut Client, session: &Session, code: &str) -> Execution {
     let mut ran = None;
     watch::until(
         || match client.eval(session, code) {

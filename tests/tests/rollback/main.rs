@@ -3,6 +3,7 @@
 mod abuse;
 mod apis;
 mod crashes;
+mod restarts;
 
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::limits::CHECKPOINTS;

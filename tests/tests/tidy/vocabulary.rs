@@ -101,6 +101,7 @@ const CONTRACTS: &[(&str, &str)] = &[
     ("supervisor/store/src/tests/golden/v13.sql", "door"),
     ("supervisor/store/src/tests/golden/v14.sql", "door"),
     ("supervisor/store/src/tests/golden/v15.sql", "door"),
+    ("supervisor/store/src/tests/golden/v16.sql", "door"),
     ("supervisor/store/src/tests/quota.rs", "door"),
     ("supervisor/store/src/tests/suite/audit_and_keys.rs", "door"),
     ("tests/tests/rest/owners.rs", "door"),

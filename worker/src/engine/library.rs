@@ -1,15 +1,16 @@
 //! Owns a session's libraries: they are evaluated once, in the zygote, and every forked session has their values. Knows nothing of
 //! the origin of the sources.
 //!
-//! A library is one file without relative imports. `CommonJS`, UMD and scripts that set or declare their global variable
-//! run in a function like a required file; ES modules run as modules. A library may `require` others of its set.
+//! A library is one file without relative imports, or a bundle (`modules::bundle`). `CommonJS`, UMD and scripts that set or declare
+//! their global variable run in a function like a required file; ES modules run as modules. A library may `require` others of its set.
 
 use super::host::Host;
-use super::modules::{self, LibraryKind};
+use super::modules::{self, LibraryBundle, LibraryKind, LoadedBundle};
 use super::preload::{self, Preloaded};
 use super::state::SharedState;
 use super::{natives, run, sys};
 use rquickjs::{Ctx, Persistent, Promise, Result, Value};
+use std::rc::Rc;
 use std::time::Duration;
 use vm_system_protocol::limits::{LIBRARY_HEAP_MB, LIBRARY_MS};
 use vm_system_protocol::model::Limits;
@@ -27,7 +28,7 @@ pub struct LibrarySource {
     pub id: String,
     /// The global variable that the library sets.
     pub global: Option<String>,
-    /// The text of the library's only file.
+    /// The text of the library's only file, or of its bundle.
     pub source: String,
 }
 
@@ -48,6 +49,8 @@ pub(super) struct LibraryTable(Vec<Entry>);
 struct Entry {
     library: LibrarySource,
     state: Evaluation,
+    /// The files of a library of several files, which functions of it may require at any time.
+    bundle: Option<Rc<LoadedBundle>>,
 }
 
 enum Evaluation {
@@ -56,8 +59,8 @@ enum Evaluation {
     Running(Option<Persistent<rquickjs::Object<'static>>>),
     Done {
         exports: Persistent<Value<'static>>,
-        /// An ES module, which is declared in QuickJS under the library's name.
-        is_module: bool,
+        /// The name in QuickJS of a library that is an ES module.
+        module: Option<String>,
     },
 }
 
@@ -92,7 +95,10 @@ impl Preloaded {
         sys::reset_heap_peak();
         let names: Vec<String> = libraries.iter().map(|library| library.name.clone()).collect();
         *machine.state.libraries.borrow_mut() = LibraryTable(
-            libraries.into_iter().map(|library| Entry { library, state: Evaluation::NotYet }).collect(),
+            libraries
+                .into_iter()
+                .map(|library| Entry { library, state: Evaluation::NotYet, bundle: None })
+                .collect(),
         );
         let state = &machine.state;
         for (place, name) in names.into_iter().enumerate() {
@@ -126,7 +132,7 @@ fn evaluate_at(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> std::result:
         error.to_string()
     })?;
     let libraries = state.libraries.borrow();
-    let Some(Entry { library, state: Evaluation::Done { exports, .. } }) = libraries.0.get(place) else {
+    let Some(Entry { library, state: Evaluation::Done { exports, .. }, .. }) = libraries.0.get(place) else {
         return Err("it was not evaluated".to_owned());
     };
     let (global, exports) = (library.global.clone(), exports.clone());
@@ -155,26 +161,38 @@ fn begin<'js>(ctx: &Ctx<'js>, state: &SharedState, place: usize) -> Result<Optio
         let message = format!("there is a global variable {global} already");
         return Err(rquickjs::Exception::throw_message(ctx, &message));
     }
-    let started = modules::start_library(ctx, state, &library, |module| {
-        if let Some(entry) = state.libraries.borrow_mut().0.get_mut(place) {
-            entry.state = Evaluation::Running(Some(module));
+    let started = match LibraryBundle::parse(&library.source) {
+        Some(bundle) => {
+            let bundle = bundle.map_err(|message| rquickjs::Exception::throw_message(ctx, &message))?;
+            let bundle = Rc::new(LoadedBundle::new(&library.name, bundle));
+            if let Some(entry) = state.libraries.borrow_mut().0.get_mut(place) {
+                entry.bundle = Some(Rc::clone(&bundle));
+            }
+            modules::start_bundle(ctx, state, &library, &bundle)?
         }
-    })?;
-    let (exports, is_module, promise) = match started {
-        LibraryKind::Script(exports) => (exports, false, None),
-        LibraryKind::Module(exports, promise) => (exports, true, Some(promise)),
+        None => modules::start_library(ctx, state, &library, |module| {
+            if let Some(entry) = state.libraries.borrow_mut().0.get_mut(place) {
+                entry.state = Evaluation::Running(Some(module));
+            }
+        })?,
+    };
+    let (exports, module, promise) = match started {
+        LibraryKind::Script(exports) => (exports, None, None),
+        LibraryKind::Module(name, exports, promise) => (exports, Some(name), Some(promise)),
     };
     let exports = Persistent::save(ctx, exports);
     if let Some(entry) = state.libraries.borrow_mut().0.get_mut(place) {
-        entry.state = Evaluation::Done { exports, is_module };
+        entry.state = Evaluation::Done { exports, module };
     }
     Ok(promise)
 }
 
 /// A module's value is its default export, if there is one; it exists only after the module has run.
 fn conclude(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> Result<()> {
-    let namespace = match state.libraries.borrow().0.get(place) {
-        Some(Entry { state: Evaluation::Done { exports, is_module: true }, .. }) => exports.clone(),
+    let (namespace, module) = match state.libraries.borrow().0.get(place) {
+        Some(Entry { state: Evaluation::Done { exports, module: Some(module) }, .. }) => {
+            (exports.clone(), module.clone())
+        }
         _ => return Ok(()),
     };
     let namespace = namespace.restore(ctx)?;
@@ -182,7 +200,7 @@ fn conclude(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> Result<()> {
     if object.contains_key("default")? {
         let exports = Persistent::save(ctx, object.get::<_, Value>("default")?);
         if let Some(entry) = state.libraries.borrow_mut().0.get_mut(place) {
-            entry.state = Evaluation::Done { exports, is_module: true };
+            entry.state = Evaluation::Done { exports, module: Some(module) };
         }
     }
     Ok(())
@@ -233,10 +251,20 @@ pub(super) enum Imported {
 pub(super) fn imported(state: &SharedState, id: &str) -> Option<Imported> {
     let libraries = state.libraries.borrow();
     let entry = libraries.0.iter().find(|entry| entry.library.id == id)?;
-    Some(match entry.state {
-        Evaluation::Done { is_module: true, .. } => Imported::Module(entry.library.name.clone()),
+    Some(match &entry.state {
+        Evaluation::Done { module: Some(module), .. } => Imported::Module(module.clone()),
         _ => Imported::Value,
     })
+}
+
+/// The bundle to which a file belongs.
+pub(super) fn bundle_of(state: &SharedState, path: &str) -> Option<Rc<LoadedBundle>> {
+    if !LoadedBundle::is_path(path) {
+        return None;
+    }
+    let libraries = state.libraries.borrow();
+    let bundles = libraries.0.iter().filter_map(|entry| entry.bundle.as_ref());
+    bundles.into_iter().find(|bundle| bundle.covers(path)).cloned()
 }
 
 /// Whether libraries are being evaluated; they have no access to files.

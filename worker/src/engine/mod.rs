@@ -37,6 +37,7 @@ mod timers;
 
 pub use host::{Host, INTERRUPT};
 pub use library::{LibraryEvaluationError, LibrarySource};
+pub use modules::{LibraryBundle, MissingPackage, PackageFiles};
 pub use preload::{EngineError, Preloaded, preload};
 pub use session::JsSession;
 pub(crate) use sys::plug_holes;

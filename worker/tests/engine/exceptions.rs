@@ -54,6 +54,28 @@ fn a_script_reads_the_stack_as_in_node() {
 }
 
 #[test]
+fn call_sites_have_the_methods_of_v8() {
+    let mut engine = Engine::new();
+    let sites = "(() => { const before = Error.prepareStackTrace; Error.prepareStackTrace = (error, sites) => sites;
+        try { return (function here() { return new Error('x').stack })() } finally { Error.prepareStackTrace = before } })()";
+    let site = |code: &str| format!("{{ const site = {sites}[0]; {code} }}");
+    // The functions that packages call, of depd 2.0.0.
+    assert_eq!(
+        engine.value(&site(
+            "[site.isEval(), site.getEvalOrigin(), site.getThis(), site.getTypeName(), site.getMethodName()]"
+        )),
+        "[ false, undefined, undefined, null, null ]"
+    );
+    assert_eq!(
+        engine.value(&site("[site.isAsync(), site.isToplevel(), site.getFunctionName()]")),
+        "[ false, false, 'here' ]"
+    );
+    let shown = engine.value(&site("`${site}`"));
+    assert!(shown.starts_with("'here (") && shown.contains(':'), "{shown}");
+    assert_eq!(engine.value("try { null.x } catch (error) { error.stack.split('\\n').length > 1 }"), "true");
+}
+
+#[test]
 fn lines_and_columns_stay_correct_after_rewritten_declarations() {
     let mut engine = Engine::new();
     let rewritten = engine.exception("class Wide {}; let unset; const c = 1; null.field").1;

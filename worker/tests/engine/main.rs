@@ -1,5 +1,6 @@
 //! The engine through its public API, with a host in memory.
 
+mod bundles;
 mod console;
 mod contexts;
 mod exceptions;

@@ -1,9 +1,10 @@
 //! `libs download`
 
-use super::{catalog, install, installed_line, send};
+use super::install::{self, Dependencies};
+use super::{catalog, installed_line, send};
 use crate::context::Context;
 use crate::error::{CliError, exit};
-use crate::npm;
+use crate::npm::{self, LibraryPackages};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vm_system_protocol::control::LibraryInfo;
 use vm_system_spawn::libraries::{CATALOG, CatalogEntry};
@@ -67,7 +68,9 @@ fn entries(names: &[String]) -> Result<Vec<&'static CatalogEntry>, CliError> {
 
 async fn one(context: &Context, entry: &CatalogEntry) -> Result<(LibraryInfo, String), CliError> {
     let package = npm::fetch(&format!("{}@{}", entry.id, entry.version))?;
-    let (library, file) = install::from_package(package, Some(entry.file))?;
+    let mut package = LibraryPackages::new(package)?;
+    let file = package.entries(Some(entry.file))?.swap_remove(0);
+    let (library, file) = install::of_package(&mut package, &file, Dependencies::Template)?;
     let library = send(context, library).await?;
     let line = installed_line(&library, &file);
     Ok((library, line))

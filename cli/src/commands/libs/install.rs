@@ -3,16 +3,18 @@
 use super::{installed_line, send};
 use crate::context::Context;
 use crate::error::{CliError, exit};
-use crate::npm::{self, Package};
+use crate::npm::{self, LibraryPackages, Package};
+use crate::output::escape;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::NewLibrary;
+use vm_system_protocol::control::{ErrorCode, NewLibrary};
 use vm_system_protocol::limits::LIBRARY_BYTES;
 
 /// Arguments of `libs install`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A package and its version, such as `lodash@4.17.21`; with `--file`, the name and version of the library
+    /// A package and its version, such as `lodash@4.17.21`, which is installed with the packages that it depends on; with
+    /// `--file`, the name and version of the library
     #[arg(value_name = "NAME@VERSION", required_unless_present = "file")]
     package: Option<String>,
     /// Install this file without a registry: one JavaScript file (called NAME-VERSION.js, unless NAME@VERSION is given),
@@ -25,55 +27,124 @@ pub struct Args {
     /// The library's global variable [default: as in the catalog, else none]
     #[arg(long, value_name = "NAME")]
     global: Option<String>,
-    /// Do not check that it loads by itself: it may need other libraries of its template
+    /// Do not check that it loads by itself, and do not add packages that it depends on: it may need other libraries of its
+    /// template
     #[arg(long)]
     unchecked: bool,
 }
 
 pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let entry = args.entry.as_deref();
-    let (library, file) = match (&args.file, &args.package) {
-        (Some(file), package) => from_file(file, package.as_deref(), entry)?,
-        (None, Some(package)) => from_package(npm::fetch(package)?, entry)?,
+    let dependencies = match &args.file {
+        _ if args.unchecked => Dependencies::Template,
+        Some(_) => Dependencies::Package,
+        None => Dependencies::Registry,
+    };
+    let (mut package, named) = match (&args.file, &args.package) {
+        (Some(file), package) => {
+            let named = package.as_deref().map(npm::split).transpose()?;
+            match from_file(file, named)? {
+                FromFile::Script(library, shown) => {
+                    let library = NewLibrary { global: args.global, unchecked: args.unchecked, ..library };
+                    let library = send(context, library).await?;
+                    context.out.done(&library, &installed_line(&library, &shown), &library.name)?;
+                    return Ok(exit::OK);
+                }
+                FromFile::Package(package) => (LibraryPackages::new(*package)?, named),
+            }
+        }
+        (None, Some(package)) => (LibraryPackages::new(npm::fetch(package)?)?, None),
         (None, None) => return Err(CliError::usage("a package or a --file is missing")),
     };
-    let library =
-        send(context, NewLibrary { global: args.global, unchecked: args.unchecked, ..library }).await?;
-    context.out.done(&library, &installed_line(&library, &file), &library.name)?;
+    let entries = package.entries(entry)?;
+    for (entry, next) in entries.iter().zip(entries.iter().skip(1).map(Some).chain([None])) {
+        let (library, shown) = of_package(&mut package, entry, dependencies)?;
+        let (id, version) =
+            named.map_or((library.id, library.version), |(id, version)| (id.to_owned(), version.to_owned()));
+        let (global, unchecked) = (args.global.clone(), args.unchecked);
+        let sent = send(context, NewLibrary { id, version, global, unchecked, ..library }).await;
+        match (sent, next) {
+            (Ok(library), _) => {
+                context.out.done(&library, &installed_line(&library, &shown), &library.name)?;
+                break;
+            }
+            (Err(error), Some(next)) if error.has_code(ErrorCode::StartupFailed) => {
+                let error = escape::for_message(&error.to_string()).into_owned();
+                context.out.note(&format!("{error}; trying {next} instead"));
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
     Ok(exit::OK)
 }
 
-/// The library in a package, and the name of its file.
-pub(super) fn from_package(package: Package, entry: Option<&str>) -> Result<(NewLibrary, String), CliError> {
-    let Package { name: id, version, .. } = &package;
-    let (id, version) = (id.clone(), version.clone());
-    let (file, source) = package.into_source(entry)?;
-    Ok((NewLibrary { id, version, global: None, source, unchecked: false }, file))
+/// Where the packages are that a package depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dependencies {
+    /// In the registry: the library gets them.
+    Registry,
+    /// In the package itself.
+    Package,
+    /// Libraries of the template: the library is installed without them.
+    Template,
 }
 
-fn from_file(
-    file: &Path,
-    package: Option<&str>,
-    entry: Option<&str>,
+/// The library whose file is this one of a package, and how its files are shown.
+pub(super) fn of_package(
+    packages: &mut LibraryPackages,
+    entry: &str,
+    dependencies: Dependencies,
 ) -> Result<(NewLibrary, String), CliError> {
+    let mut found = packages.source(entry)?;
+    if !found.missing.is_empty() && dependencies == Dependencies::Registry {
+        for (folder, package) in npm::dependencies(&packages.id, &packages.version)? {
+            packages.add(folder, package)?;
+        }
+        found = packages.source(entry)?;
+    }
+    if !found.missing.is_empty() && dependencies != Dependencies::Template {
+        let missing = found.missing.iter();
+        let missing: Vec<String> =
+            missing.map(|one| format!("{}@{} (for {})", one.name, one.range, one.needed_by)).collect();
+        let exact = packages.exact();
+        let message =
+            format!("{exact} was not installed: packages that it needs are missing: {}", missing.join(", "));
+        let hint = match dependencies {
+            Dependencies::Registry => {
+                "--unchecked installs it without them, for templates that have them as libraries".to_owned()
+            }
+            _ => format!(
+                "`vm-system libs install {exact}` gets them from the registry; --unchecked installs it without them, for templates that have them as libraries"
+            ),
+        };
+        return Err(CliError::new(exit::FAILED, message).with_hint(hint));
+    }
+    let (id, version) = (packages.id.clone(), packages.version.clone());
+    Ok((NewLibrary { id, version, global: None, source: found.source, unchecked: false }, found.shown))
+}
+
+/// What `--file` names.
+enum FromFile {
+    Package(Box<Package>),
+    /// The library, and the name of its file.
+    Script(NewLibrary, String),
+}
+
+fn from_file(file: &Path, named: Option<(&str, &str)>) -> Result<FromFile, CliError> {
     let shown = file.display().to_string();
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let named = package.map(npm::split).transpose()?.map(|(id, version)| (id.to_owned(), version.to_owned()));
     if [".tgz", ".tar.gz"].iter().any(|end| name.ends_with(end)) {
         let bytes = read(file, npm::PACKAGE_BYTES)?;
-        let (mut library, file) = from_package(Package::read(&bytes)?, entry)?;
-        if let Some((id, version)) = named {
-            (library.id, library.version) = (id, version);
-        }
-        return Ok((library, file));
+        return Ok(FromFile::Package(Box::new(Package::read(&bytes)?)));
     }
+    let named = named.map(|(id, version)| (id.to_owned(), version.to_owned()));
     let Some((id, version)) = named.or_else(|| from_name(&name)) else {
         return Err(CliError::usage(format!("{shown}: the file name has no library name and version"))
             .with_hint("rename it to NAME-VERSION.js, or also give NAME@VERSION"));
     };
     let source = String::from_utf8(read(file, LIBRARY_BYTES)?)
         .map_err(|_| CliError::new(exit::FAILED, format!("{shown} is not UTF-8 text")))?;
-    Ok((NewLibrary { id, version, global: None, source, unchecked: false }, shown))
+    Ok(FromFile::Script(NewLibrary { id, version, global: None, source, unchecked: false }, shown))
 }
 
 /// `my-lib-1.2.3.js` → `my-lib`, `1.2.3`.

@@ -121,16 +121,7 @@ impl Script {
             && let Ok(current) = std::env::current_dir()
             && let Some(path) = beneath(Path::new(folder), &current.join(file))
         {
-            // Reports a problem with the file under the name that the user gave.
-            let refused = |error| CliError::file(file.display(), &error);
-            let metadata = std::fs::metadata(file).map_err(refused)?;
-            if metadata.is_dir() {
-                return Err(CliError::new(exit::FAILED, format!("{} is a folder", file.display())));
-            }
-            // Not a named pipe, which would block until it has a writer.
-            if metadata.is_file() {
-                std::fs::File::open(file).map_err(refused)?;
-            }
+            check_readable(file)?;
             return Ok(Sent { kind: ExecutionKind::RunFile, input: None, path: Some(path), argv: self.argv });
         }
         self.for_session()
@@ -175,8 +166,22 @@ pub(super) fn folder_hint(folder: &str, outside: Option<&Path>) -> String {
     format!("{reads}; `--worktree {}` gives it its own folder instead", own.display())
 }
 
+/// Reports a problem with a file under the name that the user gave.
+pub(crate) fn check_readable(file: &Path) -> Result<(), CliError> {
+    let refused = |error| CliError::file(file.display(), &error);
+    let metadata = std::fs::metadata(file).map_err(refused)?;
+    if metadata.is_dir() {
+        return Err(CliError::new(exit::FAILED, format!("{} is a folder", file.display())));
+    }
+    // Not a named pipe, which would block until it has a writer.
+    if metadata.is_file() {
+        std::fs::File::open(file).map_err(refused)?;
+    }
+    Ok(())
+}
+
 /// The path of a file, given from the root, relative to the folder, if it is beneath the folder by its path text.
-fn beneath(folder: &Path, file: &Path) -> Option<String> {
+pub(crate) fn beneath(folder: &Path, file: &Path) -> Option<String> {
     let mut whole = PathBuf::new();
     for component in file.components() {
         match component {

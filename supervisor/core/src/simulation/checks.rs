@@ -127,9 +127,9 @@ impl Checks {
             {
                 Err("an action for a worker after its end".to_owned())
             }
-            SessionAction::Kill if self.killed => Err("Kill twice".to_owned()),
+            SessionAction::Kill if self.killed && !self.restoring => Err("Kill twice".to_owned()),
             SessionAction::Kill => {
-                self.killed = true;
+                (self.killed, self.restoring) = (true, false);
                 Ok(())
             }
             SessionAction::Fork { .. } => self.fork(),
@@ -151,7 +151,10 @@ impl Checks {
             SessionAction::ForkCopy { copy } if !self.copies.contains(copy) => {
                 Err(format!("{copy:?} does not exist"))
             }
-            SessionAction::ForkCopy { .. } => {
+            SessionAction::Respawn if self.forking || self.dispatched.is_some() => {
+                Err("a worker that is busy is replaced".to_owned())
+            }
+            SessionAction::ForkCopy { .. } | SessionAction::Respawn => {
                 (self.restoring, self.interrupted, self.runs_another) = (true, false, false);
                 self.stopped = false;
                 Ok(())
@@ -350,6 +353,9 @@ impl Checks {
         }
         if let Some(token) = self.requested.difference(&self.answered).next() {
             return Err(format!("token {token} never got a reply"));
+        }
+        if let Some(silent) = database.silent {
+            return Err(format!("{silent} is the first execution after a restart, and does not say so"));
         }
         if let Some(row) = database.pending() {
             return Err(format!("task {} of {} is left behind", row.id, row.execution));

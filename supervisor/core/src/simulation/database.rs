@@ -3,7 +3,10 @@
 use crate::WriteId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
-use vm_system_protocol::model::{Execution, SessionStatus};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, SessionEventType, SessionStatus,
+};
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
 
@@ -19,6 +22,12 @@ pub(super) struct Database {
     pub(super) let_go_seq: u64,
     pub(super) end_lost: bool,
     pub(super) questions: BTreeMap<TaskId, TaskRow>,
+    /// The session's facts.
+    pub(super) facts: Option<JsonText>,
+    /// A restart was stored, and no execution says so yet.
+    unreported: bool,
+    /// An execution after a restart does not say so.
+    pub(super) silent: Option<ExecutionId>,
 }
 
 pub(super) struct Stored {
@@ -46,13 +55,32 @@ impl Database {
             self.lose(&batch);
             return Some(BatchOutcome::Rejected(id, why));
         }
+        let begun = batch.iter().find_map(|write| match write {
+            Write::ExecutionStarted { execution, .. }
+                if execution.kind != ExecutionKind::Startup && !has_end(&batch) =>
+            {
+                Some(execution.id)
+            }
+            _ => None,
+        });
+        // The end of the worker may be what stores the start.
+        let unreported = self.unreported;
         for write in batch {
             self.apply(write);
+        }
+        if let Some(begun) = begun.filter(|_| unreported && self.unreported) {
+            self.silent = Some(begun);
         }
         Some(BatchOutcome::Committed(id))
     }
 
     fn lose(&mut self, batch: &[Write]) {
+        let of_task = batch.iter().any(|write| {
+            matches!(
+                write,
+                Write::TaskInsert(_) | Write::TaskEnd { .. } | Write::TasksWithdraw { .. } | Write::Events(_)
+            )
+        });
         for write in batch {
             match write {
                 Write::ExecutionStarted { execution: record, .. } | Write::ExecutionEnded(record) => {
@@ -60,11 +88,13 @@ impl Database {
                 }
                 Write::Events(events) => {
                     self.holes.extend(events.first().map(|event| event.execution_id));
+                    self.unreported &= !events.iter().any(is_report);
                 }
                 Write::WorkerSeq { seq, .. } => self.let_go_seq = self.let_go_seq.max(*seq),
                 Write::SessionEnd { .. } => self.end_lost = true,
                 Write::TaskInsert(row) => drop(self.holes.insert(row.execution)),
-                Write::RunProgress { id: execution, .. } => drop(self.holes.insert(*execution)),
+                // Alone it is what the execution has used so far.
+                Write::RunProgress { id: execution, .. } if of_task => drop(self.holes.insert(*execution)),
                 _ => {}
             }
         }
@@ -76,13 +106,17 @@ impl Database {
             Write::SessionReady { .. } | Write::SessionRestored { .. } => {
                 self.session = Some(SessionStatus::Ready);
             }
-            Write::SessionRestoring { .. } => {
+            Write::SessionRestoring { kind, detail, .. } => {
                 self.session = Some(SessionStatus::Starting);
                 self.worker_seq = 0;
                 self.let_go_seq = 0;
+                // The state of a checkpoint lacks nothing.
+                self.unreported = kind == SessionEventType::Restarted
+                    || (self.unreported && !detail.starts_with("checkpoint"));
             }
-            // Facts for clients; no input depends on them.
-            Write::SessionMeta { .. } | Write::SessionEvent { .. } | Write::ExecutionFacts { .. } => {}
+            Write::SessionMeta { runtime_meta, .. } => self.facts = Some(runtime_meta),
+            // For clients; no input depends on them.
+            Write::SessionEvent { .. } | Write::ExecutionFacts { .. } => {}
             Write::SessionEnd { status, .. } => self.session = Some(status),
             Write::ExecutionStarted { execution: record, .. } => {
                 let last_ts = record.started_at;
@@ -101,6 +135,7 @@ impl Database {
                 }
             }
             Write::Events(events) => {
+                self.unreported &= !events.iter().any(is_report);
                 for event in events.iter() {
                     if let Some(stored) = self.executions.get_mut(&event.execution_id) {
                         stored.events = event.seq;
@@ -154,6 +189,17 @@ impl Database {
     pub(super) fn running(&self) -> Option<&Stored> {
         self.executions.values().find(|stored| !stored.record.status.is_final())
     }
+}
+
+/// Whether it ends an execution: a start in it is one that was lost.
+fn has_end(batch: &[Write]) -> bool {
+    batch.iter().any(|write| matches!(write, Write::ExecutionEnded(_)))
+}
+
+/// Whether an event says that the session was restarted.
+fn is_report(event: &Event) -> bool {
+    matches!(&event.payload, EventPayload::System { message, level: ConsoleLevel::Warn }
+        if message.starts_with("the session was restarted"))
 }
 
 /// The store's result for a whole batch. `started` are the executions that the batch itself begins.

@@ -7,6 +7,7 @@
 mod checks;
 mod database;
 mod requests;
+mod restarts;
 mod worker;
 mod world;
 
@@ -33,12 +34,13 @@ impl SimulatedFaults {
     }
 }
 
-/// Executions that a worker had got and the store had not, and rollbacks.
+/// Executions that a worker had got and the store had not, rollbacks and restarts.
 #[derive(Clone, Copy, Default)]
 struct SimulatedCounts {
     running: u64,
     ended: u64,
     restored: u64,
+    restarted: u64,
 }
 
 fn play(kind: &str, faults: SimulatedFaults) -> SimulatedCounts {
@@ -58,6 +60,7 @@ fn play(kind: &str, faults: SimulatedFaults) -> SimulatedCounts {
         unrecorded.running += world.unrecorded().running;
         unrecorded.ended += world.unrecorded().ended;
         unrecorded.restored += world.restored();
+        unrecorded.restarted += world.restarted();
     }
     // A simulation that never gets anywhere would pass every check.
     assert!(executions > HISTORIES / 5, "{kind}: only {executions} executions");
@@ -78,8 +81,9 @@ fn every_invariant_holds_with_a_hostile_worker() {
 
 #[test]
 fn every_invariant_holds_when_workers_exit_at_any_moment() {
-    let restored = play("exits", SimulatedFaults { exits: true, ..SimulatedFaults::NONE }).restored;
-    assert!(restored > 50, "only {restored} rollbacks");
+    let counts = play("exits", SimulatedFaults { exits: true, ..SimulatedFaults::NONE });
+    let SimulatedCounts { restored, restarted, .. } = counts;
+    assert!(restored > 50 && restarted > 50, "only {restored} rollbacks and {restarted} restarts");
 }
 
 #[test]

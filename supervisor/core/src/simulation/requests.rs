@@ -41,7 +41,11 @@ pub(super) fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> Ses
         startup_policy: Arc::clone(policy),
         ttl_s: if rng.one_in(8) { 60 } else { 0 },
         idle_timeout_s: if rng.one_in(8) { 5 } else { 0 },
-        on_crash: if rng.one_in(3) { OnCrash::Rollback } else { OnCrash::Close },
+        on_crash: match rng.below(6) {
+            0 | 1 => OnCrash::Rollback,
+            2 | 3 => OnCrash::Restart,
+            _ => OnCrash::Close,
+        },
     }
 }
 

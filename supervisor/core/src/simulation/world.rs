@@ -1,14 +1,17 @@
 //! One history: clients, clock, worker and store around one machine.
 
+mod accidents;
+
 use super::checks::Checks;
 use super::database::{BatchOutcome, Database};
 use super::requests::{request, spec};
+use super::restarts::Restarts;
 use super::worker::SimulatedWorker;
 use super::{SimulatedCounts, SimulatedFaults};
 use crate::durable::SubmittedAnswer;
 use crate::durable::schema::Schema;
 use crate::{
-    AdoptedExecution, ChannelFault, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, SessionAction,
+    ChannelFault, CloseCause, ForkFault, LoadFailure, LoadedSource, Now, Respawned, SessionAction,
     SessionInput, SessionMachine, SessionSpec, SpawnFailure, Token, WorkerExitStatus,
 };
 use std::collections::VecDeque;
@@ -17,9 +20,8 @@ use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
 use vm_system_protocol::broker::FsReply;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, TaskId};
-use vm_system_protocol::model::{ExecutionKind, SessionStatus};
+use vm_system_protocol::model::ExecutionKind;
 use vm_system_protocol::worker::{HostReply, SourceFormat, ToWorker};
-use vm_system_record::RunningExecutionRow;
 use vm_system_testkit::SeededRandom;
 
 /// Characters of a line of the transcript.
@@ -62,6 +64,7 @@ pub(super) struct World {
     fork: Option<(u64, Fork)>,
     /// A frozen copy was ordered to fork.
     copy_forks: bool,
+    restarts: Restarts,
     /// Rollbacks that were completed.
     restored: u64,
     exit_reported: bool,
@@ -101,6 +104,7 @@ impl World {
             loading: None,
             fork: None,
             copy_forks: false,
+            restarts: Restarts::default(),
             restored: 0,
             exit_reported: false,
             received: 0,
@@ -162,6 +166,11 @@ impl World {
         self.restored
     }
 
+    /// Workers that replaced others.
+    pub(super) fn restarted(&self) -> u64 {
+        self.restarts.count
+    }
+
     pub(super) fn executions(&self) -> u64 {
         self.database.executions.len() as u64
     }
@@ -207,6 +216,11 @@ impl World {
             }
             match action {
                 SessionAction::Spawn => self.spawning = true,
+                SessionAction::Respawn => {
+                    if let Err(broken) = self.restarts.ordered(self.now.mono_ms) {
+                        self.broken.get_or_insert(broken);
+                    }
+                }
                 SessionAction::Send(message) => {
                     let is_slow =
                         self.faults.adoption && matches!(message, ToWorker::Execute(_)) && self.rng.one_in(8);
@@ -299,7 +313,25 @@ impl World {
         }
     }
 
+    fn finish_worker_restart(&mut self) {
+        self.restarts.is_under_way = false;
+        if self.faults.exits && self.rng.one_in(8) {
+            self.restarts.exited_at = self.now.mono_ms;
+            return self.input(SessionInput::SpawnFailed(SpawnFailure::late("no memory".to_owned())));
+        }
+        self.begin_worker();
+        self.restarts.count += u64::from(self.machine.is_restarting());
+        let startup =
+            (0..self.rng.below(2)).map(|_| request(&mut self.rng, ExecutionKind::Startup)).collect();
+        let policy = Arc::clone(&self.policy);
+        let respawned = Respawned { random_seed: [2; 32], startup, policy };
+        self.input(SessionInput::Respawned(Box::new(respawned)));
+    }
+
     fn finish_worker_start(&mut self) {
+        if self.restarts.is_under_way {
+            return self.finish_worker_restart();
+        }
         if !std::mem::take(&mut self.spawning) {
             return;
         }
@@ -325,7 +357,7 @@ impl World {
             if self.rng.one_in(2) {
                 return self.input(SessionInput::ChannelFailed(ChannelFault::Closed));
             }
-            self.exit_reported = true;
+            (self.exit_reported, self.restarts.exited_at) = (true, self.now.mono_ms);
             self.input(SessionInput::Exited(exit_status));
         }
     }
@@ -372,12 +404,17 @@ impl World {
             };
             return self.input(SessionInput::CopyForked(Err(fault)));
         }
+        self.begin_worker();
+        self.restored += u64::from(self.machine.awaits_fork_of_copy());
+        self.input(SessionInput::CopyForked(Ok([1; 32])));
+    }
+
+    /// The next worker.
+    fn begin_worker(&mut self) {
         self.worker = SimulatedWorker::new();
         self.outbox.clear();
         (self.exit_reported, self.received, self.adopted, self.now.cpu_us) = (false, 0, false, 0);
         (self.host_call, self.loading) = (None, None);
-        self.restored += u64::from(self.machine.awaits_fork_of_copy());
-        self.input(SessionInput::CopyForked(Ok([1; 32])));
     }
 
     fn host_answers(&mut self) {
@@ -413,6 +450,9 @@ impl World {
         }
         if self.copy_forks && blameless {
             return self.copy_is_forked();
+        }
+        if self.restarts.is_under_way && blameless {
+            return self.finish_worker_restart();
         }
         let step = match self.machine.deadline() {
             Some(deadline) if self.rng.one_in(2) => deadline.saturating_sub(self.now.mono_ms),
@@ -504,81 +544,5 @@ impl World {
         if let Err(broken) = verdict {
             self.broken.get_or_insert(broken);
         }
-    }
-
-    fn accident(&mut self) {
-        let worker_lives = self.machine.has_worker() && self.worker.exited.is_none();
-        match self.rng.below(6) {
-            0 if self.faults.exits && worker_lives => {
-                let exits = [
-                    WorkerExitStatus::Signaled(11),
-                    WorkerExitStatus::Signaled(9),
-                    WorkerExitStatus::Signaled(31),
-                    WorkerExitStatus::Signaled(24),
-                    WorkerExitStatus::Exited(3),
-                    WorkerExitStatus::KeeperLost,
-                    WorkerExitStatus::Unknown,
-                ];
-                let at = self.rng.below(exits.len() as u64) as usize;
-                self.worker.exit(exits[at]);
-            }
-            1 if self.faults.hostile && worker_lives => {
-                self.worker.lied = true;
-                let fault = match self.rng.below(3) {
-                    0 => ChannelFault::Closed,
-                    1 => ChannelFault::Stuck,
-                    _ => ChannelFault::Violation("an empty packet".to_owned()),
-                };
-                self.input(SessionInput::ChannelFailed(fault));
-            }
-            2 if self.faults.adoption => self.supervisor_exits(),
-            _ => {}
-        }
-    }
-
-    /// A new machine adopts the worker with the stored rows: what was queued for the store or for the worker is lost.
-    fn supervisor_exits(&mut self) {
-        let ready = self.machine.record().status == SessionStatus::Ready
-            && self.database.session == Some(SessionStatus::Ready);
-        let unharmed = self.worker.exited.is_none() && self.machine.deadline() != Some(0);
-        if !(ready && unharmed) {
-            return;
-        }
-        let running = self.database.running().map(|stored| AdoptedExecution {
-            row: RunningExecutionRow {
-                execution: stored.record.clone(),
-                events: stored.events,
-                output_bytes: stored.output_bytes,
-                last_event_at: stored.last_ts,
-                task: self.database.last_task(stored.record.id).cloned(),
-            },
-            policy: Arc::clone(&self.policy),
-        });
-        self.note(|| "the supervisor exits".to_owned());
-        self.database.queue.clear();
-        self.outbox.clear();
-        self.loading = None;
-        let is_unrecorded = |id: &ExecutionId| !self.database.executions.contains_key(id);
-        self.unrecorded.running += u64::from(self.worker.running().as_ref().is_some_and(is_unrecorded));
-        self.unrecorded.ended += self.worker.kept_ends().filter(is_unrecorded).count() as u64;
-        let stored = self.database.running().map(|stored| stored.record.id);
-        let runs_another = self.worker.running().is_some_and(|running| stored != Some(running));
-        self.checks.forget(&self.database, runs_another);
-        self.host_call = None;
-        // The worker carries out an order that it has already.
-        let _ = self.worker.fork(&mut self.rng);
-        self.fork = None;
-        self.adopted = true;
-        let mut out = Vec::new();
-        self.next_token += 1;
-        let nonce = self.next_token;
-        self.machine = SessionMachine::adopt(
-            self.spec.clone(),
-            (self.database.worker_seq, nonce),
-            running,
-            self.now,
-            &mut out,
-        );
-        self.carry_out(out);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{ForkFault, SpawnFailure};
-use vm_system_protocol::limits::{CHECKPOINTS, ROLLBACKS};
+use vm_system_protocol::limits::{CHECKPOINTS, RECOVERIES};
 
 const SEED: [u8; 32] = [9; 32];
 
@@ -108,7 +108,7 @@ fn a_crash_costs_the_execution_alone_until_there_are_too_many() {
     bench.begin();
     assert!(bench.machine.is_making_guard());
     bench.fork_succeeds();
-    for crash in 0..=ROLLBACKS {
+    for crash in 0..=RECOVERIES {
         bench.execute_as(20 + crash as u64, ExecutionId::from_bytes([crash as u8 + 1; 16]));
         bench.input(SessionInput::Exited(WorkerExitStatus::Signaled(11)));
         let Some((_, Ok(SessionReply::Executed(ended)))) = bench.replies.last() else {
@@ -116,7 +116,7 @@ fn a_crash_costs_the_execution_alone_until_there_are_too_many() {
         };
         let error = ended.record.error.as_ref().expect("an error");
         assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some("signal(SIGSEGV)")));
-        if crash < ROLLBACKS {
+        if crash < RECOVERIES {
             bench.continues();
             assert_eq!(bench.machine.record().status, SessionStatus::Ready);
         }
@@ -137,7 +137,7 @@ fn crashes_that_are_far_apart_are_not_counted_together() {
     let mut bench = Bench::rolling(OnCrash::Rollback);
     bench.begin();
     bench.fork_succeeds();
-    for _ in 0..3 * ROLLBACKS {
+    for _ in 0..3 * RECOVERIES {
         bench.input(SessionInput::Exited(WorkerExitStatus::OutOfMemory));
         bench.continues();
         bench.now.mono_ms += 15_000;

@@ -78,6 +78,7 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let old = self.run(call, reference).await?;
         self.check_quota(call)?;
+        self.durables()?.admit()?;
         let old_id = old.row.execution.id;
         let name = old.row.name.clone();
         let (seq, cause) = self.checkpoint(call, old_id, Some(checkpoint)).await?;
@@ -109,6 +110,7 @@ impl Ops {
         self.is_no_id(call, name.as_deref()).await?;
         let old = self.run(call, reference).await?;
         self.check_quota(call)?;
+        self.durables()?.admit()?;
         let (seq, cause) = self.checkpoint(call, old.row.execution.id, checkpoint).await?;
         let mut writes = Vec::new();
         let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;

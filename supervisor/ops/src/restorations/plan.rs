@@ -1,5 +1,5 @@
 //! The inputs that a restoration repeats, in order: what the events of the ended session's life say, and of the sessions that it is a
-//! fork of. A rollback takes away the inputs behind its checkpoint.
+//! fork of. A rollback takes away the inputs behind its checkpoint, and a restart all of them.
 
 use super::{incomplete, too_many};
 use crate::errors::stored;
@@ -12,6 +12,8 @@ use vm_system_store::StoreHandle;
 
 /// Most inputs of a restoration.
 const INPUTS: usize = 100_000;
+/// Most inputs that are read, with those that a rollback or a restart has taken away.
+const INPUTS_EVER: usize = 1_000_000;
 /// Longest line of forks.
 const FORKS_DEEP: usize = 64;
 /// Events that are read at a time.
@@ -26,6 +28,22 @@ pub(super) struct RepeatedInputs {
     pub(super) inputs: Vec<ExecutionId>,
     /// Executions that did not end `ok`.
     pub(super) not_repeated: u64,
+}
+
+/// The inputs of a session and of the sessions that it is a fork of. Each one follows another one, and several may follow the same: a
+/// session may return to a checkpoint that is older or newer than its state.
+#[derive(Debug, Default)]
+struct InputHistory {
+    inputs: Vec<RecordedInput>,
+    /// The last one whose effects the session's state has.
+    last: Option<usize>,
+    not_repeated: u64,
+}
+
+#[derive(Debug)]
+struct RecordedInput {
+    execution: ExecutionId,
+    before: Option<usize>,
 }
 
 impl RepeatedInputs {
@@ -61,10 +79,14 @@ impl RepeatedInputs {
             line.push(parent);
             youngest = parent_of(&row.session);
         }
-        let mut plan = Self::default();
+        let mut history = InputHistory::default();
         for at in (0..line.len()).rev() {
             let child = at.checked_sub(1).map(|younger| line[younger]);
-            plan.add(store, line[at], child, ended.session.id).await?;
+            history.add(store, line[at], child, ended.session.id).await?;
+        }
+        let mut plan = Self { inputs: history.present(), not_repeated: history.not_repeated };
+        if plan.inputs.len() > INPUTS {
+            return Err(too_many(&format!("inputs: at most {INPUTS} are repeated")));
         }
         // They run first in every new session.
         let mut startup_files = 0;
@@ -78,6 +100,17 @@ impl RepeatedInputs {
         plan.inputs.drain(..startup_files);
         Ok(plan)
     }
+}
+
+impl InputHistory {
+    /// The inputs whose effects the session's state has, in order.
+    fn present(&self) -> Vec<ExecutionId> {
+        let last = self.last.map(|at| &self.inputs[at]);
+        let from_the_last = std::iter::successors(last, |input| input.before.map(|at| &self.inputs[at]));
+        let mut present: Vec<ExecutionId> = from_the_last.map(|input| input.execution).collect();
+        present.reverse();
+        present
+    }
 
     /// Adds the inputs of one session, those of a parent up to the fork.
     async fn add(
@@ -88,8 +121,8 @@ impl RepeatedInputs {
         ended: SessionId,
     ) -> Result<(), OpError> {
         let (mut after, mut was_ready) = (0, false);
-        // Where each checkpoint is among the inputs.
-        let mut checkpoints: HashMap<String, usize> = HashMap::new();
+        // The last input before each checkpoint.
+        let mut checkpoints = HashMap::new();
         loop {
             let events = store.session_events(session, after, EVENTS).await.map_err(stored)?;
             if after == 0 && events.first().is_none_or(|first| first.seq != 1) {
@@ -107,7 +140,7 @@ impl RepeatedInputs {
                 was_ready |= event.kind == SessionEventType::Ready;
                 self.apply(event, &mut checkpoints).map_err(|why| incomplete(ended, why))?;
             }
-            if self.inputs.len() > INPUTS {
+            if self.inputs.len() > INPUTS_EVER {
                 return Err(too_many(&format!("inputs: at most {INPUTS} are repeated")));
             }
         }
@@ -123,23 +156,24 @@ impl RepeatedInputs {
     fn apply(
         &mut self,
         event: &SessionEvent,
-        checkpoints: &mut HashMap<String, usize>,
+        checkpoints: &mut HashMap<String, Option<usize>>,
     ) -> Result<(), &'static str> {
         let detail = event.detail.as_deref().unwrap_or_default();
         match (event.kind, event.execution_id) {
             (SessionEventType::ExecutionEnded, Some(execution)) if detail == "ok" => {
-                self.inputs.push(execution);
+                self.inputs.push(RecordedInput { execution, before: self.last });
+                self.last = Some(self.inputs.len() - 1);
             }
             (SessionEventType::ExecutionEnded, _) => self.not_repeated += 1,
             (SessionEventType::Checkpointed, _) => {
-                checkpoints.insert(format!("checkpoint {detail}"), self.inputs.len());
+                checkpoints.insert(format!("checkpoint {detail}"), self.last);
             }
             // Anything else is the reason of a crash, which cost nothing but its execution.
             (SessionEventType::RolledBack, _) if detail.starts_with("checkpoint ") => {
-                let inputs =
-                    checkpoints.get(detail).ok_or("a checkpoint to which it was rolled back is unknown")?;
-                self.inputs.truncate(*inputs);
+                self.last =
+                    *checkpoints.get(detail).ok_or("a checkpoint to which it was rolled back is unknown")?;
             }
+            (SessionEventType::Restarted, _) => self.last = None,
             _ => {}
         }
         Ok(())
@@ -168,10 +202,19 @@ mod tests {
         }
     }
 
+    /// What is repeated after these events, and the number of what is not.
+    fn repeated(events: &[(SessionEventType, &str, u8)]) -> Result<(Vec<u8>, u64), &'static str> {
+        let (mut history, mut checkpoints) = (InputHistory::default(), HashMap::new());
+        for (kind, detail, execution) in events {
+            history.apply(&event(*kind, detail, *execution), &mut checkpoints)?;
+        }
+        let present = history.present();
+        Ok((present.iter().map(|execution| execution.as_bytes()[0]).collect(), history.not_repeated))
+    }
+
     #[test]
     fn a_rollback_takes_away_what_ran_behind_its_checkpoint() {
-        let (mut plan, mut checkpoints) = (RepeatedInputs::default(), HashMap::new());
-        for (kind, detail, execution) in [
+        let mut events = vec![
             (SessionEventType::ExecutionEnded, "ok", 1),
             (SessionEventType::Checkpointed, "1", 0),
             (SessionEventType::ExecutionEnded, "error", 2),
@@ -179,12 +222,31 @@ mod tests {
             (SessionEventType::RolledBack, "checkpoint 1", 0),
             (SessionEventType::ExecutionEnded, "ok", 4),
             (SessionEventType::RolledBack, "signal(9)", 0),
-        ] {
-            plan.apply(&event(kind, detail, execution), &mut checkpoints).expect("it is complete");
-        }
-        assert_eq!(plan.inputs, [ExecutionId::from_bytes([1; 16]), ExecutionId::from_bytes([4; 16])]);
-        assert_eq!(plan.not_repeated, 1);
-        let unknown = event(SessionEventType::RolledBack, "checkpoint 7", 0);
-        assert!(plan.apply(&unknown, &mut checkpoints).is_err());
+        ];
+        assert_eq!(repeated(&events), Ok((vec![1, 4], 1)));
+        events.push((SessionEventType::RolledBack, "checkpoint 7", 0));
+        assert!(repeated(&events).is_err());
+    }
+
+    #[test]
+    fn a_checkpoint_keeps_its_inputs_after_a_return_to_an_older_one_and_after_a_restart() {
+        let mut events = vec![
+            (SessionEventType::ExecutionEnded, "ok", 1),
+            (SessionEventType::Checkpointed, "1", 0),
+            (SessionEventType::ExecutionEnded, "ok", 2),
+            (SessionEventType::Checkpointed, "2", 0),
+            (SessionEventType::RolledBack, "checkpoint 1", 0),
+            (SessionEventType::ExecutionEnded, "ok", 3),
+        ];
+        assert_eq!(repeated(&events), Ok((vec![1, 3], 0)));
+        let mut newer = events.clone();
+        newer.push((SessionEventType::RolledBack, "checkpoint 2", 0));
+        assert_eq!(repeated(&newer), Ok((vec![1, 2], 0)));
+        events.push((SessionEventType::Restarted, "signal(SIGKILL)", 0));
+        assert_eq!(repeated(&events), Ok((vec![], 0)));
+        events.push((SessionEventType::ExecutionEnded, "ok", 4));
+        assert_eq!(repeated(&events), Ok((vec![4], 0)));
+        events.push((SessionEventType::RolledBack, "checkpoint 2", 0));
+        assert_eq!(repeated(&events), Ok((vec![1, 2], 0)));
     }
 }

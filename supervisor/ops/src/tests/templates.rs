@@ -3,7 +3,7 @@
 use super::fake::{OpsBench, admin, bob, new_session, template, with_settings};
 use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply, TemplateChange};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, OnCrash, Settings, TemplateDetail};
+use vm_system_protocol::model::{Engine, Settings, TemplateDetail};
 
 fn detail(reply: Result<Reply, OpError>) -> TemplateDetail {
     match reply.expect("the verb succeeds") {
@@ -187,7 +187,6 @@ async fn settings_outside_their_ranges_are_refused() {
         |s| s.resolver.extensions = vec![".".to_owned()],
         |s| s.resolver.extensions = vec!["./x".to_owned()],
         |s| s.resolver.extensions = vec![format!(".{}", "x".repeat(40))],
-        |s| s.runtime.on_crash = OnCrash::Restart,
     ];
     for (number, case) in cases.into_iter().enumerate() {
         assert_eq!(bench.refused(with_settings(case)).await, ErrorCode::ValidationError, "case {number}");

@@ -185,6 +185,11 @@ impl Durables {
         single_request::compile(self, owner, source, file_name, typescript).await
     }
 
+    /// Refuses a new execution while memory is short. One that exists continues: it is given up by its owner only.
+    pub fn admit(&self) -> Result<(), RuntimeError> {
+        self.shared.pressure.admit()
+    }
+
     /// Runs a program to its first pause or end, or (without `wait`) until its start is stored.
     pub async fn run(self: &Arc<Self>, start: StartProgram, wait: bool) -> Result<RunStatus, DurableRefusal> {
         let policy = Arc::new(policy(&start.policy, None, &self.shared.operator));

@@ -34,20 +34,14 @@ impl PageBudget {
 
     /// This much (MiB), if nobody waits for it.
     fn take_at_once(&self, holder: &Holder, mebibytes: usize) -> Option<Reserved> {
-        let large = match mebibytes > EXECUTION_MIB {
-            true => Some(self.large.take_at_once(holder, 1)?),
-            false => None,
-        };
+        let large = if mebibytes > EXECUTION_MIB { Some(self.large.take_at_once(holder, 1)?) } else { None };
         let memory = self.memory.take_at_once(holder, mebibytes.min(EXECUTION_MIB))?;
         Some(Reserved { _memory: memory, _large: large })
     }
 
     /// This much (MiB), when it is the holder's turn. Holds no memory while it waits.
     async fn wait(self: Arc<Self>, holder: Holder, mebibytes: usize) -> Option<Reserved> {
-        let large = match mebibytes > EXECUTION_MIB {
-            true => Some(self.large.wait(&holder, 1).await?),
-            false => None,
-        };
+        let large = if mebibytes > EXECUTION_MIB { Some(self.large.wait(&holder, 1).await?) } else { None };
         let memory = self.memory.wait(&holder, mebibytes.min(EXECUTION_MIB)).await?;
         Some(Reserved { _memory: memory, _large: large })
     }

@@ -74,7 +74,7 @@ impl LibraryStore {
         let hash: [u8; 32] = Sha256::digest(source.as_bytes()).into();
         match &self.0 {
             Storage::Folder(folder) => {
-                private_file::replace(&folder.join(file_name(&hash)), source.as_bytes())?
+                private_file::replace(&folder.join(file_name(&hash)), source.as_bytes())?;
             }
             Storage::Memory(sources) => {
                 sources.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, source.to_owned());

@@ -355,7 +355,7 @@ fn page_lists(c: &Connection, report: &mut CheckReport) -> Result<(), rusqlite::
 }
 
 /// What each owner stores, counted anew by the statement that first did, with the columns and rows that later versions added.
-fn sums() -> String {
+pub(crate) fn sums() -> String {
     let step = include_str!("schema_12.sql");
     let anew = step.split("INSERT INTO owners SELECT").last().unwrap_or_default();
     let files = "octet_length(runtime_meta) + coalesce(octet_length(files_root), 0)

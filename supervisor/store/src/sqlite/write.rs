@@ -113,7 +113,7 @@ fn apply_one(
         Write::SessionEnd { id, status, at, reason, last_error } => {
             sessions::end(c, *id, *status, *at, reason, last_error.as_deref())
         }
-        Write::SessionRestoring { id, at, detail } => sessions::restoring(c, *id, *at, detail),
+        Write::SessionRestoring { id, kind, at, detail } => sessions::restoring(c, *id, *kind, *at, detail),
         Write::SessionRestored { id, name, runtime_meta } => {
             sessions::restored(c, *id, name.as_deref(), runtime_meta)
         }

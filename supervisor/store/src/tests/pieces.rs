@@ -45,10 +45,8 @@ async fn until(store: &StoreHandle, what: &str, holds: impl Fn() -> bool) {
 /// Bytes of each owner.
 type Sums = Vec<(String, i64)>;
 
-/// What the rows of all owners take, counted anew by the statement that first did.
+/// What the rows of all owners take, and the same counted anew.
 fn counted(folder: &Path) -> (Sums, Sums) {
-    let step = include_str!("../sqlite/schema_12.sql");
-    let anew = step.split("INSERT INTO owners SELECT").last().expect("the last statement");
     let connection = Connection::open(folder.join("vm-system.db")).expect("readable");
     let sizes = |sql: &str| -> Vec<(String, i64)> {
         let mut statement = connection.prepare(sql).expect("SQL of ours");
@@ -57,7 +55,7 @@ fn counted(folder: &Path) -> (Sums, Sums) {
     };
     (
         sizes("SELECT owner, bytes FROM owners WHERE bytes > 0 ORDER BY owner"),
-        sizes(&format!("SELECT {anew}")),
+        sizes(&format!("{} ORDER BY owner", crate::sqlite::counted_anew())),
     )
 }
 

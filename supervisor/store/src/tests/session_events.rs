@@ -126,6 +126,7 @@ async fn a_rollback_is_an_event_and_the_session_is_ready_after_it() {
     store.apply(checkpointed(1)).await.expect("it is there");
     let restoring = |detail: &str| Write::SessionRestoring {
         id: session_id(1),
+        kind: SessionEventType::RolledBack,
         at: Timestamp(3_000),
         detail: detail.to_owned(),
     };
@@ -141,6 +142,33 @@ async fn a_rollback_is_an_event_and_the_session_is_ready_after_it() {
     let details = [&life[0], &life[3], &life[5]].map(|event| event.detail.as_deref());
     assert_eq!(details, [Some("1"), Some("signal(SIGSEGV)"), Some("checkpoint 1")]);
     assert_eq!((life[3].at, life[3].execution_id), (Timestamp(3_000), None));
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn each_restart_is_an_event_also_while_another_one_is_under_way() {
+    let disk = on_disk();
+    let store = &disk.store;
+    store.apply(running()).await.expect("new");
+    store.apply(ended(1, 1)).await.expect("it runs");
+    let from = all(store, 1).await.len() as u64;
+    let restarting = |detail: &str, at| Write::SessionRestoring {
+        id: session_id(1),
+        kind: SessionEventType::Restarted,
+        at: Timestamp(at),
+        detail: detail.to_owned(),
+    };
+    store.apply(restarting("signal(SIGKILL)", 3_000)).await.expect("ready");
+    store.apply(Write::WorkerSeq { session: session_id(1), seq: 5 }).await.expect("live");
+    store.apply(restarting("startup_failed(a.js)", 3_100)).await.expect("starting");
+    let row = store.session(&mine(), session_id(1)).await.expect("readable").expect("there");
+    assert_eq!((row.session.status, row.worker_seq), (SessionStatus::Starting, 0));
+    store.apply(Write::SessionReady { id: session_id(1) }).await.expect("starting");
+    let life = store.session_events(session_id(1), from, 100).await.expect("readable");
+    assert_eq!(kinds(&life), ["restarted", "restarted", "ready"], "{life:?}");
+    assert_eq!(numbers(&life), [from + 1, from + 2, from + 3]);
+    assert_eq!(life[1].detail.as_deref(), Some("startup_failed(a.js)"));
+    assert_eq!([life[0].at, life[1].at], [Timestamp(3_000), Timestamp(3_100)]);
     store.shutdown().await;
 }
 
@@ -209,7 +237,12 @@ async fn commit_wakes_who_waits_for_its_session() {
         Write::ExecutionStatus { id: execution_id(1), status: ExecutionStatus::Waiting },
         ended(1, 1),
         started(2, 1),
-        Write::SessionRestoring { id: session_id(1), at: Timestamp(3_000), detail: String::new() },
+        Write::SessionRestoring {
+            id: session_id(1),
+            kind: SessionEventType::Restarted,
+            at: Timestamp(3_000),
+            detail: String::new(),
+        },
         end(5_000),
     ] {
         let (mut woken, mut unrelated) = (Box::pin(watch.changed()), Box::pin(other.changed()));

@@ -63,7 +63,7 @@ pub(super) fn set_main<'js>(
     state.captured_function(ctx, "setMain")?.call((module.clone(), require.clone()))
 }
 
-fn cache<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Result<Object<'js>> {
+pub(super) fn cache<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Result<Object<'js>> {
     let cache = state.modules.borrow().cache.clone();
     cache.ok_or(Error::Unknown)?.restore(ctx)
 }
@@ -77,7 +77,9 @@ fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, specifier: &str, referrer: 
     if let Some(module) = host_module(specifier) {
         return host_exports(ctx, state, module);
     }
-    if let Some(exports) = library::require(ctx, state, specifier)? {
+    // A library's own packages come before other libraries of the template.
+    let is_bundled = library::bundle_of(state, referrer).is_some();
+    if !is_bundled && let Some(exports) = library::require(ctx, state, specifier)? {
         return Ok(exports);
     }
     let cache = cache(ctx, state)?;
@@ -86,7 +88,15 @@ fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, specifier: &str, referrer: 
     if let Some(exports) = known.map(|path| exports_of(&cache, &path)).transpose()?.flatten() {
         return Ok(exports);
     }
-    let path = match find(ctx, state, specifier, referrer)? {
+    let found = match find(ctx, state, specifier, referrer) {
+        Err(error) if is_bundled && error.is_exception() => {
+            let thrown = ctx.catch();
+            let other = library::require(ctx, state, specifier)?;
+            return other.ok_or_else(|| ctx.throw(thrown));
+        }
+        found => found?,
+    };
+    let path = match found {
         FoundModule::Other { specifier, referrer } => return require(ctx, state, &specifier, &referrer),
         FoundModule::Loaded(path) => path,
         FoundModule::File(file) => {
@@ -111,10 +121,19 @@ fn find(ctx: &Ctx<'_>, state: &SharedState, specifier: &str, referrer: &str) -> 
 
 /// The path of the file that a specifier means for `require`, or the name of a host module or library.
 fn resolve(ctx: &Ctx<'_>, state: &SharedState, specifier: String, referrer: &str) -> Result<String> {
-    if host_module(&specifier).is_some() || library::imported(state, &specifier).is_some() {
+    let is_bundled = library::bundle_of(state, referrer).is_some();
+    let is_library = library::imported(state, &specifier).is_some();
+    if host_module(&specifier).is_some() || (is_library && !is_bundled) {
         return Ok(specifier);
     }
-    match find(ctx, state, &specifier, referrer)? {
+    let found = match find(ctx, state, &specifier, referrer) {
+        Err(error) if is_library && error.is_exception() => {
+            drop(ctx.catch());
+            return Ok(specifier);
+        }
+        found => found?,
+    };
+    match found {
         FoundModule::File(file) => Ok(file.path),
         FoundModule::Loaded(path) => Ok(path),
         FoundModule::Other { specifier, referrer } => resolve(ctx, state, specifier, &referrer),

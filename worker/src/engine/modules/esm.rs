@@ -90,7 +90,15 @@ impl HostResolver {
             }
             return Ok(format!("node:{module}"));
         }
-        match library::imported(state, name) {
+        let library = library::imported(state, name);
+        if library::bundle_of(state, referrer).is_some() {
+            // A library's own packages come before other libraries of the template.
+            match self.file(ctx, referrer, name) {
+                Err(error) if library.is_some() && error.is_exception() => drop(ctx.catch()),
+                found => return found,
+            }
+        }
+        match library {
             Some(Imported::Module(module)) => Ok(module),
             Some(Imported::Value) => Ok(format!("{LIBRARY_PREFIX}{name}")),
             None => self.file(ctx, referrer, name),
@@ -116,10 +124,20 @@ impl Loader for HostLoader {
         }
         let pending = state.modules.borrow_mut().pending.remove(name);
         let file = pending.ok_or_else(|| Error::new_loading(name))?;
-        let module = declare(ctx, state, file)?;
-        state.modules.borrow_mut().declared.insert(name.to_owned());
-        Ok(module)
+        declare_found(ctx, state, file)
     }
+}
+
+/// Declares a file that was found, as an `import` of it does.
+pub(super) fn declare_found<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    file: LoadedFile,
+) -> Result<Module<'js, Declared>> {
+    let path = file.path.clone();
+    let module = declare(ctx, state, file)?;
+    state.modules.borrow_mut().declared.insert(path);
+    Ok(module)
 }
 
 fn declare<'js>(ctx: &Ctx<'js>, state: &SharedState, file: LoadedFile) -> Result<Module<'js, Declared>> {

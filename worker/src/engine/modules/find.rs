@@ -1,10 +1,12 @@
 //! Owns which files a specifier may mean, by Node's rules and the template's resolver, and finds the first that exists. One host call
 //! tries a list of candidates; what it says about files and packages is kept until files may have changed.
 
+use super::bundle::LoadedBundle;
 use super::exports::{self, Mapped, ResolveError};
 use super::load::{coded_error, request_file};
 use super::package::PackageManifest;
-use super::{LoadedFile, folder_of, neighbour};
+use super::paths::{depends_on_package, folder, join};
+use super::{LoadedFile, neighbour};
 use crate::engine::library;
 use crate::engine::state::SharedState;
 use rquickjs::{Ctx, Exception, Result};
@@ -13,8 +15,8 @@ use std::rc::Rc;
 use vm_system_protocol::worker::{HostError, HostReply, PackageFile, SourceFormat};
 
 /// Conditions of `exports` and `imports` that apply, beside `default`.
-const REQUIRE: &[&str] = &["node", "require", "module-sync"];
-const IMPORT: &[&str] = &["node", "import", "module-sync"];
+pub(super) const REQUIRE: &[&str] = &["node", "require", "module-sync"];
+pub(super) const IMPORT: &[&str] = &["node", "import", "module-sync"];
 /// Most folders above a file in which `node_modules` is looked for.
 const LEVELS: usize = 64;
 /// Most missing paths that are kept.
@@ -70,7 +72,7 @@ pub(super) struct Finder<'a, 'js> {
 impl Finder<'_, '_> {
     /// The file of a specifier that is neither a host module nor a library.
     pub(super) fn find(&self, specifier: &str) -> Result<FoundModule> {
-        if library::is_evaluating(self.state) {
+        if self.bundle().is_none() && library::is_evaluating(self.state) {
             let message = format!(
                 "Invalid module '{specifier}': a library finds other libraries of its template only."
             );
@@ -117,6 +119,11 @@ impl Finder<'_, '_> {
             }
             None => Err(self.not_found(specifier, specifier)),
         }
+    }
+
+    /// The library to which the importing file belongs. Its files find each other and no file of the worktree.
+    fn bundle(&self) -> Option<Rc<LoadedBundle>> {
+        library::bundle_of(self.state, self.referrer)
     }
 
     /// The path of a `file:` URL, which begins at the worktree.
@@ -245,6 +252,10 @@ impl Finder<'_, '_> {
     }
 
     fn extensions(&self, path: &str) -> impl Iterator<Item = String> + use<> {
+        if LoadedBundle::is_path(path) {
+            // Not those of the template: a library means the same in all of them.
+            return Vec::from(["js", "json"].map(|end| format!("{path}.{end}"))).into_iter().chain(None);
+        }
         let resolver = self.state.resolver.borrow();
         let json = (!self.import
             && !resolver.extensions.iter().any(|known| known.trim_start_matches('.') == "json"))
@@ -256,7 +267,11 @@ impl Finder<'_, '_> {
 
     /// The first candidate that exists.
     fn search(&self, specifier: &str, mut list: VecDeque<Candidate>) -> Result<Option<FoundModule>> {
+        let bundle = self.bundle();
         loop {
+            if let Some(bundle) = &bundle {
+                list.retain(|candidate| bundle.covers(&candidate.path));
+            }
             {
                 let table = self.state.modules.borrow();
                 list.retain(|candidate| !table.known.absent.contains(&candidate.path));
@@ -348,7 +363,7 @@ impl Finder<'_, '_> {
     }
 
     /// The file of this path and no other.
-    fn exactly(&self, path: &str) -> Result<FoundModule> {
+    pub(super) fn exactly(&self, path: &str) -> Result<FoundModule> {
         let list = VecDeque::from([Candidate { path: path.to_owned(), kind: CandidateKind::File }]);
         self.search(path, list)?.ok_or_else(|| self.not_found(path, path))
     }
@@ -371,9 +386,12 @@ impl Finder<'_, '_> {
         }
         let mut package = None;
         if !list.is_empty() {
-            let candidates = list.into_iter().map(|candidate| candidate.path).collect();
+            let candidates: Vec<String> = list.into_iter().map(|candidate| candidate.path).collect();
+            if let Some(bundle) = self.bundle() {
+                let found = bundle.first(&candidates, false);
+                package = found.map(|(file, _)| PackageFile { path: file.path, source: file.source });
             // One that may not be read counts as missing.
-            if let HostReply::Module { path, source, .. } =
+            } else if let HostReply::Module { path, source, .. } =
                 request_file(self.ctx, self.state, candidates, self.import, false)?
             {
                 package = Some(PackageFile { path, source });
@@ -448,6 +466,9 @@ impl Finder<'_, '_> {
                     && !table.known.scopes.contains_key(folder(&candidate.path))
             })
         };
+        if let Some(bundle) = self.bundle() {
+            return Ok(bundle.first(&candidates, package));
+        }
         match request_file(self.ctx, self.state, candidates, self.import, package)? {
             HostReply::Module { path, source, format, package } => {
                 Ok(Some((LoadedFile { path, source, format }, package)))
@@ -489,7 +510,11 @@ impl Finder<'_, '_> {
         if ends.is_empty() {
             return None;
         }
-        let candidates = ends.iter().map(|(path, _)| path.clone()).collect();
+        let candidates: Vec<String> = ends.iter().map(|(path, _)| path.clone()).collect();
+        if let Some(bundle) = self.bundle() {
+            let (file, _) = bundle.first(&candidates, false)?;
+            return ends.into_iter().find(|(known, _)| *known == file.path).map(|(_, specifier)| specifier);
+        }
         match request_file(self.ctx, self.state, candidates, self.import, false) {
             Ok(HostReply::Module { path, .. }) => {
                 ends.into_iter().find(|(known, _)| *known == path).map(|(_, specifier)| specifier)
@@ -561,34 +586,4 @@ impl Finder<'_, '_> {
         drop(thrown);
         self.ctx.throw(value)
     }
-}
-
-/// Whether the kind of a file depends on its package's `type`.
-fn depends_on_package(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.rsplit_once('.').is_none_or(|(_, extension)| extension == "js")
-}
-
-/// The folder of a file; empty for one at the top.
-fn folder(path: &str) -> &str {
-    match folder_of(path) {
-        "." => "",
-        folder => folder,
-    }
-}
-
-/// `relative` seen from the folder `base`, both relative to the worktree; `None` if it leaves the worktree. Empty and `.` names
-/// vanish, `..` goes up.
-fn join(base: &str, relative: &str) -> Option<String> {
-    let mut names: Vec<&str> = Vec::new();
-    for name in base.split('/').chain(relative.split('/')) {
-        match name {
-            "" | "." => {}
-            ".." => {
-                names.pop()?;
-            }
-            name => names.push(name),
-        }
-    }
-    Some(names.join("/"))
 }

@@ -1,20 +1,23 @@
 //! Owns how a library's text is evaluated: as a module, or in a function like a required file.
 
-use super::common_js::{call_wrapped, make_require, new_module};
-use super::keep_map;
+use super::common_js::{cache, call_wrapped, make_require, new_module, run_file};
+use super::esm::declare_found;
+use super::find::{Finder, FoundModule};
 use super::load::has_module_syntax;
+use super::{LoadedBundle, keep_map};
 use crate::engine::library::LibrarySource;
 use crate::engine::position::FileMap;
 use crate::engine::state::SharedState;
 use rquickjs::object::Filter;
 use rquickjs::{Ctx, Module, Object, Persistent, Promise, Result, Value};
+use vm_system_protocol::worker::SourceFormat;
 
 /// A started library.
 pub(in crate::engine) enum LibraryKind<'js> {
     /// A script, which has run: its exports.
     Script(Value<'js>),
-    /// A module, which runs until the promise is settled: its namespace.
-    Module(Value<'js>, Promise<'js>),
+    /// A module, which runs until the promise is settled: its name in QuickJS and its namespace.
+    Module(String, Value<'js>, Promise<'js>),
 }
 
 /// Starts a library. `running` is called before a library that is no ES module runs, with its `module` object.
@@ -28,7 +31,7 @@ pub(in crate::engine) fn start_library<'js>(
     if has_module_syntax(&library.source) {
         let module = Module::declare(ctx.clone(), library.name.as_str(), library.source.as_str())?;
         let (module, promise) = module.eval()?;
-        return Ok(LibraryKind::Module(module.namespace()?.into_value(), promise));
+        return Ok(LibraryKind::Module(library.name.clone(), module.namespace()?.into_value(), promise));
     }
     let require = make_require(ctx, state, &library.name)?;
     let module = new_module(ctx, state, &library.name, &require)?;
@@ -44,7 +47,41 @@ pub(in crate::engine) fn start_library<'js>(
         None => call_wrapped(ctx, state, &module, &require, &library.name, &library.source)?,
     };
     module.set("loaded", true)?;
-    let exports: Value = module.get("exports")?;
+    script_value(ctx, library, module.get("exports")?, declared)
+}
+
+/// Starts the library of several files: its entry as `require` or `import` would run it.
+pub(in crate::engine) fn start_bundle<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    library: &LibrarySource,
+    bundle: &LoadedBundle,
+) -> Result<LibraryKind<'js>> {
+    let (referrer, entry) = (bundle.referrer(), bundle.entry());
+    let finder = Finder { ctx, state, referrer: &referrer, import: false, is_loaded: &|_| false };
+    let FoundModule::File(file) = finder.exactly(&entry)? else {
+        return Err(rquickjs::Error::new_loading(&entry));
+    };
+    let is_module = match file.format {
+        SourceFormat::Module => true,
+        SourceFormat::CommonJs => has_module_syntax(&file.source),
+        _ => false,
+    };
+    if is_module {
+        let (module, promise) = declare_found(ctx, state, file)?.eval()?;
+        return Ok(LibraryKind::Module(entry, module.namespace()?.into_value(), promise));
+    }
+    let exports = run_file(ctx, state, &cache(ctx, state)?, file)?;
+    script_value(ctx, library, exports, Value::new_undefined(ctx.clone()))
+}
+
+/// What a library that is no ES module exports, or else its global variable.
+fn script_value<'js>(
+    ctx: &Ctx<'js>,
+    library: &LibrarySource,
+    exports: Value<'js>,
+    declared: Value<'js>,
+) -> Result<LibraryKind<'js>> {
     if !is_empty(&exports) {
         return Ok(LibraryKind::Script(exports));
     }

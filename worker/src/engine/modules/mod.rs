@@ -1,6 +1,8 @@
 //! Owns `import` and `require`: worktree files through the host, and host modules that the policy lists. `find` lists the files that a
 //! specifier may mean; the supervisor reads the first that exists, and its path identifies the module.
 
+mod bundle;
+mod bundle_files;
 mod common_js;
 mod esm;
 mod exports;
@@ -13,11 +15,15 @@ mod library;
 mod load;
 mod neighbour;
 mod package;
+mod paths;
 mod required_esm;
 
+pub use bundle::LibraryBundle;
+pub(super) use bundle::LoadedBundle;
+pub use bundle_files::{MissingPackage, PackageFiles};
 pub(super) use common_js::run_common_js;
 pub(super) use esm::{declare_main, install_loader, start};
-pub(super) use library::{LibraryKind, start_library};
+pub(super) use library::{LibraryKind, start_bundle, start_library};
 pub(super) use load::syntax_error;
 
 use super::natives;

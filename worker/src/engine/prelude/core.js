@@ -20,6 +20,28 @@
   const callSite = getPrototypeOf(site);
   site = undefined;
   Error.prepareStackTrace = native.prepareStackTrace;
+  // What V8's call sites have and QuickJS's have not. Packages (depd, callsites) call these without a test for them.
+  const { getFileName, getLineNumber, getColumnNumber, getFunctionName } = callSite;
+  const siteMethods = {
+    getThis() { return undefined; },
+    getTypeName() { return null; },
+    getMethodName() { return null; },
+    getEvalOrigin() { return undefined; },
+    getPromiseIndex() { return null; },
+    getScriptNameOrSourceURL() { return apply(getFileName, this, []); },
+    isAsync() { return false; },
+    isEval() { return false; },
+    isPromiseAll() { return false; },
+    isToplevel() { return apply(getFunctionName, this, []) === '<eval>'; },
+    toString() {
+      const place = `${apply(getFileName, this, [])}:${apply(getLineNumber, this, [])}:${apply(getColumnNumber, this, [])}`;
+      const name = apply(getFunctionName, this, []);
+      return name ? `${name} (${place})` : place;
+    },
+  };
+  for (const name of Object.keys(siteMethods)) {
+    defineProperty(callSite, name, { value: siteMethods[name], writable: true, configurable: true, enumerable: false });
+  }
 
   const mapIterator = getPrototypeOf(new Map()[Symbol.iterator]());
   const setIterator = getPrototypeOf(new Set()[Symbol.iterator]());

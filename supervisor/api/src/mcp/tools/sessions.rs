@@ -14,8 +14,8 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session, SessionInspection,
-    SessionStatus, Task,
+    ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session,
+    SessionInspection, SessionStatus, Task,
 };
 
 /// Most sessions of a list.
@@ -311,7 +311,13 @@ fn evaluated(execution: &Execution, pending: Option<&Task>) -> ToolOutput {
     let id = execution.id.to_string();
     let events = execution.events.as_deref().unwrap_or_default();
     let events = &events[..events.len().min(EVENTS as usize)];
-    let (output, next, all) = views::lines(events, 0, OUTPUT_BYTES);
+    let (mut output, next, all) = views::lines(events, 0, OUTPUT_BYTES);
+    let first = events.iter().find(|event| !matches!(event.payload, EventPayload::InputEcho { .. }));
+    if let Some(EventPayload::System { message, level: ConsoleLevel::Warn }) =
+        first.map(|event| &event.payload)
+    {
+        output.insert(0, format!("[{message}]"));
+    }
     let mut text = output.join("\n");
     let mut add = |line: &str| {
         if !text.is_empty() {

@@ -99,21 +99,25 @@ pub(super) fn restored(
 pub(super) fn restoring(
     c: &Connection,
     id: SessionId,
+    kind: SessionEventType,
     at: Timestamp,
     detail: &str,
 ) -> Result<u64, SqliteFailure> {
-    let sql = "UPDATE sessions SET status = 'starting', worker_seq = 0 WHERE id = ?1 AND status = 'ready'";
-    let rows = run(c, sql, params![id.as_bytes()])?;
-    if rows == 0 {
-        return Err(missing_or_finished(c, id));
+    let sql = "UPDATE sessions SET status = 'starting', worker_seq = 0 WHERE id = ?1 AND status = ?2";
+    if run(c, sql, params![id.as_bytes(), "ready"])? == 0 {
+        // A restart that failed is followed by another one; no trigger writes its event.
+        let rows = run(c, sql, params![id.as_bytes(), "starting"])?;
+        if rows == 0 {
+            return Err(missing_or_finished(c, id));
+        }
+        return Ok(rows + event(c, id, kind, at, Some(detail))?);
     }
     // The trigger has written the event of a new status.
     let sql = "UPDATE session_events SET at = ?2, type = ?3, detail = ?4
          WHERE session = ?1 AND seq = (SELECT max(seq) FROM session_events WHERE session = ?1)";
-    let kind = SessionEventType::RolledBack.as_str();
-    run(c, sql, params![id.as_bytes(), at.0, kind, detail])?;
+    run(c, sql, params![id.as_bytes(), at.0, kind.as_str(), detail])?;
     bound_events(c, id)?;
-    Ok(rows)
+    Ok(1)
 }
 
 pub(super) fn end(
@@ -141,8 +145,8 @@ const EVENTS_SEEN: i64 = 1_024;
 /// How a session began stays.
 const FIRST_EVENTS: i64 = 8;
 
-/// Events of executions are bounded by their owner's quota and stay; those of checkpoints, rollbacks, suspensions and adoptions are bounded here.
-/// Without its first event, a record says that checkpoints or rollbacks are missing in it.
+/// Events of executions are bounded by their owner's quota and stay; those of checkpoints, rollbacks, restarts, suspensions and
+/// adoptions are bounded here. Without its first event, a record says that checkpoints, rollbacks or restarts are missing in it.
 fn bound_events(c: &Connection, id: SessionId) -> Result<(), SqliteFailure> {
     let newest = "SELECT coalesce(max(seq), 0) FROM session_events WHERE session = ?1";
     let newest: i64 = c.prepare_cached(newest)?.query_row([id.as_bytes()], |row| row.get(0))?;
@@ -151,8 +155,8 @@ fn bound_events(c: &Connection, id: SessionId) -> Result<(), SqliteFailure> {
         return Ok(());
     }
     let sql = "DELETE FROM session_events WHERE session = ?1 AND seq > ?2 AND seq <= ?3
-         AND type IN ('checkpointed', 'rolled_back', 'suspended', 'resumed', 'adopted', 'starting', 'ready')
-         RETURNING type IN ('checkpointed', 'rolled_back')";
+         AND type IN ('checkpointed', 'rolled_back', 'restarted', 'suspended', 'resumed', 'adopted', 'starting', 'ready')
+         RETURNING type IN ('checkpointed', 'rolled_back', 'restarted')";
     let mut deleted = c.prepare_cached(sql)?;
     let deleted = deleted.query_map(params![id.as_bytes(), from, to], |row| row.get::<_, bool>(0))?;
     let lacks_some = deleted.collect::<Result<Vec<_>, _>>()?.contains(&true);

@@ -6,7 +6,9 @@ use crate::tests::fixture::{
     template_id, with_store,
 };
 use std::sync::Arc;
-use vm_system_protocol::model::{Engine, ExecutionError, ExecutionStatus, SessionStatus, Settings};
+use vm_system_protocol::model::{
+    Engine, ExecutionError, ExecutionStatus, SessionEventType, SessionStatus, Settings,
+};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_record::{Batch, Cursor, Entity, Page, PolicySnapshot, Rejection, Scope, SessionQuery, Write};
@@ -67,6 +69,7 @@ async fn a_session_that_continues_with_another_worker_starts_again_with_message_
         store.apply(Write::WorkerSeq { session: session_id(1), seq: 5 }).await.expect("live");
         let restoring = |number| Write::SessionRestoring {
             id: session_id(number),
+            kind: SessionEventType::RolledBack,
             at: Timestamp(9),
             detail: "checkpoint 1".to_owned(),
         };

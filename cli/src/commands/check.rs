@@ -1,0 +1,129 @@
+//! `check`: the types of files, by TypeScript's own compiler of the folder's `node_modules`, which runs in a session of a supervisor inside
+//! this process, as any script does.
+
+use super::exec::start;
+use super::run::source::{beneath, check_readable};
+use super::run::{Grants, embedded, session};
+use crate::args::SandboxArg;
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use crate::parse;
+use crate::script_output::{ScriptOutput, ShowValues};
+use crate::signals::Interrupts;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vm_system_daemon::Operator;
+use vm_system_protocol::control::NewExecution;
+use vm_system_protocol::model::ExecutionKind;
+
+/// Longest source text of a module (KiB): the compiler is one file of 9 MB.
+const MAX_SOURCE_KB: u32 = 16 * 1024 - 1;
+const SCRIPT: &str = include_str!("check/check.js");
+/// What sessions and programs have, for the compiler.
+const DECLARATIONS: &[(&str, &str)] = &[
+    ("cc.d.ts", include_str!("check/cc.d.ts")),
+    ("node.d.ts", include_str!("check/node.d.ts")),
+    ("program.d.ts", include_str!("check/program.d.ts")),
+    ("session.d.ts", include_str!("check/session.d.ts")),
+    ("url.d.ts", include_str!("check/url.d.ts")),
+    ("web.d.ts", include_str!("check/web.d.ts")),
+];
+
+/// Arguments of `check`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The compiler is the package typescript in node_modules of the first file's folder or above it. A tsconfig.json there \
+        applies, except for what decides where output goes and how modules are found. The names that sessions have (CC, \
+        require, fetch, `database`, `exec`, …) are declared; with the package @types/node, modules of Node have types, too.\n\n\
+        Nothing of the files is run. Each error is a line FILE:LINE:COLUMN: error TSNUMBER: MESSAGE on stdout.\n\n\
+        Exit status: 0 without errors, 1 with errors or without a compiler, 124 after --timeout, 130 after Ctrl-C.\n\n\
+        Example: vm-system check report.ts && vm-system run report.ts"
+)]
+pub struct Args {
+    /// The files (.ts, .mts, .cts, .js, .mjs, .cjs); files that they import are checked, too
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// They are durable programs: what these have is declared instead of what sessions have
+    #[arg(long)]
+    program: bool,
+    /// The folder with the files and their `node_modules` [default: the current folder]
+    #[arg(long, value_name = "DIR")]
+    worktree: Option<PathBuf>,
+    /// Time limit, for CPU time and for wall-clock time: 500ms, 10s, 2m
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "5m")]
+    timeout: Duration,
+    /// Memory limit (MiB)
+    #[arg(long, value_name = "MIB", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..))]
+    memory: u32,
+    /// The sandbox walls to set up
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    sandbox: SandboxArg,
+}
+
+pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    context.block_on_embedded(in_embedded(context, args))
+}
+
+async fn in_embedded(context: &Context, args: Args) -> Result<u8, CliError> {
+    let interrupts = Interrupts::listen()?;
+    let current = embedded::current_folder()?;
+    let folder = match &args.worktree {
+        Some(folder) => embedded::existing_folder(folder)?,
+        None => current.clone(),
+    };
+    let files: Vec<String> = args.files.iter().map(|file| within(&folder, file)).collect::<Result<_, _>>()?;
+    let shown = if folder == current { String::new() } else { format!("{folder}/") };
+    let script = script(&args, &folder, &files, &shown, context.out.quiet);
+    let mut settings = embedded::settings(args.timeout, args.memory);
+    settings.limits.max_source_kb = MAX_SOURCE_KB;
+    let own = tokio::select! {
+        own = embedded::start(args.sandbox, Operator::default(), None) => own?,
+        () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
+    };
+    let result = async {
+        let grants = Grants::default();
+        let session = tokio::select! {
+            session = session(&own, settings, folder.clone(), &grants) => session?,
+            () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
+        };
+        let output = ScriptOutput::new(context.out.style, ShowValues::Never);
+        let new = NewExecution {
+            input: Some(script),
+            path: Some("vm-system-check.js".to_owned()),
+            follow: true,
+            ..NewExecution::new(session, ExecutionKind::RunFile)
+        };
+        start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await
+    }
+    .await;
+    own.stop().await;
+    result
+}
+
+/// The path of a file beneath the folder; an error if it is no file that can be read.
+fn within(folder: &str, file: &Path) -> Result<String, CliError> {
+    let current = std::env::current_dir()
+        .map_err(|error| CliError::new(exit::FAILED, format!("cannot read the current folder: {error}")))?;
+    let Some(path) = beneath(Path::new(folder), &current.join(file)) else {
+        let message = format!("{} is not in the folder {folder}", file.display());
+        return Err(CliError::usage(message)
+            .with_hint("`--worktree DIR` names a folder that has all files and their node_modules"));
+    };
+    let name = file.display().to_string();
+    if ![".ts", ".mts", ".cts", ".tsx", ".js", ".mjs", ".cjs", ".jsx"].iter().any(|end| name.ends_with(end)) {
+        return Err(CliError::usage(format!("{name} is neither TypeScript nor JavaScript"))
+            .with_hint("give files with an extension such as .ts or .js"));
+    }
+    check_readable(file)?;
+    Ok(path)
+}
+
+/// The script that runs the compiler.
+fn script(args: &Args, folder: &str, files: &[String], shown: &str, quiet: bool) -> String {
+    let declarations: serde_json::Map<String, serde_json::Value> =
+        DECLARATIONS.iter().map(|(name, text)| ((*name).to_owned(), (*text).into())).collect();
+    let check = serde_json::json!({
+        "files": files, "folder": folder, "shown": shown, "program": args.program, "quiet": quiet, "declarations": declarations,
+    });
+    format!("const CHECK = {check};\n{SCRIPT}")
+}

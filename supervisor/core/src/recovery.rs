@@ -1,0 +1,117 @@
+//! What follows the end of a worker that nobody requested: the session ends, or continues from its guard copy ([`super::rollback`]) or
+//! with an empty state ([`super::restart`]), but not more than a few times within a while.
+
+use super::execution::Current;
+use super::input::{Now, Refusal, SessionAction};
+use super::machine::{Phase, SessionMachine};
+use super::record::Pending;
+use super::rollback::{Copies, CopyId, Replacement, RestoringStage, RollbackCause, StateSource};
+use vm_system_protocol::limits::{RECOVERIES, RECOVERY_WINDOW_MS};
+use vm_system_protocol::model::{OnCrash, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+
+impl Copies {
+    /// What follows a crash, as a participle.
+    pub(super) fn recovery(&self) -> &'static str {
+        match self.on_crash {
+            OnCrash::Restart => "restarted",
+            OnCrash::Close | OnCrash::Rollback => "rolled back",
+        }
+    }
+
+    /// Whether the session continues after a crash with this reason. A worker that violated the protocol is hostile, and so is its
+    /// copy; a worker with an empty state is not.
+    fn covers(&self, reason: &CloseReason) -> bool {
+        match self.on_crash {
+            OnCrash::Close => false,
+            OnCrash::Rollback => {
+                self.has_guard
+                    && self.restoring.is_none()
+                    && matches!(
+                        reason,
+                        CloseReason::Limit(_)
+                            | CloseReason::Seccomp(_)
+                            | CloseReason::Signal(_)
+                            | CloseReason::OutOfMemory
+                            | CloseReason::ExitedUnasked(_)
+                    )
+            }
+            OnCrash::Restart => {
+                let is_requested = matches!(
+                    reason,
+                    CloseReason::Exited
+                        | CloseReason::Idle
+                        | CloseReason::Expired
+                        | CloseReason::KilledByOperator
+                        | CloseReason::HostRestart
+                );
+                let rolls_back = self.restoring.as_ref().is_some_and(|one| one.from != StateSource::Template);
+                !is_requested && !rolls_back
+            }
+        }
+    }
+}
+
+impl SessionMachine {
+    /// Whether the session continues with another worker after this end of its worker.
+    pub(super) fn continues_after(&self, reason: &CloseReason, now: Now) -> bool {
+        let making_guard = matches!(&self.current, Some(Current::Forking(forking)) if forking.is_of_guard());
+        let was_ready =
+            matches!(self.phase, Phase::Ready | Phase::Killed) && self.record.status == SessionStatus::Ready;
+        self.copies.covers(reason)
+            && (was_ready || self.is_restarting())
+            && self.ending.closing.is_none()
+            && self.ending.enders.is_empty()
+            && !making_guard
+            && !self.too_many_recoveries(now)
+    }
+
+    fn too_many_recoveries(&self, now: Now) -> bool {
+        let recent = self.copies.recoveries.iter().filter(|at| now.mono_ms - **at < RECOVERY_WINDOW_MS);
+        recent.count() >= RECOVERIES
+    }
+
+    /// What the session's error says about rollbacks and restarts.
+    pub(super) fn why_not_continued(&self, reason: &CloseReason, now: Now) -> Option<String> {
+        let (most, seconds) = (RECOVERIES, RECOVERY_WINDOW_MS / 1_000);
+        let what = self.copies.recovery();
+        (self.copies.covers(reason) && self.too_many_recoveries(now))
+            .then(|| format!("; it was {what} {most} times within {seconds} s before"))
+    }
+
+    /// The worker has exited: the execution ends, and the session continues from the guard copy or its template.
+    pub(super) fn continue_after(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
+        let what = self.copies.recovery();
+        let why = || Refusal::NotReady(format!("its worker ended ({reason}), and it is being {what}"));
+        // A startup file that is not read any more is no failure of its own.
+        self.phase = Phase::Restoring;
+        self.drop_loading(why(), now, out);
+        self.drop_forks(&why(), out);
+        let (batch, pending) = match self.current.take() {
+            Some(Current::Running(running)) => {
+                if running.host.is_some() {
+                    out.push(SessionAction::DropHostWork);
+                }
+                self.cut_short(*running, &reason, now)
+            }
+            _ => (Vec::new(), Pending::default()),
+        };
+        self.copies.recoveries.retain(|at| now.mono_ms - at < RECOVERY_WINDOW_MS);
+        self.copies.recoveries.push_back(now.mono_ms);
+        let crash = super::crash::CrashRecord {
+            reason: &reason,
+            execution: pending.execution,
+            usage: self.ending.usage,
+        };
+        self.record.runtime_meta = crash.add_to(&self.record.runtime_meta);
+        (self.ending.verdict, self.ending.operator_signal, self.ending.usage) = (None, None, None);
+        let (cause, stage) = (RollbackCause::Crash(reason), RestoringStage::Storing);
+        let from = match self.copies.on_crash {
+            OnCrash::Restart => StateSource::Template,
+            OnCrash::Close | OnCrash::Rollback => StateSource::Copy(CopyId::Guard),
+        };
+        self.copies.restoring = Some(Replacement { from, cause, stage });
+        self.begin_restoring(now);
+        self.replace_worker((batch, pending), now, out);
+    }
+}
