@@ -2,9 +2,11 @@
 //! databases (NSS), passed to a child process as one argument. Decides no access itself.
 
 use crate::namespaces::Ids;
+use nix::errno::Errno;
 use nix::unistd::{Gid, Uid, User, getegid, geteuid, getgrouplist, getgroups};
 use std::ffi::CString;
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::str::FromStr;
 
@@ -31,7 +33,7 @@ impl From<Ids> for Identity {
 impl Identity {
     /// The user of a passwd entry with its groups; `None`: there is no entry. Blocks: NSS may read files or query a service.
     pub fn of_user(uid: u32) -> io::Result<Option<Self>> {
-        let Some(user) = User::from_uid(Uid::from_raw(uid))? else { return Ok(None) };
+        let Some(user) = user_of(uid)? else { return Ok(None) };
         let name = CString::new(user.name).map_err(|_| io::ErrorKind::InvalidData)?;
         let groups = getgrouplist(&name, user.gid)?.into_iter().map(Gid::as_raw).collect();
         Ok(Some(Self { ids: Ids { uid, gid: user.gid.as_raw() }, groups }))
@@ -49,9 +51,39 @@ impl Identity {
     }
 }
 
+/// The passwd entry of a uid; `None`: there is none. Blocks as [`Identity::of_user`] does.
+pub fn user_of(uid: u32) -> nix::Result<Option<User>> {
+    looked_up(|| User::from_uid(Uid::from_raw(uid)))
+}
+
+/// The passwd entry of a name, as [`user_of`].
+pub fn user_named(name: &str) -> nix::Result<Option<User>> {
+    looked_up(|| User::from_name(name))
+}
+
+/// A result of the user database that is final: it reports "no entry" also where it could open none of its files.
+fn looked_up(lookup: impl FnOnce() -> nix::Result<Option<User>>) -> nix::Result<Option<User>> {
+    can_open()?;
+    let found = lookup()?;
+    if found.is_none() {
+        can_open()?;
+    }
+    Ok(found)
+}
+
+/// An error if a file could not be opened for lack of descriptors or memory.
+fn can_open() -> nix::Result<()> {
+    let error = File::open("/etc/passwd").err().and_then(|error| error.raw_os_error());
+    match error.map(Errno::from_raw) {
+        Some(short @ (Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM)) => Err(short),
+        // Without this file others have the users.
+        _ => Ok(()),
+    }
+}
+
 /// The uid of a user's name; the error says that there is none, or why it is not known. Blocks as [`Identity::of_user`] does.
 pub fn uid_of_name(name: &str) -> Result<u32, String> {
-    match User::from_name(name) {
+    match user_named(name) {
         Ok(Some(user)) => Ok(user.uid.as_raw()),
         Ok(None) => Err(format!("there is no user `{name}`")),
         Err(errno) => Err(format!("user `{name}`: {}", errno.desc())),

@@ -75,11 +75,20 @@ impl OtherUser {
 
 /// A daemon of root that the group may use, with a root for worktrees.
 pub fn shared_daemon(more: &str, arguments: &[&str]) -> (Daemon, tempfile::TempDir) {
+    shared_daemon_with(more, arguments, None)
+}
+
+/// The same, with a hard limit of descriptors.
+pub fn shared_daemon_with(
+    more: &str,
+    arguments: &[&str],
+    descriptors: Option<u64>,
+) -> (Daemon, tempfile::TempDir) {
     let worktrees = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(worktrees.path(), Permissions::from_mode(0o755)).expect("chmod");
     let root = worktrees.path().display();
     let config = format!("socket_group = \"{GROUP}\"\nworktree_roots = [\"{root}\"]\n{more}");
     let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-    let options = DaemonOptions { arguments, config, ..DaemonOptions::default() };
+    let options = DaemonOptions { arguments, config, descriptors, ..DaemonOptions::default() };
     (Daemon::start_with(TestDir::new(User::AsStarted), &options), worktrees)
 }

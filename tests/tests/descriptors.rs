@@ -5,13 +5,16 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::os::unix::net::UnixStream;
 use vm_system_protocol::control::{ErrorCode, Op};
 use vm_system_protocol::model::Settings;
+use vm_system_sandbox::identity::user_of;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
 
 /// Descriptors of the daemon, and of this test.
-const HARD: u64 = 200;
+const HARD: u64 = 256;
 const SOFT: u64 = 64;
+/// A uid without a passwd entry.
+const NOBODY: u32 = 3_999_999_999;
 
 /// Soft and hard limit of a process.
 fn limits(pid: u32) -> (u64, u64) {
@@ -65,4 +68,10 @@ fn all_descriptors_are_used_and_their_shortage_is_reported_as_such() {
     assert_eq!(other.preview_of(&session, "6 * 7"), "42");
     drop((client, other));
     daemon.stop();
+    // A user database that cannot be opened knows of nobody, and that is not said.
+    assert_eq!(user_of(NOBODY), Ok(None));
+    setrlimit(Resource::RLIMIT_NOFILE, 0, HARD).expect("a lower one");
+    let looked_up = user_of(NOBODY);
+    setrlimit(Resource::RLIMIT_NOFILE, HARD, HARD).expect("the hard one");
+    assert_eq!(looked_up, Err(nix::errno::Errno::EMFILE));
 }

@@ -12,7 +12,7 @@ use vm_system_runtime::files_agents::{FilesAgentConfig, FilesAgents};
 use vm_system_runtime::worktree::{RootSettings, Roots, Worktree, WorktreeClient, WorktreeError};
 use vm_system_sandbox::inspect;
 use vm_system_spawn::files_agent::AgentStarter;
-use vm_system_spawn::helper::{AgentRules, SpawnHelper};
+use vm_system_spawn::helper::{AgentRules, HelperProblem, SpawnHelper};
 use vm_system_tests::other_user::OtherUser;
 use vm_system_tests::place::User;
 use vm_system_tests::{observe, program, skip, watch};
@@ -410,6 +410,49 @@ async fn the_helper_keeps_three_capabilities_and_starts_agents_of_allowed_users_
 }
 
 #[tokio::test]
+async fn a_helper_that_does_not_respond_is_named_until_it_responds_again() {
+    let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
+    let folder = world.folder("open", ALICE, 0o755);
+    world.open(&folder, WorktreeClient::User(ALICE)).await.expect("hers");
+    let helper = world.helper().clone();
+    let process = vm_system_sandbox::pidfd::PidFd::open(helper.pid()).expect("it runs");
+    process.signal(nix::libc::SIGSTOP).expect("root may");
+    // More often than an agent may fail: its user is not to blame.
+    for _ in 0..2 {
+        let refused = world.open(&folder, WorktreeClient::User(BOB)).await.expect_err("no agent is started");
+        let why = refused.to_string();
+        assert!(matches!(refused, WorktreeError::Unavailable(_)), "{why}");
+        assert!(why.contains("spawn helper") && why.contains("did not respond within"), "{why}");
+        assert_eq!(helper.problem(), Some(HelperProblem::Silent));
+    }
+    // Users with an agent do not notice.
+    world.open(&folder, WorktreeClient::User(ALICE)).await.expect("hers");
+    process.signal(nix::libc::SIGCONT).expect("root may");
+    watch::until_async(|| helper.problem().is_none(), "late replies are noticed").await;
+    world.open(&folder, WorktreeClient::User(BOB)).await.expect("an agent");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn folders_of_other_mounts_are_used_with_the_users_rights_unless_a_root_forbids_it() {
+    let Some(mut world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
+    // `/proc` is a mount of its own on every machine.
+    let mounted = Path::new("/proc/sys/kernel");
+    world.roots = Roots::new(&[], Some(world.agents.clone())).expect("the root of all");
+    world.open(mounted, WorktreeClient::User(ALICE)).await.expect("every user may");
+    let private = world.folder("private", BOB, 0o700);
+    assert!(not_permitted(&world.open(&private, WorktreeClient::User(ALICE)).await), "not with her rights");
+    let settings = RootSettings { path: PathBuf::from("/"), ..RootSettings::default() };
+    world.roots = Roots::new(&[settings], Some(world.agents.clone())).expect("a root");
+    let refused = world.open(mounted, WorktreeClient::User(ALICE)).await.expect_err("another mount");
+    assert!(
+        matches!(&refused, WorktreeError::NotPermitted(why) if why.contains("`cross_mounts`")),
+        "{refused}"
+    );
+    world.end().await;
+}
+
+#[tokio::test]
 async fn agents_end_with_their_helper_also_when_they_are_stopped_and_no_other_is_started() {
     let Some(world) = World::new(program::PRODUCT, &FilesAgentConfig::default()) else { return };
     let folder = world.folder("open", ALICE, 0o755);
@@ -426,7 +469,7 @@ async fn agents_end_with_their_helper_also_when_they_are_stopped_and_no_other_is
     observe::all_end(&agents);
     let error = world.read(&worktree, "file").await.expect_err("no agent");
     assert!(matches!(&error, WorktreeError::Unavailable(_)), "{error}");
-    watch::until_async(|| helper.is_lost(), "the exit is noticed").await;
+    watch::until_async(|| helper.problem() == Some(HelperProblem::Exited), "the exit is noticed").await;
     let error = world.open(&folder, WorktreeClient::User(3)).await.expect_err("no helper");
     assert!(error.to_string().contains("the spawn helper has exited; restart the daemon"), "{error}");
     world.end().await;

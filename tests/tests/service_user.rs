@@ -7,7 +7,7 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::command::vm_system;
 use vm_system_tests::daemon::{Daemon, DaemonOptions};
 use vm_system_tests::place::{TestDir, UNPRIVILEGED_UID, User};
-use vm_system_tests::{observe, skip};
+use vm_system_tests::{observe, skip, watch};
 
 fn is_root() -> bool {
     if !User::can_be_switched() {
@@ -74,9 +74,20 @@ fn the_daemon_has_no_rights_and_shows_it() {
         assert_eq!(owner(&daemon.place.path(path)), UNPRIVILEGED_UID, "{path}");
     }
     daemon.cli(&["ops", "health"]).ok();
+    daemon.cli(&["template", "create", "--name", "t"]).ok();
+    helper[0].signal(nix::libc::SIGSTOP).expect("root may");
+    let refused = session(&daemon, &daemon.place.worktree(), &[]).fails(75);
+    assert!(refused.contains("spawn helper") && refused.contains("did not respond"), "{refused}");
+    assert!(!refused.contains("memory may be short"), "{refused}");
+    let silent = daemon.cli(&["ops", "health"]);
+    assert!(silent.stderr.contains("the spawn helper does not respond"), "{silent:?}");
+    let report = daemon.cli(&["ops", "doctor"]).ok();
+    assert!(report.contains("it does not respond: no files agent can be started"), "{report}");
+    helper[0].signal(nix::libc::SIGCONT).expect("root may");
+    let is_well = || daemon.cli(&["ops", "health"]).code == Some(0);
+    watch::until(is_well, || "health does not notice that it responds again".to_owned());
     helper[0].kill().expect("root may");
     observe::all_end(&helper);
-    daemon.cli(&["template", "create", "--name", "t"]).ok();
     let refused = session(&daemon, &daemon.place.worktree(), &[]);
     assert!(refused.stderr.contains("the spawn helper has exited; restart the daemon"), "{refused:?}");
     let lost = daemon.cli(&["ops", "health"]);

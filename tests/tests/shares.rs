@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::http::Http;
-use vm_system_tests::other_user::{OtherUser, shared_daemon};
+use vm_system_tests::other_user::{OtherUser, shared_daemon, shared_daemon_with};
 use vm_system_tests::place::User;
 use vm_system_tests::{observe, program, skip, watch};
 
@@ -151,6 +151,55 @@ fn one_user_has_a_share_of_the_sessions() {
     let refused = greedy.session(&daemon, &own).fails(75);
     assert!(refused.contains("CAPACITY_EXCEEDED") && refused.contains("[shares.sessions]"), "{refused}");
     other.session(&daemon, &others).ok();
+    daemon.stop();
+}
+
+#[test]
+fn one_user_cannot_take_the_descriptors_of_all() {
+    const DESCRIPTORS: u64 = 256;
+    if !needs_root() {
+        return;
+    }
+    let (daemon, worktrees) = shared_daemon_with("", &[], Some(DESCRIPTORS));
+    let (greedy, other) = (OtherUser::named("bin"), OtherUser::named("sys"));
+    let [own, others] = [greedy, other].map(|user| {
+        let template = ["template", "create", "--name", "theirs", "--module", "fs", "--module", "database"];
+        user.cli(&daemon, &template).ok();
+        user.folder(worktrees.path().join(user.uid.to_string()))
+    });
+    let doctor = daemon.cli(&["ops", "doctor"]).ok();
+    let row =
+        doctor.lines().find(|line| line.contains("256 descriptors")).unwrap_or_else(|| panic!("{doctor}"));
+    assert!(row.contains("shares.sessions") && row.contains("LimitNOFILE="), "{row}");
+    // Sessions with both brokers, until there are no more; then as many connections as it gets.
+    let mut count = 0;
+    let refused = loop {
+        let created = greedy.session(&daemon, &own);
+        if created.code != Some(0) {
+            break created.fails(75);
+        }
+        let calls =
+            "require('fs').readdirSync('.'); require('database').exec('create table if not exists t (x)')";
+        let called = greedy.cli(&daemon, &["exec", "repl", created.stdout.trim(), calls]);
+        called.ok();
+        count += 1;
+        assert!(count < DESCRIPTORS, "there is no limit");
+    };
+    assert!(refused.contains("[shares.sessions]") && refused.contains("LimitNOFILE="), "{refused}");
+    assert!(count >= 3, "{count} sessions");
+    let _idle = Crowd::of_clients(greedy, &daemon, 100);
+    // A user who was not looked up before, root, and a session of the first: all are served.
+    let session = other.session(&daemon, &others).ok().trim().to_owned();
+    let read = other.cli(&daemon, &["exec", "repl", &session, "require('fs').readdirSync('.').length"]).ok();
+    assert!(read.contains('0'), "{read}");
+    daemon.cli(&["ops", "health"]).ok();
+    let program = others.join("program.js");
+    std::fs::write(&program, "function main() { return CC('one?'); }").expect("written");
+    let started = other.cli(&daemon, &["program", "start", &program.to_string_lossy(), "--name", "p"]).ok();
+    assert!(started.contains("one?"), "{started}");
+    other.cli(&daemon, &["task", "submit", "p", "yes"]).ok();
+    let free = DESCRIPTORS as usize - observe::descriptors(daemon.pid());
+    assert!(free >= 32, "{free} descriptors are free");
     daemon.stop();
 }
 

@@ -14,8 +14,8 @@ mod server;
 mod upgraded;
 
 pub use peer::{OwnUser, PeerPolicy, Transport};
+pub(crate) use server::Pace;
 pub use server::{ClientCount, CountedClient, STREAMS, ServerState, serve};
-pub(crate) use server::{Pace, within_descriptors};
 pub(crate) use upgraded::UpgradedClients;
 
 use std::time::Duration;

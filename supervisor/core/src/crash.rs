@@ -1,6 +1,7 @@
 //! The record of the end of a worker that nobody requested: one sentence for people (`last_error`), and facts for programs (`crash` in
 //! the session's `runtime_meta`). Pure functions.
 
+use crate::exit::HANG_UP;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::ProcessUsage;
@@ -81,6 +82,10 @@ fn explain(reason: &CloseReason) -> &'static str {
             "SIGKILL" => "by a process outside of this system, or by the kernel",
             _ => "which this system did not send",
         },
+        // A channel that closes is no message.
+        CloseReason::ProtocolViolation(what) if what == HANG_UP => {
+            "because its end of the channel was closed and no exit was reported: it was killed, or closed it itself"
+        }
         CloseReason::ProtocolViolation(_) => "because it sent what a worker cannot send in its state",
         CloseReason::KeeperLost => "because the process that holds its jail has exited",
         CloseReason::HostRestart => "because its supervisor has exited",
@@ -98,7 +103,7 @@ fn explain(reason: &CloseReason) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::CrashRecord;
+    use super::{CrashRecord, HANG_UP};
     use vm_system_protocol::ids::ExecutionId;
     use vm_system_protocol::json::JsonText;
     use vm_system_protocol::keeper::ProcessUsage;
@@ -202,6 +207,14 @@ mod tests {
             let record = CrashRecord { reason: &reason, execution: None, usage: None };
             assert_eq!(record.describe(false).as_deref(), sentence(&reason), "{reason}");
         }
+    }
+
+    #[test]
+    fn a_closed_channel_is_explained_without_a_message_that_nobody_sent() {
+        let reason = CloseReason::ProtocolViolation(HANG_UP.to_owned());
+        let text =
+            CrashRecord { reason: &reason, execution: None, usage: None }.describe(false).expect("a crash");
+        assert!(text.contains("closed and no exit was reported") && !text.contains("sent"), "{text}");
     }
 
     #[test]

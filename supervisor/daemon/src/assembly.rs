@@ -46,6 +46,8 @@ pub(super) struct Parts {
     pub(super) worktrees_confined: bool,
     pub(super) worktree_clients: WorktreeClients,
     pub(super) shares: ShareConfig,
+    /// What the limit of descriptors has lowered.
+    pub(super) lowered: Option<String>,
     /// See [`RuntimeConfig`].
     pub(super) suspend_after: Option<Duration>,
     pub(super) pressure: PressureConfig,
@@ -80,6 +82,7 @@ impl Assembly {
             worktrees_confined,
             worktree_clients,
             shares,
+            lowered,
             suspend_after,
             pressure,
             durable,
@@ -132,7 +135,7 @@ impl Assembly {
         };
         let runtime = Runtime::start(config, store).await?;
         let store = runtime.store().clone();
-        let options = OpsOptions { ceilings, worktrees_confined, commands_listed };
+        let options = OpsOptions { ceilings, worktrees_confined, commands_listed, lowered };
         let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, library_store, stop);
         Ok(Self { ops: Arc::new(ops), runtime, store })
     }

@@ -53,6 +53,7 @@ impl Embedded {
                 vm_system_runtime::worktree::WorktreeClient::Administrator
             }),
             shares: ShareConfig { sessions: ShareLimits::of(SESSIONS), ..ShareConfig::default() },
+            lowered: None,
             suspend_after: None,
             pressure: PressureConfig::off(),
             durable: vm_system_runtime::DurableConfig::default(),

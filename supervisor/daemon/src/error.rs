@@ -50,6 +50,9 @@ pub enum DaemonError {
         "the {sessions} sessions of an earlier daemon need {needed} descriptors, and this process may have {limit}"
     )]
     Descriptors { sessions: usize, needed: u64, limit: u64 },
+    /// Clients could not be served.
+    #[error("this process may have {limit} descriptors, and a daemon needs at least {needed}")]
+    FewDescriptors { limit: usize, needed: usize },
     /// The file of tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),
@@ -191,6 +194,9 @@ impl DaemonError {
             Self::Descriptors { .. } => Some(
                 "raise the limit (LimitNOFILE= of the unit, `ulimit -n`) and start again: the sessions wait for a daemon as long as \
                  `keeper_grace_s` says",
+            ),
+            Self::FewDescriptors { .. } => Some(
+                "raise the limit of descriptors (LimitNOFILE= of the unit, `ulimit -Hn`) and start again",
             ),
             Self::Keepers { source, .. } if is_shortage(source) => {
                 Some("raise the limit of descriptors (LimitNOFILE= of the unit, `ulimit -n`) and start again")

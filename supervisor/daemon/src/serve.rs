@@ -9,6 +9,7 @@
 use super::assembly::{Assembly, Parts};
 use super::cgroups;
 use super::config::Config;
+use super::descriptors::{self, Divided};
 use super::error::DaemonError;
 use super::http::HttpApi;
 use super::idle;
@@ -70,10 +71,11 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
         Err(error) => Err(error),
     };
     let with_groups = |kept: Vec<KeptJail>| {
+        let divided = descriptors::divide(&config.shares, &config.durable)?;
         let cgroups = cgroups::groups(subtree, !kept.is_empty(), &config.cgroups)?;
-        Ok((kept, cgroups))
+        Ok((kept, cgroups, divided))
     };
-    let (kept, cgroups) = match kept.and_then(with_groups) {
+    let (kept, cgroups, divided) = match kept.and_then(with_groups) {
         Ok(both) => both,
         Err(error) => {
             store.shutdown().await;
@@ -82,14 +84,14 @@ pub async fn serve(daemon: PreparedDaemon) -> Result<(), DaemonError> {
     };
     let succession = Succession { kept, lifeline };
     tokio::select! {
-        served = serve_from((config, roots, passed), (store.clone(), succession), cgroups, signals) => served,
+        served = serve_from((config, divided, roots, passed), (store.clone(), succession), cgroups, signals) => served,
         // In the same task: if it does not run, nothing is reported. Until the end, which may take as long as `drain`.
         never = watchdog::report(store) => match never {},
     }
 }
 
 async fn serve_from(
-    (config, roots, passed): (Config, Roots, PassedSockets),
+    (config, divided, roots, passed): (Config, Divided, Roots, PassedSockets),
     (store, succession): (StoreHandle, Succession),
     cgroups: Cgroups,
     mut signals: StopSignals,
@@ -120,26 +122,29 @@ async fn serve_from(
             peers,
         ))
     };
-    let ((socket, listener), http, peers) = match bound.await {
+    let ((socket, listener), mut http, peers) = match bound.await {
         Ok(bound) => bound,
         Err(error) => {
             store.shutdown().await;
             return Err(error);
         }
     };
+    http.options.limits.connections = divided.shares.http_connections;
     let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
     let hands_over = succession.lifeline.is_some();
     let mut reload = Reload::new(&config, Arc::clone(&http.options.tokens), roots.clone());
     let rest = (http.listeners.ports(), stop.clone());
     let parts = parts(&config, library_store, (cgroups, succession), (roots, worktree_clients), rest);
+    let Divided { shares, durable, lowered } = divided.clone();
+    let parts = Parts { shares, lowered, durable, ..parts };
     let assembly = Assembly::start(parts, std::future::ready(Ok(store))).await?;
     if let Err(error) = rights::restrict_calls() {
         assembly.end_sessions(config.stop).await;
         assembly.close_store().await;
         return Err(error);
     }
-    let state = ServerState::new(config.shares.streams, ClientMemory::new(config.shares.memory));
-    let limits = ControlLimits { connections: config.shares.connections, ..ControlLimits::default() };
+    let state = ServerState::new(divided.shares.streams, ClientMemory::new(divided.shares.memory));
+    let limits = ControlLimits { connections: divided.shares.connections, ..ControlLimits::default() };
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
     let control = tokio::spawn(control::serve(listener, Arc::clone(&ops), peers, limits, state.clone()));
     let rest = tokio::spawn(rest::serve(http.listeners, ops, http.options, state.clone()));
@@ -308,6 +313,7 @@ fn parts(
         roots,
         worktree_clients,
         shares: config.shares.clone(),
+        lowered: None,
         suspend_after: config.suspend_after,
         pressure: config.pressure.clone(),
         durable: config.durable.clone(),

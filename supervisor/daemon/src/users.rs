@@ -1,9 +1,8 @@
 //! The operator's settings of users, for a daemon that root starts: the user that it becomes, and those who may have files agents.
 
 use super::error::DaemonError;
-use nix::unistd::User;
 use std::path::PathBuf;
-use vm_system_sandbox::identity::Identity;
+use vm_system_sandbox::identity::{Identity, user_named};
 
 /// The user that a daemon of root becomes unless another one is named.
 pub const SERVICE_USER: &str = "vm-system";
@@ -41,9 +40,7 @@ impl UserConfig {
         let failed = |error: std::io::Error| no_user(error.to_string());
         let uid = match name.parse() {
             Ok(uid) => Some(uid),
-            Err(_) => {
-                User::from_name(name).map_err(|errno| failed(errno.into()))?.map(|user| user.uid.as_raw())
-            }
+            Err(_) => user_named(name).map_err(|errno| failed(errno.into()))?.map(|user| user.uid.as_raw()),
         };
         let found = uid.map(Identity::of_user).transpose().map_err(failed)?.flatten();
         match found {

@@ -40,11 +40,18 @@ pub struct OpsOptions {
     pub worktrees_confined: bool,
     /// The operator lists commands for the `exec` module.
     pub commands_listed: bool,
+    /// Which of the operator's figures the limit of descriptors has lowered, and what to do about it.
+    pub lowered: Option<String>,
 }
 
 impl Default for OpsOptions {
     fn default() -> Self {
-        Self { ceilings: settings::default_ceilings(), worktrees_confined: true, commands_listed: false }
+        Self {
+            ceilings: settings::default_ceilings(),
+            worktrees_confined: true,
+            commands_listed: false,
+            lowered: None,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::errors::stored;
 use super::{LIST_ROWS, Ops, VerbCall, fitting, rows_of};
 use vm_system_protocol::control::{
-    AuditRecord, DoctorReport, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary,
+    AuditRecord, DoctorReport, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer,
 };
 use vm_system_store::StoreStatus;
 
@@ -16,11 +16,11 @@ impl Ops {
         }
         let facts = self.runtime.facts();
         match facts.problem {
-            None if facts.helper_is_lost => Err(OpError::new(
+            None if let Some(problem) = facts.helper_problem => Err(OpError::new(
                 ErrorCode::SandboxUnavailable,
-                "the spawn helper has exited: worktrees cannot be opened".to_owned(),
+                format!("the spawn helper {}: worktrees cannot be opened", problem.as_str()),
             )
-            .with_hint("restart the daemon; its log has the time of the exit")),
+            .with_hint(problem.hint())),
             None => Ok(Reply::Health(Health {
                 status: "ok".to_owned(),
                 memory: facts.memory.as_str().to_owned(),
@@ -38,6 +38,12 @@ impl Ops {
     /// The walls, and the store.
     pub(super) async fn doctor(&self) -> DoctorReport {
         let mut report = self.runtime.doctor().await;
+        report.layers.extend(self.options.lowered.clone().map(|detail| SandboxLayer {
+            name: "descriptors".to_owned(),
+            in_force: false,
+            required: false,
+            detail,
+        }));
         if let Some(error) = problem(&self.store.status()) {
             report.ok = false;
             let hint = error.hint.unwrap_or_default();

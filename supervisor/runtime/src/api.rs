@@ -167,7 +167,7 @@ impl RuntimeError {
                 WorktreeError::NotFound(_) => ErrorCode::FileNotFound,
                 WorktreeError::NotPermitted(_) | WorktreeError::RootRemoved(_) => ErrorCode::NotPermitted,
                 WorktreeError::OwnerGone(_) => ErrorCode::OwnerGone,
-                WorktreeError::Unavailable(_) => ErrorCode::CapacityExceeded,
+                WorktreeError::Short(_) | WorktreeError::Unavailable(_) => ErrorCode::CapacityExceeded,
                 WorktreeError::TooLarge { .. }
                 | WorktreeError::Unreadable(_)
                 | WorktreeError::Worktree(_) => ErrorCode::ValidationError,
@@ -194,8 +194,14 @@ impl RuntimeError {
             Self::Refused(Refusal::TooManyCheckpoints | Refusal::CheckpointExists(_)) => {
                 Some("`session delete-checkpoint SESSION CHECKPOINT` gives one up")
             }
-            Self::Worktree(WorktreeError::Unavailable(_))
-            | Self::Refused(Refusal::Load(LoadFailure::Unavailable(_))) => Some(SHORTAGE_HINT),
+            Self::Worktree(WorktreeError::Short(_)) => Some(SHORTAGE_HINT),
+            Self::Worktree(WorktreeError::Unavailable(_)) => Some(
+                "`vm-system ops health` says whether any can be started; the daemon's log has why it ended",
+            ),
+            Self::Refused(Refusal::Load(LoadFailure::Unavailable(_))) => Some(
+                "a mount beneath the worktree's root may be stuck (FUSE, a server that is gone), or descriptors or memory are short: \
+                 try again later",
+            ),
             Self::MemoryPressure => Some(
                 "try again later, or close sessions; `ops health` shows the state of the memory, the operator's limits are in [memory_pressure]",
             ),

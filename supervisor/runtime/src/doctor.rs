@@ -78,8 +78,8 @@ fn of_egress(egress: &Egress) -> SandboxLayer {
 }
 
 fn of_helper(helper: &SpawnHelper) -> SandboxLayer {
-    if helper.is_lost() {
-        let detail = "it has exited: no files agent can be started until the daemon is restarted".to_owned();
+    if let Some(problem) = helper.problem() {
+        let detail = format!("it {}: no files agent can be started; {}", problem.as_str(), problem.hint());
         return SandboxLayer { name: "spawn helper".to_owned(), in_force: false, required: false, detail };
     }
     let expected = privileges::of_starter(helper.makes_namespaces());

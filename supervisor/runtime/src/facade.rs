@@ -546,7 +546,7 @@ impl RuntimeApi for Runtime {
             keeper_pid: Some(jail.keeper_pid()),
             problem: jails.problem(),
             memory: self.0.shared.pressure.level(),
-            helper_is_lost: self.helper().is_some_and(SpawnHelper::is_lost),
+            helper_problem: self.helper().and_then(SpawnHelper::problem),
             sandbox: doctor::layers(&jail, jails.config(), self.helper(), Some(&self.0.shared.egress)),
             zygotes: jail.zygotes().into_iter().map(info).collect(),
             sessions_created: registry.sessions_created.load(Ordering::Relaxed),

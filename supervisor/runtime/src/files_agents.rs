@@ -12,10 +12,11 @@
 mod live;
 
 use crate::recent_failures::RecentFailures;
+use crate::worktree::is_shortage;
 use live::{AgentEnd, FilesAgent};
 pub(crate) use live::{FilesChild, OpenFolder};
 use nix::errno::Errno;
-use nix::unistd::{Uid, User};
+use nix::libc;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -27,6 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_protocol::limits;
+use vm_system_sandbox::identity::user_of;
 use vm_system_spawn::files_agent::AgentStarter;
 
 /// Agents that are started for one call if idle ones end before they receive it.
@@ -141,9 +143,12 @@ impl AgentOfUser {
     fn named(&mut self, uid: u32, expected: Option<&str>) -> Result<String, FilesAgentError> {
         self.name.take_if(|(since, _)| since.elapsed() >= NAME_AGE);
         if self.name.is_none() {
-            let found = User::from_uid(Uid::from_raw(uid)).map_err(|errno| FilesAgentError::Lost {
-                uid,
-                why: format!("the user cannot be looked up: {}", errno.desc()),
+            let found = user_of(uid).map_err(|errno| match errno {
+                short if is_shortage(short) => FilesAgentError::File(short),
+                errno => FilesAgentError::Lost {
+                    uid,
+                    why: format!("the user cannot be looked up: {}", errno.desc()),
+                },
             })?;
             self.name = found.map(|user| (Instant::now(), user.name));
         }
@@ -276,7 +281,13 @@ impl FilesAgents {
                 Err(FilesAgentError::Refused(refused(uid, &self.0.starter)))
             }
             Err(error) => {
-                user.failures.add(Instant::now());
+                // Descriptors of this daemon or of its helper, or the helper itself: no failure of an agent.
+                if let Some(short @ (libc::EMFILE | libc::ENFILE)) = error.raw_os_error() {
+                    return Err(FilesAgentError::File(Errno::from_raw(short)));
+                }
+                if self.0.starter.helper().is_none_or(|helper| helper.problem().is_none()) {
+                    user.failures.add(Instant::now());
+                }
                 Err(lost(error.to_string()))
             }
         }

@@ -12,6 +12,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, Session, SessionCheckpoint, SessionInspection};
 use vm_system_record::{Owner, PolicySnapshot};
 use vm_system_spawn::Library;
+use vm_system_spawn::helper::HelperProblem;
 use vm_system_store::BoxFuture;
 
 /// Facts about the runtime.
@@ -26,8 +27,8 @@ pub struct RuntimeFacts {
     pub problem: Option<String>,
     /// How short memory is.
     pub memory: PressureLevel,
-    /// The process that starts files agents has exited, and only a restart of the daemon starts it again.
-    pub helper_is_lost: bool,
+    /// What is wrong with the process that starts files agents.
+    pub helper_problem: Option<HelperProblem>,
     /// Sessions created since the start, without those of programs.
     pub sessions_created: u64,
     /// Executions started in sessions since the start, without those of programs.

@@ -114,7 +114,9 @@ impl ShareRefusal {
         let (own, setting) = (self.own && self.held >= self.limits.per_owner, self.setting);
         let part = if own { "per_owner" } else { "most" };
         let first = if self.own { "end some of yours" } else { "try again later" };
-        format!("{first}, or have the operator raise `{part}` of [shares.{setting}]")
+        // A daemon with few descriptors has lowered its figures.
+        let limit = if part == "most" { " or the limit of descriptors (LimitNOFILE=)" } else { "" };
+        format!("{first}, or have the operator raise `{part}` of [shares.{setting}]{limit}")
     }
 }
 

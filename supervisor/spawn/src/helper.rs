@@ -23,7 +23,7 @@ mod process;
 mod record;
 mod rules;
 
-pub use client::{SpawnHelper, StartedAgent};
+pub use client::{HelperProblem, SpawnHelper, StartedAgent};
 pub use process::dispatch;
 pub use rules::AgentRules;
 

@@ -17,13 +17,23 @@ fn holder(pid: Option<u32>, socket: Option<&Path>) -> String {
     if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
 }
 
+/// How the lock of a holder is released.
+const fn release(exiting: bool) -> &'static str {
+    if exiting {
+        "that process was killed and cannot exit; a file system that does not respond (FUSE, a server that is gone) may hold \
+         it: end its server or `umount -f` it"
+    } else {
+        "stop it first"
+    }
+}
+
 /// Why a store could not be opened. The message contains what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Another supervisor owns the state directory.
     #[error(
-        "{} is in use by another supervisor{}: stop it first, or choose another --state-dir",
-        path.display(), holder(*pid, socket.as_deref())
+        "{} is in use by another supervisor{}: {}, or choose another --state-dir",
+        path.display(), holder(*pid, socket.as_deref()), release(*exiting)
     )]
     InUse {
         /// The state directory.
@@ -32,6 +42,8 @@ pub enum OpenError {
         pid: Option<u32>,
         /// Where it listens, if the lock file names it.
         socket: Option<PathBuf>,
+        /// It was killed and cannot exit.
+        exiting: bool,
     },
     /// A newer version of the program has migrated the database.
     #[error(

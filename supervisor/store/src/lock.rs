@@ -10,6 +10,17 @@ use std::path::{Path, PathBuf};
 /// Longest content that is read (bytes).
 const CONTENT_BYTES: u64 = 8_192;
 
+/// Whether a process has exited but for threads that cannot: those keep its files, and its locks.
+fn is_exiting(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    state_of(&stat) == Some('Z')
+}
+
+/// The state in a line of `/proc/PID/stat`, after the name in parentheses, which may contain anything.
+fn state_of(stat: &str) -> Option<char> {
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
 /// The right to use a state directory, until it is dropped or the process ends. The file stays: removing it would let two
 /// holders lock two different files of the same name.
 #[derive(Debug)]
@@ -41,10 +52,12 @@ impl StoreLock {
                 // Only for the message: a holder that has not written its pid yet is still a holder.
                 let _ = (&mut file).take(CONTENT_BYTES).read_to_string(&mut text);
                 let mut lines = text.lines();
+                let pid = lines.next().and_then(|line| line.trim().parse().ok());
                 return Err(OpenError::InUse {
                     path: state_dir.to_owned(),
-                    pid: lines.next().and_then(|line| line.trim().parse().ok()),
+                    pid,
                     socket: lines.next().map(PathBuf::from),
+                    exiting: pid.is_some_and(is_exiting),
                 });
             }
             Err(TryLockError::Error(error)) => return Err(unusable(error)),
@@ -60,5 +73,26 @@ impl StoreLock {
             .and_then(|()| file.seek(SeekFrom::Start(0)))
             .and_then(|_| file.write_all(&content));
         Ok(Self { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OpenError, is_exiting, state_of};
+    use std::path::PathBuf;
+
+    #[test]
+    fn a_holder_that_was_killed_and_cannot_exit_is_named_as_such() {
+        assert_eq!(state_of("7 (a) Z (b) S 1 7"), Some('S'));
+        assert_eq!(state_of("7 (tokio) Z 1 7"), Some('Z'));
+        assert!(!is_exiting(std::process::id()));
+        let message = |exiting| {
+            OpenError::InUse { path: PathBuf::from("/s"), pid: Some(7), socket: None, exiting }.to_string()
+        };
+        assert!(message(true).contains("(pid 7): that process was killed") && message(true).contains("FUSE"));
+        assert_eq!(
+            message(false),
+            "/s is in use by another supervisor (pid 7): stop it first, or choose another --state-dir"
+        );
     }
 }

@@ -67,25 +67,6 @@ impl ServerState {
     }
 }
 
-/// Limits of connections of which there are at most so many that they take this part of the descriptors: the rest is for sessions and
-/// everything else.
-pub(crate) fn within_descriptors(limits: ShareLimits, default: ShareLimits, part: usize) -> ShareLimits {
-    let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
-    let soft = descriptors.map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
-    let most = limits.most.min(soft / part).max(1);
-    if most < limits.most {
-        let wanted = limits.most;
-        let advice = "fewer connections: raise the descriptor limit (LimitNOFILE=, ulimit -Hn) for more";
-        // The default is no demand of the operator.
-        if limits == default {
-            tracing::info!(most, wanted, advice);
-        } else {
-            tracing::warn!(most, wanted, advice);
-        }
-    }
-    ShareLimits { most, reserved: limits.reserved.min(most / 2), ..limits }
-}
-
 /// Bounds how often a listener accepts, so that a client that connects and closes in a loop leaves processor time to the others. Who
 /// connects meanwhile waits in the listener's queue.
 pub(crate) struct Pace {
@@ -165,11 +146,7 @@ pub async fn serve(
     limits: ControlLimits,
     state: ServerState,
 ) {
-    let slots = Shares::new(
-        "connections",
-        "connections",
-        within_descriptors(limits.connections, ControlLimits::default().connections, 4),
-    );
+    let slots = Shares::new("connections", "connections", limits.connections);
     let refusals = Shares::new("refusals", "connections", REFUSALS);
     let clients = TaskTracker::new();
     let shared = Arc::new(ControlContext { handler, limits, state: state.clone() });

@@ -1,10 +1,9 @@
 //! Accepts connections, each served in a separate task, until the server is closed.
 
-use super::RestLimits;
 use super::auth::RestPeer;
 use super::connection::{self, RestContext};
 use super::{App, RestOptions, routes, upgrade};
-use crate::control::{Pace, ServerState, within_descriptors};
+use crate::control::{Pace, ServerState};
 use crate::keep_alive;
 use std::future::Future;
 use std::io;
@@ -44,11 +43,7 @@ pub async fn serve(
     options: RestOptions,
     state: ServerState,
 ) {
-    let slots = Shares::new(
-        "HTTP connections",
-        "http_connections",
-        within_descriptors(options.limits.connections, RestLimits::default().connections, 2),
-    );
+    let slots = Shares::new("HTTP connections", "http_connections", options.limits.connections);
     let mcp = super::mcp::mount(&verbs, &options, &state);
     let upgraded = upgrade::clients(&verbs, &options, &state);
     let app = Arc::new(App { verbs, options, mcp, upgraded, state: state.clone() });

@@ -15,6 +15,7 @@ mod roots;
 mod tests;
 
 pub use module_file::{ModuleFile, Wanted, first_existing};
+pub(crate) use open::is_shortage;
 pub use open::{Worktree, WorktreeError};
 pub use path::clean_relative;
 pub use roots::{OpenRoots, Root, RootSettings, Roots, WorktreeClient};

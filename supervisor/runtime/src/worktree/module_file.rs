@@ -138,7 +138,7 @@ fn unusable(failure: &WorktreeError) -> HostError {
         | WorktreeError::Worktree(_)
         | WorktreeError::RootRemoved(_)
         | WorktreeError::OwnerGone(_) => "EACCES",
-        WorktreeError::Unavailable(_) => "EAGAIN",
+        WorktreeError::Short(_) | WorktreeError::Unavailable(_) => "EAGAIN",
     };
     error(code, format!("Cannot load module: {failure}"))
 }

@@ -34,7 +34,10 @@ pub enum WorktreeError {
     /// The file cannot be read as text.
     #[error("{0}")]
     Unreadable(String),
-    /// Nothing is wrong with it: descriptors, memory, threads or a files agent are missing.
+    /// Nothing is wrong with it: descriptors, memory or threads are short.
+    #[error("{0}")]
+    Short(String),
+    /// Nothing is wrong with it: there is no files agent at the moment.
     #[error("{0}")]
     Unavailable(String),
     /// The worktree itself: not absolute, missing, or not a folder.
@@ -358,7 +361,7 @@ pub(super) fn text(bytes: Vec<u8>, path: &str) -> Result<String, WorktreeError> 
 }
 
 /// Errors that say nothing about a path: descriptors, memory or threads are short.
-fn is_shortage(errno: Errno) -> bool {
+pub(crate) fn is_shortage(errno: Errno) -> bool {
     matches!(errno, Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EAGAIN)
 }
 
@@ -374,7 +377,7 @@ fn unreadable(path: &str, links: bool, errno: Errno) -> WorktreeError {
             WorktreeError::InvalidPath(format!("{path:?} {why}"))
         }
         Errno::ELOOP => WorktreeError::InvalidPath(format!("{path:?} is a loop of links")),
-        errno if is_shortage(errno) => WorktreeError::Unavailable(format!("{path:?}: {}", errno.desc())),
+        errno if is_shortage(errno) => WorktreeError::Short(format!("{path:?}: {}", errno.desc())),
         errno => WorktreeError::Unreadable(format!("{path:?}: {}", errno.desc())),
     }
 }
@@ -391,8 +394,12 @@ pub(super) fn outside(path: &Path) -> WorktreeError {
 fn failed(path: &Path, errno: Errno) -> WorktreeError {
     let shown = path.display();
     match errno {
-        // A link, or a mount that leads out of the root: the same as a path outside.
-        Errno::EXDEV | Errno::ELOOP => outside(path),
+        // A link: the same as a path outside. Nothing else that the kernel refuses so can be in such a path but a mount.
+        Errno::ELOOP => outside(path),
+        Errno::EXDEV => WorktreeError::NotPermitted(format!(
+            "the worktree {shown} is on another mount than the worktree root above it: the operator permits that with \
+             `cross_mounts` of the root, or makes the mount itself a root"
+        )),
         Errno::ENOENT => WorktreeError::Worktree(format!("the worktree {shown} does not exist")),
         Errno::ENOTDIR => WorktreeError::Worktree(format!("the worktree {shown} is not a folder")),
         Errno::EACCES => {
@@ -400,7 +407,7 @@ fn failed(path: &Path, errno: Errno) -> WorktreeError {
         }
         errno => {
             let why = format!("the worktree {shown} cannot be opened: {}", errno.desc());
-            if is_shortage(errno) { WorktreeError::Unavailable(why) } else { WorktreeError::Worktree(why) }
+            if is_shortage(errno) { WorktreeError::Short(why) } else { WorktreeError::Worktree(why) }
         }
     }
 }

@@ -17,7 +17,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use vm_system_record::{Owner, RecordedWorktree};
 use vm_system_sandbox::beneath::FOLDER;
-use vm_system_sandbox::identity::uid_of_name;
+use vm_system_sandbox::identity::{uid_of_name, user_named};
 
 /// A folder beneath which the operator allows worktrees, as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,7 +27,8 @@ pub struct RootSettings {
     /// Clients that may name a folder beneath it, besides administrators: `uid:NUMBER` or `user:NAME` for a user of this
     /// machine, else the name of a token. `None`: every client whose files a process with its own rights uses, and no other.
     pub owners: Option<Vec<String>>,
-    /// Folders of other mounts beneath it may be used, too. A user who can mount there can then block a broker for ever.
+    /// Folders of other mounts beneath it may be used, too. A user who can mount there can then block a broker, or its own files
+    /// agent, for ever.
     pub cross_mounts: bool,
 }
 
@@ -121,8 +122,8 @@ pub(super) struct Place {
 }
 
 impl Roots {
-    /// Opens each root. Fails if a root does not exist, or names a user that does not exist. Without any: one at `/`; for users only
-    /// with files agents, and then without crossing mounts. Without `agents` all files are used with this process's rights.
+    /// Opens each root. Fails if a root does not exist, or names a user that does not exist. Without any: one at `/`, with all
+    /// mounts; for users only with files agents, where each walks with its own rights in its own process. Without `agents` all files are used with this process's rights.
     pub fn new(settings: &[RootSettings], agents: Option<FilesAgents>) -> Result<Self, WorktreeError> {
         let roots = open_all(settings, agents.is_some(), &[])?;
         Ok(Self { roots: Arc::new(RwLock::new(roots)), agents })
@@ -255,7 +256,7 @@ fn open_all(
     let everywhere = [RootSettings {
         path: PathBuf::from("/"),
         owners: if has_agents { None } else { Some(Vec::new()) },
-        cross_mounts: !has_agents,
+        cross_mounts: true,
     }];
     let settings = if settings.is_empty() { &everywhere } else { settings };
     settings.iter().map(|root| Root::open(root, known).map(Arc::new)).collect()
@@ -300,10 +301,10 @@ fn uid_of(user: &str) -> Result<u32, WorktreeError> {
     {
         return Ok(uid);
     }
-    match nix::unistd::User::from_name(user) {
+    match user_named(user) {
         Ok(Some(user)) => Ok(user.uid.as_raw()),
         Ok(None) => Err(WorktreeError::Worktree(format!("there is no user `{user}`"))),
-        Err(errno) => Err(WorktreeError::Unavailable(format!("user `{user}`: {}", errno.desc()))),
+        Err(errno) => Err(WorktreeError::Short(format!("user `{user}`: {}", errno.desc()))),
     }
 }
 

@@ -56,6 +56,36 @@ struct Agents {
     making: HashMap<u64, oneshot::Sender<io::Result<OwnedFd>>>,
     /// The helper has exited: it cannot be started again by a supervisor without its rights.
     lost: bool,
+    /// It did not reply to a request in time, and has sent nothing since.
+    silent: bool,
+}
+
+/// Why the helper starts nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HelperProblem {
+    Exited,
+    /// It may respond again, such as after a stop by a signal or a slow user database.
+    Silent,
+}
+
+impl HelperProblem {
+    /// The predicate of a sentence about the helper.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exited => "has exited",
+            Self::Silent => "does not respond",
+        }
+    }
+
+    /// What an operator can do.
+    pub const fn hint(self) -> &'static str {
+        match self {
+            Self::Exited => "restart the daemon; its log has the time of the exit",
+            Self::Silent => {
+                "it may be stopped (SIGCONT continues it), or wait for the user database; if this lasts, restart the daemon"
+            }
+        }
+    }
 }
 
 fn lost() -> io::Error {
@@ -97,9 +127,34 @@ impl SpawnHelper {
         self.0.pid
     }
 
-    /// Whether it has exited, so that no agent can be started any more.
-    pub fn is_lost(&self) -> bool {
-        lock(&self.0.agents).lost
+    /// Why it starts no agents, as far as the last request has shown.
+    pub fn problem(&self) -> Option<HelperProblem> {
+        let agents = lock(&self.0.agents);
+        match *agents {
+            Agents { lost: true, .. } => Some(HelperProblem::Exited),
+            Agents { silent: true, .. } => Some(HelperProblem::Silent),
+            _ => None,
+        }
+    }
+
+    /// After a request without a reply. Health reports it until the helper sends something.
+    fn silent(&self, forget: impl FnOnce(&mut Agents)) -> io::Error {
+        let is_first = {
+            let mut agents = lock(&self.0.agents);
+            forget(&mut agents);
+            !std::mem::replace(&mut agents.silent, true)
+        };
+        if is_first {
+            tracing::error!(
+                pid = self.0.pid,
+                "the spawn helper does not respond: no files agent can be started"
+            );
+        }
+        let why = format!(
+            "the spawn helper (pid {}) did not respond within {FILES_AGENT_START_MS} ms; restart the daemon if this lasts",
+            self.0.pid
+        );
+        io::Error::new(io::ErrorKind::TimedOut, why)
     }
 
     /// Starts an agent with its end of the channel. `NotFound`: the user has no passwd entry; EPERM: the helper's rules do not allow the
@@ -111,9 +166,9 @@ impl SpawnHelper {
         self.order(HelperRecord::StartAgent { agent, uid }, Some(channel));
         let reply = timeout(Duration::from_millis(FILES_AGENT_START_MS), reply);
         let Ok(reply) = tokio::runtime::Handle::current().block_on(reply) else {
-            lock(&self.0.agents).starting.remove(&agent);
+            let error = self.silent(|agents| drop(agents.starting.remove(&agent)));
             self.order(HelperRecord::Kill { agent }, None);
-            return Err(io::ErrorKind::TimedOut.into());
+            return Err(error);
         };
         let (pidfd, ended) = reply.map_err(|_| lost())??;
         let pid = pidfd.pid()?;
@@ -133,8 +188,7 @@ impl SpawnHelper {
         let agent = self.next_agent(|agents, agent| agents.making.insert(agent, responder))?;
         self.order(HelperRecord::MakeNamespace { agent }, None);
         let Ok(reply) = timeout(Duration::from_millis(FILES_AGENT_START_MS), reply).await else {
-            lock(&self.0.agents).making.remove(&agent);
-            return Err(io::ErrorKind::TimedOut.into());
+            return Err(self.silent(|agents| drop(agents.making.remove(&agent))));
         };
         reply.map_err(|_| lost())?
     }
@@ -252,6 +306,9 @@ async fn relay(
 /// Takes a record of the helper; the number of an agent that nobody waits for any more.
 fn take(agents: &Mutex<Agents>, record: HelperRecord, descriptors: Vec<OwnedFd>) -> Option<u64> {
     let mut agents = lock(agents);
+    if std::mem::take(&mut agents.silent) {
+        tracing::info!("the spawn helper responds again");
+    }
     match record {
         HelperRecord::Started { agent } => {
             let Some(responder) = agents.starting.remove(&agent) else { return Some(agent) };
