@@ -86,11 +86,11 @@ fn a_disk_that_turns_read_only_is_an_error_and_a_mark_and_heals() {
 #[test]
 fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     let mut scene = Scene::with(User::AsStarted, Settings::default());
-    let session = scene.session();
+    let (session, closed) = (scene.session(), scene.session());
     let pid = scene.daemon.pid();
     if !limit_files(pid, None) {
         skip("prlimit", "an input/output error in the middle needs util-linux's prlimit");
-        return scene.end(&[&session]);
+        return scene.end(&[&session, &closed]);
     }
     // Writes fail at any position of the WAL.
     assert!(limit_files(pid, Some(1)));
@@ -101,6 +101,10 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     assert!(error.message.contains("the disk reports an error"), "{error:?}");
     let health = scene.client.op(Op::Health).expect_err("it cannot write");
     assert!(health.message.contains("the disk reports an error"), "{health:?}");
+    let close = Op::SessionClose { session: closed.id.to_string() };
+    let error = scene.client.op(close).expect_err("its end cannot be stored");
+    assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
+    assert!(error.message.starts_with("the session is closed, but"), "{error:?}");
     // Reading continues, and sessions that could not be stored are refused.
     scene.client.session_record(&session);
     let (template, worktree) = (scene.template.clone(), scene.daemon.place.worktree());
@@ -108,6 +112,7 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     assert_eq!(refused.code, ErrorCode::StorageUnavailable, "{refused:?}");
     assert!(limit_files(pid, None));
     heals(&mut scene, &session);
+    scene.client.until(&closed, SessionStatus::Closed);
     scene.end(&[&session]);
 }
 

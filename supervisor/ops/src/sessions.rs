@@ -51,6 +51,18 @@ impl Drop for ReservedName<'_> {
     }
 }
 
+/// A session is closed also while its end cannot be recorded, which follows when it can.
+fn not_recorded(error: RuntimeError) -> OpError {
+    let error = OpError::from(error);
+    if error.code != ErrorCode::StorageUnavailable {
+        return error;
+    }
+    OpError::new(error.code, format!("the session is closed, but its end is not recorded yet: {}", error.message))
+        .with_hint(
+            "free some disk space or end the process that locks the database; the end is recorded with the next write",
+        )
+}
+
 impl Ops {
     /// A name is unique among the live sessions of an owner.
     async fn free_name(&self, call: &VerbCall<'_>, name: &str) -> Result<ReservedName<'_>, OpError> {
@@ -249,7 +261,7 @@ impl Ops {
 
     pub(super) async fn session_close(&self, call: &VerbCall<'_>, session: &str) -> Result<Reply, OpError> {
         let id = self.visible(call, session).await?;
-        let result = self.runtime.close_session(id).await.map_err(OpError::from);
+        let result = self.runtime.close_session(id).await.map_err(not_recorded);
         self.audit(call, id, &result).await;
         if let Some(session) = result? {
             return Ok(Reply::Session(Box::new(session)));
