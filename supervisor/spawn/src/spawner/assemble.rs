@@ -40,7 +40,7 @@ impl Jail {
     ) -> (Arc<Self>, mpsc::Receiver<SpawnEvent>) {
         let JailParts { pid, pidfd, layers, address, control, listener, zygote, groups } = parts;
         if let Ok(keeper) = pidfd.try_clone() {
-            config.keepers_alive.add(keeper);
+            config.keepers_alive.add(keeper, address.clone());
         }
         let (events, receiver) = mpsc::channel(EVENTS);
         let zygotes = Zygotes { current: zygote, reserve: None, listener: Arc::new(listener) };
