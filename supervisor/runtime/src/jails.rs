@@ -74,6 +74,8 @@ impl Jails {
         loop {
             let stop = self.stop.clone();
             let event = tokio::select! {
+                // First: the end of a jail that was requested is no loss, and gets no other jail.
+                biased;
                 () = stop.cancelled() => {
                     // Without this one the jail ends with its last worker; until then, workers may make forbidden calls.
                     drop(self);
